@@ -1,0 +1,1 @@
+"""simindex: an embedded, persistent, on-disk index engine for near-duplicate search."""

@@ -1,0 +1,14 @@
+"""Native kernels: pure functions over arrays, without I/O or state, released from the GIL.
+
+Every function takes C-contiguous, little-endian numpy arrays whose shapes the caller has checked,
+bounds each offset it follows, and returns counts and new arrays. `level` picks the instruction
+set: 0 portable, 1 AVX2, 2 AVX-512 with VPOPCNTDQ; `LEVELS` names those this processor runs and
+`level=-1` takes the widest, or the one named by the environment variable `SIMINDEX_SIMD`.
+"""
+
+from simindex._kernels import _native
+
+LEVELS: tuple[str, ...] = tuple(_native.levels())
+"""Names of the instruction sets this processor runs, from the narrowest to the widest."""
+
+__all__ = ["LEVELS", "_native"]

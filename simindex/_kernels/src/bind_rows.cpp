@@ -1,0 +1,7 @@
+#include "bindings.hpp"
+
+namespace simindex {
+
+void bind_rows(nanobind::module_&) {}
+
+}  // namespace simindex

@@ -1,0 +1,23 @@
+#include "bindings.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "cpu.hpp"
+
+NB_MODULE(_native, m) {
+  m.def("levels", [] {
+    std::vector<std::string> names{"portable"};
+    if (simindex::widest_level() >= simindex::kAvx2) names.emplace_back("avx2");
+    if (simindex::widest_level() >= simindex::kAvx512) names.emplace_back("avx512");
+    return names;
+  });
+  m.def("default_level", [] { return simindex::resolve_level(-1); });
+  simindex::bind_bytes(m);
+  simindex::bind_rows(m);
+  simindex::bind_text(m);
+  simindex::bind_search(m);
+}

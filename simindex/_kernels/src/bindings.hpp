@@ -1,0 +1,13 @@
+// Each idea binds its own functions; bindings.cpp only calls them in order.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace simindex {
+
+void bind_bytes(nanobind::module_& m);   // crc32c, murmur3
+void bind_rows(nanobind::module_& m);    // sort, header directory, ordering of results
+void bind_text(nanobind::module_& m);    // sums over features
+void bind_search(nanobind::module_& m);  // probe, VOSH, scan
+
+}  // namespace simindex

@@ -1,0 +1,107 @@
+"""What can go wrong, as few types as a caller can act on.
+
+Every error carries data (path, row, found, expected) beside its sentence, names the remedy, and
+knows the exit code the command line gives it:
+
+    2  the call is wrong             InvalidOption, InvalidBatch, RecipeMismatch, ReadOnlyIndex
+    3  the index is the problem      IndexNotFound, IndexExists, IndexLocked, CorruptFile, ...
+    4  the input is the problem      InvalidInput
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class SimindexError(Exception):
+    """Root of every error this package raises on purpose."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, **data: Any) -> None:
+        super().__init__(message)
+        self.data: dict[str, Any] = data
+        """What the error is about: path, row, found, expected, ... as named by the raiser."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.args[0], self.data))
+
+
+def _rebuild(kind: type[SimindexError], message: str, data: dict[str, Any]) -> SimindexError:
+    return kind(message, **data)
+
+
+class InvalidOption(SimindexError, ValueError):
+    """An option is unknown, out of range, or contradicts the index it is used on."""
+
+    exit_code = 2
+
+
+class InvalidBatch(SimindexError, ValueError):
+    """Fingerprints, ids, keys or weights of the wrong dtype, shape, length or value."""
+
+    exit_code = 2
+
+
+class RecipeMismatch(InvalidBatch):
+    """A batch was made by another recipe than the index's; `data["differences"]` lists them."""
+
+
+class ReadOnlyIndex(SimindexError):
+    """A writing call on a handle opened for reading, closed, or stopped by a failed commit."""
+
+    exit_code = 2
+
+
+class ClosedIndex(SimindexError, ValueError):
+    """The handle was closed, or inherited over a fork; open the index again."""
+
+    exit_code = 2
+
+
+class MissingExtra(SimindexError, ImportError):
+    """An optional dependency is not installed; the message names the extra."""
+
+    exit_code = 2
+
+
+class InvalidInput(SimindexError, ValueError):
+    """An input file or record cannot be read; carries path and line."""
+
+    exit_code = 4
+
+
+class IndexNotFound(SimindexError, FileNotFoundError):
+    """There is no index at the path."""
+
+
+class IndexExists(SimindexError, FileExistsError):
+    """There is already an index, or something else, at the path; it was kept."""
+
+
+class IndexLocked(SimindexError):
+    """Another writer holds the index; `data["holder"]` says who."""
+
+
+class StorageFull(SimindexError, OSError):
+    """The disk or the catalog's map is full; the index holds its last commit."""
+
+
+class CommitFailed(SimindexError):
+    """The catalog's commit failed: its outcome is unknown until the index is reopened."""
+
+
+class UnsupportedStorage(SimindexError):
+    """The file system or the machine cannot hold an index safely."""
+
+
+class CorruptFile(SimindexError):
+    """A file's bytes are not what was written; carries path and, where known, offset."""
+
+
+class FormatTooOld(CorruptFile):
+    """Written by a version this one no longer reads."""
+
+
+class FormatTooNew(CorruptFile):
+    """Written by a newer version; install it to read the index."""

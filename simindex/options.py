@@ -1,0 +1,118 @@
+"""What an index is told when it is created, checked once and stored with it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from simindex.errors import InvalidOption
+
+MAX_BITS = 4096
+"""Widest fingerprint, in bits."""
+
+STRUCTURES = ("psm",)
+"""Structures a segment can carry."""
+
+KeyKind = Literal["str", "bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions:
+    """How an index stores its rows; fixed when it is created.
+
+    Parameters
+    ----------
+    bits : int
+        Width b of a fingerprint: a multiple of 64, at most 4096.
+    structures : tuple of str
+        What each segment carries beside its rows. ``"psm"`` is the sorted table with its header
+        directory.
+    batch_rows : int
+        Rows that collect in the catalog before they are sealed into a segment file; also the most
+        rows an uncommitted append holds in memory.
+    keys : False, "str" or "bytes"
+        Whether rows are named by keys instead of ids, and of which type. True means ``"str"``.
+    min_merge : int
+        How many segments of about one size are merged into one by a commit; 0 leaves merging to
+        `Index.compact`.
+    reservoir_rows : int
+        How many appended weight rows are kept as a sample, from which the chance that a bit flips
+        is learned.
+    allow_remote : bool
+        Accept a network file system, where locks and memory maps are not trustworthy.
+    """
+
+    bits: int = 64
+    structures: tuple[str, ...] = ("psm",)
+    batch_rows: int = 1 << 20
+    keys: bool | KeyKind = False
+    min_merge: int = 8
+    reservoir_rows: int = 1 << 14
+    allow_remote: bool = False
+
+    def __post_init__(self) -> None:
+        if self.keys is True:
+            object.__setattr__(self, "keys", "str")
+        if isinstance(self.structures, list):
+            object.__setattr__(self, "structures", tuple(self.structures))
+        _require(
+            _is_int(self.bits) and 64 <= self.bits <= MAX_BITS and self.bits % 64 == 0,
+            "bits", self.bits, f"a multiple of 64 from 64 to {MAX_BITS}",
+        )
+        _require(
+            isinstance(self.structures, tuple)
+            and len(self.structures) > 0
+            and all(name in STRUCTURES for name in self.structures),
+            "structures", self.structures, f"a tuple out of {STRUCTURES}",
+        )
+        _require(
+            _is_int(self.batch_rows) and 1 <= self.batch_rows <= 1 << 26,
+            "batch_rows", self.batch_rows, f"from 1 to {1 << 26}",
+        )
+        _require(self.keys in (False, "str", "bytes"), "keys", self.keys, 'False, "str" or "bytes"')
+        _require(
+            _is_int(self.min_merge) and (self.min_merge == 0 or 2 <= self.min_merge <= 64),
+            "min_merge", self.min_merge, "0, or from 2 to 64",
+        )
+        _require(
+            _is_int(self.reservoir_rows) and 0 <= self.reservoir_rows <= 1 << 18,
+            "reservoir_rows", self.reservoir_rows, f"from 0 to {1 << 18}",
+        )
+        _require(
+            isinstance(self.allow_remote, bool), "allow_remote", self.allow_remote, "true or false"
+        )
+
+    @property
+    def words(self) -> int:
+        """64-bit words of one fingerprint."""
+        return self.bits // 64
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options as plain values, for the catalog and for people."""
+        return {**asdict(self), "structures": list(self.structures)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> IndexOptions:
+        """Options read back from `to_dict`; unknown names raise InvalidOption."""
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise InvalidOption(f"unknown index option {unknown[0]!r}", option=unknown[0])
+        return cls(**values)
+
+    def differences(self, other: IndexOptions) -> dict[str, tuple[Any, Any]]:
+        """Options that differ, as name -> (mine, other's)."""
+        mine, theirs = self.to_dict(), other.to_dict()
+        return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _require(held: bool, option: str, found: object, expected: str) -> None:
+    if not held:
+        raise InvalidOption(
+            f"option {option}={found!r} is not valid: give {expected}",
+            option=option, found=found, expected=expected,
+        )

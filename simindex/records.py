@@ -1,0 +1,321 @@
+"""What crosses the package's boundary: a batch going in, matches coming out.
+
+Columns travel, not objects. Shape, dtype and contiguity are checked here, once, where data enters;
+inside the package arrays are trusted.
+
+    Batch    fingerprints (n,) or (n, W)   ids or keys (n,)   weights (n, b)   skipped
+    Matches  query (r,)   id (r,)   distance (r,)             sorted by (query, distance, id)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.errors import InvalidBatch
+
+U64 = NDArray[np.uint64]
+F32 = NDArray[np.float32]
+
+MAX_KEY_BYTES = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A text that got no fingerprint, and why."""
+
+    position: int
+    """Place among the texts given, from 0."""
+    key: Any
+    """Its id or key, or None."""
+    reason: str
+    """`"empty"` or `"too few features: 2 < 4"`."""
+
+
+def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
+    """Fingerprints as uint64 (n, W), C-contiguous, without a copy where that is possible.
+
+    `bits` is the width asked for, or None to take it from the array: (n,) is 64 bits, (n, W) is
+    64 W. Raises InvalidBatch on another dtype, shape or width.
+    """
+    if not isinstance(values, np.ndarray):
+        if not isinstance(values, (list, tuple)) or not all(
+            isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values
+        ):
+            raise InvalidBatch(
+                f"fingerprints must be a uint64 array, not {type(values).__name__}",
+                found=type(values).__name__, expected="uint64 (n,) or (n, W)",
+            )
+        try:
+            values = np.array(values, dtype=np.uint64)
+        except (OverflowError, ValueError) as error:
+            raise InvalidBatch("a fingerprint is not within 0 .. 2**64 - 1") from error
+    if values.dtype != np.uint64:
+        raise InvalidBatch(
+            f"fingerprints are {values.dtype}, not uint64: convert them with .astype(numpy.uint64)"
+            " if no bits are lost",
+            found=str(values.dtype), expected="uint64",
+        )
+    if values.ndim == 1:
+        values = values[:, None]
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise InvalidBatch(
+            f"fingerprints have shape {values.shape}, not (n,) or (n, W)",
+            found=values.shape, expected="(n,) or (n, W)",
+        )
+    if bits is not None and values.shape[1] * 64 != bits:
+        raise InvalidBatch(
+            f"fingerprints are {values.shape[1] * 64} bits wide, this needs {bits}",
+            found=values.shape[1] * 64, expected=bits,
+        )
+    return np.ascontiguousarray(values)
+
+
+class Batch:
+    """Fingerprints of some documents, with their ids or keys and their bit weights.
+
+    Parameters
+    ----------
+    fingerprints : uint64 (n,) or (n, W)
+        Bit 63 of word 0 comes first.
+    ids : integers (n,), optional
+        Any numbers from 0 to 2**64 - 1; they need not be unique.
+    keys : sequence of str, or of bytes, optional
+        Names instead of ids, at most 65,535 bytes each, of one type.
+    weights : float32 (n, b), optional
+        The sums W whose signs are the bits, in any unit; bit 63 of word 0 is column 0. A weight of
+        0 or above stands for a bit of 1.
+    recipe, skipped
+        Set by `Recipe.batch`: the identity of the recipe, and the texts it gave no fingerprint.
+
+    Raises
+    ------
+    InvalidBatch
+        On a wrong dtype, shape, length or value; carries the first such row.
+    """
+
+    __slots__ = ("_rows", "ids", "keys", "recipe", "skipped", "weights")
+
+    def __init__(
+        self,
+        fingerprints: Any,
+        *,
+        ids: Any = None,
+        keys: Sequence[str] | Sequence[bytes] | None = None,
+        weights: Any = None,
+        recipe: Any = None,
+        skipped: Sequence[Skipped] = (),
+    ) -> None:
+        self._rows = as_fingerprints(fingerprints)
+        n = len(self._rows)
+        if ids is not None and keys is not None:
+            raise InvalidBatch("give ids or keys, not both: a key makes its own id")
+        self.ids: U64 | None = None if ids is None else _as_ids(ids, n)
+        self.keys: list[str] | list[bytes] | None = None if keys is None else as_keys(keys, n)
+        self.weights: F32 | None = None if weights is None else _as_weights(weights, self._rows)
+        self.recipe = recipe
+        self.skipped: tuple[Skipped, ...] = tuple(skipped)
+
+    @property
+    def fingerprints(self) -> U64:
+        """uint64 (n,) for 64 bits, else (n, W)."""
+        return self._rows[:, 0] if self._rows.shape[1] == 1 else self._rows
+
+    @property
+    def rows(self) -> U64:
+        """The fingerprints as uint64 (n, W), whatever W."""
+        return self._rows
+
+    @property
+    def bits(self) -> int:
+        """Width b of a fingerprint."""
+        return int(self._rows.shape[1]) * 64
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        named = "keys" if self.keys is not None else "ids" if self.ids is not None else "no ids"
+        weighted = "with" if self.weights is not None else "without"
+        return f"<Batch of {len(self)} x {self.bits} bits, {named}, {weighted} weights>"
+
+    def take(self, rows: NDArray[np.intp]) -> Batch:
+        """The batch of the given rows, in the given order."""
+        keys: Any = None if self.keys is None else [self.keys[i] for i in rows.tolist()]
+        return Batch(
+            self._rows[rows],
+            ids=None if self.ids is None else self.ids[rows],
+            keys=keys,
+            weights=None if self.weights is None else self.weights[rows],
+            recipe=self.recipe,
+        )
+
+
+def _as_ids(ids: Any, n: int) -> U64:
+    array = np.asarray(ids)
+    if array.dtype.kind not in "iu" and not (array.size == 0 and array.ndim == 1):
+        raise InvalidBatch(
+            f"ids must be whole numbers from 0 to 2**64 - 1, not {array.dtype}: "
+            "give names as keys=",
+            found=str(array.dtype), expected="uint64",
+        )
+    if array.shape != (n,):
+        raise InvalidBatch(
+            f"{n} fingerprints but ids of shape {array.shape}", found=array.shape, expected=(n,)
+        )
+    if array.dtype.kind == "i" and n and int(array.min()) < 0:
+        row = int(np.argmax(array < 0))
+        raise InvalidBatch(f"the id of row {row} is negative: {int(array[row])}", row=row)
+    return np.ascontiguousarray(array, dtype=np.uint64)
+
+
+def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
+    """The keys as a list of one type, each within its length; InvalidBatch names the first not."""
+    if isinstance(keys, (str, bytes)) or not hasattr(keys, "__len__"):
+        raise InvalidBatch(
+            f"keys must be a sequence of str or bytes, not {type(keys).__name__}",
+            found=type(keys).__name__,
+        )
+    listed = list(keys)
+    if n is not None and len(listed) != n:
+        raise InvalidBatch(f"{n} fingerprints but {len(listed)} keys", found=len(listed), expected=n)
+    kind = bytes if listed and isinstance(listed[0], bytes) else str
+    for row, key in enumerate(listed):
+        if not isinstance(key, kind):
+            raise InvalidBatch(
+                f"the key of row {row} is {type(key).__name__}, not {kind.__name__}: "
+                "keys are str or bytes, of one type",
+                row=row, found=type(key).__name__, expected=kind.__name__,
+            )
+        if len(key) > MAX_KEY_BYTES // 4 and (
+            len(key if isinstance(key, bytes) else key.encode("utf-8", "surrogatepass"))
+            > MAX_KEY_BYTES
+        ):
+            raise InvalidBatch(
+                f"the key of row {row} is longer than {MAX_KEY_BYTES} bytes", row=row
+            )
+    return listed
+
+
+def _as_weights(weights: Any, rows: U64) -> F32:
+    array = np.asarray(weights)
+    expected = (len(rows), rows.shape[1] * 64)
+    if array.dtype.kind not in "fiu":
+        raise InvalidBatch(
+            f"weights are {array.dtype}, not float32", found=str(array.dtype), expected="float32"
+        )
+    if array.shape != expected:
+        raise InvalidBatch(
+            f"weights have shape {array.shape}, the fingerprints need {expected}",
+            found=array.shape, expected=expected,
+        )
+    array = np.ascontiguousarray(array, dtype=np.float32)
+    if not _all_finite(array):
+        row = int(np.argmax(~np.isfinite(array).all(axis=1)))
+        raise InvalidBatch(f"the weights of row {row} are not finite", row=row)
+    return array
+
+
+def _all_finite(array: F32) -> bool:
+    # In slices: the temporary of one isfinite over a million rows would be 64 MB.
+    return all(
+        bool(np.isfinite(array[start : start + 65_536]).all())
+        for start in range(0, len(array), 65_536)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One stored row within h of a query."""
+
+    query: int
+    id: int
+    key: str | bytes | None
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStats:
+    """How a query was answered."""
+
+    method: str
+    """`"psm"`, `"scan"`, or both joined by `+` when segments differ."""
+    guarantee: str
+    """`"exact"`, or `"expected recall >= 0.95"` with what that expectation rests on."""
+    exact: bool
+    """Whether every stored row within h was found for certain."""
+    flips: int
+    """Bit-flip sets tried per query beside the query itself, the most over all segments."""
+    probes: int
+    """Header buckets looked into."""
+    rows_compared: int
+    """Rows whose distance was computed."""
+    segments: int
+    """Segments and pending runs searched."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """Stored rows within h of some queries, unique, ordered by (query, distance, id).
+
+    Columns `query` int64, `id` uint64, `distance` uint16, all (r,). Iteration gives `Match`.
+    """
+
+    query: NDArray[np.int64]
+    id: U64
+    distance: NDArray[np.uint16]
+    stats: QueryStats
+    _fetch_keys: Callable[[], list[str] | list[bytes]] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def keys(self) -> list[str] | list[bytes] | None:
+        """Keys of the matches in their order, or None when the index has no keys."""
+        return None if self._fetch_keys is None else self._fetch_keys()
+
+    def __iter__(self) -> Iterator[Match]:
+        keys = self.keys() or [None] * len(self)
+        for query, row_id, key, distance in zip(
+            self.query.tolist(), self.id.tolist(), keys, self.distance.tolist(), strict=True
+        ):
+            yield Match(query, row_id, key, distance)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something `check` noticed."""
+
+    severity: str
+    """`"error"`: damage; `"note"`: harmless, such as a stray file."""
+    path: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStats:
+    """What an index holds, as of one commit."""
+
+    path: str
+    generation: int
+    rows: int
+    """Live rows."""
+    dead_rows: int
+    """Rows deleted but not yet compacted away."""
+    segments: int
+    pending_rows: int
+    tombstones: int
+    bits: int
+    keys: bool | str
+    bytes_segments: int
+    bytes_catalog: int
+    bytes_per_row: float
+    recipe: dict[str, Any] | None
+    volatility: dict[str, Any] | None
+    """What the chance of a flip is learned from, and the flips asked for at h=3, recall 0.95."""
+    segment_list: list[dict[str, Any]]
