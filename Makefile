@@ -1,0 +1,38 @@
+# make demo    a virtual environment, the package, and the main job on real input
+# make test    all tests
+# make lint    ruff, mypy --strict
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+# Rebuild when anything that is compiled or packaged has changed.
+SOURCES := pyproject.toml CMakeLists.txt $(shell find simindex -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.hpp')
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.installed
+	$(BIN)/simindex demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+$(VENV)/bin/pip:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/pip $(SOURCES)
+	$(BIN)/pip install --quiet --disable-pip-version-check .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check '.[test]'
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check '.[lint]'
+	touch $@
+
+clean:
+	rm -rf build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

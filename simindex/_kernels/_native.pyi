@@ -1,0 +1,87 @@
+"""The native kernels' signatures. Arrays are C-contiguous and little-endian; see `__init__`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+U8 = NDArray[np.uint8]
+U16 = NDArray[np.uint16]
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+F32 = NDArray[np.float32]
+
+def levels() -> list[str]: ...
+def default_level() -> int: ...
+
+# bytes ------------------------------------------------------------------------------------------
+def crc32c(data: U8, initial: int = 0, level: int = -1) -> int: ...
+def crc32c_chunks(data: U8, chunk_bytes: int, seed: int, first_chunk: int = 0, level: int = -1) -> U32: ...
+def murmur3(data: U8, offsets: I64, seed: int = 0) -> U64: ...
+
+# rows -------------------------------------------------------------------------------------------
+def sort_rows(first_words: U64) -> I64: ...
+def sort_pairs(keys: U64, payload: U64) -> tuple[U64, U64]: ...
+def header_directory(first_words: U64, header_bits: int) -> U32: ...
+def take_rows(values: U64, order: I64) -> U64: ...
+def take_at(values: U64, rows: U32) -> U64: ...
+def take_bytes(offsets: I64, data: U8, order: I64) -> tuple[I64, U8]: ...
+def arrange(query: I64, ids: U64, distance: U16, queries: int) -> I64: ...
+
+# text -------------------------------------------------------------------------------------------
+def simhash(
+    data: U8,
+    offsets: I64,
+    unit: int,
+    sizes: U8,
+    weighting: int,
+    idf_hashes: U64,
+    idf_values: F32,
+    unseen_idf: float,
+    words: int,
+    seed: int,
+    level: int = -1,
+) -> tuple[U64, F32, I64]: ...
+def features(data: U8, offsets: I64, unit: int, sizes: U8, seed: int) -> tuple[U64, U32, I64]: ...
+
+# search -----------------------------------------------------------------------------------------
+def probe(
+    rows: U64,
+    directory: U32,
+    directory_bits: int,
+    header_bits: int,
+    queries: U64,
+    flips: U64,
+    h: int,
+    first: bool,
+    level: int = -1,
+) -> tuple[I64, U32, U16, int, int]: ...
+def vosh(
+    weights: F32,
+    costs: F32,
+    cost_step: float,
+    header_bits: int,
+    h: int,
+    flips: int,
+    candidates: U8,
+    sort_network: U8,
+    select_network: U16,
+    level: int = -1,
+) -> U64: ...
+def psm(
+    rows: U64,
+    directory: U32,
+    directory_bits: int,
+    header_bits: int,
+    queries: U64,
+    weights: F32,
+    costs: F32,
+    cost_step: float,
+    h: int,
+    flips: int,
+    candidates: U8,
+    sort_network: U8,
+    select_network: U16,
+    first: bool,
+    level: int = -1,
+) -> tuple[I64, U32, U16, int, int]: ...
+def scan(rows: U64, queries: U64, h: int, first: bool, level: int = -1) -> tuple[I64, U32, U16, int]: ...
