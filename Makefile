@@ -13,7 +13,7 @@ demo: $(VENV)/.installed
 	$(BIN)/simindex demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/pytest
 
 lint: $(VENV)/.test $(VENV)/.lint
 	$(BIN)/ruff check .
