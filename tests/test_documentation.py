@@ -2,7 +2,7 @@
 
     ```python             the blocks of one file share their names and a temporary directory
     ```console            lines that begin with `$ ` are run by bash in that directory, in order;
-                          the lines below one must stand in its output, except where they hold `...`;
+                          the lines below one must stand in its output, unless they hold `...`;
                           `# exit 3` at the end of a command says how it ends, 0 otherwise
     ```python no-run      not run: needs a network, a build or another machine
     ```console no-run
