@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from simindex import checking, creation, planner
+from simindex import creation, planner
+from simindex.check import check
 from simindex.calibration import Calibration, calibrate
 from simindex.compaction import Progress
 from simindex.errors import (
@@ -541,7 +542,7 @@ class Index:
         Severity ``"error"`` is damage, ``"note"`` harmless, such as a stray file.
         """
         self._check_open()
-        return checking.check(
+        return check(
             self.path, self._catalog, index=self._uuid, options=self.options,
             snapshot=self._current(),
         )
