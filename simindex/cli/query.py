@@ -63,7 +63,8 @@ def query(
 ) -> None:
     """Print the near-duplicates in INDEX of documents.
 
-    Looks up every document of the inputs, every --text and every --fingerprint. One line a match: query, key (or id), distance, separated by tabs.
+    Looks up every document of the inputs, every --text and every --fingerprint. One line a match:
+    query, key (or id), distance, separated by tabs.
     """
     if not (inputs or texts or fingerprints):
         raise click.UsageError("nothing to look up: give an INPUT, --text or --fingerprint")
