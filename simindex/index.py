@@ -256,7 +256,6 @@ class Index:
         """All live rows as batches of at most `chunk_rows`, without weights, as of one commit."""
         self._check_open()
         snapshot = self._current()
-        kind = "bytes" if self.options.keys == "bytes" else "str"
         for table in snapshot.tables:
             for start in range(0, len(table), chunk_rows):
                 stop = min(start + chunk_rows, len(table))
@@ -267,7 +266,7 @@ class Index:
                     fingerprints, ids = fingerprints[live], ids[live]
                     heap = None if heap is None else heap.take(live)
                 if heap is not None:
-                    yield Batch(fingerprints, keys=heap.decoded(kind), recipe=self._recipe)
+                    yield Batch(fingerprints, keys=heap.decoded(self.options.key_kind), recipe=self._recipe)
                 else:
                     yield Batch(fingerprints, ids=ids, recipe=self._recipe)
 

@@ -28,8 +28,8 @@ class IndexOptions:
         What each segment carries beside its rows. ``"psm"`` is the sorted table with its header
         directory.
     batch_rows : int
-        Rows that collect in the catalog before they are sealed into a segment file; also the most
-        rows an uncommitted append holds in memory.
+        The most rows an uncommitted append holds in memory before it writes a segment file. Commits
+        of fewer than an eighth of it collect in the catalog, until they are that many together.
     keys : False, "str" or "bytes"
         Whether rows are named by keys instead of ids, and of which type. True means ``"str"``.
     min_merge : int
@@ -94,9 +94,19 @@ class IndexOptions:
         )
 
     @property
+    def seal_rows(self) -> int:
+        """Rows that make a segment; fewer wait in the catalog as pending."""
+        return max(1, self.batch_rows // 8)
+
+    @property
     def words(self) -> int:
         """64-bit words of one fingerprint."""
         return self.bits // 64
+
+    @property
+    def key_kind(self) -> KeyKind:
+        """Type of the keys, in an index that has them."""
+        return "bytes" if self.keys == "bytes" else "str"
 
     def to_dict(self) -> dict[str, Any]:
         """The options but the recipe as plain values, for the catalog and for people."""

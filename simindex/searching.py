@@ -197,5 +197,4 @@ def _fetch_keys(
         if table.keys is not None:
             heaps.append(table.keys.take(rows[start:end].astype(np.int64)))
         start = end
-    kind = "bytes" if options.keys == "bytes" else "str"
-    return KeyHeap.joined(heaps).take(order).decoded(kind)
+    return KeyHeap.joined(heaps).take(order).decoded(options.key_kind)

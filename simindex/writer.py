@@ -196,7 +196,7 @@ class Writer:
         if ids is not None:
             self._deleted_ids.append(ids)
             return len(ids)
-        self._deleted_keys = [*self._deleted_keys, *(keys or [])]  # type: ignore[list-item]
+        self._deleted_keys = [*self._deleted_keys, *(keys or [])]  # type: ignore[list-item]  # of one type: checked
         return len(keys or [])
 
     def set_value(self, name: str, payload: bytes) -> None:
@@ -230,7 +230,7 @@ class Writer:
         edit.add_rows(self._appended)
         written = list(self._spilled)
         samples = list(self._drawn)
-        if self._buffered and self._buffered + self._head.pending_rows >= self._options.batch_rows:
+        if self._buffered and self._buffered + self._head.pending_rows >= self._options.seal_rows:
             rows = [self._live(table, dead) for table in snapshot.pending]
             table = self._sorted("", [*rows, *self._buffer], generation)
             samples += self._drop_pending(edit, snapshot, list(self._head.pending))

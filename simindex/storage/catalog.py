@@ -13,8 +13,14 @@ Invariants
    checksums.
 2. The head names each child with its checksum, so a missing, stale or swapped record is an error.
    Reads are point gets.
-3. A commit is one LMDB transaction that puts the new head last seen with the old one unchanged:
+3. A commit is one LMDB transaction, made only while the head is still the one the edit began from:
    what the head does not name is not part of the index.
+4. A payload of `meta`, `pending` and `tombstones` is stored in parts of at most 128 KiB, the size of
+   a page of headers, so that LMDB finds the space of old values again: it needs one stretch for
+   each, and stretches of many sizes left the file eight times its content.
+
+       key              number of parts u4 | CRC-32C of the whole payload | first part
+       key, part u4 BE  further parts
 """
 
 from __future__ import annotations
@@ -36,6 +42,10 @@ from simindex.storage.environment import Environment, Transaction
 from simindex.storage.segment import NAME, SegmentRecord
 
 MAX_HEAD_ITEMS = 1 << 20
+
+PART_BYTES = 1 << 17
+
+PARTED = ("meta", "pending", "tombstones")
 
 
 def seal(database: str, key: bytes, payload: bytes) -> bytes:
@@ -197,7 +207,7 @@ class Catalog:
                 if (txn.get("head", b"head") or b"") != edit.expected:
                     raise CommitFailed("another writer has changed the catalog: reopen the index")
                 for database, key in edit.deletes:
-                    txn.delete(database, key)
+                    _delete(txn, database, key)
                 for database, key, value in edit.puts:
                     txn.put(database, key, value)
                 txn.put("head", b"head", seal("head", b"head", head.encode()))
@@ -220,6 +230,14 @@ class Catalog:
         return head
 
 
+def _delete(txn: Transaction, database: str, key: bytes) -> None:
+    """Removes a record and its further parts, which are numbered without a gap."""
+    txn.delete(database, key)
+    part = 1
+    while database in PARTED and txn.delete(database, key + part.to_bytes(4, "big")):
+        part += 1
+
+
 class Reading:
     """Unsealed records within one transaction."""
 
@@ -235,12 +253,24 @@ class Reading:
         """A whole value of `meta`, or None if the head names none."""
         if name not in head.values:
             return None
-        key = name.encode()
-        return unseal("meta", key, self._txn.get("meta", key), head.values[name])
+        return self._joined("meta", name.encode(), head.values[name])
 
     def run(self, database: str, run: Run) -> bytes:
         """A pending or tombstone run's payload."""
-        return unseal(database, run.key, self._txn.get(database, run.key), run.checksum)
+        return self._joined(database, run.key, run.checksum)
+
+    def _joined(self, database: str, key: bytes, expected: int) -> bytes:
+        first = unseal(database, key, self._txn.get(database, key), expected)
+        count = int.from_bytes(first[:4], "little")
+        parts = [first[8:]]
+        for part in range(1, count):
+            part_key = key + part.to_bytes(4, "big")
+            parts.append(unseal(database, part_key, self._txn.get(database, part_key)))
+        payload = b"".join(parts)
+        if _native.crc32c(np.frombuffer(payload, np.uint8)) != int.from_bytes(first[4:8], "little"):
+            name = f"{database}/{_printable(key)}"
+            raise CorruptFile(f"the catalog's record {name} is not whole", path=name)
+        return payload
 
     def segment(self, head: Head, name: str) -> SegmentRecord:
         """A live segment's record."""
@@ -277,9 +307,20 @@ class Edit:
         self.puts.append((database, key, value))
         return int.from_bytes(value[-4:], "little")
 
+    def _put_parts(self, database: str, key: bytes, payload: bytes) -> int:
+        count = max(1, -(-len(payload) // PART_BYTES))
+        whole = _native.crc32c(np.frombuffer(payload, np.uint8))
+        for part in range(1, count):
+            start = part * PART_BYTES
+            part_key = key + part.to_bytes(4, "big")
+            self._put(database, part_key, payload[start : start + PART_BYTES])
+        start_of = count.to_bytes(4, "little") + whole.to_bytes(4, "little")
+        return self._put(database, key, start_of + payload[:PART_BYTES])
+
     def set_value(self, name: str, payload: bytes) -> None:
-        """Puts a whole value into `meta`."""
-        crc = self._put("meta", name.encode(), payload)
+        """Puts a whole value into `meta`, in place of an older one."""
+        self.deletes.append(("meta", name.encode()))
+        crc = self._put_parts("meta", name.encode(), payload)
         self.head = replace(self.head, values={**self.head.values, name: crc})
 
     def add_rows(self, count: int) -> None:
@@ -289,18 +330,23 @@ class Edit:
     def add_run(self, database: str, payload: bytes, rows: int) -> Run:
         """Adds a pending or tombstone run, as of this commit."""
         number = self.head.next_run
-        crc = self._put(database, number.to_bytes(8, "big"), payload)
+        crc = self._put_parts(database, number.to_bytes(8, "big"), payload)
         run = Run(number, rows, self.head.generation, crc)
-        self.head = replace(
-            self.head, next_run=number + 1, **{database: (*getattr(self.head, database), run)}
-        )
+        self._set_runs(database, (*getattr(self.head, database), run))
+        self.head = replace(self.head, next_run=number + 1)
         return run
 
     def drop_run(self, database: str, run: Run) -> None:
         """Removes a pending or tombstone run."""
         self.deletes.append((database, run.key))
         kept = tuple(r for r in getattr(self.head, database) if r.number != run.number)
-        self.head = replace(self.head, **{database: kept})
+        self._set_runs(database, kept)
+
+    def _set_runs(self, database: str, runs: tuple[Run, ...]) -> None:
+        if database == "pending":
+            self.head = replace(self.head, pending=runs)
+        else:
+            self.head = replace(self.head, tombstones=runs)
 
     def add_segment(self, record: SegmentRecord, directory: Any) -> None:
         """Makes a written segment live, with its header directory."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
+from typing import Any
 
 import lmdb
 
@@ -122,7 +123,7 @@ class Transaction:
 
     __slots__ = ("_databases", "_txn")
 
-    def __init__(self, txn: lmdb.Transaction, databases: dict[str, object]) -> None:
+    def __init__(self, txn: Any, databases: Mapping[str, Any]) -> None:
         self._txn, self._databases = txn, databases
 
     def get(self, database: str, key: bytes) -> bytes | None:
@@ -134,9 +135,9 @@ class Transaction:
         """Sets the value."""
         self._txn.put(key, value, db=self._databases[database])
 
-    def delete(self, database: str, key: bytes) -> None:
-        """Removes the key, if it is there."""
-        self._txn.delete(key, db=self._databases[database])
+    def delete(self, database: str, key: bytes) -> bool:
+        """Removes the key; returns whether it was there."""
+        return bool(self._txn.delete(key, db=self._databases[database]))
 
     def commit(self) -> None:
         """Makes the writes durable."""

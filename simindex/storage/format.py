@@ -144,7 +144,7 @@ class NewFile:
 
     def write(self, data: NDArray[np.uint8] | bytes, offset: int) -> None:
         """Writes all of `data` at `offset`."""
-        view = memoryview(data)
+        view = memoryview(data)  # type: ignore[arg-type]  # an array is a buffer, unknown to its stub
         with storage_errors(self._path):
             while view:
                 written = os.pwrite(self._fd, view, offset)

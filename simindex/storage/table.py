@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Literal
 
 import mmh3
 import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.options import KeyKind
 from simindex.records import U64
 
 U8 = NDArray[np.uint8]
@@ -67,7 +67,7 @@ class KeyHeap:
         """uint64 (n, 2): both halves of MurmurHash3 x64-128 of each key; half 0 is its id."""
         return _native.murmur3(self.data, self.offsets)
 
-    def decoded(self, kind: Literal["str", "bytes"]) -> list[str] | list[bytes]:
+    def decoded(self, kind: KeyKind) -> list[str] | list[bytes]:
         """The keys as Python values."""
         data, bounds = self.data.tobytes(), self.offsets.tolist()
         raw = [data[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
