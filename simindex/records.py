@@ -316,6 +316,6 @@ class IndexStats:
     bytes_catalog: int
     bytes_per_row: float
     recipe: dict[str, Any] | None
-    volatility: dict[str, Any] | None
-    """What the chance of a flip is learned from, and the flips asked for at h=3, recall 0.95."""
+    sample_rows: int
+    """Rows whose weights are kept, to learn from how bits flip."""
     segment_list: list[dict[str, Any]]

@@ -1,0 +1,5 @@
+"""`python -m simindex`."""
+
+from simindex.cli import main
+
+main()

@@ -1,0 +1,31 @@
+"""The command line: `simindex COMMAND`, or `python -m simindex COMMAND`.
+
+Data goes to standard output, everything for people to standard error. Exit codes:
+
+      0  done
+      2  the call is wrong: an option, an argument, a missing extra
+      3  the index is the problem: missing, already there, locked, too new; or check found damage
+      4  more bad input records than --max-errors
+    130  interrupted by Ctrl-C; the index is at its last commit
+    141  the reader of standard output went away
+"""
+
+from __future__ import annotations
+
+from simindex.cli.app import program
+from simindex.cli.build import build
+from simindex.cli.dedup import dedup
+from simindex.cli.demo import demo
+from simindex.cli.export import export
+from simindex.cli.maintenance import check, compact, delete, stats
+from simindex.cli.query import query
+
+__all__ = ["main", "program"]
+
+for _command in (build, query, dedup, delete, compact, stats, check, export, demo):
+    program.add_command(_command)
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    program(prog_name="simindex")

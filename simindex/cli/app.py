@@ -1,0 +1,72 @@
+"""The program: turns every expected failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from importlib.metadata import version
+from typing import Any
+
+import click
+
+from simindex.errors import SimindexError
+
+INTERRUPTED = 130
+READER_GONE = 141
+"""What a shell reports for a program ended by SIGPIPE."""
+
+SYSTEM_FAILURE = 3
+
+
+class Interrupted(Exception):
+    """Ctrl-C, with a sentence on what is left behind."""
+
+
+class Program(click.Group):
+    """A group of commands that fail in one line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except SimindexError as error:
+            _fail(ctx, str(error), error.exit_code)
+        except BrokenPipeError:
+            _forget_stdout()
+            ctx.exit(READER_GONE)
+        except Interrupted as error:
+            _fail(ctx, str(error), INTERRUPTED)
+        except (KeyboardInterrupt, click.Abort):
+            _fail(ctx, "interrupted", INTERRUPTED)
+        except OSError as error:
+            named = f"{error.filename}: " if error.filename else ""
+            _fail(ctx, f"{named}{error.strerror or error}", SYSTEM_FAILURE)
+        except MemoryError:
+            _fail(ctx, "out of memory", SYSTEM_FAILURE)
+        return result
+
+
+def _fail(ctx: click.Context, sentence: str, code: int) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        click.echo(f"simindex: {' '.join(sentence.split())}", err=True)
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    ctx.exit(code)
+
+
+def _forget_stdout() -> None:
+    # What is still buffered would fail once more, with a message, when the interpreter exits.
+    with contextlib.suppress(OSError, ValueError):
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)
+
+
+@click.group(cls=Program, context_settings={"max_content_width": 100})
+@click.version_option(version("simindex"), prog_name="simindex", message="%(prog)s %(version)s")
+def program() -> None:
+    """Find near-duplicate texts: build an index of documents, then look up others in it.
+
+    Data goes to standard output, everything for people to standard error.
+    """

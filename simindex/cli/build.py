@@ -1,0 +1,204 @@
+"""`simindex build`: documents into an index, all or nothing unless commits in between are asked."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import click
+
+import simindex
+from simindex.cli.app import Interrupted
+from simindex.cli.choices import (
+    Reading,
+    index_argument,
+    input_options,
+    make_recipe,
+    output_options,
+    recipe_options,
+    say_passed_over,
+)
+from simindex.cli.chunks import SkippedReport, chunks
+from simindex.cli.console import count, duration, emit, megabytes, say
+from simindex.cli.interrupt import uninterrupted
+from simindex.cli.progress import Progress
+from simindex.errors import IndexExists, IndexNotFound, InvalidOption, SimindexError
+from simindex.inputs import Document, Intake, require_inputs
+
+
+@click.command()
+@index_argument
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.option("--append", is_flag=True, help="Add to an existing index, by its own recipe.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing index.")
+@click.option(
+    "--commit-every", type=click.IntRange(min=0), default=0, metavar="N",
+    help="Commit after every N documents, so that an interrupted run keeps them; by default a run "
+    "is one commit, all or nothing.",
+)
+@click.option("--batch-rows", type=int, help="Rows of one segment file before merging.")
+@recipe_options
+@input_options
+@output_options
+def build(
+    index_path: str, inputs: tuple[str, ...], append: bool, overwrite: bool, commit_every: int,
+    batch_rows: int | None, recipe_given: dict[str, Any], reading: Reading, as_json: bool,
+    quiet: bool,
+) -> None:
+    """Create INDEX from documents, or add to it.
+
+    An INPUT is a folder of text files, a text file, .jsonl, .csv or .tsv (also .gz and .zst), or -
+    for JSON lines on standard input.
+    """
+    if append and overwrite:
+        raise click.UsageError("--append and --overwrite exclude each other")
+    if append and (recipe_given or batch_rows is not None):
+        raise click.UsageError("--append uses the index's own recipe and options; drop the others")
+    require_inputs(inputs)
+    run = _Run(Path(index_path), reading.intake(), append, overwrite, commit_every)
+    if append:
+        recipe: Any = _stored_recipe(run.path)
+    else:
+        _require_free(run.path, overwrite)
+        recipe, run.intake = make_recipe(
+            recipe_given, inputs, reading, run.intake, run.path.resolve()
+        )
+    documents = reading.documents(inputs, run.intake, run.path.resolve())
+    options = {} if batch_rows is None else {"batch_rows": batch_rows}
+    try:
+        with Progress("indexing", quiet=quiet) as progress:
+            run.fill(documents, recipe, options, progress)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted: {run.outcome()}") from None
+    except SimindexError as error:
+        if not run.created and not append:
+            raise
+        remark = run.abandon()
+        raise type(error)(f"{error}; {remark}", **error.data) from error
+    run.report(as_json, quiet)
+
+
+@dataclass
+class _Run:
+    path: Path
+    intake: Intake
+    append: bool
+    overwrite: bool
+    commit_every: int
+    created: bool = False
+    committed: int = 0
+    rows: int = 0
+    documents: int = 0
+    characters: int = 0
+    without: SkippedReport = field(default_factory=SkippedReport)
+    started: float = field(default_factory=time.perf_counter)
+
+    def fill(
+        self, documents: Iterator[Document], recipe: Any, options: dict[str, Any],
+        progress: Progress,
+    ) -> None:
+        batches = ((chunk, _batch(recipe, chunk)) for chunk in chunks(documents))
+        # Documents are read before the index is created: if the first cannot be, nothing is made.
+        first = next(batches, None)
+        with self._open(recipe, options) as index:
+            for chunk, batch in chain([first] if first is not None else [], batches):
+                index.append(batch)
+                self.documents += len(chunk)
+                characters = sum(len(document.text) for document in chunk)
+                self.characters += characters
+                self.without.add(chunk, batch.skipped)
+                progress.advance(len(chunk), characters)
+                if self.commit_every and self.documents - self.committed >= self.commit_every:
+                    self._commit(index)
+            self._commit(index)
+            self.rows = len(index)
+
+    def _open(self, recipe: Any, options: dict[str, Any]) -> Any:
+        if self.append:
+            return simindex.open(self.path, "w")
+        index = simindex.open(
+            self.path, "n", recipe=recipe, overwrite=self.overwrite,
+            options=simindex.IndexOptions(bits=recipe.bits, keys="str", **options),
+        )
+        self.created = True
+        return index
+
+    def _commit(self, index: Any) -> None:
+        with uninterrupted():
+            index.commit()
+            self.committed = self.documents
+
+    def outcome(self) -> str:
+        """What this run has left in the index."""
+        if self.committed:
+            return f"{count(self.committed, 'document')} of this run are committed in {self.path}"
+        if self.created:
+            return f"nothing of this run is committed, {self.path} is empty"
+        return f"nothing of this run is committed, {self.path} is as it was"
+
+    def abandon(self) -> str:
+        """Remove an index that this run created and committed nothing to; says what is left."""
+        if self.created and not self.committed:
+            shutil.rmtree(self.path, ignore_errors=True)
+            return f"{self.path} was not created"
+        return self.outcome()
+
+    def report(self, as_json: bool, quiet: bool) -> None:
+        seconds = time.perf_counter() - self.started
+        if as_json:
+            emit(
+                {
+                    "documents": self.documents,
+                    "without_fingerprint": self.without.number,
+                    "bad_records": self.intake.bad_records,
+                    "characters": self.characters,
+                    "rows": self.rows,
+                    "seconds": round(seconds, 3),
+                }
+            )
+        self.without.close()
+        if quiet or as_json:
+            return
+        say_passed_over(self.intake)
+        if self.intake.bad_records:
+            say(f"skipped {count(self.intake.bad_records, 'bad record')}")
+        say(
+            f"{count(self.documents, 'document')} ({megabytes(self.characters)}) in "
+            f"{duration(seconds)}, {self.documents / seconds:,.0f} a second; {self.path} holds "
+            f"{count(self.rows, 'row')}"
+        )
+
+
+def _batch(recipe: Any, chunk: list[Document]) -> Any:
+    return recipe.batch(
+        [document.text for document in chunk], keys=[document.key for document in chunk]
+    )
+
+
+def _stored_recipe(path: Path) -> Any:
+    with simindex.open(path, "r") as index:
+        if index.recipe is None:
+            raise InvalidOption(
+                f"{path} stores no recipe, so texts cannot be added to it from the command line: "
+                "append fingerprints with the Python API",
+                path=str(path),
+            )
+        return index.recipe
+
+
+def _require_free(path: Path, overwrite: bool) -> None:
+    # Before any reading: learning tf-idf weights from the inputs can take long.
+    if overwrite or not path.exists():
+        return
+    with suppress(IndexNotFound):
+        simindex.open(path, "r").close()
+        raise IndexExists(
+            f"{path} is an index already: add to it with --append, or replace it with --overwrite",
+            path=str(path),
+        )

@@ -1,0 +1,54 @@
+"""What is written where: data to standard output, sentences to standard error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+
+def emit(record: dict[str, Any]) -> None:
+    """One JSON object on one line of standard output."""
+    click.echo(json.dumps(record, ensure_ascii=False, separators=(", ", ": ")))
+
+
+def say(sentence: object) -> None:
+    """A line for people, on standard error."""
+    click.echo(f"simindex: {sentence}", err=True)
+
+
+def cell(value: object) -> str:
+    """A value for a tab-separated column; what would break the table is escaped."""
+    text = str(value)
+    if text.isprintable() and "\\" not in text:
+        return text
+    text = text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
+    return text.replace("\r", "\\r")
+
+
+def key_text(key: str | bytes | None) -> str | None:
+    """A stored key as text; bytes that are no UTF-8 become ``\\xNN``."""
+    return key.decode("utf-8", "backslashreplace") if isinstance(key, bytes) else key
+
+
+def count(number: int, noun: str) -> str:
+    """`1 document`, `1,200 documents`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def megabytes(size_bytes: float) -> str:
+    """`12 kB`, `1.3 MB`, `12 MB`."""
+    if size_bytes < 1e6:
+        return f"{size_bytes / 1e3:,.0f} kB" if size_bytes >= 1e3 else f"{size_bytes:.0f} bytes"
+    size = size_bytes / 1e6
+    return f"{size:,.1f} MB" if size < 10 else f"{size:,.0f} MB"
+
+
+def duration(seconds: float) -> str:
+    """A time span in the unit that suits it."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    if seconds < 1:
+        return f"{seconds * 1e3:.1f} ms"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"

@@ -1,0 +1,181 @@
+"""`simindex delete`, `compact`, `stats` and `check`: what an index needs now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+import simindex
+from simindex.cli.choices import index_argument, output_options
+from simindex.cli.console import cell, count, duration, emit, megabytes, say
+from simindex.cli.interrupt import uninterrupted
+from simindex.errors import InvalidInput
+
+DELETED_AT_ONCE = 1 << 16
+DAMAGED = 3
+
+
+@click.command()
+@index_argument
+@click.option("--id", "ids", multiple=True, type=click.IntRange(0, 2**64 - 1), help="An id.")
+@click.option("--key", "keys", multiple=True, help="A key.")
+@click.option(
+    "--keys-from", type=click.Path(), metavar="FILE", help="Keys, one a line; - is standard input."
+)
+@output_options
+def delete(
+    index_path: str, ids: tuple[int, ...], keys: tuple[str, ...], keys_from: str | None,
+    as_json: bool, quiet: bool,
+) -> None:
+    """Delete rows of INDEX by id or key.
+
+    All rows that carry one of them, in one commit.
+    """
+    if not (ids or keys or keys_from):
+        raise click.UsageError("nothing to delete: give --id, --key or --keys-from")
+    with simindex.open(index_path, "w") as index:
+        as_stored = _as_stored(index.options.keys)
+        deleted = index.delete(ids=list(ids)) if ids else 0
+        if keys:
+            deleted += index.delete(keys=[as_stored(key) for key in keys])
+        if keys_from:
+            listed = _listed_keys(keys_from)
+            while group := list(islice(listed, DELETED_AT_ONCE)):
+                deleted += index.delete(keys=[as_stored(key) for key in group])
+        with uninterrupted():
+            index.commit()
+        rows = len(index)
+    if as_json:
+        emit({"deleted": deleted, "rows": rows})
+    elif not quiet:
+        say(f"deleted {count(deleted, 'row')}; {index_path} holds {rows:,}")
+
+
+def _as_stored(kind: object) -> Callable[[str], Any]:
+    return str.encode if kind == "bytes" else str
+
+
+def _listed_keys(path: str) -> Iterator[str]:
+    if path == "-":
+        yield from _decoded(path, sys.stdin.buffer)
+        return
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be opened: {error.strerror}", path=path) from error
+    with file:
+        yield from _decoded(path, file)
+
+
+def _decoded(path: str, file: BinaryIO) -> Iterator[str]:
+    for number, line in enumerate(file, 1):
+        try:
+            key = line.decode().rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise InvalidInput(
+                f"{path}:{number}: not UTF-8; nothing was deleted", path=path, line=number
+            ) from error
+        if key:
+            yield key
+
+
+@click.command()
+@index_argument
+@click.option("--full", is_flag=True, help="Into one segment, whatever the sizes.")
+@output_options
+def compact(index_path: str, full: bool, as_json: bool, quiet: bool) -> None:
+    """Merge segments, drop deleted rows."""
+    started = time.perf_counter()
+    with simindex.open(index_path, "w") as index:
+        before = index.stats()
+        index.compact(full=full)
+        with uninterrupted():
+            index.commit()
+        after = index.stats()
+    seconds = time.perf_counter() - started
+    if as_json:
+        emit(
+            {
+                "segments": after.segments, "segments_before": before.segments,
+                "rows": after.rows, "dead_rows": after.dead_rows,
+                "bytes_segments": after.bytes_segments,
+                "bytes_segments_before": before.bytes_segments,
+                "seconds": round(seconds, 3),
+            }
+        )
+    elif not quiet:
+        say(
+            f"{count(before.segments, 'segment')} became {after.segments:,}, "
+            f"{megabytes(before.bytes_segments)} became {megabytes(after.bytes_segments)}, in "
+            f"{duration(seconds)}"
+        )
+
+
+@click.command()
+@index_argument
+@output_options
+def stats(index_path: str, as_json: bool, quiet: bool) -> None:
+    """Print what INDEX holds."""
+    with simindex.open(index_path, "r") as index:
+        held = index.stats()
+    if as_json:
+        emit(asdict(held))
+        return
+    keys = held.keys if held.keys else "no, ids only"
+    table = {
+        "path": held.path,
+        "rows": f"{held.rows:,}, and {held.dead_rows:,} deleted but not compacted away",
+        "pending": f"{held.pending_rows:,} of these rows are in no segment yet",
+        "segments": f"{held.segments:,}, {megabytes(held.bytes_segments)}",
+        "catalog": megabytes(held.bytes_catalog),
+        "disk": f"{held.bytes_per_row:.1f} bytes a row",
+        "bits": held.bits,
+        "keys": keys,
+        "tombstones": f"{held.tombstones:,}",
+        "commit": held.generation,
+        "recipe": _inline(held.recipe),
+        "volatility": _inline(held.volatility),
+    }
+    for name, value in table.items():
+        click.echo(f"{name:<11} {value}")
+
+
+def _inline(values: dict[str, Any] | None) -> str:
+    if values is None:
+        return "none"
+    return ", ".join(
+        f"{name} {value}" for name, value in values.items()
+        if isinstance(value, (str, int, float, list, tuple)) and len(str(value)) <= 60
+    )
+
+
+@click.command()
+@index_argument
+@output_options
+def check(index_path: str, as_json: bool, quiet: bool) -> None:
+    """Verify every byte of INDEX.
+
+    Prints what is wrong, and exits with 3 when something is damaged.
+    """
+    started = time.perf_counter()
+    with simindex.open(index_path, "r") as index:
+        findings = index.check()
+        rows = len(index)
+    for finding in findings:
+        if as_json:
+            emit({"severity": finding.severity, "path": finding.path, "what": finding.what})
+        else:
+            click.echo("\t".join(map(cell, (finding.severity, finding.path, finding.what))))
+    damaged = sum(finding.severity == "error" for finding in findings)
+    if not quiet:
+        verdict = f"{count(damaged, 'error')}" if damaged else "no damage"
+        say(f"{verdict} in {count(rows, 'row')}, in {duration(time.perf_counter() - started)}")
+    if damaged:
+        click.get_current_context().exit(DAMAGED)

@@ -1,0 +1,78 @@
+"""How far a long command is: a live line with rich, a plain line now and then without it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+from simindex.cli.console import count, megabytes
+
+PLAIN_INTERVAL_S = 5.0
+
+
+class Progress:
+    """Counts documents on standard error while it is a terminal, else does nothing.
+
+    Parameters
+    ----------
+    label : str
+        What is being done, such as ``"indexing"``.
+    quiet : bool
+        Show nothing in any case.
+    """
+
+    def __init__(self, label: str, *, quiet: bool) -> None:
+        self._label = label
+        self._shown = not quiet and sys.stderr.isatty()
+        self._live: Any = _live_line() if self._shown else None
+        self._started = self._last = time.monotonic()
+        self.documents = 0
+        self.characters = 0
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def advance(self, documents: int, characters: int) -> None:
+        """Note that so many more were done."""
+        self.documents += documents
+        self.characters += characters
+        if not self._shown:
+            return
+        now = time.monotonic()
+        if self._live is not None:
+            self._live.update(self._line(now))
+        elif now - self._last >= PLAIN_INTERVAL_S:
+            self._last = now
+            click.echo(f"simindex: {self._line(now)}", err=True)
+
+    def _line(self, now: float) -> str:
+        rate = self.documents / max(now - self._started, 1e-9)
+        return (
+            f"{self._label}: {count(self.documents, 'document')}, {megabytes(self.characters)}, "
+            f"{rate:,.0f} a second"
+        )
+
+
+def _live_line() -> Any:
+    try:
+        from rich.console import Console
+        from rich.status import Status
+    except ImportError:
+        return None
+    # rich honours NO_COLOR and TERM=dumb itself, and lets other lines on standard error pass above.
+    return Status("", console=Console(stderr=True, highlight=False))

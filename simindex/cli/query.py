@@ -1,0 +1,139 @@
+"""`simindex query`: stored near-duplicates of documents, of one text, or of fingerprints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import numpy as np
+
+import simindex
+from simindex.cli.choices import Reading, index_argument, input_options, output_options
+from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
+from simindex.cli.console import cell, count, duration, emit, key_text, say
+from simindex.errors import InvalidOption
+
+# What is searched together: names of the queries, and their fingerprints or batch.
+Questions = tuple[list[str], Any]
+
+
+def _fingerprint(ctx: click.Context, parameter: click.Parameter, values: Any) -> list[list[int]]:
+    fingerprints = []
+    for value in values:
+        digits = value.lower().removeprefix("0x").replace("_", "")
+        if not digits or len(digits) % 16 or set(digits) - set("0123456789abcdef"):
+            raise click.BadParameter(
+                f"{value!r} is not 16 hexadecimal digits, or a multiple of 16 for wider ones"
+            )
+        fingerprints.append([int(digits[at : at + 16], 16) for at in range(0, len(digits), 16)])
+    return fingerprints
+
+
+search_options = (
+    click.option(
+        "-h", "--distance", "h", type=int, default=3, show_default=True,
+        help="Hamming distance, inclusive.",
+    ),
+    click.option(
+        "--recall", type=float, default=1.0, show_default=True,
+        help="Share of the near-duplicates to find; 1 is exact.",
+    ),
+    click.option("--method", default="auto", show_default=True, help="How to look."),
+    click.option("--threads", type=click.IntRange(min=1), help="Threads to search with."),
+)
+
+
+@click.command()
+@index_argument
+@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
+@click.option("--text", "texts", multiple=True, help="A text to look up.")
+@click.option(
+    "--fingerprint", "fingerprints", multiple=True, callback=_fingerprint, metavar="HEX",
+    help="A fingerprint to look up, as `export` prints it.",
+)
+@click.option("--first", is_flag=True, help="At most one match a query, the first found.")
+@input_options
+@output_options
+def query(
+    index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
+    h: int, recall: float, first: bool, method: str, threads: int | None, reading: Reading,
+    as_json: bool, quiet: bool,
+) -> None:
+    """Print the near-duplicates in INDEX of documents.
+
+    Looks up every document of the inputs, every --text and every --fingerprint. One line a match:
+    query, key (or id), distance, separated by tabs.
+    """
+    if not (inputs or texts or fingerprints):
+        raise click.UsageError("nothing to look up: give an INPUT, --text or --fingerprint")
+    intake = reading.intake()
+    without = SkippedReport()
+    asked = matched = found = 0
+    searching = 0.0
+    how = ""
+    with simindex.open(index_path, "r") as index:
+        recipe = index.recipe
+        if recipe is None and (inputs or texts):
+            raise InvalidOption(
+                f"{index_path} stores no recipe, so texts cannot be looked up in it: give "
+                "--fingerprint",
+                path=index_path,
+            )
+
+        def questions() -> Iterator[Questions]:
+            for words in fingerprints:
+                yield ["".join(f"{word:016x}" for word in words)], _as_row(words)
+            if texts:
+                batch = recipe.batch(list(texts))
+                for skip in batch.skipped:
+                    say(f"text:{skip.position + 1}: no fingerprint: {skip.reason}")
+                places = places_of_rows(len(texts), batch.skipped)
+                yield [f"text:{place + 1}" for place in places], batch
+            for chunk in chunks(reading.documents(inputs, intake)):
+                batch = recipe.batch([document.text for document in chunk])
+                without.add(chunk, batch.skipped)
+                places = places_of_rows(len(chunk), batch.skipped)
+                yield [chunk[place].key for place in places], batch
+
+        for names, batch in questions():
+            started = time.perf_counter()
+            matches = index.query(
+                batch, h=h, first=first, recall=recall, method=method, threads=threads
+            )
+            searching += time.perf_counter() - started
+            asked += len(names)
+            matched += len(np.unique(matches.query))
+            found += len(matches)
+            how = _how(matches.stats)
+            for match in matches:
+                _print(names[match.query], match, as_json)
+    without.close()
+    if not quiet:
+        say(
+            f"{matched:,} of {asked:,} looked up have near-duplicates: {count(found, 'row')} "
+            f"within {h}, in {duration(searching)}{how}"
+        )
+
+
+for _option in reversed(search_options):
+    query = _option(query)
+
+
+def _as_row(words: list[int]) -> Any:
+    row = np.array(words, dtype=np.uint64)
+    return row if len(words) == 1 else row[None, :]
+
+
+def _how(stats: Any) -> str:
+    return f" ({stats.method}, {stats.guarantee})" if stats is not None else ""
+
+
+def _print(name: str, match: Any, as_json: bool) -> None:
+    key = key_text(match.key)
+    if as_json:
+        emit({"query": name, "id": match.id, "key": key, "distance": match.distance})
+    else:
+        shown = match.id if key is None else key
+        click.echo(f"{cell(name)}\t{cell(shown)}\t{match.distance}")

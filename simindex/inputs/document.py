@@ -1,0 +1,116 @@
+"""What reading yields: documents, and an account of what was no document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from simindex.errors import InvalidInput
+from simindex.records import MAX_KEY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text with its name and where it was read."""
+
+    key: str
+    text: str
+    fields: Mapping[str, Any] | None
+    """All fields of its record; None for a text file."""
+    path: str
+    """The file as the caller named it, or `-`."""
+    line: int
+    """Line its record starts on, from 1."""
+    raw: bytes | None = None
+    """The line as read, with its line end if it had one; JSONL only."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A record, or a whole file, that gave no document."""
+
+    path: str
+    line: int | None
+    """None when the file as a whole is the problem."""
+    reason: str
+
+    def __str__(self) -> str:
+        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{where}: {self.reason}"
+
+
+@dataclass(slots=True)
+class Intake:
+    """Counts what reading meets and decides when bad records are too many.
+
+    Parameters
+    ----------
+    max_errors : int or None
+        Bad records to skip; one more raises InvalidInput. None skips any number.
+    report : callable
+        Gets every bad record that is skipped, as it is met.
+    """
+
+    max_errors: int | None = 0
+    report: Callable[[BadRecord], None] | None = None
+    bad_records: int = 0
+    files: int = 0
+    passed_over: Counter[str] = field(default_factory=Counter)
+    """Files in folders that are no text files, by kind; not errors."""
+
+    def bad(self, path: str, line: int | None, reason: str) -> None:
+        """Note a bad record; InvalidInput when it is one more than may be skipped."""
+        self.bad_records += 1
+        record = BadRecord(path, line, reason)
+        if self.max_errors is not None and self.bad_records > self.max_errors:
+            allowed = "no bad record is" if not self.max_errors else f"{self.max_errors} are"
+            raise InvalidInput(
+                f"{record} ({allowed} allowed: skip more with --max-errors)",
+                path=path, line=line, reason=reason, bad_records=self.bad_records,
+            )
+        if self.report is not None:
+            self.report(record)
+
+
+class Unusable(Exception):
+    """A field's value cannot serve as text or key; the message says why."""
+
+
+def text_of(value: object, field: str) -> str:
+    """The value of the text field, which must be a string of Unicode characters."""
+    if not isinstance(value, str):
+        raise Unusable(f"field {field!r} is {_kind(value)}, not a string")
+    _require_unicode(value, field)
+    return value
+
+
+def key_of(value: object, field: str, otherwise: str) -> str:
+    """The value of the key field as a string; `otherwise` when it is None or empty."""
+    if value is None or value == "":
+        return otherwise
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise Unusable(f"field {field!r} is {_kind(value)}, not a string or a whole number")
+    _require_unicode(value, field)
+    if len(value.encode()) > MAX_KEY_BYTES:
+        raise Unusable(f"field {field!r} is longer than {MAX_KEY_BYTES} bytes")
+    return value
+
+
+def _require_unicode(value: str, field: str) -> None:
+    # Half of a surrogate pair can be written in JSON and in no UTF-8 file or index.
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise Unusable(
+                f"field {field!r} holds an unpaired surrogate at character {error.start}"
+            ) from None
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")

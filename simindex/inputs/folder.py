@@ -1,0 +1,74 @@
+"""Files below a folder, in a fixed order, chosen by patterns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from simindex.inputs.document import Intake
+
+
+def walk(
+    root: str,
+    *,
+    include: Sequence[str],
+    exclude: Sequence[str],
+    without: Path | None,
+    intake: Intake,
+) -> Iterator[str]:
+    """Paths of the regular files below `root`, relative to it, with `/`.
+
+    Names are sorted within a folder, files before its subfolders. A pattern without `/` is matched
+    with the name of a file or folder, one with `/` with its whole relative path, and `*` also
+    matches `/`; an excluded folder is not entered. No pattern in `include` takes every file.
+
+    Links to files are followed; links to folders are not, so no loop of links is entered. These,
+    and files that are neither regular nor folders, are counted in ``intake.passed_over``. A folder
+    that cannot be listed is a bad record. `without` is left out: the index being built.
+    """
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        if without is not None and Path(root, folder).resolve() == without:
+            continue
+        try:
+            with os.scandir(os.path.join(root, folder)) as found:  # noqa: PTH118
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            intake.bad(
+                os.path.join(root, folder),  # noqa: PTH118
+                None, f"folder cannot be listed: {error.strerror or error}",
+            )
+            continue
+        below = []
+        for entry in entries:
+            path = folder + entry.name
+            if _matches(path, exclude):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                below.append(path + "/")
+            elif entry.is_symlink() and entry.is_dir():
+                intake.passed_over["link to a folder"] += 1
+            elif _is_file(entry):
+                if not include or _matches(path, include):
+                    yield path
+            else:
+                intake.passed_over["broken link or special file"] += 1
+        folders.extend(reversed(below))
+
+
+def _matches(path: str, patterns: Sequence[str]) -> bool:
+    name = path.rpartition("/")[2]
+    return any(
+        fnmatchcase(path if "/" in pattern else name, pattern.removesuffix("/"))
+        for pattern in patterns
+    )
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link that leads to itself
+        return False

@@ -1,0 +1,71 @@
+"""JSON lines: one object a line, with a text field and perhaps a key field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from simindex.inputs.document import Document, Intake, Unusable, key_of, text_of
+from simindex.inputs.streams import Unreadable, decoded, lines
+
+
+def read_jsonl(
+    stream: BinaryIO,
+    *,
+    path: str,
+    name: str,
+    text_field: str,
+    key_field: str,
+    limit: int,
+    intake: Intake,
+) -> Iterator[Document]:
+    """Documents of a stream of JSON lines, in its order.
+
+    A record without the key field is named ``name:line``. Lines of nothing but white space are
+    passed over. Bad records: a line over `limit` bytes, bytes that are no UTF-8, no JSON, no
+    object, no text field, a text that is no string.
+    """
+    for number, line in lines(stream, limit):
+        if line is None:
+            intake.bad(path, number, f"line longer than {limit} bytes")
+            continue
+        if line.isspace():
+            continue
+        try:
+            record = _record(line, first=number == 1)
+            if text_field not in record:
+                raise Unusable(f"lacks the field {text_field!r} (it has {_listed(record)})")
+            document = Document(
+                key=key_of(record.get(key_field), key_field, f"{name}:{number}"),
+                text=text_of(record[text_field], text_field),
+                fields=record,
+                path=path,
+                line=number,
+                raw=line,
+            )
+        except (Unusable, Unreadable) as reason:
+            intake.bad(path, number, str(reason))
+            continue
+        yield document
+
+
+def _record(line: bytes, *, first: bool) -> dict[str, Any]:
+    text = decoded(line, first=first)
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Unusable(f"not JSON: {error.msg} at column {error.colno}") from None
+    except ValueError:
+        # The interpreter refuses to convert whole numbers of thousands of digits.
+        raise Unusable("not JSON this can read: a number has too many digits") from None
+    except RecursionError:
+        raise Unusable("not JSON this can read: nested too deeply") from None
+    if not isinstance(record, dict):
+        raise Unusable("not a JSON object")
+    return record
+
+
+def _listed(record: dict[str, Any]) -> str:
+    names = [repr(name[:40]) for name in list(record)[:6]]
+    return ", ".join(names) + (", ..." if len(record) > 6 else "") if names else "no fields"

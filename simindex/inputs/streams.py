@@ -1,0 +1,188 @@
+"""Bytes of a file, decompressed as they are read, and their lines, at bounded memory.
+
+A decompressor that trusts its input can be made to fill the machine: a .gz expands up to
+1,000-fold, a .zst up to 30,000-fold. Here nothing but one line, at most as long as the limit, is
+ever held, and a .zst is fed in slices so small that none can expand beyond `SLICE_BYTES` * 32 KiB.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from simindex.errors import MissingExtra
+
+STDIN = "-"
+SLICE_BYTES = 2048
+"""Compressed .zst bytes given to the decompressor at once. Its densest block is 4 bytes for
+128 KiB, so one slice yields at most 64 MiB; larger slices were not measurably faster."""
+
+MAX_WINDOW_BYTES = 1 << 31
+"""Files made with `zstd --long=31` need it; memory is touched only as far as the text reaches."""
+
+
+class Unreadable(Exception):
+    """A file cannot be opened, or its bytes end or break off; the message says how."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+@contextmanager
+def open_bytes(path: str) -> Iterator[BinaryIO]:
+    """The decompressed bytes of a file, or of standard input for `-`.
+
+    Compression is told by the suffix; by the first bytes for standard input. Raises Unreadable
+    when the file cannot be opened, MissingExtra for .zst without its library.
+    """
+    if path == STDIN:
+        yield _decompressed(sys.stdin.buffer, _compression_of_bytes(sys.stdin.buffer))
+        return
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise Unreadable(f"cannot be opened: {error.strerror or error}") from error
+    with file:
+        yield _decompressed(file, compression_of(path))
+
+
+def compression_of(path: str) -> str:
+    """`"gz"`, `"zst"` or `""`, by the suffix."""
+    suffix = Path(path).suffix.lower()
+    return suffix[1:] if suffix in (".gz", ".zst") else ""
+
+
+def require_zstandard() -> Any:
+    """The zstandard module; MissingExtra names how to get it."""
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingExtra(
+            "reading .zst files needs an extra: pip install 'simindex[zst]'", extra="zst"
+        ) from error
+    return zstandard
+
+
+def lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
+    """Numbered lines with their line ends; None in place of a line longer than `limit` bytes.
+
+    Only ``\\n`` ends a line. Raises Unreadable with the number of the line that was being read.
+    """
+    number = 0
+    while True:
+        number += 1
+        line = _reading(lambda: stream.readline(limit + 1), number)
+        if not line:
+            return
+        if len(line) <= limit or line.endswith(b"\n"):
+            yield number, line
+            continue
+        yield number, None
+        rest = b" "
+        while rest and not rest.endswith(b"\n"):
+            rest = _reading(lambda: stream.readline(1 << 20), number)
+
+
+def whole(stream: BinaryIO, limit: int) -> bytes:
+    """All bytes, but at most one more than `limit`; Unreadable as `lines`."""
+    return _reading(lambda: stream.read(limit + 1), None)
+
+
+def decoded(data: bytes, *, first: bool) -> str:
+    """UTF-8 text, without a byte order mark if it is the first of its file.
+
+    Raises Unreadable that names the byte and its column, or its line when there are several.
+    """
+    if first and data.startswith(codecs.BOM_UTF8):
+        data = data[len(codecs.BOM_UTF8) :]
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise Unreadable(
+            f"not UTF-8: byte 0x{data[error.start]:02x} at column {column}", line
+        ) from error
+
+
+def _reading(call: Callable[[], bytes], line: int | None) -> bytes:
+    try:
+        return call()
+    except EOFError as error:
+        raise Unreadable(f"truncated: {error}", line) from error
+    except (zlib.error, gzip.BadGzipFile, _BadZst) as error:
+        raise Unreadable(f"damaged compressed data: {error}", line) from error
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror or error}", line) from error
+
+
+def _compression_of_bytes(stream: Any) -> str:
+    peek = getattr(stream, "peek", None)
+    head = bytes(peek(4)[:4]) if peek is not None else b""
+    return "gz" if head[:2] == b"\x1f\x8b" else "zst" if head == b"\x28\xb5\x2f\xfd" else ""
+
+
+def _decompressed(file: Any, compression: str) -> BinaryIO:
+    if compression == "gz":
+        # gzip.GzipFile takes a file of no bytes for a whole one; a valid .gz has a header at least.
+        if not file.peek(1):
+            raise Unreadable("truncated: the file is empty")
+        return cast(BinaryIO, gzip.GzipFile(fileobj=file, mode="rb"))
+    if compression == "zst":
+        return io.BufferedReader(_ZstReader(file), 1 << 16)
+    return cast(BinaryIO, file)
+
+
+class _BadZst(Exception):
+    pass
+
+
+class _ZstReader(io.RawIOBase):
+    # The library's own stream reader ends in silence where a truncated file does, so frames are
+    # followed here: a frame that is open at the end of the file was cut.
+    def __init__(self, file: Any) -> None:
+        self._zstandard = require_zstandard()
+        self._decompressor = self._zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+        self._file = file
+        self._frame: Any = None
+        self._compressed = b""
+        self._text = memoryview(b"")
+        self._frames = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._text:
+            piece = self._compressed[:SLICE_BYTES] or self._file.read(SLICE_BYTES)
+            self._compressed = self._compressed[SLICE_BYTES:]
+            if not piece:
+                if self._frame is not None or self._frames == 0:
+                    raise EOFError("the file ends within a frame")
+                return 0
+            self._text = memoryview(self._decompress(piece))
+        size = min(len(buffer), len(self._text))
+        buffer[:size] = self._text[:size]
+        self._text = self._text[size:]
+        return size
+
+    def _decompress(self, piece: bytes) -> bytes:
+        if self._frame is None:
+            self._frame = self._decompressor.decompressobj()
+        try:
+            text: bytes = self._frame.decompress(piece)
+        except self._zstandard.ZstdError as error:
+            raise _BadZst(str(error)) from error
+        if self._frame.eof:
+            self._compressed = self._frame.unused_data + self._compressed
+            self._frame = None
+            self._frames += 1
+        return text

@@ -1,0 +1,119 @@
+"""Comma-separated tables: a header row that names the columns, then one document a row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from simindex.inputs.document import Document, Intake, Unusable, key_of, text_of
+from simindex.inputs.streams import lines
+
+
+class _RowTooLong(Exception):
+    pass
+
+
+class _Feed:
+    """Decoded lines for `csv.reader`, with the number of the last one, row by row bounded."""
+
+    def __init__(self, stream: BinaryIO, limit: int) -> None:
+        self._lines = lines(stream, limit)
+        self._limit = limit
+        self._row_bytes = 0
+        self.number = 0
+
+    def start_row(self) -> None:
+        self._row_bytes = 0
+
+    def __iter__(self) -> _Feed:
+        return self
+
+    def __next__(self) -> str:
+        self.number, line = next(self._lines)
+        self._row_bytes += self._limit + 1 if line is None else len(line)
+        if line is None or self._row_bytes > self._limit:
+            raise _RowTooLong
+        if self.number == 1 and line.startswith(b"\xef\xbb\xbf"):
+            line = line[3:]
+        # Bytes that are no UTF-8 become lone surrogates, which no valid UTF-8 decodes to: the row
+        # that holds them is refused and the rows after it are not lost.
+        return line.decode("utf-8", "surrogateescape")
+
+
+def read_table(
+    stream: BinaryIO,
+    *,
+    path: str,
+    name: str,
+    text_field: str,
+    key_field: str,
+    limit: int,
+    intake: Intake,
+    delimiter: str = ",",
+) -> Iterator[Document]:
+    """Documents of a table with a header row, in its order.
+
+    Without the key column, or with an empty cell in it, a row is named ``name:line``. Bad records:
+    a row over `limit` bytes, of another number of columns than the header, with broken quotes, or
+    with bytes that are no UTF-8. A header without the text column makes the file one bad record.
+    """
+    if csv.field_size_limit() < limit:
+        csv.field_size_limit(limit)
+    feed = _Feed(stream, limit)
+    rows = csv.reader(feed, delimiter=delimiter, strict=True)
+    header: list[str] | None = None
+    while True:
+        feed.start_row()
+        line = feed.number + 1
+        try:
+            row = next(rows)
+            if not row:
+                continue
+            _require_utf8(row)
+            if header is None:
+                if text_field not in row:
+                    found = ", ".join(repr(column[:40]) for column in row[:8])
+                    intake.bad(
+                        path, line,
+                        f"lacks the column {text_field!r} (it has {found}): name it with "
+                        "--text-field",
+                    )
+                    return
+                header = row
+                continue
+            yield _document(row, header, path, name, line, text_field, key_field)
+        except StopIteration:
+            return
+        except _RowTooLong:
+            intake.bad(path, line, f"row longer than {limit} bytes (an open quote?)")
+        except csv.Error as error:
+            intake.bad(path, line, f"not CSV: {error}")
+        except Unusable as reason:
+            intake.bad(path, line, str(reason))
+
+
+def _document(
+    row: list[str], header: list[str], path: str, name: str, line: int, text_field: str,
+    key_field: str,
+) -> Document:
+    if len(row) != len(header):
+        raise Unusable(f"has {len(row)} columns, the header has {len(header)}")
+    fields = dict(zip(header, row, strict=True))
+    return Document(
+        key=key_of(fields.get(key_field), key_field, f"{name}:{line}"),
+        text=text_of(fields[text_field], text_field),
+        fields=fields,
+        path=path,
+        line=line,
+    )
+
+
+def _require_utf8(row: list[str]) -> None:
+    for column, cell in enumerate(row, 1):
+        if not cell.isascii():
+            try:
+                cell.encode()
+            except UnicodeEncodeError as error:
+                byte = ord(cell[error.start]) - 0xDC00
+                raise Unusable(f"not UTF-8: byte 0x{byte:02x} in column {column}") from None
