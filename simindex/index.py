@@ -1,7 +1,7 @@
 """The index: open it, append to it, ask it. Everything a user holds.
 
-One writer, any number of readers, in any processes. A call sees one commit throughout; the next call
-follows new commits by itself.
+One writer, any number of readers, in any processes. A call sees one commit throughout; the next
+call follows new commits by itself.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from simindex import creation, planner
-from simindex.check import check
 from simindex.calibration import Calibration, calibrate
+from simindex.check import check
 from simindex.compaction import Progress
 from simindex.errors import (
     ClosedIndex,
@@ -47,7 +47,7 @@ CALIBRATION_BUDGET_S = 0.4
 _handles: weakref.WeakSet[Index] = weakref.WeakSet()
 
 
-def open(  # noqa: A001 - the name dbm has
+def open(
     path: str | os.PathLike[str],
     mode: Mode = "r",
     *,
@@ -79,7 +79,9 @@ def open(  # noqa: A001 - the name dbm has
     Maps files and reads the catalog's head; no row is read, so the cost does not grow with them.
     """
     if mode not in ("r", "w", "c", "n"):
-        raise InvalidOption(f"mode={mode!r} is unknown: give r, w, c or n", option="mode", found=mode)
+        raise InvalidOption(
+            f"mode={mode!r} is unknown: give r, w, c or n", option="mode", found=mode
+        )
     directory = Path(path)
     if mode == "n" or (mode == "c" and not creation.exists(directory)):
         creation.create(directory, options or IndexOptions(), overwrite=overwrite and mode == "n")

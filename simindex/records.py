@@ -182,7 +182,9 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
         )
     listed = list(keys)
     if n is not None and len(listed) != n:
-        raise InvalidBatch(f"{n} fingerprints but {len(listed)} keys", found=len(listed), expected=n)
+        raise InvalidBatch(
+            f"{n} fingerprints but {len(listed)} keys", found=len(listed), expected=n
+        )
     kind = bytes if listed and isinstance(listed[0], bytes) else str
     for row, key in enumerate(listed):
         if not isinstance(key, kind):

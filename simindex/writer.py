@@ -3,13 +3,13 @@
     append   rows collect in memory; every batch_rows of them are written as a segment file that is
              not yet part of the index
     commit   one LMDB transaction makes all of it live, with the tombstones; fewer rows than a
-             segment's go to the catalog as a pending run, and pending runs are sealed into a segment
-             once there are batch_rows of them
+             segment takes go to the catalog as a pending run, and pending runs are sealed into a
+             segment once they are that many together
     discard  forgets the buffer and unlinks the files
 
-The commit rule: data is durable under its final name before the transaction that names it, and files
-are unlinked after the transaction that stops naming them. An error inside that transaction leaves its
-outcome unknown, so the writer then refuses to go on.
+The commit rule: data is durable under its final name before the transaction that names it, and
+files are unlinked after the transaction that stops naming them. An error inside that transaction
+leaves its outcome unknown, so the writer then refuses to go on.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ class Writer:
 
     def _check_usable(self) -> None:
         if self._failed is not None:
-            raise ReadOnlyIndex(f"this handle no longer writes: {self._failed}. Open the index anew")
+            raise ReadOnlyIndex(
+                f"this handle no longer writes: {self._failed}. Open the index anew"
+            )
 
     def remove_strays(self) -> None:
         """Unlinks what an interrupted writer left; never on a catalog older than its files."""
