@@ -135,7 +135,7 @@ def test_progress_is_shown_on_a_terminal_only(spawn: Spawn, tmp_path: Path) -> N
     process = spawn("build", "i.sim", "a.jsonl", "-q", stderr=terminal)
     process.communicate(timeout=30)
     os.close(terminal)
-    with pytest.raises(OSError):  # noqa: PT011 - the other end is closed and nothing was written
+    with pytest.raises(OSError):  # the other end is closed and nothing was written
         os.read(master, 1)
     os.close(master)
     master, terminal = pty.openpty()

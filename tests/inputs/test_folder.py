@@ -180,7 +180,12 @@ def test_a_very_deep_folder_is_walked(tmp_path: Path, take: Take) -> None:
     with os.fdopen(os.open("leaf", os.O_WRONLY | os.O_CREAT, dir_fd=here), "w") as file:
         file.write("deep")
     os.close(here)
-    assert keys(take(tmp_path)) == ["d/" * depth + "leaf"]
+    try:
+        assert keys(take(tmp_path)) == ["d/" * depth + "leaf"]
+    finally:  # nobody else's recursive removal gets down there
+        (tmp_path / ("d/" * depth) / "leaf").unlink()
+        for level in range(depth, 0, -1):
+            (tmp_path / ("d/" * level)).rmdir()
 
 
 def test_pipes_and_standard_input_cannot_be_read_twice(tree: Path) -> None:
