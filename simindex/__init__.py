@@ -1,1 +1,74 @@
-"""simindex: an embedded, persistent, on-disk index engine for near-duplicate search."""
+"""simindex: an embedded, persistent, on-disk index engine for near-duplicate search.
+
+    import simindex
+
+    recipe = simindex.Recipe()
+    options = simindex.IndexOptions(keys=True, recipe=recipe)
+    with simindex.open("pages.sim", "c", options=options) as index:
+        index.append(recipe.batch(texts, keys=names))
+        index.commit()
+        for match in index.query(recipe.batch(["a text"]), h=3):
+            print(match.key, match.distance)
+"""
+
+from importlib.metadata import version
+
+from simindex.errors import (
+    ClosedIndex,
+    CommitFailed,
+    CorruptFile,
+    FormatTooNew,
+    FormatTooOld,
+    IndexExists,
+    IndexLocked,
+    IndexNotFound,
+    InvalidBatch,
+    InvalidInput,
+    InvalidOption,
+    MissingExtra,
+    ReadOnlyIndex,
+    RecipeMismatch,
+    SimindexError,
+    StorageFull,
+    UnsupportedStorage,
+)
+from simindex.index import Index, open
+from simindex.options import IndexOptions
+from simindex.records import Batch, Finding, IndexStats, Match, Matches, QueryStats, Skipped
+from simindex.simhash.bits import hamming
+from simindex.simhash.fingerprint import Recipe
+
+__version__ = version("simindex")
+
+__all__ = [
+    "Batch",
+    "ClosedIndex",
+    "CommitFailed",
+    "CorruptFile",
+    "Finding",
+    "FormatTooNew",
+    "FormatTooOld",
+    "Index",
+    "IndexExists",
+    "IndexLocked",
+    "IndexNotFound",
+    "IndexOptions",
+    "IndexStats",
+    "InvalidBatch",
+    "InvalidInput",
+    "InvalidOption",
+    "Match",
+    "Matches",
+    "MissingExtra",
+    "QueryStats",
+    "ReadOnlyIndex",
+    "Recipe",
+    "RecipeMismatch",
+    "SimindexError",
+    "Skipped",
+    "StorageFull",
+    "UnsupportedStorage",
+    "__version__",
+    "hamming",
+    "open",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from simindex.errors import InvalidOption
@@ -28,8 +28,8 @@ class IndexOptions:
         What each segment carries beside its rows. ``"psm"`` is the sorted table with its header
         directory.
     batch_rows : int
-        Rows that collect in the catalog before they are sealed into a segment file; also the most
-        rows an uncommitted append holds in memory.
+        The most rows an uncommitted append holds in memory before it writes a segment file. Commits
+        of fewer than an eighth of it collect in the catalog, until they are that many together.
     keys : False, "str" or "bytes"
         Whether rows are named by keys instead of ids, and of which type. True means ``"str"``.
     min_merge : int
@@ -40,6 +40,9 @@ class IndexOptions:
         is learned.
     allow_remote : bool
         Accept a network file system, where locks and memory maps are not trustworthy.
+    recipe : Recipe, optional
+        How texts become the fingerprints; stored with the index, and every batch is held to it. An
+        index without one takes that of the first batch that has one. It sets `bits`.
     """
 
     bits: int = 64
@@ -49,10 +52,13 @@ class IndexOptions:
     min_merge: int = 8
     reservoir_rows: int = 1 << 14
     allow_remote: bool = False
+    recipe: Any = None
 
     def __post_init__(self) -> None:
         if self.keys is True:
             object.__setattr__(self, "keys", "str")
+        if self.recipe is not None and self.bits == 64:
+            object.__setattr__(self, "bits", self.recipe.bits)
         if isinstance(self.structures, list):
             object.__setattr__(self, "structures", tuple(self.structures))
         _require(
@@ -82,19 +88,36 @@ class IndexOptions:
             isinstance(self.allow_remote, bool), "allow_remote", self.allow_remote, "true or false"
         )
 
+        _require(
+            self.recipe is None or self.recipe.bits == self.bits,
+            "bits", self.bits, "the recipe's width, or leave it out",
+        )
+
+    @property
+    def seal_rows(self) -> int:
+        """Rows that make a segment; fewer wait in the catalog as pending."""
+        return max(1, self.batch_rows // 8)
+
     @property
     def words(self) -> int:
         """64-bit words of one fingerprint."""
         return self.bits // 64
 
+    @property
+    def key_kind(self) -> KeyKind:
+        """Type of the keys, in an index that has them."""
+        return "bytes" if self.keys == "bytes" else "str"
+
     def to_dict(self) -> dict[str, Any]:
-        """The options as plain values, for the catalog and for people."""
-        return {**asdict(self), "structures": list(self.structures)}
+        """The options but the recipe as plain values, for the catalog and for people."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        del values["recipe"]
+        return {**values, "structures": list(self.structures)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> IndexOptions:
         """Options read back from `to_dict`; unknown names raise InvalidOption."""
-        known = {field.name for field in fields(cls)}
+        known = {field.name for field in fields(cls)} - {"recipe"}
         unknown = sorted(set(values) - known)
         if unknown:
             raise InvalidOption(f"unknown index option {unknown[0]!r}", option=unknown[0])

@@ -182,7 +182,9 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
         )
     listed = list(keys)
     if n is not None and len(listed) != n:
-        raise InvalidBatch(f"{n} fingerprints but {len(listed)} keys", found=len(listed), expected=n)
+        raise InvalidBatch(
+            f"{n} fingerprints but {len(listed)} keys", found=len(listed), expected=n
+        )
     kind = bytes if listed and isinstance(listed[0], bytes) else str
     for row, key in enumerate(listed):
         if not isinstance(key, kind):
@@ -316,6 +318,6 @@ class IndexStats:
     bytes_catalog: int
     bytes_per_row: float
     recipe: dict[str, Any] | None
-    volatility: dict[str, Any] | None
-    """What the chance of a flip is learned from, and the flips asked for at h=3, recall 0.95."""
+    sample_rows: int
+    """Rows whose weights are kept, to learn from how bits flip."""
     segment_list: list[dict[str, Any]]

@@ -6,7 +6,7 @@ set: 0 portable, 1 AVX2, 2 AVX-512 with VPOPCNTDQ; `LEVELS` names those this pro
 `level=-1` takes the widest, or the one named by the environment variable `SIMINDEX_SIMD`.
 """
 
-from simindex._kernels import _native
+from . import _native
 
 LEVELS: tuple[str, ...] = tuple(_native.levels())
 """Names of the instruction sets this processor runs, from the narrowest to the widest."""

@@ -1,7 +1,62 @@
+#include "arrays.hpp"
 #include "bindings.hpp"
+#include "cpu.hpp"
+#include "crc32c.hpp"
+#include "murmur3.hpp"
+#include "offsets.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace simindex {
+namespace {
 
-void bind_bytes(nanobind::module_&) {}
+std::uint32_t bind_crc32c(const In<std::uint8_t, 1>& data, std::uint32_t initial, int level) {
+  nb::gil_scoped_release release;
+  return crc32c(as_span(data), initial, resolve_level(level));
+}
+
+Out<std::uint32_t, 1> bind_crc32c_chunks(const In<std::uint8_t, 1>& data, std::int64_t chunk_bytes,
+                                         std::uint64_t seed, std::uint64_t first_chunk, int level) {
+  require(chunk_bytes > 0, "chunk_bytes must be at least 1");
+  const auto size = static_cast<std::size_t>(chunk_bytes);
+  const std::size_t bytes = data.shape(0);
+  Fresh<std::uint32_t> sums(bytes / size + (bytes % size != 0));
+  {
+    nb::gil_scoped_release release;
+    crc32c_chunks(as_span(data), size, seed, first_chunk, sums.span(), resolve_level(level));
+  }
+  return sums.release();
+}
+
+Out<std::uint64_t, 2> bind_murmur3(const In<std::uint8_t, 1>& data,
+                                   const In<std::int64_t, 1>& offsets, std::uint32_t seed) {
+  const std::span<const std::int64_t> at = as_span(offsets);
+  require(!at.empty(), "offsets must hold at least one value, the start of the first string");
+  const std::size_t n = at.size() - 1;
+  Fresh<std::uint64_t> hashes(2 * n);
+  {
+    nb::gil_scoped_release release;
+    require(offsets_hold(at, data.shape(0)), "offsets must rise and stay within the data");
+    const std::uint8_t* const heap = data.data();
+    std::uint64_t* out = hashes.data();
+    for (std::size_t i = 0; i < n; ++i, out += 2) {
+      const auto size = static_cast<std::size_t>(at[i + 1] - at[i]);
+      const auto [low, high] = murmur3_x64_128(heap + at[i], size, seed);
+      out[0] = low;
+      out[1] = high;
+    }
+  }
+  return hashes.release({n, 2});
+}
+
+}  // namespace
+
+void bind_bytes(nb::module_& m) {
+  m.def("crc32c", &bind_crc32c, "data"_a.noconvert(), "initial"_a = 0, "level"_a = -1);
+  m.def("crc32c_chunks", &bind_crc32c_chunks, "data"_a.noconvert(), "chunk_bytes"_a, "seed"_a,
+        "first_chunk"_a = 0, "level"_a = -1);
+  m.def("murmur3", &bind_murmur3, "data"_a.noconvert(), "offsets"_a.noconvert(), "seed"_a = 0);
+}
 
 }  // namespace simindex

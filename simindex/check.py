@@ -1,0 +1,102 @@
+"""Reads everything an index holds and says what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from simindex.errors import CorruptFile
+from simindex.options import IndexOptions
+from simindex.records import Finding
+from simindex.snapshot import Snapshot
+from simindex.storage.catalog import Catalog
+from simindex.storage.format import TEMPORARY_PREFIX, read_format
+from simindex.storage.segment import Segment
+from simindex.storage.table import Table
+
+SLICE_ROWS = 1 << 20
+
+
+def check(
+    path: Path, catalog: Catalog, *, index: bytes, options: IndexOptions, snapshot: Snapshot
+) -> list[Finding]:
+    """All findings, worst first; see `Index.check`. Reads each file once, in bounded memory."""
+    found: list[Finding] = []
+    try:
+        if read_format(path) != index:
+            found.append(_error(path / "FORMAT", "names another index than the one opened"))
+    except (CorruptFile, OSError) as error:
+        found.append(_error(path / "FORMAT", str(error)))
+    found += _check_values(path, catalog, snapshot)
+    for segment in snapshot.segments:
+        found += _check_segment(path, catalog, segment)
+    for table in snapshot.pending:
+        found += [_error(path / "catalog", f"{table.name}: {what}") for what in _disorder(table)]
+    found += _strays(path, snapshot)
+    return sorted(found, key=lambda finding: finding.severity)
+
+
+def _error(path: Path, what: str) -> Finding:
+    return Finding("error", str(path), what)
+
+
+def _check_values(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[Finding]:
+    with catalog.reading() as reading:
+        _, head = reading.head()
+        for name in head.values:
+            try:
+                reading.value(head, name)
+            except CorruptFile as error:
+                yield _error(path / "catalog", str(error))
+
+
+def _check_segment(path: Path, catalog: Catalog, segment: Segment) -> Iterator[Finding]:
+    file = path / "segments" / segment.name
+    damaged = segment.envelope.damaged_chunks()
+    for offset, size in damaged:
+        yield _error(file, f"damaged within {size} bytes at offset {offset}")
+    if not damaged:
+        for what in _disorder(segment):
+            yield _error(file, what)
+    try:
+        with catalog.reading() as reading:
+            _, head = reading.head()
+            if segment.name not in head.segments:
+                return
+            stored = reading.directory(segment.record)
+        if not damaged and not np.array_equal(stored, segment.compute_directory()):
+            yield _error(path / "catalog", f"the header directory of {segment.name} is not its own")
+    except CorruptFile as error:
+        yield _error(path / "catalog", str(error))
+
+
+def _disorder(table: Table) -> Iterator[str]:
+    """What is inconsistent in a table's rows."""
+    previous = 0
+    for start in range(0, len(table), SLICE_ROWS):
+        stop = min(start + SLICE_ROWS, len(table))
+        words = table.fingerprints[start:stop, 0]
+        if int(words[0]) < previous or (words[1:] < words[:-1]).any():
+            yield f"rows {start} to {stop} are not sorted"
+        previous = int(words[-1])
+        if table.keys is None:
+            continue
+        offsets = table.keys.offsets[start : stop + 1]
+        if (offsets[1:] < offsets[:-1]).any() or offsets[0] < 0 or (
+            int(offsets[-1]) > len(table.keys.data)
+        ):
+            yield f"the keys of rows {start} to {stop} are out of bounds"
+        elif (table.keys.slice(start, stop).hashes()[:, 0] != table.ids[start:stop]).any():
+            yield f"a key of rows {start} to {stop} does not make its id"
+
+
+def _strays(path: Path, snapshot: Snapshot) -> Iterator[Finding]:
+    live = {segment.name for segment in snapshot.segments}
+    for file in sorted((path / "segments").iterdir()):
+        if file.name not in live:
+            what = "left by an interrupted write" if file.name.startswith(TEMPORARY_PREFIX) else (
+                "not part of the index"
+            )
+            yield Finding("note", str(file), f"{what}; the next writer removes it if it is ours")

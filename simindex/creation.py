@@ -1,0 +1,97 @@
+"""Making a new index directory, in an order that survives a crash after every step.
+
+FORMAT is written last: a directory without it is no index, and what an interrupted creation left in
+it may be cleared by the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from simindex.errors import IndexExists
+from simindex.options import IndexOptions
+from simindex.storage import format as durable
+from simindex.storage.catalog import Catalog, Edit, Head, pack
+from simindex.storage.environment import acquire, release
+from simindex.writer import lock
+
+PARTS = {"catalog", "segments", "LOCK"}
+"""What stands in the directory before FORMAT does."""
+
+
+def exists(directory: Path) -> bool:
+    """Whether there is an index at the path."""
+    return (directory / "FORMAT").exists()
+
+
+def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
+    """Makes an empty index at a path where there is none, or an empty or half-made directory.
+
+    Raises
+    ------
+    IndexExists
+        If there is an index and `overwrite` is false, or anything that is no index: it is kept.
+    IndexLocked
+        If it is being written or made by another process.
+    """
+    made = False
+    if directory.is_symlink() or directory.exists():
+        if not directory.is_dir():
+            raise IndexExists(f"{directory} is a file: it was kept", path=str(directory))
+        if exists(directory) and not overwrite:
+            raise IndexExists(
+                f"there is already an index at {directory}: it was kept. "
+                "Open it with mode 'w', or ask to overwrite it",
+                path=str(directory),
+            )
+        others = sorted(
+            path.name
+            for path in directory.iterdir()
+            if path.name not in PARTS | {"FORMAT"}
+            and not path.name.startswith(durable.TEMPORARY_PREFIX)
+        )
+        if others:
+            raise IndexExists(
+                f"{directory} holds {others[0]!r} and is no index: it was kept. "
+                "Give an empty or a new directory",
+                path=str(directory), found=others[0],
+            )
+    else:
+        if not directory.parent.is_dir():
+            raise FileNotFoundError(f"there is no directory {directory.parent}")
+        durable.make_directory(directory)
+        made = True
+    durable.check_storage(directory, allow_remote=options.allow_remote)
+    fd = lock(directory / "LOCK")
+    try:
+        if not made:
+            _clear(directory)
+        uuid = secrets.token_bytes(16)
+        for name in ("catalog", "segments"):
+            durable.make_directory(directory / name)
+        environment = acquire(directory / "catalog", writable=True, create=True)
+        try:
+            edit = Edit(b"", Head(0, 0, 0))
+            edit.set_value("options", pack(options.to_dict()))
+            if options.recipe is not None:
+                edit.set_value("recipe", options.recipe.to_bytes())
+            Catalog(environment).commit(edit)
+        finally:
+            release(environment)
+        durable.sync_directory(directory / "catalog")
+        durable.write_format(directory, uuid)
+    finally:
+        os.close(fd)
+
+
+def _clear(directory: Path) -> None:
+    durable.remove(directory / "FORMAT")
+    durable.sync_directory(directory)
+    for path in directory.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != "LOCK":
+            durable.remove(path)

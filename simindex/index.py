@@ -1,0 +1,592 @@
+"""The index: open it, append to it, ask it. Everything a user holds.
+
+One writer, any number of readers, in any processes. A call sees one commit throughout; the next
+call follows new commits by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import Any, Literal
+
+import numpy as np
+
+from simindex import creation, planner
+from simindex.calibration import Calibration, calibrate
+from simindex.check import check
+from simindex.compaction import Progress
+from simindex.errors import (
+    ClosedIndex,
+    IndexNotFound,
+    InvalidBatch,
+    InvalidOption,
+    ReadOnlyIndex,
+    RecipeMismatch,
+)
+from simindex.methods.base import TablePlan
+from simindex.options import IndexOptions
+from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_keys
+from simindex.searching import search, thread_count
+from simindex.simhash.fingerprint import Recipe
+from simindex.snapshot import Snapshot, take
+from simindex.storage import format as durable
+from simindex.storage.catalog import Catalog, unpack
+from simindex.storage.environment import acquire, release
+from simindex.writer import Writer
+
+Mode = Literal["r", "w", "c", "n"]
+
+CALIBRATION_BUDGET_S = 0.4
+"""Expected seconds a first query may spend on learning flips; `tune` takes the whole sample."""
+
+_handles: weakref.WeakSet[Index] = weakref.WeakSet()
+
+
+def open(
+    path: str | os.PathLike[str],
+    mode: Mode = "r",
+    *,
+    options: IndexOptions | None = None,
+    overwrite: bool = False,
+) -> Index:
+    """An index directory, opened as dbm files are.
+
+    Parameters
+    ----------
+    mode : str
+        ``"r"`` reads an index and creates nothing; ``"w"`` writes one that exists; ``"c"`` writes
+        one, creating it if there is none; ``"n"`` creates one, and keeps one that exists unless
+        `overwrite` is given.
+    options : IndexOptions
+        For an index that is created. For one that exists they must agree with its own.
+
+    Raises
+    ------
+    IndexNotFound, IndexExists, IndexLocked
+        As the mode meets no index, one it must keep, or another writer.
+    CorruptFile, FormatTooOld, FormatTooNew
+        If the index is damaged or of another version.
+    InvalidOption
+        If options differ from the stored ones; carries the differences.
+
+    Notes
+    -----
+    Maps files and reads the catalog's head; no row is read, so the cost does not grow with them.
+    """
+    if mode not in ("r", "w", "c", "n"):
+        raise InvalidOption(
+            f"mode={mode!r} is unknown: give r, w, c or n", option="mode", found=mode
+        )
+    directory = Path(path)
+    if mode == "n" or (mode == "c" and not creation.exists(directory)):
+        creation.create(directory, options or IndexOptions(), overwrite=overwrite and mode == "n")
+    return Index(directory, mode, options=options)
+
+
+class Index:
+    """A handle on an index directory; `simindex.open` makes it.
+
+    As a context manager a writer commits on a clean exit and discards on an exception. Queries may
+    come from many threads at once. A handle does not survive a fork; it pickles as its path and is
+    opened for reading where it is unpickled.
+    """
+
+    def __init__(
+        self, path: Path, mode: Mode = "r", *, options: IndexOptions | None = None
+    ) -> None:
+        self.path, self.mode = path, mode
+        self._closed = True
+        self._pid = os.getpid()
+        self._lock = RLock()
+        self._writer: Writer | None = None
+        self._calibrations: dict[int, Calibration] = {}
+        self._plans: dict[tuple[Any, ...], tuple[list[TablePlan], str]] = {}
+        writable = mode != "r"
+        self._uuid = durable.read_format(path)
+        durable.check_storage(path, allow_remote=options is not None and options.allow_remote)
+        try:
+            self._environment = acquire(path / "catalog", writable=writable)
+        except FileNotFoundError as error:
+            raise IndexNotFound(f"{path} lacks its catalog", path=str(path)) from error
+        try:
+            self._catalog = Catalog(self._environment)
+            self.options = self._read_options(options)
+            if writable:
+                self._writer = Writer(path, self._catalog, index=self._uuid, options=self.options)
+            self._snapshot = self._take(None)
+        except BaseException:
+            if self._writer is not None:
+                self._writer.close()
+            release(self._environment)
+            raise
+        self._closed = False
+        _handles.add(self)
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def _read_options(self, asked: IndexOptions | None) -> IndexOptions:
+        with self._catalog.reading() as reading:
+            _, head = reading.head()
+            stored = reading.value(head, "options")
+            recipe = reading.value(head, "recipe")
+        options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
+        self._recipe = Recipe.from_bytes(recipe) if recipe is not None else None
+        if asked is not None:
+            differences = options.differences(asked)
+            if differences:
+                name, (mine, theirs) = next(iter(differences.items()))
+                raise InvalidOption(
+                    f"the index at {self.path} has {name}={mine!r}, not {theirs!r}: "
+                    "leave the option out, or build a new index",
+                    option=name, differences=differences,
+                )
+            if asked.recipe is not None and self._recipe is not None:
+                self._check_recipe(asked.recipe)
+        return options
+
+    def _take(self, before: Snapshot | None) -> Snapshot:
+        return take(
+            self._catalog, self.path / "segments", index=self._uuid, options=self.options,
+            before=before,
+        )
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None and self._writer is not None and not self._closed:
+                self.commit()
+        finally:
+            self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (open, (str(self.path), "r"))
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"mode {self.mode!r}"
+        return f"<simindex.Index {str(self.path)!r}, {state}>"
+
+    def close(self) -> None:
+        """Closes the handle; what a writer has not committed is discarded. May be called twice."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._pid != os.getpid():
+                return
+            try:
+                if self._writer is not None:
+                    self._writer.discard()
+                    self._writer.close()
+            finally:
+                release(self._environment)
+
+    def _check_open(self) -> None:
+        if self._pid != os.getpid():
+            raise ClosedIndex(
+                f"the handle on {self.path} was opened before a fork: open the index again here",
+                path=str(self.path),
+            )
+        if self._closed:
+            raise ClosedIndex(
+                f"the handle on {self.path} is closed: open the index again", path=str(self.path)
+            )
+
+    def _writing(self) -> Writer:
+        self._check_open()
+        if self._writer is None:
+            raise ReadOnlyIndex(
+                f"{self.path} was opened for reading: open it with mode 'w'", path=str(self.path)
+            )
+        return self._writer
+
+    def refresh(self) -> bool:
+        """Follows new commits now instead of at the next call. Returns whether there were any."""
+        self._check_open()
+        before = self._snapshot
+        return self._current() is not before
+
+    def _current(self) -> Snapshot:
+        snapshot = self._snapshot
+        if self._catalog.head_value() == snapshot.value:
+            return snapshot
+        with self._lock:
+            if self._catalog.head_value() != self._snapshot.value:
+                self._snapshot = self._take(self._snapshot)
+                self._plans = {}
+                self._follow_recipe(self._snapshot)
+            return self._snapshot
+
+    def _follow_recipe(self, snapshot: Snapshot) -> None:
+        if self._recipe is None and "recipe" in snapshot.head.values:
+            with self._catalog.reading() as reading:
+                _, head = reading.head()
+                payload = reading.value(head, "recipe")
+            self._recipe = Recipe.from_bytes(payload) if payload is not None else None
+
+    # -- what it is --------------------------------------------------------------------------------
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How texts become this index's fingerprints, if it knows."""
+        return self._recipe
+
+    @property
+    def generation(self) -> int:
+        """Number of the last commit seen."""
+        self._check_open()
+        return self._current().head.generation
+
+    def __len__(self) -> int:
+        """Live, committed rows. Reads all ids once after something was deleted."""
+        self._check_open()
+        snapshot = self._current()
+        return snapshot.stored_rows - snapshot.dead_rows
+
+    def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:
+        """All live rows as batches of at most `chunk_rows`, without weights, as of one commit."""
+        self._check_open()
+        snapshot = self._current()
+        for table in snapshot.tables:
+            for start in range(0, len(table), chunk_rows):
+                stop = min(start + chunk_rows, len(table))
+                live = snapshot.tombstones.alive(table, start, stop)
+                fingerprints, ids = table.fingerprints[start:stop], table.ids[start:stop]
+                heap = None if table.keys is None else table.keys.slice(start, stop)
+                if live is not None:
+                    fingerprints, ids = fingerprints[live], ids[live]
+                    heap = None if heap is None else heap.take(live)
+                if heap is not None:
+                    yield Batch(fingerprints, keys=heap.decoded(self.options.key_kind), recipe=self._recipe)
+                else:
+                    yield Batch(fingerprints, ids=ids, recipe=self._recipe)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def append(
+        self,
+        batch: Batch | Any,
+        *,
+        ids: Any = None,
+        keys: Any = None,
+        weights: Any = None,
+    ) -> U64:
+        """Buffers rows; `commit` makes them durable and visible.
+
+        Parameters
+        ----------
+        batch : Batch, or uint64 (n,) or (n, W)
+            Plain fingerprints may be given with ids, keys and weights beside them.
+
+        Returns
+        -------
+        uint64 (n,)
+            The rows' ids: those given, those of the keys, or numbers in order of appending.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch
+            If the batch does not fit the index; nothing of it is kept.
+
+        Notes
+        -----
+        Every `batch_rows` rows are written to a file at once, so memory does not grow.
+        """
+        with self._lock:
+            writer = self._writing()
+            checked = self._as_batch(batch, ids=ids, keys=keys, weights=weights)
+            self._adopt_recipe(writer, checked)
+            return writer.append(checked)
+
+    def replace(self, batch: Batch) -> U64:
+        """Deletes all rows of the batch's ids or keys and appends the batch, in one commit."""
+        with self._lock:
+            writer = self._writing()
+            checked = self._as_batch(batch)
+            if checked.keys is None and checked.ids is None:
+                raise InvalidBatch("a replacement needs ids or keys")
+            self._adopt_recipe(writer, checked)
+            appended = writer.append(checked)
+            writer.delete(None if checked.keys is not None else checked.ids, checked.keys)
+            return appended
+
+    def delete(self, *, ids: Any = None, keys: Any = None) -> int:
+        """Buffers the deletion of all rows of some ids, or of some keys, committed before.
+
+        Returns how many ids or keys were given; rows are not looked up, so the cost is that of the
+        list. Rows appended since the last commit stay.
+        """
+        with self._lock:
+            writer = self._writing()
+            if (ids is None) == (keys is None):
+                raise InvalidBatch("give ids or keys to delete")
+            if self.options.keys is not False:
+                if keys is None:
+                    raise InvalidBatch("this index has keys: give keys=")
+                return writer.delete(None, self._checked_keys(keys))
+            if ids is None:
+                raise InvalidBatch("this index has no keys: give ids=")
+            listed = np.atleast_1d(np.asarray(ids))
+            blank = np.zeros((len(listed), self.options.words), np.uint64)
+            return writer.delete(Batch(blank, ids=listed).ids, None)
+
+    def commit(self) -> None:
+        """Makes all since the last commit durable and visible, all or nothing.
+
+        Raises
+        ------
+        StorageFull
+            Nothing is changed or lost; free some space and commit again.
+        CommitFailed
+            The outcome is unknown; the handle stops writing, and the index, opened anew, holds
+            either this commit or the one before.
+        """
+        with self._lock:
+            writer = self._writing()
+            if writer.commit(self._current()):
+                while writer.merge_due(self._current()):
+                    pass
+
+    def compact(self, *, full: bool = False, progress: Progress | None = None) -> None:
+        """Commits, then merges segments that are too many; `full` merges all into one.
+
+        Dead rows of the merged segments are dropped and their space is given back. Memory is
+        bounded; while it runs, old and new files stand side by side.
+        """
+        with self._lock:
+            writer = self._writing()
+            self.commit()
+            snapshot = self._current()
+            untidy = len(snapshot.segments) > 1 or any(
+                snapshot.tombstones.later_than(segment.horizon) for segment in snapshot.segments
+            )
+            if full and untidy:
+                writer.compact(snapshot, snapshot.segments, progress)
+                self._current()
+
+    def _as_batch(
+        self, batch: Any, *, ids: Any = None, keys: Any = None, weights: Any = None
+    ) -> Batch:
+        if not isinstance(batch, Batch):
+            rows = as_fingerprints(batch, bits=self.options.bits)
+            checked = Batch(rows, ids=ids, keys=keys, weights=weights)
+        elif ids is not None or keys is not None or weights is not None:
+            raise InvalidBatch("a Batch carries its ids, keys and weights: give none beside it")
+        else:
+            checked = batch
+        if checked.bits != self.options.bits:
+            raise InvalidBatch(
+                f"the batch is {checked.bits} bits wide, the index {self.options.bits}",
+                found=checked.bits, expected=self.options.bits,
+            )
+        if checked.keys is not None and self.options.keys is not False:
+            self._checked_keys(checked.keys)
+        self._check_recipe(checked.recipe)
+        return checked
+
+    def _checked_keys(self, keys: Any) -> list[str] | list[bytes]:
+        listed = as_keys(keys, None)
+        if listed and type(listed[0]).__name__ != self.options.keys:
+            raise InvalidBatch(
+                f"the keys are {type(listed[0]).__name__}, this index has {self.options.keys} keys",
+                found=type(listed[0]).__name__, expected=self.options.keys,
+            )
+        return listed
+
+    def _check_recipe(self, recipe: Recipe | None) -> None:
+        if recipe is None or self._recipe is None or recipe.identity == self._recipe.identity:
+            return
+        differences = recipe.differences(self._recipe)
+        shown = ", ".join(f"{n}: {mine!r} != {own!r}" for n, (mine, own) in differences.items())
+        raise RecipeMismatch(
+            f"the batch was made by another recipe than the index's ({shown}): "
+            "make it with index.recipe",
+            differences=differences,
+        )
+
+    def _adopt_recipe(self, writer: Writer, batch: Batch) -> None:
+        if self._recipe is None and batch.recipe is not None:
+            if self._current().head.appended:
+                raise RecipeMismatch(
+                    "the index's rows were appended without a recipe, this batch has one: "
+                    "append its fingerprints alone if they are alike",
+                    differences={"recipe": (repr(batch.recipe), None)},
+                )
+            writer.set_value("recipe", batch.recipe.to_bytes())
+            self._recipe = batch.recipe
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def query(
+        self,
+        batch: Batch | Any,
+        *,
+        h: int = 3,
+        first: bool = False,
+        recall: float = 1.0,
+        method: str = "auto",
+        threads: int | None = None,
+    ) -> Matches:
+        """Stored rows within Hamming distance h, inclusive, of each query.
+
+        Parameters
+        ----------
+        batch : Batch, or uint64 (m,) or (m, W)
+            Only a batch with weights can be searched at a recall below 1.
+        first : bool
+            At most one match a query, the first that is found (PSMF); for "seen it?" questions.
+        recall : float
+            Share of the matches to be found: 1.0 is always exact. Below it, the number of bit flips
+            tried is chosen from near-duplicates of the index itself, see `Matches.stats.guarantee`.
+        method : str
+            ``"psm"``, ``"scan"``, or ``"auto"`` for the cheapest that keeps the promise.
+        threads : int, optional
+            By default one for each processor, and one for fewer than 4,096 queries.
+
+        Returns
+        -------
+        Matches
+            Unique, ordered by (query, distance, id).
+
+        Notes
+        -----
+        Source: [PSM] sections 4 and 5; PSMA, or PSMF with `first`.
+        """
+        self._check_open()
+        if type(batch) is Batch:
+            rows, weights = batch.rows, batch.weights
+            if rows.shape[1] != self.options.words:
+                as_fingerprints(rows, bits=self.options.bits)
+            if batch.recipe is not None:
+                self._check_recipe(batch.recipe)
+        else:
+            rows, weights = as_fingerprints(batch, bits=self.options.bits), None
+        snapshot = self._current()
+        planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+        if threads is not None and (isinstance(threads, bool) or threads < 1):
+            raise InvalidOption(f"threads={threads!r}: give 1 or more", option="threads")
+        plans, guarantee, calibration = self._plan(
+            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
+        )
+        return search(
+            snapshot, plans, rows, weights,
+            None if calibration is None else calibration.volatility,
+            h=h, first=bool(first), threads=thread_count(threads, len(rows)),
+            options=self.options, guarantee=guarantee,
+        )
+
+    def _plan(
+        self,
+        snapshot: Snapshot,
+        *,
+        h: int,
+        recall: float,
+        method: str,
+        queries: int,
+        weights: Any,
+    ) -> tuple[list[TablePlan], str, Calibration | None]:
+        many = queries >= 16
+        approximate = recall < 1 and weights is not None and method != "scan"
+        calibration = self._calibrated(snapshot, h, weights) if approximate else None
+        key = (snapshot.value, h, recall, method, many, id(calibration))
+        known = self._plans.get(key)
+        if known is None:
+            plans = planner.plan(
+                snapshot.tables, h=h, recall=recall, method=method, queries=queries,
+                flips=None if calibration is None else calibration.flips,
+            )
+            guarantee = "exact"
+            if calibration is not None and not all(plan.exact for plan in plans):
+                guarantee = f"expected recall >= {recall:g}, learned from {calibration.source}"
+            known = (plans, guarantee)
+            self._plans[key] = known
+        return (*known, calibration)
+
+    def _calibrated(self, snapshot: Snapshot, h: int, weights: Any) -> Calibration:
+        known = self._calibrations.get(h)
+        if known is None or not known.stored_rows / 2 <= snapshot.stored_rows <= (
+            2 * known.stored_rows
+        ):
+            with self._lock:
+                known = calibrate(snapshot, h=h, budget_s=CALIBRATION_BUDGET_S, queries=weights)
+                self._calibrations[h] = known
+        return known
+
+    def tune(self, *, h: int = 3) -> Calibration:
+        """Learns anew from the whole sample how bits flip, and how many flips a recall takes.
+
+        Queries do this by themselves on a part of the sample that costs them under half a second.
+        """
+        self._check_open()
+        learned = calibrate(self._current(), h=h, budget_s=float("inf"))
+        with self._lock:
+            self._calibrations[h] = learned
+            self._plans = {}
+        return learned
+
+    # -- looking after it --------------------------------------------------------------------------
+
+    def check(self) -> list[Finding]:
+        """Reads everything and verifies it; an empty list means that all is well.
+
+        Severity ``"error"`` is damage, ``"note"`` harmless, such as a stray file.
+        """
+        self._check_open()
+        return check(
+            self.path, self._catalog, index=self._uuid, options=self.options,
+            snapshot=self._current(),
+        )
+
+    def stats(self) -> IndexStats:
+        """What the index holds. Reads all ids once after something was deleted."""
+        self._check_open()
+        snapshot = self._current()
+        segment_bytes = sum(segment.envelope.file_bytes for segment in snapshot.segments)
+        catalog_bytes = self._environment.file_bytes
+        live = snapshot.stored_rows - snapshot.dead_rows
+        return IndexStats(
+            path=str(self.path),
+            generation=snapshot.head.generation,
+            rows=live,
+            dead_rows=snapshot.dead_rows,
+            segments=len(snapshot.segments),
+            pending_rows=snapshot.head.pending_rows,
+            tombstones=len(snapshot.tombstones),
+            bits=self.options.bits,
+            keys=self.options.keys,
+            bytes_segments=segment_bytes,
+            bytes_catalog=catalog_bytes,
+            bytes_per_row=(segment_bytes + catalog_bytes) / live if live else 0.0,
+            recipe=None if self._recipe is None else self._recipe.to_dict(),
+            sample_rows=len(snapshot.reservoir),
+            segment_list=[
+                {
+                    "name": segment.name,
+                    "rows": len(segment),
+                    "bytes": segment.envelope.file_bytes,
+                    "header_bits": segment.header_bits,
+                }
+                for segment in snapshot.segments
+            ],
+        )
+
+
+def _after_fork() -> None:
+    # The child must not keep the parent's writer lock alive.
+    for handle in list(_handles):
+        if handle._writer is not None:
+            handle._writer.close()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,75 @@
+"""PSM: flips the likeliest header bits of a query and looks each result up. [PSM] sections 4-5.
+
+The query's header, and then those k headers that a near-duplicate most likely has (in VOSH order),
+are looked up in one sorted table; the rows under each are compared by exact distance. `first` is
+PSMF, else PSMA. With all flip sets of at most h header bits it is exact.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from simindex._kernels import _native
+from simindex.methods.base import Found, TablePlan
+from simindex.records import F32, U64
+from simindex.simhash import vosh
+from simindex.simhash.volatility import STEP, Volatility
+from simindex.storage.table import Table
+
+
+def flip_sets(header_bits: int, h: int) -> int:
+    """How many non-empty sets of at most h header bits there are: the bound of [PSM] (20)."""
+    return sum(comb(header_bits, size) for size in range(1, min(h, header_bits) + 1))
+
+
+@lru_cache(maxsize=16)
+def exhaustive_masks(header_bits: int, h: int) -> U64:
+    """uint64 (1 + flip_sets,): the empty mask, then every flip set of at most h header bits."""
+    masks = [np.zeros(1, np.uint64)]
+    for size in range(1, min(h, header_bits) + 1):
+        places = np.array(list(combinations(range(header_bits), size)), np.uint64)
+        bits = np.uint64(1) << (np.uint64(63) - places)
+        masks.append(np.bitwise_or.reduce(bits, axis=1))
+    joined = np.concatenate(masks)
+    joined.setflags(write=False)
+    return joined
+
+
+def search(
+    table: Table,
+    queries: U64,
+    weights: F32 | None,
+    plan: TablePlan,
+    volatility: Volatility | None,
+    *,
+    h: int,
+    first: bool,
+) -> Found:
+    """Rows of a table within h of each query, under the headers the plan reaches.
+
+    Parameters
+    ----------
+    queries : uint64 (m, W)
+    weights : float32 (m, b) or None
+        Needed unless the plan is exact.
+    """
+    if plan.exact or weights is None or volatility is None:
+        masks = exhaustive_masks(plan.header_bits, h)
+        return Found(
+            *_native.probe(
+                table.fingerprints, table.directory, table.header_bits, plan.header_bits, queries,
+                masks, h, first,
+            )
+        )
+    order = vosh.plan(plan.header_bits, h, plan.flips)
+    return Found(
+        *_native.psm(
+            table.fingerprints, table.directory, table.header_bits, plan.header_bits, queries,
+            weights, volatility.costs, STEP, h, plan.flips, order.candidates, order.sort_network,
+            order.select_network, first,
+        )
+    )

@@ -1,0 +1,200 @@
+"""Answers one query call on one snapshot: every table by its plan, then one ordered result."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.methods import psm, scan
+from simindex.methods.base import Found, TablePlan
+from simindex.options import IndexOptions
+from simindex.records import F32, U64, Matches, QueryStats
+from simindex.simhash.volatility import Volatility
+from simindex.snapshot import Snapshot
+from simindex.storage.table import KeyHeap, Table
+from simindex.storage.tombstones import Tombstones
+
+SLICE_QUERIES = 1 << 16
+"""Queries a kernel is given at a time, so that an interrupt is honoured in between."""
+
+NO_QUERY = np.empty(0, np.int64)
+NO_ID = np.empty(0, np.uint64)
+NO_DISTANCE = np.empty(0, np.uint16)
+NO_ROW = np.empty(0, np.uint32)
+
+
+def thread_count(threads: int | None, queries: int) -> int:
+    """Threads to use: as asked, else one for each processor, but one for small calls."""
+    if threads is None:
+        threads = len(os.sched_getaffinity(0)) if queries >= 4096 else 1
+    return max(1, min(threads, queries))
+
+
+def search(
+    snapshot: Snapshot,
+    plans: Sequence[TablePlan],
+    queries: U64,
+    weights: F32 | None,
+    volatility: Volatility | None,
+    *,
+    h: int,
+    first: bool,
+    threads: int,
+    options: IndexOptions,
+    guarantee: str,
+) -> Matches:
+    """Matches of all queries (m, W) in all tables, ordered by (query, distance, id)."""
+    started = time.perf_counter()
+    parts: list[tuple[Table, Found, U64]] = []
+    probes = compared = 0
+    open_queries: NDArray[np.int64] | None = None
+    for table, plan in zip(snapshot.tables, plans, strict=True):
+        some = queries if open_queries is None else queries[open_queries]
+        if not len(some):
+            break
+        some_weights = weights
+        if weights is not None and open_queries is not None:
+            some_weights = weights[open_queries]
+        # A deleted row must not stand for a live one: then all matches are needed, not the first.
+        stop_early = first and not snapshot.tombstones.later_than(table.horizon)
+        found = _search_table(
+            table, plan, some, some_weights, volatility, h, stop_early, threads
+        )
+        probes, compared = probes + found.probes, compared + found.compared
+        if not len(found.query):
+            continue
+        found, ids = _live(table, found, snapshot.tombstones)
+        if open_queries is not None:
+            found = Found(open_queries[found.query], found.row, found.distance, 0, 0)
+        parts.append((table, found, ids))
+        if first:
+            left = np.ones(len(queries), np.bool_)
+            for _, earlier, _ in parts:
+                left[earlier.query] = False
+            open_queries = np.flatnonzero(left).astype(np.int64)
+    stats = QueryStats(
+        method="+".join(sorted({plan.method for plan in plans})) or "none",
+        guarantee=guarantee,
+        exact=all(plan.exact for plan in plans),
+        flips=max((plan.flips for plan in plans), default=0),
+        probes=probes,
+        rows_compared=compared,
+        segments=len(plans),
+        seconds=time.perf_counter() - started,
+    )
+    return _arranged(parts, len(queries), first, stats, options)
+
+
+def _search_table(
+    table: Table,
+    plan: TablePlan,
+    queries: U64,
+    weights: F32 | None,
+    volatility: Volatility | None,
+    h: int,
+    first: bool,
+    threads: int,
+) -> Found:
+    def run(part: U64, some: F32 | None) -> Found:
+        if plan.method == "scan":
+            return scan.search(table, part, h=h, first=first)
+        return psm.search(table, part, some, plan, volatility, h=h, first=first)
+
+    size = min(SLICE_QUERIES, -(-len(queries) // threads))
+    if len(queries) <= size:
+        return run(queries, weights)
+    starts = range(0, len(queries), size)
+
+    def run_slice(start: int) -> Found:
+        stop = start + size
+        return run(queries[start:stop], None if weights is None else weights[start:stop])
+
+    if threads == 1:
+        found = [run_slice(start) for start in starts]
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(run_slice, starts))
+    return Found(
+        np.concatenate([part.query + start for part, start in zip(found, starts, strict=True)]),
+        np.concatenate([part.row for part in found]),
+        np.concatenate([part.distance for part in found]),
+        sum(part.probes for part in found),
+        sum(part.compared for part in found),
+    )
+
+
+def _live(table: Table, found: Found, tombstones: Tombstones) -> tuple[Found, U64]:
+    ids = _native.take_at(table.ids, found.row)
+    if not tombstones.later_than(table.horizon):
+        return found, ids
+    dead = tombstones.dead(table, ids, found.row.astype(np.int64))
+    if not dead.any():
+        return found, ids
+    live = ~dead
+    return (
+        Found(found.query[live], found.row[live], found.distance[live], 0, 0),
+        ids[live],
+    )
+
+
+def _arranged(
+    parts: list[tuple[Table, Found, U64]],
+    queries: int,
+    first: bool,
+    stats: QueryStats,
+    options: IndexOptions,
+) -> Matches:
+    keyed = options.keys is not False
+    if not parts:
+        empty_keys: list[str] = []
+        return Matches(
+            NO_QUERY, NO_ID, NO_DISTANCE, stats, (lambda: empty_keys) if keyed else None
+        )
+    if len(parts) == 1:
+        _, found, ids = parts[0]
+        query, row, distance = found.query, found.row, found.distance
+    else:
+        query = np.concatenate([found.query for _, found, _ in parts])
+        row = np.concatenate([found.row for _, found, _ in parts])
+        distance = np.concatenate([found.distance for _, found, _ in parts])
+        ids = np.concatenate([part_ids for _, _, part_ids in parts])
+    order = None
+    if len(query) > 1:
+        order = _native.arrange(query, ids, distance, queries)
+        if first:
+            # Several rows of one query remain where deleted rows forbade an early stop.
+            kept = np.ones(len(order), np.bool_)
+            kept[1:] = query[order[1:]] != query[order[:-1]]
+            order = order[kept]
+        query, ids, distance = query[order], ids[order], distance[order]
+    fetch = None
+    if keyed:
+        tables = [table for table, _, _ in parts]
+        ends = np.cumsum([len(found.query) for _, found, _ in parts])
+        fetch = partial(_fetch_keys, tables, ends, row, order, options)
+    return Matches(query, ids, distance, stats, fetch)
+
+
+def _fetch_keys(
+    tables: list[Table],
+    ends: NDArray[np.int64],
+    rows: NDArray[np.uint32],
+    order: NDArray[np.int64] | None,
+    options: IndexOptions,
+) -> list[str] | list[bytes]:
+    if order is None:
+        order = np.arange(len(rows), dtype=np.int64)
+    heaps = []
+    start = 0
+    for table, end in zip(tables, ends.tolist(), strict=True):
+        if table.keys is not None:
+            heaps.append(table.keys.take(rows[start:end].astype(np.int64)))
+        start = end
+    return KeyHeap.joined(heaps).take(order).decoded(options.key_kind)

@@ -1,0 +1,159 @@
+"""The index as of one commit: its tables, its tombstones, its sample of weights.
+
+A snapshot is taken in one short transaction, after which nothing of the catalog is held: segment
+files that a later compaction unlinks live on while they are mapped.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.errors import CorruptFile
+from simindex.options import IndexOptions
+from simindex.storage import pending
+from simindex.storage.catalog import Catalog, Head
+from simindex.storage.reservoir import Reservoir
+from simindex.storage.segment import Segment, SegmentRecord, open_segment
+from simindex.storage.table import Table
+from simindex.storage.tombstones import Tombstones
+
+MAX_RESERVOIR_ROWS = 1 << 18
+
+RETRIES = 10
+"""How often a reader takes a new head when a compaction unlinks a file under its hands."""
+
+
+class Snapshot:
+    """Immutable; see the module."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        value: bytes,
+        head: Head,
+        segments: tuple[Segment, ...],
+        runs: tuple[Table, ...],
+        tombstones: Tombstones,
+        samples: tuple[Reservoir, ...],
+        words: int,
+    ) -> None:
+        self._catalog = catalog
+        self.value, self.head = value, head
+        self.segments, self.pending = segments, runs
+        self.tables: tuple[Table, ...] = (*segments, *runs)
+        self.tombstones, self.samples, self._words = tombstones, samples, words
+
+    @cached_property
+    def stored_rows(self) -> int:
+        """Rows in all tables, deleted ones included."""
+        return sum(len(table) for table in self.tables)
+
+    @cached_property
+    def dead_rows(self) -> int:
+        """Rows that are deleted but still stored. Reads all ids once if anything was deleted."""
+        dead = 0
+        for table in self.tables:
+            if self.tombstones.later_than(table.horizon):
+                for start in range(0, len(table), 1 << 20):
+                    ids = table.ids[start : start + (1 << 20)]
+                    rows = np.arange(start, start + len(ids), dtype=np.int64)
+                    dead += int(self.tombstones.dead(table, ids, rows).sum())
+        return dead
+
+    @cached_property
+    def reservoir(self) -> Reservoir:
+        """Sampled rows with their weights: the segments' and the pending runs'."""
+        parts = [part for part in self.samples if len(part)]
+        with self._catalog.reading() as reading:
+            _, newest = reading.head()
+            # A later commit may have replaced the value; then the pending runs' part must do.
+            if newest.values.get("reservoir") == self.head.values.get("reservoir"):
+                payload = reading.value(self.head, "reservoir")
+                parts += [Reservoir.decode("the index", payload)] if payload else []
+        return Reservoir.merged([Reservoir.empty(self._words), *parts], MAX_RESERVOIR_ROWS)
+
+
+def take(
+    catalog: Catalog,
+    segments_directory: Path,
+    *,
+    index: bytes,
+    options: IndexOptions,
+    before: Snapshot | None = None,
+) -> Snapshot:
+    """The newest snapshot; tables it shares with `before` are reused, not opened again.
+
+    Raises CorruptFile when a record or a file the head names is missing or damaged.
+    """
+    known = {table.name: table for table in before.tables} if before is not None else {}
+    gone: FileNotFoundError | None = None
+    for _ in range(RETRIES):
+        try:
+            return _take(catalog, segments_directory, index, options, known, before)
+        except FileNotFoundError as error:
+            gone = error
+    raise CorruptFile(
+        f"the catalog names {gone.filename if gone else 'a segment'}, which is missing",
+        path=gone.filename if gone else None,
+    )
+
+
+def _take(
+    catalog: Catalog,
+    directory: Path,
+    index: bytes,
+    options: IndexOptions,
+    known: dict[str, Table],
+    before: Snapshot | None,
+) -> Snapshot:
+    keyed = options.keys is not False
+    kept: dict[str, Reservoir] = {}
+    if before is not None:
+        kept = dict(zip((t.name for t in before.pending), before.samples, strict=True))
+    with catalog.reading() as reading:
+        value, head = reading.head()
+        records = [reading.segment(head, name) for name in head.segments if name not in known]
+        runs: list[Table] = []
+        samples: list[Reservoir] = []
+        for run in head.pending:
+            name = f"pending run {run.number}"
+            if name in known:
+                runs.append(known[name])
+                samples.append(kept[name])
+            else:
+                table, sample = pending.decode(name, reading.run("pending", run), run.horizon)
+                if len(table) != run.rows or table.fingerprints.shape[1] != options.words:
+                    raise CorruptFile(f"{name} is not the one the head names", path=name)
+                runs.append(table)
+                samples.append(sample)
+        parts = [
+            Tombstones.decode(f"run {run.number}", reading.run("tombstones", run), keyed=keyed)
+            for run in head.tombstones
+        ]
+    opened = {
+        record.name: open_segment(
+            directory, record, index=index, bits=options.bits,
+            load_directory=partial(_load_directory, catalog, record),
+        )
+        for record in records
+    }
+    segments = []
+    for name in head.segments:
+        table = opened.get(name) or known[name]
+        if isinstance(table, Segment):
+            segments.append(table)
+    return Snapshot(
+        catalog, value, head, tuple(segments), tuple(runs),
+        Tombstones.merged(parts, keyed=keyed), tuple(samples), options.words,
+    )
+
+
+def _load_directory(catalog: Catalog, record: SegmentRecord) -> NDArray[np.uint32] | None:
+    """A segment's header directory, or None once the segment was compacted away."""
+    with catalog.reading() as reading:
+        _, head = reading.head()
+        return reading.directory(record) if record.name in head.segments else None

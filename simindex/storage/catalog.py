@@ -1,0 +1,368 @@
+"""What is part of the index: the head, and the records it names.
+
+    database     key                       payload
+    head         "head"                    Head: generation, and (name, checksum) of every child
+    meta         "options" "recipe" ...    whole values
+    segments     segment name              SegmentRecord
+    headers      see headers.py            pages of header directories
+    pending      run number, u8 big-endian rows that are not yet in a segment
+    tombstones   run number, u8 big-endian ids deleted
+
+Invariants
+1. Every value is sealed: payload, then the CRC-32C of database, key and payload. LMDB itself has no
+   checksums.
+2. The head names each child with its checksum, so a missing, stale or swapped record is an error.
+   Reads are point gets.
+3. A commit is one LMDB transaction, made only while the head is still the one the edit began from:
+   what the head does not name is not part of the index.
+4. A payload of `meta`, `pending` and `tombstones` is stored in parts of at most 128 KiB, the size of
+   a page of headers, so that LMDB finds the space of old values again: it needs one stretch for
+   each, and stretches of many sizes left the file eight times its content.
+
+       key              number of parts u4 | CRC-32C of the whole payload | first part
+       key, part u4 BE  further parts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import msgpack
+import numpy as np
+
+from simindex._kernels import _native
+from simindex.errors import CommitFailed, CorruptFile, SimindexError, StorageFull
+from simindex.storage import headers
+from simindex.storage.environment import Environment, Transaction
+from simindex.storage.segment import NAME, SegmentRecord
+
+MAX_HEAD_ITEMS = 1 << 20
+
+PART_BYTES = 1 << 17
+
+PARTED = ("meta", "pending", "tombstones")
+
+
+def seal(database: str, key: bytes, payload: bytes) -> bytes:
+    """The value that is stored: payload and checksum."""
+    return payload + checksum(database, key, payload).to_bytes(4, "little")
+
+
+def checksum(database: str, key: bytes, payload: bytes) -> int:
+    """CRC-32C over database, key and payload, each ended."""
+    prefix = np.frombuffer(database.encode() + b"\0" + key + b"\0", np.uint8)
+    return _native.crc32c(np.frombuffer(payload, np.uint8), _native.crc32c(prefix))
+
+
+def unseal(database: str, key: bytes, value: bytes | None, expected: int | None = None) -> bytes:
+    """The payload, once its checksum holds and is the one its parent named."""
+    name = f"{database}/{_printable(key)}"
+    if value is None:
+        raise CorruptFile(f"the catalog lacks its record {name}", path=name)
+    payload, stored = value[:-4], int.from_bytes(value[-4:], "little")
+    if len(value) < 4 or checksum(database, key, payload) != stored:
+        raise CorruptFile(f"the catalog's record {name} is damaged", path=name)
+    if expected is not None and stored != expected:
+        raise CorruptFile(f"the catalog's record {name} is not the one its head names", path=name)
+    return payload
+
+
+def _printable(key: bytes) -> str:
+    return key.decode() if key.isascii() and key.decode().isprintable() else key.hex()
+
+
+def pack(value: Any) -> bytes:
+    """msgpack of plain values."""
+    packed: bytes = msgpack.packb(value, use_bin_type=True)
+    return packed
+
+
+def unpack(name: str, payload: bytes) -> Any:
+    """Plain values back, within bounds; CorruptFile if they are none."""
+
+    def refuse(code: int, data: bytes) -> Any:
+        raise ValueError(f"unexpected extension {code}")
+
+    try:
+        return msgpack.unpackb(
+            payload,
+            raw=False,
+            strict_map_key=True,
+            ext_hook=refuse,
+            max_array_len=MAX_HEAD_ITEMS,
+            max_map_len=1 << 16,
+        )
+    except Exception as error:
+        raise CorruptFile(f"the catalog's record {name} cannot be decoded", path=name) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A pending run or a set of tombstones, as the head names it."""
+
+    number: int
+    rows: int
+    horizon: int
+    checksum: int
+
+    @property
+    def key(self) -> bytes:
+        """Its key in the database."""
+        return self.number.to_bytes(8, "big")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """All that is live, as of one commit."""
+
+    generation: int
+    appended: int
+    """Rows ever appended: the next automatic id."""
+    next_run: int
+    """Number the next pending or tombstone run gets."""
+    segments: dict[str, int] = field(default_factory=dict)
+    pending: tuple[Run, ...] = ()
+    tombstones: tuple[Run, ...] = ()
+    values: dict[str, int] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """The head's payload."""
+        return pack(
+            [
+                1,
+                [self.generation, self.appended, self.next_run],
+                list(self.segments.items()),
+                [[r.number, r.rows, r.horizon, r.checksum] for r in self.pending],
+                [[r.number, r.rows, r.horizon, r.checksum] for r in self.tombstones],
+                list(self.values.items()),
+            ]
+        )
+
+    @classmethod
+    def decode(cls, payload: bytes) -> Head:
+        """The head of a payload whose checksum held."""
+        value = unpack("head", payload)
+        try:
+            version, (generation, appended, next_run), segments, pending, tombstones, values = value
+            if version != 1 or not all(NAME.fullmatch(name) for name, _ in segments):
+                raise ValueError("not a head of version 1")
+            return cls(
+                int(generation), int(appended), int(next_run),
+                {str(name): int(crc) for name, crc in segments},
+                tuple(Run(*(int(v) for v in run)) for run in pending),
+                tuple(Run(*(int(v) for v in run)) for run in tombstones),
+                {str(name): int(crc) for name, crc in values},
+            )
+        except (TypeError, ValueError) as error:
+            raise CorruptFile("the catalog's head is not one this version wrote") from error
+
+    @property
+    def pending_rows(self) -> int:
+        """Rows in pending runs."""
+        return sum(run.rows for run in self.pending)
+
+
+class Catalog:
+    """Reads and commits on the shared environment of one index."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+
+    @property
+    def path(self) -> Path:
+        """The catalog's directory."""
+        return self.environment.directory
+
+    @contextmanager
+    def reading(self) -> Iterator[Reading]:
+        """One consistent view; leave it soon."""
+        with self.environment.transaction() as txn:
+            yield Reading(txn)
+
+    def head_value(self) -> bytes:
+        """The sealed head: equal bytes mean that nothing was committed in between."""
+        with self.environment.transaction() as txn:
+            return txn.get("head", b"head") or b""
+
+    def commit(self, edit: Edit) -> Head:
+        """Makes an edit durable in one transaction, and returns the new head.
+
+        Raises
+        ------
+        StorageFull
+            When there was no space; nothing has changed.
+        CommitFailed
+            When the commit itself failed, so that its outcome is unknown until the index is
+            reopened.
+        """
+        head = edit.head
+        committing = False
+        try:
+            with self.environment.transaction(write=True) as txn:
+                if (txn.get("head", b"head") or b"") != edit.expected:
+                    raise CommitFailed("another writer has changed the catalog: reopen the index")
+                for database, key in edit.deletes:
+                    _delete(txn, database, key)
+                for database, key, value in edit.puts:
+                    txn.put(database, key, value)
+                txn.put("head", b"head", seal("head", b"head", head.encode()))
+                committing = True
+                txn.commit()
+        except SimindexError:
+            raise
+        except (lmdb.Error, OSError) as error:
+            if isinstance(error, lmdb.MapFullError):
+                raise StorageFull("the catalog's map is full", path=str(self.path)) from error
+            if committing:
+                raise CommitFailed(
+                    f"the catalog's commit failed ({error}): its outcome is unknown. "
+                    "Close the index, see to the disk, and open it again",
+                    path=str(self.path),
+                ) from error
+            raise StorageFull(
+                f"the catalog cannot be written: {error}", path=str(self.path)
+            ) from error
+        return head
+
+
+def _delete(txn: Transaction, database: str, key: bytes) -> None:
+    """Removes a record and its further parts, which are numbered without a gap."""
+    txn.delete(database, key)
+    part = 1
+    while database in PARTED and txn.delete(database, key + part.to_bytes(4, "big")):
+        part += 1
+
+
+class Reading:
+    """Unsealed records within one transaction."""
+
+    def __init__(self, txn: Transaction) -> None:
+        self._txn = txn
+
+    def head(self) -> tuple[bytes, Head]:
+        """The sealed value and the head in it."""
+        value = self._txn.get("head", b"head")
+        return value or b"", Head.decode(unseal("head", b"head", value))
+
+    def value(self, head: Head, name: str) -> bytes | None:
+        """A whole value of `meta`, or None if the head names none."""
+        if name not in head.values:
+            return None
+        return self._joined("meta", name.encode(), head.values[name])
+
+    def run(self, database: str, run: Run) -> bytes:
+        """A pending or tombstone run's payload."""
+        return self._joined(database, run.key, run.checksum)
+
+    def _joined(self, database: str, key: bytes, expected: int) -> bytes:
+        first = unseal(database, key, self._txn.get(database, key), expected)
+        count = int.from_bytes(first[:4], "little")
+        parts = [first[8:]]
+        for part in range(1, count):
+            part_key = key + part.to_bytes(4, "big")
+            parts.append(unseal(database, part_key, self._txn.get(database, part_key)))
+        payload = b"".join(parts)
+        if _native.crc32c(np.frombuffer(payload, np.uint8)) != int.from_bytes(first[4:8], "little"):
+            name = f"{database}/{_printable(key)}"
+            raise CorruptFile(f"the catalog's record {name} is not whole", path=name)
+        return payload
+
+    def segment(self, head: Head, name: str) -> SegmentRecord:
+        """A live segment's record."""
+        key = name.encode()
+        payload = unseal("segments", key, self._txn.get("segments", key), head.segments[name])
+        try:
+            rows, horizon, file_bytes, footer, header_bits = (int(v) for v in unpack(name, payload))
+        except (TypeError, ValueError) as error:
+            raise CorruptFile(f"the catalog's record of {name} is not whole", path=name) from error
+        if not 0 <= header_bits <= 32:
+            raise CorruptFile(f"the catalog's record of {name} is out of range", path=name)
+        return SegmentRecord(name, rows, horizon, file_bytes, footer, header_bits)
+
+    def directory(self, record: SegmentRecord) -> Any:
+        """A segment's header directory uint32 (2**t + 1,), copied out and checked."""
+
+        def get(key: bytes) -> bytes:
+            return unseal("headers", key, self._txn.get("headers", key))
+
+        return headers.assemble(record.name, 0, record.header_bits, record.rows, get)
+
+
+class Edit:
+    """What one commit changes, built up before the transaction begins."""
+
+    def __init__(self, expected: bytes, head: Head) -> None:
+        self.expected = expected
+        self.head = replace(head, generation=head.generation + 1)
+        self.puts: list[tuple[str, bytes, bytes]] = []
+        self.deletes: list[tuple[str, bytes]] = []
+
+    def _put(self, database: str, key: bytes, payload: bytes) -> int:
+        value = seal(database, key, payload)
+        self.puts.append((database, key, value))
+        return int.from_bytes(value[-4:], "little")
+
+    def _put_parts(self, database: str, key: bytes, payload: bytes) -> int:
+        count = max(1, -(-len(payload) // PART_BYTES))
+        whole = _native.crc32c(np.frombuffer(payload, np.uint8))
+        for part in range(1, count):
+            start = part * PART_BYTES
+            part_key = key + part.to_bytes(4, "big")
+            self._put(database, part_key, payload[start : start + PART_BYTES])
+        start_of = count.to_bytes(4, "little") + whole.to_bytes(4, "little")
+        return self._put(database, key, start_of + payload[:PART_BYTES])
+
+    def set_value(self, name: str, payload: bytes) -> None:
+        """Puts a whole value into `meta`, in place of an older one."""
+        self.deletes.append(("meta", name.encode()))
+        crc = self._put_parts("meta", name.encode(), payload)
+        self.head = replace(self.head, values={**self.head.values, name: crc})
+
+    def add_rows(self, count: int) -> None:
+        """Counts appended rows."""
+        self.head = replace(self.head, appended=self.head.appended + count)
+
+    def add_run(self, database: str, payload: bytes, rows: int) -> Run:
+        """Adds a pending or tombstone run, as of this commit."""
+        number = self.head.next_run
+        crc = self._put_parts(database, number.to_bytes(8, "big"), payload)
+        run = Run(number, rows, self.head.generation, crc)
+        self._set_runs(database, (*getattr(self.head, database), run))
+        self.head = replace(self.head, next_run=number + 1)
+        return run
+
+    def drop_run(self, database: str, run: Run) -> None:
+        """Removes a pending or tombstone run."""
+        self.deletes.append((database, run.key))
+        kept = tuple(r for r in getattr(self.head, database) if r.number != run.number)
+        self._set_runs(database, kept)
+
+    def _set_runs(self, database: str, runs: tuple[Run, ...]) -> None:
+        if database == "pending":
+            self.head = replace(self.head, pending=runs)
+        else:
+            self.head = replace(self.head, tombstones=runs)
+
+    def add_segment(self, record: SegmentRecord, directory: Any) -> None:
+        """Makes a written segment live, with its header directory."""
+        for key, payload in headers.pages(record.name, 0, directory):
+            self._put("headers", key, payload)
+        crc = self._put(
+            "segments", record.name.encode(),
+            pack([record.rows, record.horizon, record.file_bytes, record.footer_checksum,
+                  record.header_bits]),
+        )
+        self.head = replace(self.head, segments={**self.head.segments, record.name: crc})
+
+    def drop_segment(self, record: SegmentRecord) -> None:
+        """Takes a segment out of the index; its file is unlinked after the commit."""
+        for page in range(headers.page_count(record.header_bits)):
+            self.deletes.append(("headers", headers.page_key(record.name, 0, page)))
+        self.deletes.append(("segments", record.name.encode()))
+        kept = {n: crc for n, crc in self.head.segments.items() if n != record.name}
+        self.head = replace(self.head, segments=kept)

@@ -1,0 +1,270 @@
+"""The one door to durable writes, and the FORMAT file that says "this is an index".
+
+    pages.sim/
+      FORMAT                      64 bytes, the last file written by create
+      LOCK                        flock of the one writer
+      catalog/data.mdb lock.mdb   LMDB
+      segments/<name>.rows        sorted rows, never changed once named
+
+Invariants
+1. A file gets its final name only when its bytes are on the disk and were read back and verified:
+   write to `.tmp-…`, verify, fsync, rename, fsync the directory.
+2. Nothing is ever written into a file that has its final name.
+3. A name in `segments/` means nothing until the catalog's head names it too.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.errors import (
+    CorruptFile,
+    FormatTooNew,
+    FormatTooOld,
+    IndexNotFound,
+    StorageFull,
+    UnsupportedStorage,
+)
+
+MAJOR, MINOR = 1, 0
+"""Version of everything on disk. Another major is refused; a newer minor is read."""
+
+ENDIAN_TAG = 0x01020304
+
+FORMAT_DTYPE = np.dtype(
+    [
+        ("magic", "S8"),
+        ("endian", "<u4"),
+        ("major", "<u2"),
+        ("minor", "<u2"),
+        ("incompatible", "<u4"),
+        ("read_compatible", "<u4"),
+        ("compatible", "<u4"),
+        ("uuid", "V16"),
+        ("reserved", "V16"),
+        ("checksum", "<u4"),
+    ]
+)
+"""Frozen: a golden file holds these 64 bytes."""
+
+FORMAT_MAGIC = b"\x89SIM\r\n\x1a\n"
+
+TEMPORARY_PREFIX = ".tmp-"
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextmanager
+def storage_errors(path: Path | str) -> Iterator[None]:
+    """Turns "no space left" into StorageFull; other operating-system errors pass unchanged."""
+    try:
+        yield
+    except StorageFull:
+        raise
+    except OSError as error:
+        if error.errno in _NO_SPACE:
+            raise StorageFull(
+                f"no space left while writing {path}: free some and try again; "
+                "the index holds its last commit",
+                path=str(path),
+            ) from error
+        raise
+
+
+def sync_directory(path: Path) -> None:
+    """Makes the names in a directory durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_directory(path: Path) -> None:
+    """A new directory whose name is durable in its parent."""
+    with storage_errors(path):
+        path.mkdir()
+        sync_directory(path.parent)
+
+
+def remove(path: Path) -> None:
+    """Unlinks a file; one that is gone already is no error."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+
+
+class NewFile:
+    """A file under a temporary name, which `publish` gives its final one.
+
+    Used as a context manager: leaving it without `publish` removes the file.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._path = directory / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        with storage_errors(self._path):
+            self._fd = os.open(self._path, flags, 0o666)
+        self._published = False
+
+    def __enter__(self) -> NewFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._fd)
+        if not self._published:
+            remove(self._path)
+
+    @property
+    def fd(self) -> int:
+        """Open for reading and writing until the context is left."""
+        return self._fd
+
+    def reserve(self, size: int) -> None:
+        """Takes the disk space of `size` bytes now, so that a full disk fails here."""
+        if size:
+            with storage_errors(self._path):
+                os.posix_fallocate(self._fd, 0, size)
+
+    def write(self, data: NDArray[np.uint8] | bytes, offset: int) -> None:
+        """Writes all of `data` at `offset`."""
+        view = memoryview(data)  # type: ignore[arg-type]  # an array is a buffer, unknown to its stub
+        with storage_errors(self._path):
+            while view:
+                written = os.pwrite(self._fd, view, offset)
+                view, offset = view[written:], offset + written
+
+    def publish(self, name: str, verify: Callable[[int], None]) -> Path:
+        """Verifies, syncs and renames; returns the final path.
+
+        `verify` reads the file back through the descriptor it is given and raises if the bytes are
+        not those that were written.
+        """
+        final = self.directory / name
+        with storage_errors(final):
+            verify(self._fd)
+            os.fsync(self._fd)
+            self._path.rename(final)
+            self._published = True
+            sync_directory(self.directory)
+        return final
+
+
+def write_format(directory: Path, uuid: bytes) -> None:
+    """Writes FORMAT, the last step of creating an index."""
+    record = np.zeros((), FORMAT_DTYPE)
+    record["magic"], record["endian"] = FORMAT_MAGIC, ENDIAN_TAG
+    record["major"], record["minor"] = MAJOR, MINOR
+    record["uuid"] = np.void(uuid)
+    data = np.frombuffer(record.tobytes(), np.uint8).copy()
+    data[-4:] = np.frombuffer(np.uint32(_native.crc32c(data[:-4])).tobytes(), np.uint8)
+
+    def verify(fd: int) -> None:
+        if os.pread(fd, len(data), 0) != data.tobytes():
+            raise CorruptFile("FORMAT reads back other than it was written", path=str(directory))
+
+    with NewFile(directory) as file:
+        file.write(data, 0)
+        file.publish("FORMAT", verify)
+    sync_directory(directory.parent)
+
+
+def read_format(directory: Path) -> bytes:
+    """The index's uuid (16 bytes), once its version is known to be readable.
+
+    Raises
+    ------
+    IndexNotFound
+        If there is no FORMAT: the directory is no index.
+    CorruptFile, FormatTooNew, FormatTooOld
+        If it is damaged, or of a version this package does not read.
+    """
+    path = directory / "FORMAT"
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise IndexNotFound(
+            f"there is no index at {directory}: create one with mode 'c' or `simindex build`",
+            path=str(directory),
+        ) from error
+    try:
+        data = os.read(fd, FORMAT_DTYPE.itemsize + 1)
+    finally:
+        os.close(fd)
+    if data[:8] != FORMAT_MAGIC:
+        raise CorruptFile(f"{path} is not a FORMAT file of simindex", path=str(path), offset=0)
+    if len(data) != FORMAT_DTYPE.itemsize:
+        raise CorruptFile(
+            f"{path} has {len(data)} bytes, not {FORMAT_DTYPE.itemsize}",
+            path=str(path), found=len(data), expected=FORMAT_DTYPE.itemsize,
+        )
+    record = np.frombuffer(data, FORMAT_DTYPE)[0]
+    check_version(path, int(record["major"]), int(record["minor"]), int(record["incompatible"]))
+    found = _native.crc32c(np.frombuffer(data[:-4], np.uint8))
+    if found != int(record["checksum"]) or int(record["endian"]) != ENDIAN_TAG:
+        raise CorruptFile(f"{path} is damaged: its checksum differs", path=str(path))
+    return bytes(record["uuid"])
+
+
+def check_version(path: Path, major: int, minor: int, incompatible: int) -> None:
+    """Refuses what this version cannot read, and says what to do."""
+    version = f"{major}.{minor}"
+    if major > MAJOR or (major == MAJOR and incompatible):
+        raise FormatTooNew(
+            f"{path} has format {version}, this simindex reads up to {MAJOR}.{MINOR}: "
+            "install a newer simindex",
+            path=str(path), found=version, expected=f"{MAJOR}.{MINOR}",
+        )
+    if major < MAJOR:
+        raise FormatTooOld(
+            f"{path} has format {version}, this simindex reads {MAJOR}.x: build the index anew",
+            path=str(path), found=version, expected=f"{MAJOR}.{MINOR}",
+        )
+
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "lustre", "afs", "gpfs"}
+)
+
+
+def check_storage(directory: Path, *, allow_remote: bool) -> None:
+    """Refuses machines and file systems on which locks and maps cannot be trusted."""
+    if sys.byteorder != "little" or sys.maxsize < 1 << 40:
+        raise UnsupportedStorage("simindex needs a 64-bit little-endian machine")
+    kind = file_system_kind(directory)
+    if kind in NETWORK_FILE_SYSTEMS and not allow_remote:
+        raise UnsupportedStorage(
+            f"{directory} is on a {kind} file system, where locks and memory maps are not "
+            "reliable: keep the index on a local disk, or set allow_remote and use one machine",
+            path=str(directory), found=kind,
+        )
+
+
+def file_system_kind(path: Path) -> str:
+    """The file system's name as the kernel gives it, or "" where that is unknown."""
+    try:
+        device = path.stat().st_dev
+        wanted = f"{os.major(device)}:{os.minor(device)}"
+        for line in Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines():
+            fields, _, rest = line.partition(" - ")
+            if fields.split()[2] == wanted:
+                return rest.split()[0]
+    except (OSError, IndexError):
+        pass
+    return ""

@@ -1,0 +1,61 @@
+"""Header directories as LMDB values: pages of consecutive headers, each sealed.
+
+    key     segment name | table number, u2 big-endian | page number, u4 big-endian
+    value   little-endian uint32 first rows of PAGE_HEADERS headers; the last page ends with the
+            number of rows
+
+They are copied out once, when a segment is first probed, and checked on the way: first 0, monotone,
+last = rows. So no kernel follows a damaged offset, and no pointer into LMDB outlives a transaction.
+They can be recomputed from the rows at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.errors import CorruptFile
+
+PAGE_HEADERS = 1 << 15
+
+U32 = NDArray[np.uint32]
+
+
+def page_key(segment: str, table: int, page: int) -> bytes:
+    """The LMDB key of one page."""
+    return segment.encode() + table.to_bytes(2, "big") + page.to_bytes(4, "big")
+
+
+def page_count(header_bits: int) -> int:
+    """Pages of a directory of 2**header_bits + 1 entries."""
+    return -(-(1 << header_bits) // PAGE_HEADERS)
+
+
+def pages(segment: str, table: int, directory: U32) -> Iterator[tuple[bytes, bytes]]:
+    """(key, payload) of each page of a directory (2**t + 1,)."""
+    headers = len(directory) - 1
+    last = -(-headers // PAGE_HEADERS) - 1
+    for page in range(last + 1):
+        start = page * PAGE_HEADERS
+        stop = headers + 1 if page == last else start + PAGE_HEADERS
+        yield page_key(segment, table, page), directory[start:stop].astype("<u4").tobytes()
+
+
+def assemble(
+    segment: str, table: int, header_bits: int, rows: int, get: Callable[[bytes], bytes]
+) -> U32:
+    """The directory (2**header_bits + 1,), copied out of its pages and checked.
+
+    `get` returns the payload of a key, already unsealed. Raises CorruptFile when the pages do not
+    make a directory over `rows` rows.
+    """
+    parts = [get(page_key(segment, table, page)) for page in range(page_count(header_bits))]
+    data = b"".join(parts)
+    if len(data) != 4 * ((1 << header_bits) + 1):
+        raise CorruptFile(f"the header directory of {segment} has a wrong size", path=segment)
+    directory = np.frombuffer(data, "<u4")
+    if directory[0] != 0 or directory[-1] != rows or (directory[1:] < directory[:-1]).any():
+        raise CorruptFile(f"the header directory of {segment} is not in order", path=segment)
+    return directory

@@ -1,0 +1,198 @@
+"""A segment: one immutable `.rows` file holding a sorted table.
+
+    sections   1 fingerprints  uint64 (n, W)
+               2 ids           uint64 (n,)
+               3 key offsets   int64 (n + 1,)     only in an index with keys
+               4 key bytes     uint8
+               5 description   msgpack: the index's options, for rebuilding a catalog
+
+The name is `<generation, 16 hex>-<file id's low half, 8 hex>.rows`; the generation is that of the
+commit that made it live, or would have.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.errors import CorruptFile
+from simindex.records import U64
+from simindex.storage.envelope import (
+    Envelope,
+    EnvelopeWriter,
+    Identity,
+    SectionSpec,
+    open_envelope,
+)
+from simindex.storage.format import NewFile
+from simindex.storage.table import KeyHeap, Table, header_bits
+
+FINGERPRINTS, IDS, KEY_OFFSETS, KEY_BYTES, DESCRIPTION = 1, 2, 3, 4, 5
+
+NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}\.rows")
+
+Loader = Callable[[], NDArray[np.uint32] | None]
+"""Fetches a header directory, or says by None that it must be computed."""
+
+MAX_ROWS = (1 << 32) - 1
+"""A row number is an uint32."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRecord:
+    """What the catalog says of a segment."""
+
+    name: str
+    rows: int
+    horizon: int
+    """Tombstones up to this commit were applied when the file was written."""
+    file_bytes: int
+    footer_checksum: int
+    header_bits: int
+
+
+def generation_of(name: str) -> int:
+    """The generation in a segment's name."""
+    return int(name[:16], 16)
+
+
+class SegmentWriter:
+    """Writes one segment as its sorted rows arrive.
+
+    Parameters
+    ----------
+    rows, key_bytes : int
+        How many there will be, exactly; key_bytes is None in an index without keys.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        index: bytes,
+        generation: int,
+        horizon: int,
+        bits: int,
+        rows: int,
+        key_bytes: int | None,
+        description: bytes,
+    ) -> None:
+        file_id = secrets.randbits(64)
+        self.name = f"{generation:016x}-{file_id & 0xFFFFFFFF:08x}.rows"
+        sections = [
+            SectionSpec(FINGERPRINTS, bits // 8, rows),
+            SectionSpec(IDS, 8, rows),
+            SectionSpec(DESCRIPTION, 1, len(description)),
+        ]
+        if key_bytes is not None:
+            sections.append(SectionSpec(KEY_OFFSETS, 8, rows + 1))
+            sections.append(SectionSpec(KEY_BYTES, 1, key_bytes))
+        self._rows, self._horizon = rows, horizon
+        self._keyed, self._key_end = key_bytes is not None, 0
+        self._file = NewFile(directory)
+        try:
+            identity = Identity(index, file_id, generation, horizon, rows, bits)
+            self._envelope = EnvelopeWriter(self._file, identity, sections)
+            self._envelope.write(2, np.frombuffer(description, np.uint8))
+            if self._keyed:
+                self._envelope.write(3, np.zeros(1, "<i8"))
+        except BaseException:
+            self._file.__exit__(None, None, None)
+            raise
+
+    def __enter__(self) -> SegmentWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.__exit__(kind, error, trace)
+
+    def write(self, fingerprints: U64, ids: U64, keys: KeyHeap | None) -> None:
+        """Appends rows, which must not sort before those written already."""
+        self._envelope.write(0, fingerprints)
+        self._envelope.write(1, ids)
+        if keys is not None:
+            self._envelope.write(3, keys.offsets[1:] - keys.offsets[0] + self._key_end)
+            self._envelope.write(4, keys.data)
+            self._key_end += len(keys.data)
+
+    def finish(self) -> SegmentRecord:
+        """Makes the file durable under its name; it is not part of the index until committed."""
+        _, checksum = self._envelope.finish(self.name)
+        return SegmentRecord(
+            self.name, self._rows, self._horizon, self._envelope.file_bytes, checksum,
+            header_bits(self._rows),
+        )
+
+
+class Segment(Table):
+    """A segment file as a table on its memory map."""
+
+    __slots__ = ("envelope", "record")
+
+    def __init__(self, envelope: Envelope, record: SegmentRecord, load: Loader) -> None:
+        identity = envelope.identity
+        words = identity.bits // 64
+        fingerprints = envelope.section(FINGERPRINTS, f"V{8 * words}")
+        ids = envelope.section(IDS, "<u8")
+        offsets = envelope.section(KEY_OFFSETS, "<i8")
+        data = envelope.section(KEY_BYTES, "u1")
+        if fingerprints is None or ids is None or (offsets is None) != (data is None):
+            raise CorruptFile(f"{envelope.path} lacks a section", path=envelope.path)
+        keys = None if offsets is None or data is None else KeyHeap(offsets, data)
+        agree = len(fingerprints) == len(ids) == identity.rows
+        if keys is not None:
+            agree &= len(keys.offsets) == identity.rows + 1
+            agree &= int(keys.offsets[-1]) == len(keys.data)
+        if not agree:
+            raise CorruptFile(f"{envelope.path} has sections that disagree", path=envelope.path)
+        super().__init__(
+            record.name,
+            fingerprints.view("<u8").reshape(-1, words),
+            ids,
+            keys,
+            horizon=record.horizon,
+            header_bits=record.header_bits,
+            load_directory=load,
+        )
+        self.envelope, self.record = envelope, record
+
+
+def open_segment(
+    directory: Path,
+    record: SegmentRecord,
+    *,
+    index: bytes,
+    bits: int,
+    load_directory: Loader,
+) -> Segment:
+    """Maps the segment a catalog record names, once file and record agree.
+
+    Raises FileNotFoundError when the file is gone, which a reader meets when a compaction has just
+    replaced it, and CorruptFile when it is another file than the record's.
+    """
+    if not NAME.fullmatch(record.name):
+        raise CorruptFile(f"the catalog names a segment {record.name!r}", path=record.name)
+    envelope = open_envelope(directory / record.name)
+    identity = envelope.identity
+    found = (identity.index, identity.rows, identity.horizon, identity.bits, envelope.file_bytes,
+             envelope.footer_checksum)
+    expected = (index, record.rows, record.horizon, bits, record.file_bytes,
+                record.footer_checksum)
+    if found != expected:
+        raise CorruptFile(
+            f"{envelope.path} is another file than the catalog names", path=envelope.path,
+            found=found, expected=expected,
+        )
+    return Segment(envelope, record, load_directory)

@@ -1,0 +1,176 @@
+"""Rows sorted by fingerprint, in memory or on a map, with a header directory over them.
+
+    fingerprints (n, W)   sorted by word 0; rows with an equal word 0 stand in order of age
+    ids          (n,)     in the same order
+    keys                  an optional heap: offsets (n + 1,) into bytes, in the same order
+    directory    (2^t+1,) first row of each header, the top t bits of word 0
+
+A pending batch and a segment file are both tables; a method need not know which it searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from threading import Lock
+
+import mmh3
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.options import KeyKind
+from simindex.records import U64
+
+U8 = NDArray[np.uint8]
+U32 = NDArray[np.uint32]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHeap:
+    """Byte strings of any length, one a row."""
+
+    offsets: I64
+    data: U8
+
+    @classmethod
+    def of(cls, keys: list[str] | list[bytes]) -> KeyHeap:
+        """The heap of some keys; str as UTF-8, lone surrogates kept."""
+        raw = [k if isinstance(k, bytes) else k.encode("utf-8", "surrogatepass") for k in keys]
+        offsets = np.zeros(len(raw) + 1, np.int64)
+        np.cumsum([len(key) for key in raw], out=offsets[1:])
+        return cls(offsets, np.frombuffer(b"".join(raw), np.uint8))
+
+    @classmethod
+    def joined(cls, heaps: list[KeyHeap]) -> KeyHeap:
+        """One heap after another."""
+        sizes = np.cumsum([0, *(len(heap.data) for heap in heaps)])
+        pieces = [
+            heap.offsets[:-1] - heap.offsets[0] + size
+            for heap, size in zip(heaps, sizes[:-1], strict=True)
+        ]
+        return cls(
+            np.concatenate([*pieces, sizes[-1:]]).astype(np.int64),
+            np.concatenate([np.empty(0, np.uint8), *(heap.data for heap in heaps)]),
+        )
+
+    def take(self, rows: I64) -> KeyHeap:
+        """The heap of the given rows; ValueError if an offset leaves the heap."""
+        return KeyHeap(*_native.take_bytes(self.offsets, self.data, rows))
+
+    def slice(self, start: int, stop: int) -> KeyHeap:
+        """Rows start to stop, without a copy of the bytes; offsets are clamped to the heap."""
+        size = len(self.data)
+        offsets = np.clip(self.offsets[start : stop + 1], 0, size)
+        low = int(offsets[0])
+        return KeyHeap(offsets - low, self.data[low : max(low, int(offsets[-1]))])
+
+    def hashes(self) -> U64:
+        """uint64 (n, 2): both halves of MurmurHash3 x64-128 of each key; half 0 is its id."""
+        return _native.murmur3(self.data, self.offsets)
+
+    def decoded(self, kind: KeyKind) -> list[str] | list[bytes]:
+        """The keys as Python values."""
+        data, bounds = self.data.tobytes(), self.offsets.tolist()
+        raw = [data[a:b] for a, b in pairwise(bounds)]
+        return raw if kind == "bytes" else [key.decode("utf-8", "surrogatepass") for key in raw]
+
+
+_SLICE_ROWS = 1 << 20
+
+
+def key_hash(key: str | bytes) -> tuple[int, int]:
+    """Both halves of a key's 128-bit hash; the first is its id."""
+    raw = key if isinstance(key, bytes) else key.encode("utf-8", "surrogatepass")
+    first, second = mmh3.hash64(raw, signed=False)
+    return int(first), int(second)
+
+
+def header_bits(rows: int) -> int:
+    """Width t of a table's header directory.
+
+    Eight to sixteen rows fall under one header when fingerprints are uniform: a cache line or two,
+    compared eight rows at a time, for a quarter to half a byte a row. Searches may use any narrower
+    header of the same directory. ([PSM] (21) has t = d, for rows compared one at a time.)
+    """
+    return min(30, max(0, rows.bit_length() - 4))
+
+
+class Table:
+    """One sorted run of rows. Immutable; its directory is made or loaded when first needed."""
+
+    __slots__ = (
+        "_directory",
+        "_load",
+        "_lock",
+        "fingerprints",
+        "header_bits",
+        "horizon",
+        "ids",
+        "keys",
+        "name",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        fingerprints: U64,
+        ids: U64,
+        keys: KeyHeap | None,
+        *,
+        horizon: int,
+        header_bits: int,
+        load_directory: Callable[[], U32 | None] | None = None,
+    ) -> None:
+        self.name, self.horizon = name, horizon
+        self.fingerprints, self.ids, self.keys = fingerprints, ids, keys
+        self.header_bits = header_bits
+        self._load = load_directory
+        self._directory: U32 | None = None
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self.fingerprints)
+
+    @property
+    def directory(self) -> U32:
+        """uint32 (2**header_bits + 1,): monotone, first 0, last the number of rows."""
+        if self._directory is None:
+            with self._lock:
+                if self._directory is None:
+                    loaded = self._load() if self._load is not None else None
+                    self._directory = self.compute_directory() if loaded is None else loaded
+        return self._directory
+
+    def compute_directory(self) -> U32:
+        """The header directory, from the rows. O(n), in bounded memory."""
+        if self.fingerprints.shape[1] == 1:
+            return _native.header_directory(self.fingerprints[:, 0], self.header_bits)
+        counts = np.zeros((1 << self.header_bits) + 1, np.int64)
+        shift = np.uint64(64 - self.header_bits) if self.header_bits else None
+        for start in range(0, len(self), _SLICE_ROWS):
+            words = self.fingerprints[start : start + _SLICE_ROWS, 0]
+            headers = np.zeros(len(words), np.int64) if shift is None else words >> shift
+            first = int(headers[0])
+            found = np.bincount((headers - headers[0]).astype(np.int64))
+            counts[first + 1 : first + 1 + len(found)] += found
+        return np.cumsum(counts).astype(np.uint32)
+
+
+def sort_table(
+    name: str, fingerprints: U64, ids: U64, keys: KeyHeap | None, *, horizon: int
+) -> Table:
+    """A table of rows in any order; equal first words keep their order. O(n) radix sort."""
+    if fingerprints.shape[1] == 1 and keys is None:
+        words, sorted_ids = _native.sort_pairs(np.ascontiguousarray(fingerprints[:, 0]), ids)
+        rows = words[:, None]
+    else:
+        order = _native.sort_rows(np.ascontiguousarray(fingerprints[:, 0]))
+        rows = _native.take_rows(fingerprints, order)
+        sorted_ids = ids[order]
+        keys = None if keys is None else keys.take(order)
+    return Table(
+        name, rows, sorted_ids, keys, horizon=horizon, header_bits=header_bits(len(rows))
+    )

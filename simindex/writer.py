@@ -1,0 +1,426 @@
+"""The one writer of an index: what is buffered, what a commit makes of it.
+
+    append   rows collect in memory; every batch_rows of them are written as a segment file that is
+             not yet part of the index
+    commit   one LMDB transaction makes all of it live, with the tombstones; fewer rows than a
+             segment takes go to the catalog as a pending run, and pending runs are sealed into a
+             segment once they are that many together
+    discard  forgets the buffer and unlinks the files
+
+The commit rule: data is durable under its final name before the transaction that names it, and
+files are unlinked after the transaction that stops naming them. An error inside that transaction
+leaves its outcome unknown, so the writer then refuses to go on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simindex import compaction
+from simindex.compaction import Progress
+from simindex.errors import (
+    CommitFailed,
+    CorruptFile,
+    IndexLocked,
+    InvalidBatch,
+    ReadOnlyIndex,
+    StorageFull,
+)
+from simindex.options import IndexOptions
+from simindex.records import U64, Batch
+from simindex.snapshot import Snapshot
+from simindex.storage import format as durable
+from simindex.storage import pending, tombstones
+from simindex.storage.catalog import Catalog, Edit, Run, pack, seal
+from simindex.storage.reservoir import Reservoir
+from simindex.storage.segment import (
+    NAME,
+    Segment,
+    SegmentRecord,
+    SegmentWriter,
+    generation_of,
+    open_segment,
+)
+from simindex.storage.table import U32, KeyHeap, Table, sort_table
+from simindex.storage.tombstones import Tombstones
+
+log = logging.getLogger("simindex")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Some appended rows, in no order."""
+
+    fingerprints: U64
+    ids: U64
+    keys: KeyHeap | None
+
+
+class Writer:
+    """Holds the index's lock from creation to `close`."""
+
+    def __init__(
+        self, directory: Path, catalog: Catalog, *, index: bytes, options: IndexOptions
+    ) -> None:
+        self._directory, self._segments = directory, directory / "segments"
+        self._catalog, self._index, self._options = catalog, index, options
+        self._failed: str | None = None
+        self._lock_fd = lock(directory / "LOCK")
+        try:
+            self._snapshot_value, self._head = self._read_head()
+            self.remove_strays()
+        except BaseException:
+            self.close()
+            raise
+        self._forget()
+
+    def _read_head(self) -> tuple[bytes, Any]:
+        with self._catalog.reading() as reading:
+            return reading.head()
+
+    def _forget(self) -> None:
+        self._buffer: list[_Rows] = []
+        self._buffered = 0
+        self._appended = 0
+        self._spilled: list[tuple[SegmentRecord, U32]] = []
+        self._drawn: list[Reservoir] = []
+        self._deleted_ids: list[U64] = []
+        self._deleted_keys: list[str] | list[bytes] = []
+        self._values: dict[str, bytes] = {}
+
+    def close(self) -> None:
+        """Gives the lock back; what was not committed is discarded."""
+        if self._lock_fd >= 0:
+            fd, self._lock_fd = self._lock_fd, -1
+            os.close(fd)
+
+    def forget_lock(self) -> None:
+        """In a forked child: lets go of the inherited descriptor, which would keep the lock."""
+        self.close()
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(
+            self._buffered or self._spilled or self._deleted_ids or self._deleted_keys
+            or self._values
+        )
+
+    def _check_usable(self) -> None:
+        if self._failed is not None:
+            raise ReadOnlyIndex(
+                f"this handle no longer writes: {self._failed}. Open the index anew"
+            )
+
+    def remove_strays(self) -> None:
+        """Unlinks what an interrupted writer left; never on a catalog older than its files."""
+        newest = self._head.generation + 1
+        for path in sorted(self._segments.iterdir()):
+            name = path.name
+            if name.startswith(durable.TEMPORARY_PREFIX):
+                durable.remove(path)
+            elif NAME.fullmatch(name) and name not in self._head.segments:
+                if generation_of(name) > newest:
+                    raise CorruptFile(
+                        f"{path} is newer than the catalog: an older catalog/data.mdb was put in "
+                        "its place. Bring back the newer one",
+                        path=str(path),
+                    )
+                durable.remove(path)
+
+    # -- buffering ---------------------------------------------------------------------------------
+
+    def append(self, batch: Batch) -> U64:
+        """Buffers the rows of a checked batch; returns their ids, uint64 (n,)."""
+        self._check_usable()
+        count = len(batch)
+        ordinal = self._head.appended + self._appended
+        keys = None
+        if self._options.keys is not False:
+            if batch.keys is None:
+                raise InvalidBatch("this index has keys: give keys=")
+            keys = KeyHeap.of(batch.keys)
+            ids = np.ascontiguousarray(keys.hashes()[:, 0])
+        elif batch.keys is not None:
+            raise InvalidBatch(
+                "this index has no keys: give ids=, or create it with IndexOptions(keys=True)"
+            )
+        elif batch.ids is not None:
+            ids = batch.ids.copy()
+        else:
+            ids = np.arange(ordinal, ordinal + count, dtype=np.uint64)
+        start = 0
+        while start < count:
+            stop = min(count, start + self._options.batch_rows - self._buffered)
+            self._buffer.append(
+                _Rows(
+                    batch.rows[start:stop].copy(), ids[start:stop],
+                    None if keys is None else keys.slice(start, stop),
+                )
+            )
+            if batch.weights is not None and self._options.reservoir_rows:
+                self._draw(batch, start, stop, ordinal)
+            self._buffered += stop - start
+            self._appended += stop - start
+            start = stop
+            if self._buffered >= self._options.batch_rows:
+                self._spill()
+        return ids
+
+    def _draw(self, batch: Batch, start: int, stop: int, ordinal: int) -> None:
+        assert batch.weights is not None
+        size = self._options.reservoir_rows
+        self._drawn.append(
+            Reservoir.drawn(
+                batch.rows[start:stop], batch.weights[start:stop], first=ordinal + start, size=size
+            )
+        )
+        if sum(len(part) for part in self._drawn) > 2 * size:
+            self._drawn = [Reservoir.merged(self._drawn, size)]
+
+    def _spill(self) -> None:
+        table = self._sorted("", self._buffer, self._head.generation + 1)
+        self._spilled.append(self._write_segment(table))
+        self._buffer, self._buffered = [], 0
+
+    def delete(self, ids: U64 | None, keys: list[str] | list[bytes] | None) -> int:
+        """Buffers deletions; returns how many ids or keys were given."""
+        self._check_usable()
+        if ids is not None:
+            self._deleted_ids.append(ids)
+            return len(ids)
+        self._deleted_keys = [*self._deleted_keys, *(keys or [])]  # type: ignore[list-item]  # of one type: checked
+        return len(keys or [])
+
+    def set_value(self, name: str, payload: bytes) -> None:
+        """Buffers a whole value of the catalog."""
+        self._check_usable()
+        self._values[name] = payload
+
+    def discard(self) -> None:
+        """Forgets everything since the last commit."""
+        for record, _ in self._spilled:
+            durable.remove(self._segments / record.name)
+        self._forget()
+
+    # -- committing --------------------------------------------------------------------------------
+
+    def commit(self, snapshot: Snapshot) -> bool:
+        """Makes the buffer durable and visible, all or nothing. Returns whether there was any.
+
+        `snapshot` is the index as of the last commit.
+        """
+        self._check_usable()
+        if not self.changed:
+            return False
+        edit = Edit(self._snapshot_value, self._head)
+        generation = edit.head.generation
+        deleted = self._new_tombstones(generation)
+        dead = snapshot.tombstones
+        if len(deleted):
+            dead = Tombstones.merged([dead, deleted], keyed=deleted.keyed)
+            self._add_tombstones(edit, deleted, dead)
+        edit.add_rows(self._appended)
+        written = list(self._spilled)
+        samples = list(self._drawn)
+        if self._buffered and self._buffered + self._head.pending_rows >= self._options.seal_rows:
+            rows = [self._live(table, dead) for table in snapshot.pending]
+            table = self._sorted("", [*rows, *self._buffer], generation)
+            samples += self._drop_pending(edit, snapshot, list(self._head.pending))
+            if len(table):
+                written.append(self._write_segment(table))
+        elif self._buffered:
+            self._add_pending(edit, snapshot, dead, samples)
+            samples = []
+        if samples:
+            size = self._options.reservoir_rows
+            samples.insert(0, self._stored_reservoir())
+            edit.set_value("reservoir", Reservoir.merged(samples, size).encode())
+        for record, directory in written:
+            edit.add_segment(record, directory)
+        for name, payload in self._values.items():
+            edit.set_value(name, payload)
+        try:
+            self._finish(edit)
+        except BaseException:
+            for record, _ in written[len(self._spilled) :]:
+                if self._failed is None:
+                    durable.remove(self._segments / record.name)
+            raise
+        self._forget()
+        return True
+
+    def _finish(self, edit: Edit) -> None:
+        try:
+            self._head = self._catalog.commit(edit)
+        except CommitFailed as error:
+            self._failed = str(error)
+            raise
+        self._snapshot_value = seal("head", b"head", self._head.encode())
+
+    def _new_tombstones(self, generation: int) -> Tombstones:
+        if self._options.keys is not False:
+            return tombstones.from_keys(self._deleted_keys, generation)
+        none = np.empty(0, np.uint64)
+        return tombstones.from_ids(np.concatenate([none, *self._deleted_ids]), generation)
+
+    def _add_tombstones(self, edit: Edit, deleted: Tombstones, all_of_them: Tombstones) -> None:
+        """Adds a run of them; once there are many runs, one run takes the place of all."""
+        runs = list(self._head.tombstones)
+        sizes = [*(run.rows for run in runs), len(deleted)]
+        if len(compaction.pick(sizes, 8)) == 0:
+            edit.add_run("tombstones", deleted.encode(), len(deleted))
+            return
+        for run in runs:
+            edit.drop_run("tombstones", run)
+        edit.add_run("tombstones", all_of_them.encode(), len(all_of_them))
+
+    def _add_pending(
+        self, edit: Edit, snapshot: Snapshot, dead: Tombstones, samples: list[Reservoir]
+    ) -> None:
+        runs = list(self._head.pending)
+        chosen = compaction.pick([*(run.rows for run in runs), self._buffered], 8)
+        merged = [place for place in chosen if place < len(runs)] if len(runs) in chosen else []
+        rows = [self._live(snapshot.pending[place], dead) for place in merged]
+        table = self._sorted("", [*rows, *self._buffer], edit.head.generation)
+        parts = samples + self._drop_pending(edit, snapshot, [runs[place] for place in merged])
+        sample = Reservoir.merged(
+            [Reservoir.empty(self._options.words), *parts], self._options.reservoir_rows
+        )
+        edit.add_run("pending", pending.encode(table, sample), len(table))
+
+    def _drop_pending(self, edit: Edit, snapshot: Snapshot, runs: list[Run]) -> list[Reservoir]:
+        for run in runs:
+            edit.drop_run("pending", run)
+        dropped = {run.number for run in runs}
+        return [
+            sample
+            for run, sample in zip(self._head.pending, snapshot.samples, strict=True)
+            if run.number in dropped
+        ]
+
+    def _live(self, table: Table, dead: Tombstones) -> _Rows:
+        rows = dead.alive(table, 0, len(table))
+        if rows is None:
+            return _Rows(table.fingerprints, table.ids, table.keys)
+        keys = None if table.keys is None else table.keys.take(rows)
+        return _Rows(table.fingerprints[rows], table.ids[rows], keys)
+
+    def _sorted(self, name: str, parts: Sequence[_Rows], horizon: int) -> Table:
+        keys = None
+        if self._options.keys is not False:
+            keys = KeyHeap.joined([part.keys for part in parts if part.keys is not None])
+        return sort_table(
+            name,
+            np.concatenate(
+                [np.empty((0, self._options.words), np.uint64), *(p.fingerprints for p in parts)]
+            ),
+            np.concatenate([np.empty(0, np.uint64), *(part.ids for part in parts)]),
+            keys,
+            horizon=horizon,
+        )
+
+    def _stored_reservoir(self) -> Reservoir:
+        with self._catalog.reading() as reading:
+            payload = reading.value(self._head, "reservoir")
+        if payload is None:
+            return Reservoir.empty(self._options.words)
+        return Reservoir.decode("the index", payload)
+
+    # -- segments ----------------------------------------------------------------------------------
+
+    def _open_writer(self, rows: int, key_bytes: int | None, horizon: int) -> SegmentWriter:
+        return SegmentWriter(
+            self._segments,
+            index=self._index,
+            generation=self._head.generation + 1,
+            horizon=horizon,
+            bits=self._options.bits,
+            rows=rows,
+            key_bytes=key_bytes,
+            description=pack(self._options.to_dict()),
+        )
+
+    def _write_segment(self, table: Table) -> tuple[SegmentRecord, U32]:
+        key_bytes = None if table.keys is None else len(table.keys.data)
+        with self._open_writer(len(table), key_bytes, table.horizon) as writer:
+            writer.write(table.fingerprints, table.ids, table.keys)
+            return writer.finish(), table.compute_directory()
+
+    def merge_due(self, snapshot: Snapshot) -> bool:
+        """Merges segments that have become too many. A full disk puts it off to a later commit."""
+        sizes = [len(segment) for segment in snapshot.segments]
+        chosen = compaction.pick(sizes, self._options.min_merge)
+        if not chosen:
+            return False
+        try:
+            self.compact(snapshot, [snapshot.segments[place] for place in chosen], None)
+        except StorageFull as error:
+            log.warning("segments were not merged: %s", error)
+            return False
+        return True
+
+    def compact(
+        self, snapshot: Snapshot, inputs: Sequence[Segment], progress: Progress | None
+    ) -> None:
+        """Replaces some segments by one, without their dead rows; drops settled tombstones."""
+        self._check_usable()
+        edit = Edit(self._snapshot_value, self._head)
+        horizon = self._head.generation
+        record = compaction.merge(
+            inputs, snapshot.tombstones,
+            lambda rows, key_bytes: self._open_writer(rows, key_bytes, horizon), progress,
+        )
+        for segment in inputs:
+            edit.drop_segment(segment.record)
+        try:
+            if record is not None:
+                merged = open_segment(
+                    self._segments, record, index=self._index, bits=self._options.bits,
+                    load_directory=lambda: None,
+                )
+                edit.add_segment(record, merged.directory)
+            gone = {segment.name for segment in inputs}
+            oldest = min(
+                (t.horizon for t in snapshot.tables if t.name not in gone), default=horizon
+            )
+            for run in self._head.tombstones:
+                if run.horizon <= oldest:
+                    edit.drop_run("tombstones", run)
+            self._finish(edit)
+        except BaseException:
+            if record is not None and self._failed is None:
+                durable.remove(self._segments / record.name)
+            raise
+        for segment in inputs:
+            durable.remove(self._segments / segment.name)
+
+
+def lock(path: Path) -> int:
+    """Takes the writer's lock and returns its descriptor; IndexLocked names who holds it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(fd, 256, 0).decode("utf-8", "replace").strip() or "another process"
+        os.close(fd)
+        raise IndexLocked(
+            f"{path.parent} is being written by {holder}: wait for it, or open with mode 'r'",
+            path=str(path.parent), holder=holder,
+        ) from error
+    except BaseException:
+        os.close(fd)
+        raise
+    text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, text, 0)
+    return fd

@@ -1,0 +1,64 @@
+"""What every test may ask for: a fixed generator, a place for an index, a look at a directory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+pytest.register_assert_rewrite("contract")
+
+# No deadline: the machine is shared, and a slow example is not a wrong one. Derandomized, so that
+# a run is repeatable; HYPOTHESIS_PROFILE=search draws new examples.
+settings.register_profile(
+    "repeatable",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile("search", parent=settings.get_profile("repeatable"), derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+Tree = dict[str, tuple[int, str]]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A generator with a fixed seed."""
+    return np.random.default_rng(20_110)
+
+
+@pytest.fixture
+def index_path(tmp_path: Path) -> Path:
+    """A path where no index is yet."""
+    return tmp_path / "pages.sim"
+
+
+def tree_of(directory: Path) -> Tree:
+    """Names, sizes and digests of everything below a directory, `lock.mdb` left unopened.
+
+    LMDB's reader table changes with every reader, and opening it by hand would drop LMDB's locks.
+    """
+    tree: Tree = {}
+    for path in sorted(directory.rglob("*")):
+        name = str(path.relative_to(directory))
+        if path.name == "lock.mdb":
+            continue
+        if path.is_dir():
+            tree[name + "/"] = (0, "")
+        else:
+            content = path.read_bytes()
+            tree[name] = (len(content), hashlib.sha256(content).hexdigest())
+    return tree
+
+
+@pytest.fixture
+def tree() -> Callable[[Path], Tree]:
+    """The function `tree_of`, for tests that compare a directory before and after."""
+    return tree_of

@@ -1,0 +1,252 @@
+"""What every method promises, written once; `tests/methods/` runs it for each of them.
+
+The index under test has all that a method meets: several segments, pending rows, deleted rows,
+names in no order, names with many rows, equal fingerprints, and families of near-duplicates.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+
+import simindex
+from simindex import Batch, IndexOptions
+from simindex.errors import InvalidOption
+
+ROWS = 1700
+BATCH_ROWS = 400
+"""Commits of 400 rows and more make segments; the last ones, of fewer rows, stay pending."""
+
+
+@dataclass
+class Case:
+    """An index, its model, and queries that find something in it."""
+
+    index: simindex.Index
+    model: oracle.Model
+    queries: oracle.U64
+    weights: oracle.F32
+
+    def batch(self, *, weighted: bool = True) -> Batch:
+        """The queries as a batch."""
+        return Batch(self.queries, weights=self.weights if weighted else None)
+
+
+def rows_of(kind: str, rng: np.random.Generator, rows: int, words: int) -> oracle.U64:
+    """Fingerprints of a kind, a tenth of them near-duplicates and a twentieth equal to others."""
+    made = oracle.uniform(rng, rows, words)
+    if kind == "skewed":
+        made = oracle.skewed(rng, rows, words, templates=60)
+    near, equal = rows // 10, rows // 20
+    made[-near:] = oracle.flip(rng, made[:near], rng.integers(0, 9, near))
+    made[near : near + equal] = made[2 * near : 2 * near + equal]
+    return made[rng.permutation(rows)]
+
+
+def weights_of(rng: np.random.Generator, fingerprints: oracle.U64) -> oracle.F32:
+    """Weights whose signs are the fingerprints."""
+    bits = np.unpackbits(fingerprints.astype(">u8").view(np.uint8), axis=1)
+    size = np.abs(rng.standard_normal(bits.shape, dtype=np.float32)) + np.float32(1e-6)
+    return np.where(bits == 1, size, -size).astype(np.float32)
+
+
+def fill(path: Path, kind: str, bits: int, keys: bool | str) -> tuple[oracle.Model, oracle.U64]:
+    """Builds the index at `path`; returns its model and every fingerprint ever appended."""
+    rng = np.random.default_rng([bits, len(kind), bool(keys)])
+    fingerprints = rows_of(kind, rng, ROWS, bits // 64)
+    weights = weights_of(rng, fingerprints)
+    numbers = rng.integers(0, 1 << 64, ROWS, dtype=np.uint64)
+    repeated = rng.choice(ROWS, 200, replace=False)
+    numbers[repeated] = rng.choice(numbers, 200)  # names of several rows, in different commits
+    names: list[Any] = numbers.tolist()
+    if keys:
+        names = [f"page/{number:x}?ü" for number in names]
+    model = oracle.Model()
+    options = IndexOptions(bits=bits, batch_rows=BATCH_ROWS, min_merge=0, keys=keys)
+    named = "keys" if keys else "ids"
+    with simindex.open(path, "n", options=options) as index:
+        for start, stop in [(0, 400), (400, 1000), (1000, 1400), (1400, 1550), (1550, ROWS)]:
+            index.append(
+                Batch(
+                    fingerprints[start:stop],
+                    weights=weights[start:stop],
+                    **{named: names[start:stop]},
+                )
+            )
+            model.append(fingerprints[start:stop], names[start:stop])
+            # Names of this and of earlier commits: only the earlier commits' rows go.
+            gone = [names[row] for row in rng.choice(stop, 30, replace=False)]
+            index.delete(**{named: gone})
+            model.delete(gone)
+            index.commit()
+            model.commit()
+        gone = [names[row] for row in rng.choice(ROWS, 30, replace=False)]
+        index.delete(**{named: gone})
+        model.delete(gone)
+        model.commit()
+    return model, fingerprints
+
+
+class MethodContract:
+    """Inherit, name the method, and say which widths it takes."""
+
+    method: str
+    every_width = True
+    """Whether the method takes any width; one that does not must say so, never answer wrongly."""
+
+    @pytest.fixture(
+        scope="class",
+        params=[
+            ("uniform", 64, False),
+            ("skewed", 64, False),
+            ("skewed", 64, "str"),
+            ("uniform", 128, False),
+            ("skewed", 1024, False),
+        ],
+        ids=lambda param: f"{param[0]}-{param[1]}-{'keys' if param[2] else 'ids'}",
+    )
+    def case(self, request: Any, tmp_path_factory: Any) -> Iterator[Case]:
+        """A filled index, open for reading."""
+        kind, bits, keys = request.param
+        path = tmp_path_factory.mktemp("contract") / "pages.sim"
+        model, fingerprints = fill(path, kind, bits, keys)
+        rng = np.random.default_rng(7)
+        near = oracle.flip(rng, fingerprints[rng.choice(ROWS, 120)], rng.integers(0, 9, 120))
+        queries = np.concatenate([
+            near,
+            oracle.uniform(rng, 60, bits // 64),
+            np.zeros((1, bits // 64), dtype=np.uint64),
+            np.full((1, bits // 64), 2**64 - 1, dtype=np.uint64),
+            near[:5],
+        ])
+        with simindex.open(path) as index:
+            segments = index.stats()
+            assert segments.segments >= 3
+            assert segments.pending_rows > 0
+            yield Case(index, model, queries, weights_of(rng, queries))
+
+    def ask(self, case: Case, batch: Any, **options: Any) -> simindex.Matches:
+        """The method's answer, or a skip where it truthfully refuses the width."""
+        try:
+            return case.index.query(batch, method=self.method, **options)
+        except InvalidOption as error:
+            if self.every_width or case.queries.shape[1] == 1:
+                raise
+            assert str(64 * case.queries.shape[1]) in str(error)
+            pytest.skip(f"{self.method} refuses {64 * case.queries.shape[1]} bits, as it may")
+
+    def expected(self, case: Case, h: int) -> list[tuple[int, int, Any]]:
+        return case.model.query(case.queries, h)
+
+    @pytest.mark.parametrize("h", range(9))
+    def test_exact_recall_finds_every_row_within_h_and_no_other(self, case: Case, h: int) -> None:
+        found = self.ask(case, case.batch(), h=h, recall=1.0)
+        expected = self.expected(case, h)
+        assert h == 0 or len(expected) > 20
+        assert named(found) == expected
+        assert found.stats.exact
+        assert found.stats.guarantee == "exact"
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_answers_do_not_depend_on_threads(self, case: Case, threads: int) -> None:
+        found = self.ask(case, case.batch(), h=5, recall=1.0, threads=threads)
+        assert named(found) == self.expected(case, 5)
+
+    def test_weights_change_no_exact_answer(self, case: Case) -> None:
+        with_weights = self.ask(case, case.batch(), h=4, recall=1.0)
+        without = self.ask(case, case.queries, h=4, recall=1.0)
+        assert named(without) == named(with_weights) == self.expected(case, 4)
+
+    def test_columns_have_their_types_and_order(self, case: Case) -> None:
+        found = self.ask(case, case.batch(), h=6, recall=1.0)
+        assert (found.query.dtype, found.id.dtype, found.distance.dtype) == (
+            np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.uint16)
+        )
+        assert len(found) == len(found.query) == len(found.id) == len(found.distance) > 0
+        order = list(
+            zip(found.query.tolist(), found.distance.tolist(), found.id.tolist(), strict=True)
+        )
+        assert order == sorted(order)
+        assert len(list(found)) == len(found)
+
+    @pytest.mark.parametrize("h", [0, 3, 6])
+    def test_first_answers_exactly_the_queries_that_have_a_match(self, case: Case, h: int) -> None:
+        found = self.ask(case, case.batch(), h=h, recall=1.0, first=True)
+        expected = self.expected(case, h)
+        assert found.query.tolist() == sorted({query for query, _, _ in expected})
+        assert Counter(named(found)) <= Counter(expected)
+
+    @pytest.mark.parametrize("recall", [0.5, 0.9, 0.99])
+    def test_less_recall_never_adds_a_match(self, case: Case, recall: float) -> None:
+        found = Counter(named(self.ask(case, case.batch(), h=5, recall=recall)))
+        assert found <= Counter(self.expected(case, 5))
+
+    def test_one_query_gives_what_it_gives_in_a_batch(self, case: Case) -> None:
+        expected = self.expected(case, 5)
+        for query in (0, 1, 5, 60, 180):
+            alone = self.ask(
+                case,
+                Batch(case.queries[query : query + 1], weights=case.weights[query : query + 1]),
+                h=5,
+                recall=1.0,
+            )
+            assert named(alone) == [(0, *rest) for at, *rest in expected if at == query]
+
+    def test_no_queries_give_no_matches(self, case: Case) -> None:
+        words = case.queries.shape[1]
+        shape = (0,) if words == 1 else (0, words)
+        found = self.ask(case, np.empty(shape, dtype=np.uint64), h=3, recall=1.0)
+        assert len(found) == 0
+        assert list(found) == []
+        assert found.keys() in (None, [])
+
+    @pytest.mark.parametrize("bits", [64, 256])
+    def test_an_empty_index_gives_no_matches(self, index_path: Path, bits: int) -> None:
+        words = bits // 64
+        queries = oracle.uniform(np.random.default_rng(3), 4, words)
+        with simindex.open(index_path, "n", options=IndexOptions(bits=bits)):
+            pass
+        with simindex.open(index_path) as index:
+            assert len(index) == 0
+            weights = weights_of(np.random.default_rng(4), queries)
+            case = Case(index, oracle.Model(), queries, weights)
+            assert len(self.ask(case, case.batch(), h=3, recall=1.0)) == 0
+
+    def test_an_index_of_deleted_rows_gives_no_matches(self, index_path: Path) -> None:
+        rows = oracle.uniform(np.random.default_rng(3), 50)
+        options = IndexOptions(batch_rows=20, min_merge=0)
+        with simindex.open(index_path, "n", options=options) as index:
+            index.append(rows[:, 0], ids=np.arange(50))
+            index.commit()
+            index.delete(ids=np.arange(50))
+            index.commit()
+            assert len(index) == 0
+            case = Case(index, oracle.Model(), rows, weights_of(np.random.default_rng(4), rows))
+            assert named(self.ask(case, case.batch(), h=8, recall=1.0)) == []
+
+    def test_compaction_changes_no_answer(self, index_path: Path) -> None:
+        model, fingerprints = fill(index_path, "skewed", 64, False)
+        rng = np.random.default_rng(5)
+        queries = oracle.flip(rng, fingerprints[:100], 2)
+        with simindex.open(index_path, "w") as index:
+            index.compact(full=True)
+            case = Case(index, model, queries, weights_of(rng, queries))
+            assert named(self.ask(case, case.batch(), h=5, recall=1.0)) == self.expected(case, 5)
+            stats = index.stats()
+            assert (stats.segments, stats.dead_rows, stats.rows) == (1, 0, len(model))
+            assert [found for found in index.check() if found.severity == "error"] == []
+
+
+def named(found: simindex.Matches) -> list[tuple[int, int, Any]]:
+    """The matches as sorted (query, distance, key or id)."""
+    return sorted(
+        (match.query, match.distance, match.id if match.key is None else match.key)
+        for match in found
+    )

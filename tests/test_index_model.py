@@ -1,0 +1,311 @@
+"""An index under random use answers as a list of rows does.
+
+Batches are so small that commits seal pending rows into segments and merge segments all the time.
+A second handle reads along: it sees commits only.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import simindex
+from simindex import Batch, IndexOptions
+
+METHODS = ("psm", "scan", "auto")
+TEMPLATES = oracle.uniform(np.random.default_rng(64), 6)[:, 0]
+
+# Families of a few bits' difference, so that most queries have some matches at each radius.
+fingerprints = st.builds(
+    lambda template, bits: int(np.bitwise_xor.reduce([TEMPLATES[template], *bits])),
+    st.integers(0, len(TEMPLATES) - 1),
+    st.lists(st.integers(0, 63).map(lambda bit: np.uint64(1 << bit)), max_size=4),
+)
+# Few names, so that they meet again; extremes, because they are where bounds break.
+numbers = st.one_of(st.integers(0, 12), st.sampled_from([2**63, 2**64 - 2, 2**64 - 1]))
+rows = st.lists(st.tuples(fingerprints, numbers), max_size=40)
+
+
+class Discard(Exception):
+    """Leaves a writer's block, so that it forgets what is not committed."""
+
+
+def weights_for(values: oracle.U64) -> oracle.F32:
+    """Weights with the given signs; the size of each rises with its place."""
+    bits = np.unpackbits(values.astype(">u8").view(np.uint8).reshape(-1, 8), axis=1)
+    size = np.linspace(0.1, 6.4, 64, dtype=np.float32)
+    return np.where(bits == 1, size, -size).astype(np.float32)
+
+
+class IndexMachine(RuleBasedStateMachine):
+    """The index at `path`, open for writing or closed, beside a reader and a model of each."""
+
+    keyed = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="simindex-model-"))
+        self.path = self.directory / "pages.sim"
+        self.model = oracle.Model()
+        self.reader: simindex.Index | None = None
+        self.seen = 0
+
+    @initialize(batch_rows=st.sampled_from([4, 16]), min_merge=st.sampled_from([0, 2, 3]))
+    def create(self, batch_rows: int, min_merge: int) -> None:
+        options = IndexOptions(
+            batch_rows=batch_rows, min_merge=min_merge, keys=self.keyed, reservoir_rows=32
+        )
+        self.writer = simindex.open(self.path, "c", options=options)
+
+    # names ---------------------------------------------------------------------------------------
+
+    def names(self, numbers_given: list[int]) -> list[Any]:
+        return [f"k{n}" for n in numbers_given] if self.keyed else list(numbers_given)
+
+    def named(self, numbers_given: list[int]) -> dict[str, Any]:
+        if self.keyed:
+            return {"keys": self.names(numbers_given)}
+        return {"ids": np.array(numbers_given, dtype=np.uint64)}
+
+    def batch(self, given: list[tuple[int, int]], weighted: bool) -> Batch:
+        values = np.array([value for value, _ in given], dtype=np.uint64)
+        return Batch(
+            values,
+            weights=weights_for(values) if weighted else None,
+            **self.named([number for _, number in given]),
+        )
+
+    # steps ---------------------------------------------------------------------------------------
+
+    @rule(given=rows, weighted=st.booleans())
+    def append(self, given: list[tuple[int, int]], weighted: bool) -> None:
+        batch = self.batch(given, weighted)
+        ids = self.writer.append(batch)
+        assert ids.dtype == np.uint64
+        assert ids.shape == (len(given),)
+        if not self.keyed:
+            assert ids.tolist() == [number for _, number in given]
+        self.model.append(batch.rows, self.names([number for _, number in given]))
+
+    @rule(given=st.lists(numbers, max_size=8))
+    def delete(self, given: list[int]) -> None:
+        self.writer.delete(**self.named(given))
+        self.model.delete(self.names(given))
+
+    @rule(given=rows)
+    def replace(self, given: list[tuple[int, int]]) -> None:
+        batch = self.batch(given, weighted=True)
+        self.writer.replace(batch)
+        self.model.replace(batch.rows, self.names([number for _, number in given]))
+
+    @rule()
+    def commit(self) -> None:
+        self.writer.commit()
+        self.model.commit()
+
+    @rule(full=st.booleans())
+    def compact(self, full: bool) -> None:
+        self.writer.commit()
+        self.model.commit()
+        before = self.contents(self.writer)
+        self.writer.compact(full=full)
+        assert self.contents(self.writer) == before
+        if full:
+            stats = self.writer.stats()
+            assert stats.segments + (stats.pending_rows > 0) <= 1
+            assert stats.dead_rows == 0
+
+    @rule()
+    def discard_by_exception(self) -> None:
+        with pytest.raises(Discard), self.writer:
+            raise Discard
+        self.model.discard()
+        self.writer = simindex.open(self.path, "w")
+
+    @rule()
+    def leave_cleanly(self) -> None:
+        with self.writer:
+            pass
+        self.model.commit()
+        self.writer = simindex.open(self.path, "c")
+
+    @rule()
+    def close_without_commit(self) -> None:
+        self.writer.commit()
+        self.model.commit()
+        self.writer.close()
+        self.writer.close()
+        self.writer = simindex.open(self.path, "w")
+
+    @rule()
+    def open_reader(self) -> None:
+        if self.reader is not None:
+            self.reader.close()
+        self.reader = simindex.open(self.path)
+
+    @precondition(lambda self: self.reader is not None)
+    @rule()
+    def refresh_reader(self) -> None:
+        assert self.reader is not None
+        self.reader.refresh()
+        assert self.reader.generation == self.writer.generation
+        assert self.contents(self.reader) == self.model.contents()
+
+    @precondition(lambda self: self.reader is not None)
+    @rule()
+    def iteration_keeps_its_commit(self) -> None:
+        """What a reader has begun to read ends as it began, whatever the writer does."""
+        assert self.reader is not None
+        self.reader.refresh()
+        before = self.model.contents()
+        parts = self.reader.rows(chunk_rows=3)
+        taken = [part for part in [next(parts, None)] if part is not None]
+        self.writer.commit()
+        self.model.commit()
+        self.writer.compact(full=True)
+        assert self.rows_of([*taken, *parts]) == before
+
+    # questions -----------------------------------------------------------------------------------
+
+    @rule(
+        values=st.lists(fingerprints, min_size=1, max_size=6),
+        h=st.integers(0, 5),
+        method=st.sampled_from(METHODS),
+        weighted=st.booleans(),
+        by_reader=st.booleans(),
+    )
+    def query(
+        self, values: list[int], h: int, method: str, weighted: bool, by_reader: bool
+    ) -> None:
+        index = self.writer
+        if by_reader and self.reader is not None:
+            index = self.reader
+            index.refresh()
+        queries = np.array(values, dtype=np.uint64)
+        batch = Batch(queries, weights=weights_for(queries) if weighted else None)
+        found = index.query(batch, h=h, recall=1.0, method=method)
+        got = [(m.query, m.distance, m.key if self.keyed else m.id) for m in found]
+        assert sorted(got) == self.model.query(queries, h)
+        triples = [(m.query, m.distance, m.id) for m in found]
+        assert triples == sorted(triples)
+
+    @invariant()
+    def uncommitted_rows_are_not_seen(self) -> None:
+        assert len(self.writer) == len(self.model)
+
+    @invariant()
+    def generations_rise_only(self) -> None:
+        generation = self.writer.generation
+        assert generation >= self.seen
+        self.seen = generation
+
+    def contents(self, index: simindex.Index) -> list[tuple[tuple[int, ...], Any]]:
+        return self.rows_of(list(index.rows(chunk_rows=7)))
+
+    def rows_of(self, parts: list[Batch]) -> list[tuple[tuple[int, ...], Any]]:
+        return sorted(
+            (tuple(words), name)
+            for part in parts
+            for words, name in zip(
+                part.rows.tolist(),
+                (part.keys if self.keyed else part.ids.tolist()) or [],
+                strict=True,
+            )
+        )
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "writer"):
+                self.check_what_is_left()
+        finally:
+            if self.reader is not None:
+                self.reader.close()
+            shutil.rmtree(self.directory)
+
+    def check_what_is_left(self) -> None:
+        """The files say what the model says, and there is no file too many."""
+        self.writer.commit()
+        self.model.commit()
+        assert self.contents(self.writer) == self.model.contents()
+        segments = self.writer.stats().segments
+        self.writer.close()
+        with simindex.open(self.path, "w") as again:
+            assert again.check() == []
+            assert again.stats().segments == segments
+        assert len(list((self.path / "segments").iterdir())) == segments
+        with simindex.open(self.path) as index:
+            assert self.contents(index) == self.model.contents()
+
+
+class KeyedMachine(IndexMachine):
+    """The same with keys for names."""
+
+    keyed = True
+
+
+@pytest.mark.parametrize("machine", [IndexMachine, KeyedMachine], ids=["ids", "keys"])
+def test_index_behaves_as_a_list_of_rows(machine: type[RuleBasedStateMachine]) -> None:
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=30, stateful_step_count=25)
+    )
+
+
+def test_append_without_names_counts_rows(index_path: Path) -> None:
+    """Ids that the index gives are new ones, and each names one row."""
+    values = np.arange(10, dtype=np.uint64)
+    with simindex.open(index_path, "n", options=IndexOptions(batch_rows=4)) as index:
+        given = np.concatenate([index.append(values), index.append(values)])
+        index.commit()
+        given = np.concatenate([given, index.append(values)])
+        index.commit()
+        assert len(np.unique(given)) == 30
+        index.delete(ids=given[3:4])
+        index.commit()
+        assert len(index) == 29
+
+
+def test_deletion_reaches_only_earlier_commits(index_path: Path) -> None:
+    with simindex.open(index_path, "n") as index:
+        index.append(np.array([1], dtype=np.uint64), ids=[7])
+        index.commit()
+        index.delete(ids=[7])
+        index.append(np.array([2], dtype=np.uint64), ids=[7])
+        index.commit()
+        found = index.query(np.array([1, 2], dtype=np.uint64), h=0)
+        assert [(m.query, m.id) for m in found] == [(1, 7)]
+
+
+def test_leaving_a_writer_by_an_exception_discards(index_path: Path) -> None:
+    with simindex.open(index_path, "n") as index:
+        index.append(np.array([1], dtype=np.uint64), ids=[1])
+    with pytest.raises(Discard), simindex.open(index_path, "w") as index:
+        index.append(np.array([2], dtype=np.uint64), ids=[2])
+        index.delete(ids=[1])
+        raise Discard
+    with simindex.open(index_path) as index:
+        assert [part.ids.tolist() for part in index.rows()] == [[1]]
+
+
+def test_a_reader_follows_commits_by_itself(index_path: Path) -> None:
+    value = np.array([1], dtype=np.uint64)
+    with simindex.open(index_path, "n") as writer, simindex.open(index_path) as reader:
+        writer.append(value, ids=[1])
+        assert len(reader.query(value)) == 0
+        writer.commit()
+        assert len(reader.query(value)) == 1
