@@ -3,7 +3,8 @@
     import simindex
 
     recipe = simindex.Recipe()
-    with simindex.open("pages.sim", "c", options=simindex.IndexOptions(keys=True, recipe=recipe)) as index:
+    options = simindex.IndexOptions(keys=True, recipe=recipe)
+    with simindex.open("pages.sim", "c", options=options) as index:
         index.append(recipe.batch(texts, keys=names))
         index.commit()
         for match in index.query(recipe.batch(["a text"]), h=3):
@@ -31,7 +32,7 @@ from simindex.errors import (
     StorageFull,
     UnsupportedStorage,
 )
-from simindex.index import Index, open  # noqa: A004 - the name dbm has
+from simindex.index import Index, open
 from simindex.options import IndexOptions
 from simindex.records import Batch, Finding, IndexStats, Match, Matches, QueryStats, Skipped
 from simindex.simhash.bits import hamming

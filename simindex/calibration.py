@@ -114,7 +114,8 @@ class Calibration:
         for limit in _growing(most):
             masks = self._masks(pairs.weights[texts], header_bits, h, limit)
             hits = masks == wanted[:, None]
-            rank = np.where(wanted == 0, 0, np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, most + 1))
+            rank = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, most + 1)
+            rank[wanted == 0] = 0
             order = np.argsort(rank, kind="stable")
             reached = np.cumsum(share[order])
             at = int(np.searchsorted(reached, target - 1e-12))

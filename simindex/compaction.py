@@ -31,9 +31,9 @@ Progress = Callable[[int, int], None]
 def pick(sizes: Sequence[int], fanout: int) -> list[int]:
     """Which runs to merge now: places in `sizes`, or none.
 
-    Size-tiered: runs are of one tier when their sizes have the same logarithm to base `fanout`. Once
-    `fanout` runs are of one tier or below it, they are merged into one; so a row is merged about
-    log_fanout(n) times, and at most fanout - 1 runs of each tier remain.
+    Size-tiered: runs are of one tier when their sizes have the same whole logarithm to base
+    `fanout`. Once `fanout` runs are of one tier or below it, they are merged into one; so a row is
+    merged about log_fanout(n) times, and fewer than `fanout` runs of each tier remain.
     """
     if fanout < 2:
         return []

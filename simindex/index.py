@@ -1,7 +1,7 @@
 """The index: open it, append to it, ask it. Everything a user holds.
 
-One writer, any number of readers, in any processes. A call sees one commit throughout; the next call
-follows new commits by itself.
+One writer, any number of readers, in any processes. A call sees one commit throughout; the next
+call follows new commits by itself.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from simindex import creation, planner
-from simindex.check import check
 from simindex.calibration import Calibration, calibrate
+from simindex.check import check
 from simindex.compaction import Progress
 from simindex.errors import (
     ClosedIndex,
@@ -28,7 +28,7 @@ from simindex.errors import (
     ReadOnlyIndex,
     RecipeMismatch,
 )
-from simindex.methods.base import TablePlan
+from simindex.methods.base import QueryPlan
 from simindex.options import IndexOptions
 from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_keys
 from simindex.searching import search, thread_count
@@ -47,7 +47,7 @@ CALIBRATION_BUDGET_S = 0.4
 _handles: weakref.WeakSet[Index] = weakref.WeakSet()
 
 
-def open(  # noqa: A001 - the name dbm has
+def open(
     path: str | os.PathLike[str],
     mode: Mode = "r",
     *,
@@ -79,7 +79,9 @@ def open(  # noqa: A001 - the name dbm has
     Maps files and reads the catalog's head; no row is read, so the cost does not grow with them.
     """
     if mode not in ("r", "w", "c", "n"):
-        raise InvalidOption(f"mode={mode!r} is unknown: give r, w, c or n", option="mode", found=mode)
+        raise InvalidOption(
+            f"mode={mode!r} is unknown: give r, w, c or n", option="mode", found=mode
+        )
     directory = Path(path)
     if mode == "n" or (mode == "c" and not creation.exists(directory)):
         creation.create(directory, options or IndexOptions(), overwrite=overwrite and mode == "n")
@@ -103,7 +105,7 @@ class Index:
         self._lock = RLock()
         self._writer: Writer | None = None
         self._calibrations: dict[int, Calibration] = {}
-        self._plans: dict[tuple[Any, ...], tuple[list[TablePlan], str]] = {}
+        self._plans: dict[tuple[Any, ...], QueryPlan] = {}
         writable = mode != "r"
         self._uuid = durable.read_format(path)
         durable.check_storage(path, allow_remote=options is not None and options.allow_remote)
@@ -364,7 +366,10 @@ class Index:
         """
         with self._lock:
             writer = self._writing()
-            self.commit()
+            if full:
+                writer.commit(self._current(), seal_pending=True)
+            else:
+                self.commit()
             snapshot = self._current()
             untidy = len(snapshot.segments) > 1 or any(
                 snapshot.tombstones.later_than(segment.horizon) for segment in snapshot.segments
@@ -474,14 +479,14 @@ class Index:
         planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
         if threads is not None and (isinstance(threads, bool) or threads < 1):
             raise InvalidOption(f"threads={threads!r}: give 1 or more", option="threads")
-        plans, guarantee, calibration = self._plan(
+        plan, calibration = self._plan(
             snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
         )
         return search(
-            snapshot, plans, rows, weights,
+            snapshot, plan, rows, weights,
             None if calibration is None else calibration.volatility,
             h=h, first=bool(first), threads=thread_count(threads, len(rows)),
-            options=self.options, guarantee=guarantee,
+            options=self.options,
         )
 
     def _plan(
@@ -493,23 +498,19 @@ class Index:
         method: str,
         queries: int,
         weights: Any,
-    ) -> tuple[list[TablePlan], str, Calibration | None]:
+    ) -> tuple[QueryPlan, Calibration | None]:
         many = queries >= 16
         approximate = recall < 1 and weights is not None and method != "scan"
         calibration = self._calibrated(snapshot, h, weights) if approximate else None
         key = (snapshot.value, h, recall, method, many, id(calibration))
         known = self._plans.get(key)
         if known is None:
-            plans = planner.plan(
+            known = planner.plan(
                 snapshot.tables, h=h, recall=recall, method=method, queries=queries,
-                flips=None if calibration is None else calibration.flips,
+                calibration=calibration,
             )
-            guarantee = "exact"
-            if calibration is not None and not all(plan.exact for plan in plans):
-                guarantee = f"expected recall >= {recall:g}, learned from {calibration.source}"
-            known = (plans, guarantee)
             self._plans[key] = known
-        return (*known, calibration)
+        return known, calibration
 
     def _calibrated(self, snapshot: Snapshot, h: int, weights: Any) -> Calibration:
         known = self._calibrations.get(h)

@@ -111,7 +111,9 @@ def _take(
     before: Snapshot | None,
 ) -> Snapshot:
     keyed = options.keys is not False
-    kept = dict(zip((t.name for t in before.pending), before.samples, strict=True)) if before else {}
+    kept: dict[str, Reservoir] = {}
+    if before is not None:
+        kept = dict(zip((t.name for t in before.pending), before.samples, strict=True))
     with catalog.reading() as reading:
         value, head = reading.head()
         records = [reading.segment(head, name) for name in head.segments if name not in known]

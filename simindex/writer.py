@@ -3,13 +3,13 @@
     append   rows collect in memory; every batch_rows of them are written as a segment file that is
              not yet part of the index
     commit   one LMDB transaction makes all of it live, with the tombstones; fewer rows than a
-             segment's go to the catalog as a pending run, and pending runs are sealed into a segment
-             once there are batch_rows of them
+             segment takes go to the catalog as a pending run, and pending runs are sealed into a
+             segment once they are that many together
     discard  forgets the buffer and unlinks the files
 
-The commit rule: data is durable under its final name before the transaction that names it, and files
-are unlinked after the transaction that stops naming them. An error inside that transaction leaves its
-outcome unknown, so the writer then refuses to go on.
+The commit rule: data is durable under its final name before the transaction that names it, and
+files are unlinked after the transaction that stops naming them. An error inside that transaction
+leaves its outcome unknown, so the writer then refuses to go on.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ class Writer:
 
     def _check_usable(self) -> None:
         if self._failed is not None:
-            raise ReadOnlyIndex(f"this handle no longer writes: {self._failed}. Open the index anew")
+            raise ReadOnlyIndex(
+                f"this handle no longer writes: {self._failed}. Open the index anew"
+            )
 
     def remove_strays(self) -> None:
         """Unlinks what an interrupted writer left; never on a catalog older than its files."""
@@ -212,13 +214,15 @@ class Writer:
 
     # -- committing --------------------------------------------------------------------------------
 
-    def commit(self, snapshot: Snapshot) -> bool:
+    def commit(self, snapshot: Snapshot, *, seal_pending: bool = False) -> bool:
         """Makes the buffer durable and visible, all or nothing. Returns whether there was any.
 
-        `snapshot` is the index as of the last commit.
+        `snapshot` is the index as of the last commit. `seal_pending` writes pending rows as a
+        segment, however few they are.
         """
         self._check_usable()
-        if not self.changed:
+        rows = self._buffered + self._head.pending_rows
+        if not self.changed and not (seal_pending and rows):
             return False
         edit = Edit(self._snapshot_value, self._head)
         generation = edit.head.generation
@@ -230,9 +234,9 @@ class Writer:
         edit.add_rows(self._appended)
         written = list(self._spilled)
         samples = list(self._drawn)
-        if self._buffered and self._buffered + self._head.pending_rows >= self._options.seal_rows:
-            rows = [self._live(table, dead) for table in snapshot.pending]
-            table = self._sorted("", [*rows, *self._buffer], generation)
+        if rows and (seal_pending or (self._buffered and rows >= self._options.seal_rows)):
+            live = [self._live(table, dead) for table in snapshot.pending]
+            table = self._sorted("", [*live, *self._buffer], generation)
             samples += self._drop_pending(edit, snapshot, list(self._head.pending))
             if len(table):
                 written.append(self._write_segment(table))

@@ -12,17 +12,22 @@ Data goes to standard output, everything for people to standard error. Exit code
 
 from __future__ import annotations
 
+from simindex.cli import build, dedup, demo, export, maintenance, query
 from simindex.cli.app import program
-from simindex.cli.build import build
-from simindex.cli.dedup import dedup
-from simindex.cli.demo import demo
-from simindex.cli.export import export
-from simindex.cli.maintenance import check, compact, delete, stats
-from simindex.cli.query import query
 
 __all__ = ["main", "program"]
 
-for _command in (build, query, dedup, delete, compact, stats, check, export, demo):
+for _command in (
+    build.build,
+    query.query,
+    dedup.dedup,
+    maintenance.delete,
+    maintenance.compact,
+    maintenance.stats,
+    maintenance.check,
+    export.export,
+    demo.demo,
+):
     program.add_command(_command)
 
 

@@ -24,7 +24,7 @@ from simindex.cli.choices import (
     recipe_options,
     say_passed_over,
 )
-from simindex.cli.chunks import SkippedReport, chunks
+from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.interrupt import uninterrupted
 from simindex.cli.progress import Progress
@@ -103,7 +103,8 @@ class _Run:
         self, documents: Iterator[Document], recipe: Any, options: dict[str, Any],
         progress: Progress,
     ) -> None:
-        batches = ((chunk, _batch(recipe, chunk)) for chunk in chunks(documents))
+        most = min(CHUNK_DOCUMENTS, self.commit_every or CHUNK_DOCUMENTS)
+        batches = ((chunk, _batch(recipe, chunk)) for chunk in chunks(documents, most))
         # Documents are read before the index is created: if the first cannot be, nothing is made.
         first = next(batches, None)
         with self._open(recipe, options) as index:

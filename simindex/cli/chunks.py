@@ -15,14 +15,16 @@ CHUNK_CHARACTERS = 16 << 20
 SHOWN_SKIPPED = 5
 
 
-def chunks(documents: Iterable[Document]) -> Iterator[list[Document]]:
+def chunks(
+    documents: Iterable[Document], most: int = CHUNK_DOCUMENTS
+) -> Iterator[list[Document]]:
     """The documents in their order, in groups bounded by number and by size."""
     chunk: list[Document] = []
     characters = 0
     for document in documents:
         chunk.append(document)
         characters += len(document.text)
-        if len(chunk) >= CHUNK_DOCUMENTS or characters >= CHUNK_CHARACTERS:
+        if len(chunk) >= most or characters >= CHUNK_CHARACTERS:
             yield chunk
             chunk, characters = [], 0
     if chunk:

@@ -33,7 +33,7 @@ from simindex.cli.choices import (
     recipe_options,
     say_passed_over,
 )
-from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
+from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks, places_of_rows
 from simindex.cli.console import count, duration, say
 from simindex.cli.progress import Progress
 from simindex.clusters import neighbours
@@ -88,7 +88,7 @@ def dedup(
     ):
         output = sys.stdout.buffer
         read = kept = 0
-        for chunk in chunks(reading.documents(inputs, intake)):
+        for chunk in chunks(reading.documents(inputs, intake), CHUNK_DOCUMENTS):
             batch = recipe.batch(
                 [document.text for document in chunk], keys=[document.key for document in chunk]
             )

@@ -235,7 +235,7 @@ def _as_text(
     yield ""
     yield (
         f"{count(rows, 'row')}, {held.bytes_per_row:.0f} bytes a row with keys; "
-        f"{count(files - rows, 'file')} too short for a fingerprint"
+        f"{count(files - rows, 'file')} empty, without a fingerprint"
     )
     yield ""
     grouped = sum(len(group.keys) for group in groups)

@@ -24,7 +24,7 @@ class Document:
     line: int
     """Line its record starts on, from 1."""
     raw: bytes | None = None
-    """The line as read, with its line end if it had one; JSONL only."""
+    """The line as read, with its line end if it had one, without a byte order mark; JSONL only."""
 
 
 @dataclass(frozen=True, slots=True)

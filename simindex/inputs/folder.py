@@ -49,13 +49,12 @@ def walk(
                 continue
             if entry.is_dir(follow_symlinks=False):
                 below.append(path + "/")
-            elif entry.is_symlink() and entry.is_dir():
-                intake.passed_over["link to a folder"] += 1
-            elif _is_file(entry):
-                if not include or _matches(path, include):
-                    yield path
-            else:
-                intake.passed_over["broken link or special file"] += 1
+                continue
+            kind = _kind(entry)
+            if kind is not None:
+                intake.passed_over[kind] += 1
+            elif not include or _matches(path, include):
+                yield path
         folders.extend(reversed(below))
 
 
@@ -67,8 +66,11 @@ def _matches(path: str, patterns: Sequence[str]) -> bool:
     )
 
 
-def _is_file(entry: os.DirEntry[str]) -> bool:
+def _kind(entry: os.DirEntry[str]) -> str | None:
+    """What an entry is, if it is passed over; None for a regular file, linked or not."""
     try:
-        return entry.is_file()
-    except OSError:  # a link that leads to itself
-        return False
+        if entry.is_dir():
+            return "link to a folder"
+        return None if entry.is_file() else "broken link or special file"
+    except OSError:
+        return "link that leads to itself"

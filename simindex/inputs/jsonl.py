@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from simindex.inputs.document import Document, Intake, Unusable, key_of, text_of
-from simindex.inputs.streams import Unreadable, decoded, lines
+from simindex.inputs.streams import Unreadable, decoded, lines, unmarked
 
 
 def read_jsonl(
@@ -30,10 +30,12 @@ def read_jsonl(
         if line is None:
             intake.bad(path, number, f"line longer than {limit} bytes")
             continue
-        if line.isspace():
+        if number == 1:
+            line = unmarked(line)
+        if not line or line.isspace():
             continue
         try:
-            record = _record(line, first=number == 1)
+            record = _record(line)
             if text_field not in record:
                 raise Unusable(f"lacks the field {text_field!r} (it has {_listed(record)})")
             document = Document(
@@ -50,12 +52,12 @@ def read_jsonl(
         yield document
 
 
-def _record(line: bytes, *, first: bool) -> dict[str, Any]:
-    text = decoded(line, first=first)
+def _record(line: bytes) -> dict[str, Any]:
+    text = decoded(line.rstrip(b"\r\n"))
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
-        raise Unusable(f"not JSON: {error.msg} at column {error.colno}") from None
+        raise Unusable(f"not JSON: {error.msg} at column {error.pos + 1}") from None
     except ValueError:
         # The interpreter refuses to convert whole numbers of thousands of digits.
         raise Unusable("not JSON this can read: a number has too many digits") from None

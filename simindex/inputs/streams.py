@@ -96,13 +96,16 @@ def whole(stream: BinaryIO, limit: int) -> bytes:
     return _reading(lambda: stream.read(limit + 1), None)
 
 
-def decoded(data: bytes, *, first: bool) -> str:
-    """UTF-8 text, without a byte order mark if it is the first of its file.
+def unmarked(data: bytes) -> bytes:
+    """The first bytes of a file without the byte order mark."""
+    return data.removeprefix(codecs.BOM_UTF8)
+
+
+def decoded(data: bytes) -> str:
+    """UTF-8 text.
 
     Raises Unreadable that names the byte and its column, or its line when there are several.
     """
-    if first and data.startswith(codecs.BOM_UTF8):
-        data = data[len(codecs.BOM_UTF8) :]
     try:
         return data.decode()
     except UnicodeDecodeError as error:

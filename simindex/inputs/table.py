@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from simindex.inputs.document import Document, Intake, Unusable, key_of, text_of
-from simindex.inputs.streams import lines
+from simindex.inputs.streams import lines, unmarked
 
 
 class _RowTooLong(Exception):
@@ -34,8 +34,8 @@ class _Feed:
         self._row_bytes += self._limit + 1 if line is None else len(line)
         if line is None or self._row_bytes > self._limit:
             raise _RowTooLong
-        if self.number == 1 and line.startswith(b"\xef\xbb\xbf"):
-            line = line[3:]
+        if self.number == 1:
+            line = unmarked(line)
         # Bytes that are no UTF-8 become lone surrogates, which no valid UTF-8 decodes to: the row
         # that holds them is refused and the rows after it are not lost.
         return line.decode("utf-8", "surrogateescape")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from simindex.inputs.document import Document, Intake
-from simindex.inputs.streams import Unreadable, decoded, whole
+from simindex.inputs.streams import Unreadable, decoded, unmarked, whole
 
 SNIFFED_BYTES = 8192
 """A NUL byte among the first so many makes a file a binary one, as in git."""
@@ -32,7 +32,7 @@ def read_text(
         intake.bad(path, None, f"longer than {limit} bytes (records? then give --format)")
         return
     try:
-        text = decoded(data, first=True)
+        text = decoded(unmarked(data))
     except Unreadable as reason:
         intake.bad(path, reason.line, str(reason))
         return

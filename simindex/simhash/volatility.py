@@ -1,7 +1,7 @@
 """How likely each bit is to differ between a text and its near-duplicate.
 
 [PSM] section 3: a bit flips when a rewrite moves its sum W past zero, so the chance falls as |W|
-grows: p = P(Y > |W|). What searches need of p is the **cost** of a bit, its log-odds
+grows: p = P(Y > |W|). What searches need of p is the cost of a bit, its log-odds
 ln((1 - p) / p): the probability of a flip set is a product (equation (6)), so relative to no flip at
 all its cost is the sum over its bits.
 
@@ -12,6 +12,7 @@ scale with the document. Tables are nondecreasing and never negative (p <= 1/2).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,8 @@ class Volatility:
     def of(self, weights: NDArray[np.floating]) -> F32:
         """Cost of each bit of some rows of weights (n, b): float32 (n, b)."""
         normal = np.abs(normalised(weights))
-        return self.costs[np.minimum((normal / STEP).astype(np.int64), BINS - 1)]
+        costs: F32 = self.costs[np.minimum((normal / STEP).astype(np.int64), BINS - 1)]
+        return costs
 
 
 def normalised(weights: NDArray[np.floating]) -> F64:
@@ -48,7 +50,8 @@ def normalised(weights: NDArray[np.floating]) -> F64:
     values = np.asarray(weights, dtype=np.float64)
     scale = np.sqrt(np.mean(np.square(values), axis=1, keepdims=True))
     scale[scale == 0] = 1.0
-    return values / scale
+    normal: F64 = values / scale
+    return normal
 
 
 def _costs(probability: F64) -> F32:
@@ -56,7 +59,9 @@ def _costs(probability: F64) -> F32:
     return np.log((1 - p) / p).astype(np.float32)
 
 
-def from_random_pairs(weights: NDArray[np.floating], *, distance: float, seed: int = 0) -> Volatility:
+def from_random_pairs(
+    weights: NDArray[np.floating], *, distance: float, seed: int = 0
+) -> Volatility:
     """The paper's volatility, for when no near-duplicate is known.
 
     Y is distributed as W(u) - W(v) over random pairs of stored rows ([PSM] equation (5) and after).
@@ -85,7 +90,7 @@ def from_random_pairs(weights: NDArray[np.floating], *, distance: float, seed: i
     magnitudes = np.abs(rows).ravel()[:200_000]
     width = rows.shape[1]
 
-    def probability(at: F64, shrink: float) -> F64:
+    def probability(at: NDArray[np.floating], shrink: float) -> F64:
         # Y is symmetric, so P(Y > c) is half of P(|Y| > c).
         above = 1.0 - np.searchsorted(change, at / shrink, side="right") / len(change)
         return 0.5 * above
@@ -98,7 +103,8 @@ def from_random_pairs(weights: NDArray[np.floating], *, distance: float, seed: i
         else:
             low = middle
     centres = (np.arange(BINS) + 0.5) * STEP
-    tail = np.exp(-centres / low)  # beyond the largest sampled change: exponential, as in Figure 1(b)
+    # Beyond the largest sampled change the tail is exponential, as in Figure 1(b).
+    tail = np.exp(-centres / low)
     return Volatility(
         _costs(np.maximum(probability(centres, low), RAREST * tail)),
         f"random pairs of {count} sampled rows",
@@ -131,7 +137,7 @@ def from_near_pairs(weights: NDArray[np.floating], flipped: NDArray[np.bool_]) -
     sizes = np.diff(edges).astype(np.float64)
     rates = (np.add.reduceat(flips, edges[:-1]) + 0.25) / (sizes + 0.5)
     middles = np.array(
-        [np.median(magnitude[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        [np.median(magnitude[a:b]) for a, b in pairwise(edges.tolist())]
     )
     rates = np.clip(_falling(rates, sizes), RAREST, 0.5)
     costs = np.log((1 - rates) / rates)

@@ -167,7 +167,10 @@ class EnvelopeWriter:
         self._checksums[place].append(np.array([self._open_chunk[place]], np.uint32))
 
     def finish(self, name: str) -> tuple[Path, int]:
-        """Header, checksums, footer; verified, synced and named. Returns path and footer checksum."""
+        """Adds header, checksums and footer, then verifies, syncs and names the file.
+
+        Returns its path and the footer's checksum.
+        """
         for place, section in enumerate(self._sections):
             if self._written[place] != section.size:
                 raise ValueError(

@@ -1,8 +1,8 @@
 """One LMDB environment a directory and process, shared by every handle on it.
 
-LMDB allows a directory to be open once in a process, and forgets its locks when anything else in the
-process opens and closes `lock.mdb`; an environment must not cross a fork. So environments are kept
-in a registry, counted, looked at before they are opened, and closed in a forked child.
+LMDB allows a directory to be open once in a process, and forgets its locks when anything else in
+the process opens and closes `lock.mdb`; an environment must not cross a fork. So environments are
+kept in a registry, counted, looked at before they are opened, and closed in a forked child.
 
 Transactions are short: they copy what they read and end, so no stale reader makes the file grow and
 no pointer into LMDB outlives its transaction.
@@ -247,6 +247,8 @@ def reserve_lock_file(path: Path) -> None:
         os.posix_fallocate(fd, 0, _LOCK_FILE_BYTES)
     except OSError as error:
         path.unlink()
-        raise StorageFull(f"no space for {path}: free some and try again", path=str(path)) from error
+        raise StorageFull(
+            f"no space for {path}: free some and try again", path=str(path)
+        ) from error
     finally:
         os.close(fd)

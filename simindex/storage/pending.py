@@ -8,6 +8,8 @@ of its rows that may join the index's sample of weights.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from simindex.errors import CorruptFile
@@ -43,7 +45,7 @@ def decode(name: str, payload: bytes, horizon: int) -> tuple[Table, Reservoir]:
     if len(payload) < PENDING.itemsize:
         raise CorruptFile(f"the {name} is cut short", path=name)
     header = np.frombuffer(payload, PENDING, 1)[0]
-    rows, words, keyed, key_bytes, sample_bytes = (int(header[field]) for field in PENDING.names or ())
+    rows, words, keyed, key_bytes, sample_bytes = (int(field) for field in header.item())
     sizes = [8 * rows * words, 8 * rows]
     if keyed:
         sizes += [8 * (rows + 1), key_bytes]
@@ -52,7 +54,7 @@ def decode(name: str, payload: bytes, horizon: int) -> tuple[Table, Reservoir]:
     bounds = np.cumsum([PENDING.itemsize, *sizes]).tolist()
     pieces = [
         np.frombuffer(payload, np.uint8, stop - start, start)
-        for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
+        for start, stop in pairwise(bounds)
     ]
     keys = KeyHeap(pieces[2].view("<i8"), pieces[3]) if keyed else None
     table = Table(

@@ -54,7 +54,7 @@ class Reservoir:
         share = min(1.0, 2.0 * size / max(1, first + len(fingerprints)))
         chosen = np.flatnonzero(priority <= np.uint64(share * float(2**64 - 2**12)))
         if len(chosen) > size:
-            chosen = np.sort(chosen[np.argpartition(priority[chosen], size - 1)[:size]] if size else chosen[:0])
+            chosen = np.sort(chosen[np.argpartition(priority[chosen], size - 1)[:size]])
         taken = weights[chosen]
         scale = np.sqrt(np.mean(np.square(taken, dtype=np.float64), axis=1, keepdims=True))
         scale[scale == 0] = 1.0

@@ -38,6 +38,9 @@ FINGERPRINTS, IDS, KEY_OFFSETS, KEY_BYTES, DESCRIPTION = 1, 2, 3, 4, 5
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}\.rows")
 
+Loader = Callable[[], NDArray[np.uint32] | None]
+"""Fetches a header directory, or says by None that it must be computed."""
+
 MAX_ROWS = (1 << 32) - 1
 """A row number is an uint32."""
 
@@ -89,7 +92,8 @@ class SegmentWriter:
             SectionSpec(DESCRIPTION, 1, len(description)),
         ]
         if key_bytes is not None:
-            sections += [SectionSpec(KEY_OFFSETS, 8, rows + 1), SectionSpec(KEY_BYTES, 1, key_bytes)]
+            sections.append(SectionSpec(KEY_OFFSETS, 8, rows + 1))
+            sections.append(SectionSpec(KEY_BYTES, 1, key_bytes))
         self._rows, self._horizon = rows, horizon
         self._keyed, self._key_end = key_bytes is not None, 0
         self._file = NewFile(directory)
@@ -137,9 +141,7 @@ class Segment(Table):
 
     __slots__ = ("envelope", "record")
 
-    def __init__(
-        self, envelope: Envelope, record: SegmentRecord, load: Callable[[], NDArray[np.uint32] | None]
-    ) -> None:
+    def __init__(self, envelope: Envelope, record: SegmentRecord, load: Loader) -> None:
         identity = envelope.identity
         words = identity.bits // 64
         fingerprints = envelope.section(FINGERPRINTS, f"V{8 * words}")
@@ -149,10 +151,11 @@ class Segment(Table):
         if fingerprints is None or ids is None or (offsets is None) != (data is None):
             raise CorruptFile(f"{envelope.path} lacks a section", path=envelope.path)
         keys = None if offsets is None or data is None else KeyHeap(offsets, data)
-        lengths = (len(fingerprints), len(ids), len(offsets) - 1 if offsets is not None else len(ids))
-        if set(lengths) != {identity.rows} or (
-            keys is not None and int(keys.offsets[-1]) != len(keys.data)
-        ):
+        agree = len(fingerprints) == len(ids) == identity.rows
+        if keys is not None:
+            agree &= len(keys.offsets) == identity.rows + 1
+            agree &= int(keys.offsets[-1]) == len(keys.data)
+        if not agree:
             raise CorruptFile(f"{envelope.path} has sections that disagree", path=envelope.path)
         super().__init__(
             record.name,
@@ -172,7 +175,7 @@ def open_segment(
     *,
     index: bytes,
     bits: int,
-    load_directory: Callable[[], NDArray[np.uint32] | None],
+    load_directory: Loader,
 ) -> Segment:
     """Maps the segment a catalog record names, once file and record agree.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from threading import Lock
 
 import mmh3
@@ -46,7 +47,10 @@ class KeyHeap:
     def joined(cls, heaps: list[KeyHeap]) -> KeyHeap:
         """One heap after another."""
         sizes = np.cumsum([0, *(len(heap.data) for heap in heaps)])
-        pieces = [heap.offsets[:-1] - heap.offsets[0] + s for heap, s in zip(heaps, sizes, strict=False)]
+        pieces = [
+            heap.offsets[:-1] - heap.offsets[0] + size
+            for heap, size in zip(heaps, sizes[:-1], strict=True)
+        ]
         return cls(
             np.concatenate([*pieces, sizes[-1:]]).astype(np.int64),
             np.concatenate([np.empty(0, np.uint8), *(heap.data for heap in heaps)]),
@@ -70,7 +74,7 @@ class KeyHeap:
     def decoded(self, kind: KeyKind) -> list[str] | list[bytes]:
         """The keys as Python values."""
         data, bounds = self.data.tobytes(), self.offsets.tolist()
-        raw = [data[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        raw = [data[a:b] for a, b in pairwise(bounds)]
         return raw if kind == "bytes" else [key.decode("utf-8", "surrogatepass") for key in raw]
 
 
@@ -95,10 +99,19 @@ def header_bits(rows: int) -> int:
 
 
 class Table:
-    """One sorted run of rows. Immutable; the directory is made or loaded once, when first needed."""
+    """One sorted run of rows. Immutable; its directory is made or loaded when first needed."""
 
-    __slots__ = ("_directory", "_load", "_lock", "fingerprints", "header_bits", "horizon", "ids",
-                 "keys", "name")
+    __slots__ = (
+        "_directory",
+        "_load",
+        "_lock",
+        "fingerprints",
+        "header_bits",
+        "horizon",
+        "ids",
+        "keys",
+        "name",
+    )
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Deletions: a tombstone (id, commit) kills every row of that id committed before it.
 
-A keyed tombstone also carries the second half of its key's hash and is compared with the stored key,
-so that two keys that share an id are never confused. A table that was written at commit `horizon` has
-had all tombstones up to that one applied; only later ones concern it.
+A keyed tombstone also carries the second half of its key's hash and is compared with the stored
+key, so that two keys that share an id are never confused. A table that was written at commit
+`horizon` has had all tombstones up to that one applied; only later ones concern it.
 """
 
 from __future__ import annotations

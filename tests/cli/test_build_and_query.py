@@ -1,0 +1,300 @@
+"""`build` and `query`: documents in, their near-duplicates out."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import simindex
+from simindex.errors import IndexNotFound
+
+Run = Callable[..., Any]
+WORDS = [f"word{number}" for number in range(500)]
+
+
+def text(seed: int, words: int = 300) -> str:
+    return " ".join(random.Random(seed).choices(WORDS, k=words))
+
+
+def rows_of(path: str = "i.sim") -> int:
+    with simindex.open(path, "r") as index:
+        assert [finding for finding in index.check() if finding.severity == "error"] == []
+        return len(index)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> list[str]:
+    """A folder `docs` of 20 texts, of which the last is the first in other letters."""
+    folder = tmp_path / "docs" / "sub"
+    folder.mkdir(parents=True)
+    texts = [text(seed) for seed in range(20)]
+    texts[19] = texts[0].upper() + "!"
+    for number, content in enumerate(texts):
+        place = folder if number >= 10 else folder.parent
+        (place / f"{number}.txt").write_text(content)
+    return texts
+
+
+def test_a_folder_is_indexed_and_found_again(run: Run, texts: list[str]) -> None:
+    built = run("build", "i.sim", "docs")
+    assert built.stdout == ""
+    assert "20 documents" in built.stderr
+    assert "holds 20 rows" in built.stderr
+    found = run("query", "i.sim", "docs/0.txt", "docs/sub/15.txt")
+    assert found.stdout.splitlines() == [
+        *sorted(["docs/0.txt\t0.txt\t0", "docs/0.txt\tsub/19.txt\t0"], key=id_of),
+        "docs/sub/15.txt\tsub/15.txt\t0",
+    ]
+    assert "2 of 2 looked up have near-duplicates: 3 rows within 3" in found.stderr
+    assert "exact" in found.stderr
+
+
+def id_of(line: str) -> int:
+    import mmh3
+
+    return mmh3.hash64(line.split("\t")[1], signed=False)[0]
+
+
+def test_json_gives_one_object_a_line(run: Run, texts: list[str], objects: Any) -> None:
+    (summary,) = objects(run("build", "i.sim", "docs", "--json").stdout)
+    assert summary["documents"] == summary["rows"] == 20
+    assert summary["without_fingerprint"] == summary["bad_records"] == 0
+    found = objects(run("query", "i.sim", "--text", texts[3], "--json").stdout)
+    assert len(found) == 1
+    assert found[0]["query"] == "text:1"
+    assert found[0]["key"] == "3.txt"
+    assert found[0]["distance"] == 0
+    assert found[0]["id"] == id_of("\t3.txt")
+
+
+@pytest.mark.parametrize("h", [0, 3, 8, 20])
+def test_query_agrees_with_brute_force(
+    run: Run, objects: Any, write_jsonl: Callable[..., Path], h: int
+) -> None:
+    rng = random.Random(17)
+    records = []
+    for number in range(60):
+        words = text(number // 6).split()
+        for _ in range(number % 6 * 3):
+            words[rng.randrange(len(words))] = rng.choice(WORDS)
+        records.append({"id": f"k{number}", "text": " ".join(words)})
+    stored, asked = write_jsonl("s.jsonl", records[::2]), write_jsonl("q.jsonl", records[1::2])
+    run("build", "i.sim", stored)
+    result = run("query", "i.sim", asked, "-h", h, "--json")
+    recipe = simindex.Recipe()
+    rows = [int(row) for row in recipe.batch([r["text"] for r in records]).fingerprints]
+    expected = {
+        (f"k{a}", f"k{b}", (rows[a] ^ rows[b]).bit_count())
+        for a in range(1, 60, 2) for b in range(0, 60, 2)
+        if (rows[a] ^ rows[b]).bit_count() <= h
+    }  # fmt: skip
+    found = [(o["query"], o["key"], o["distance"]) for o in objects(result.stdout)]
+    assert set(found) == expected
+    assert len(found) == len(expected)
+    first = run("query", "i.sim", asked, "-h", h, "--json", "--first")
+    asked_once = [o["query"] for o in objects(first.stdout)]
+    assert len(asked_once) == len(set(asked_once))
+    assert set(asked_once) == {query for query, _, _ in expected}
+
+
+def test_a_fingerprint_that_export_prints_can_be_looked_up(
+    run: Run, texts: list[str], objects: Any
+) -> None:
+    run("build", "i.sim", "docs", "--bits", 128)
+    row = next(row for row in objects(run("export", "i.sim").stdout) if row["key"] == "7.txt")
+    assert len(row["fingerprint"]) == 32
+    found = run("query", "i.sim", "--fingerprint", row["fingerprint"], "-h", 0)
+    assert found.stdout == f"{row['fingerprint']}\t7.txt\t0\n"
+    run("query", "i.sim", "--fingerprint", row["fingerprint"][:16], code=2)
+    run("query", "i.sim", "--fingerprint", "abc", code=2)
+
+
+def test_texts_without_fingerprint_are_reported_and_never_matched(
+    run: Run, write_jsonl: Callable[..., Path]
+) -> None:
+    empty = write_jsonl("e.jsonl", [{"id": n, "text": "" if n else text(1)} for n in range(9)])
+    built = run("build", "i.sim", empty)
+    assert "e.jsonl:2: no fingerprint: empty" in built.stderr
+    assert "3 more documents without a fingerprint" in built.stderr
+    assert rows_of() == 1
+    found = run("query", "i.sim", empty)
+    assert found.stdout == "0\t0\t0\n"
+    looked_up = run("query", "i.sim", "--text", " ")
+    assert looked_up.stdout == ""
+    assert "text:1: no fingerprint: empty" in looked_up.stderr
+
+
+def test_every_kind_of_input_gives_the_same_rows(
+    run: Run, tmp_path: Path, write_jsonl: Callable[..., Path], objects: Any
+) -> None:
+    records = [{"name": f"n{n}", "body": text(n)} for n in range(5)]
+    plain = write_jsonl("a.jsonl", records)
+    data = plain.read_bytes()
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "a.csv").write_text("name,body\n" + "".join(f"n{n},{text(n)}\n" for n in range(5)))
+    fields = ("--text-field", "body", "--key-field", "name")
+    for number, name in enumerate(["a.jsonl", "a.jsonl.gz", "a.csv"]):
+        run("build", f"{number}.sim", name, *fields)
+    run("build", "3.sim", "-", *fields, input=data)
+    exported = [
+        sorted(run("export", f"{number}.sim").stdout.splitlines()) for number in range(4)
+    ]
+    assert len(exported[0]) == 5
+    assert exported[0] == exported[1] == exported[2] == exported[3]
+    assert {row["key"] for row in objects("\n".join(exported[0]))} == {f"n{n}" for n in range(5)}
+
+
+def test_append_adds_by_the_stored_recipe(run: Run, texts: list[str]) -> None:
+    run("build", "i.sim", "docs/sub", "--ngram", "1,2", "--unit", "char", "--weighting", "binary")
+    run("build", "i.sim", "docs/1.txt", "--append")
+    assert rows_of() == 11
+    with simindex.open("i.sim", "r") as index:
+        assert index.recipe == simindex.Recipe(unit="char", ngram=(1, 2), weighting="binary")
+    assert "docs/1.txt\t0\n" in run("query", "i.sim", "docs/1.txt").stdout
+    run("build", "i.sim", "docs/2.txt", "--append", "--bits", 64, code=2)
+    run("build", "i.sim", "docs/2.txt", "--append", "--overwrite", code=2)
+    assert rows_of() == 11
+
+
+def test_append_needs_an_index(run: Run, texts: list[str], tmp_path: Path) -> None:
+    run("build", "i.sim", "docs", "--append", code=IndexNotFound("").exit_code)
+    assert not (tmp_path / "i.sim").exists()
+
+
+def test_an_index_is_kept_unless_overwriting_is_asked(run: Run, texts: list[str]) -> None:
+    run("build", "i.sim", "docs")
+    refused = run("build", "i.sim", "docs/1.txt", code=3)
+    assert "--append" in refused.stderr
+    assert "--overwrite" in refused.stderr
+    assert rows_of() == 20
+    run("build", "i.sim", "docs/1.txt", "--overwrite")
+    assert rows_of() == 1
+
+
+def test_tfidf_learns_from_the_inputs_in_a_first_pass(
+    run: Run, texts: list[str], objects: Any
+) -> None:
+    run("build", "i.sim", "docs", "--weighting", "tfidf", "--ngram", "1")
+    recipe = simindex.Recipe(weighting="tfidf", ngram=1).fit(texts)
+    expected = int(recipe.fingerprint(texts[4]).fingerprints[0])
+    exported = {row["key"]: row for row in objects(run("export", "i.sim").stdout)}
+    assert int(exported["4.txt"]["fingerprint"], 16) == expected
+    refused = run("build", "j.sim", "-", "--weighting", "tfidf", input="", code=2)
+    assert "reads its inputs twice" in refused.stderr
+
+
+def test_tfidf_reports_a_bad_record_once(run: Run, tmp_path: Path) -> None:
+    lines = [f'{{"text": "{text(n)}"}}' for n in range(3)] + ["oops"]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    built = run("build", "i.sim", "a.jsonl", "--weighting", "tfidf", "--max-errors", 1)
+    assert built.stderr.count("a.jsonl:4: not JSON") == 1
+    assert "skipped 1 bad record" in built.stderr
+    run("build", "j.sim", "a.jsonl", "--weighting", "tfidf", code=4)
+    assert not (tmp_path / "j.sim").exists()
+
+
+def test_the_index_itself_is_not_indexed(run: Run, texts: list[str]) -> None:
+    run("build", "docs/i.sim", "docs")
+    run("build", "docs/i.sim", "docs", "--append")
+    assert rows_of("docs/i.sim") == 40
+
+
+def test_bad_records_are_counted_and_skipped_up_to_a_limit(run: Run, tmp_path: Path) -> None:
+    good = f'{{"text": "{text(1)}"}}'
+    (tmp_path / "a.jsonl").write_bytes(f"{good}\nx\n{good}\n".encode() + b'"\xff"\n{}\n')
+    refused = run("build", "i.sim", "a.jsonl", "--max-errors", 2, code=4)
+    assert refused.stderr.splitlines()[0] == "simindex: a.jsonl:2: not JSON: Expecting value at " \
+        "column 1"
+    assert "a.jsonl:4: not UTF-8" in refused.stderr
+    assert "a.jsonl:5: lacks the field 'text'" in refused.stderr.splitlines()[-1]
+    assert "2 are allowed" in refused.stderr
+    assert not (tmp_path / "i.sim").exists()
+    run("build", "i.sim", "a.jsonl", "--max-errors", 3)
+    assert rows_of() == 2
+    assert "a.jsonl:2" in run("query", "i.sim", "a.jsonl", code=4).stderr
+    assert len(run("query", "i.sim", "a.jsonl", "--max-errors", 3).stdout.splitlines()) == 4
+
+
+def test_bad_input_leaves_an_index_as_it_was(
+    run: Run, texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simindex.cli.build.CHUNK_DOCUMENTS", 2)
+    run("build", "i.sim", "docs")
+    lines = [f'{{"text": "{text(n)}"}}' for n in range(7)]
+    (tmp_path / "bad.jsonl").write_text("\n".join([*lines, "oops"]))
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode())[:-4])
+    for bad in ["bad.jsonl", "cut.jsonl.gz"]:
+        refused = run("build", "i.sim", bad, "--append", code=4)
+        assert f"{bad}" in refused.stderr
+        assert "i.sim is as it was" in refused.stderr
+        assert rows_of() == 20
+        refused = run("build", "new.sim", bad, code=4)
+        assert "new.sim was not created" in refused.stderr
+        assert not (tmp_path / "new.sim").exists()
+
+
+def test_commits_in_between_survive_bad_input(run: Run, tmp_path: Path) -> None:
+    lines = [f'{{"text": "{text(n)}"}}' for n in range(7)]
+    (tmp_path / "bad.jsonl").write_text("\n".join([*lines, "oops"]))
+    refused = run("build", "i.sim", "bad.jsonl", "--commit-every", 3, code=4)
+    assert "6 documents of this run are committed" in refused.stderr
+    assert rows_of() == 6
+
+
+def test_problems_have_their_exit_codes(run: Run, texts: list[str], tmp_path: Path) -> None:
+    assert "nowhere" in run("query", "nowhere", "--text", "x", code=3).stderr
+    assert "nofile: no such file" in run("build", "i.sim", "nofile", code=4).stderr
+    assert not (tmp_path / "i.sim").exists()
+    run("build", "i.sim", code=2)
+    run("build", "i.sim", "docs", "--ngram", "x", code=2)
+    run("build", "i.sim", "docs", "--bits", "65", code=2)
+    run("build", "i.sim", "docs", "--batch-rows", "0", code=2)
+    assert not (tmp_path / "i.sim").exists()
+    run("build", "i.sim", "docs")
+    run("query", "i.sim", code=2)
+    for h in ["-1", "65"]:
+        assert "simindex: " in run("query", "i.sim", "docs", "-h", h, code=2).stderr
+    run("query", "i.sim", "docs", "--recall", "0", code=2)
+    run("query", "i.sim", "docs", "--method", "guess", code=2)
+    with simindex.open("i.sim", "w"):
+        run("build", "i.sim", "docs", "--append", code=3)
+        run("query", "i.sim", "docs")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "precious").write_text("x")
+    run("build", "other", "docs", code=3)
+    run("build", "other", "docs", "--overwrite", code=3)
+    assert (tmp_path / "other" / "precious").read_text() == "x"
+
+
+def test_an_index_without_a_recipe_takes_only_fingerprints(
+    run: Run, texts: list[str], tmp_path: Path
+) -> None:
+    import numpy as np
+
+    with simindex.open("i.sim", "n") as index:
+        index.append(np.array([5, 2**64 - 1], dtype=np.uint64), ids=[10, 11])
+    assert "no recipe" in run("query", "i.sim", "--text", "x", code=2).stderr
+    assert "no recipe" in run("build", "i.sim", "docs", "--append", code=2).stderr
+    found = run("query", "i.sim", "--fingerprint", "0x0000_0000_0000_0004", "-h", 1)
+    assert found.stdout == "0000000000000004\t10\t1\n"
+
+
+def test_keys_that_would_break_a_table_are_escaped(
+    run: Run, write_jsonl: Callable[..., Path], objects: Any
+) -> None:
+    path = write_jsonl("a.jsonl", [{"id": "a\tb\nc\\d é", "text": text(1)}])
+    run("build", "i.sim", path)
+    assert run("query", "i.sim", path).stdout == "a\\tb\\nc\\\\d é\ta\\tb\\nc\\\\d é\t0\n"
+    assert objects(run("query", "i.sim", path, "--json").stdout)[0]["key"] == "a\tb\nc\\d é"
+
+
+def test_quiet_says_nothing_but_problems(run: Run, texts: list[str], tmp_path: Path) -> None:
+    assert run("build", "i.sim", "docs", "-q").stderr == ""
+    assert run("query", "i.sim", "docs", "-q").stderr == ""
+    (tmp_path / "empty").write_text("")
+    assert "no fingerprint" in run("query", "i.sim", "empty", "-q").stderr

@@ -1,0 +1,124 @@
+"""`dedup`: greedy by order, byte for byte, whatever the chunks."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import simindex
+
+Run = Callable[..., Any]
+WORDS = [f"word{number}" for number in range(300)]
+
+
+def corpus(n: int) -> list[str]:
+    """Texts of which many are edited copies of earlier ones."""
+    rng = random.Random(23)
+    texts: list[str] = []
+    for _ in range(n):
+        if texts and rng.random() < 0.6:
+            words = rng.choice(texts).split()
+            for _ in range(rng.randrange(6)):
+                words[rng.randrange(len(words))] = rng.choice(WORDS)
+        else:
+            words = rng.choices(WORDS, k=200)
+        texts.append(" ".join(words))
+    return texts
+
+
+def kept_by_brute_force(texts: list[str], h: int) -> list[int]:
+    rows = [int(row) for row in simindex.Recipe().batch(texts).fingerprints]
+    kept: list[int] = []
+    for number, row in enumerate(rows):
+        if all((row ^ rows[earlier]).bit_count() > h for earlier in kept):
+            kept.append(number)
+    return kept
+
+
+@pytest.mark.parametrize("h", [0, 3, 10])
+@pytest.mark.parametrize("chunk", [1, 7, 4096])
+def test_what_is_kept_does_not_depend_on_the_chunks(
+    run: Run, monkeypatch: pytest.MonkeyPatch, h: int, chunk: int
+) -> None:
+    monkeypatch.setattr("simindex.cli.dedup.CHUNK_DOCUMENTS", chunk)
+    texts = corpus(80)
+    lines = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
+    result = run("dedup", "-h", h, "--report", "r.jsonl", input="\n".join(lines))
+    kept = kept_by_brute_force(texts, h)
+    assert 5 < len(kept) < 80
+    assert result.stdout.splitlines() == [lines[number] for number in kept]
+    assert f"kept {len(kept)} of 80 documents, dropped {80 - len(kept)} within {h}" in result.stderr
+    dropped = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
+    rows = [int(row) for row in simindex.Recipe().batch(texts).fingerprints]
+    assert [int(record["dropped"]) for record in dropped] == sorted(set(range(80)) - set(kept))
+    for record in dropped:
+        gone, stays = int(record["dropped"]), int(record["kept"])
+        assert stays in kept
+        assert stays < gone
+        distance = (rows[gone] ^ rows[stays]).bit_count()
+        assert record["distance"] == distance <= h
+
+
+def test_lines_come_out_byte_for_byte(run: Run) -> None:
+    texts = corpus(3)
+    one = '{ "text" :"%s",  "x": 1.0,"é":"\\u00e9" }\r\n' % texts[0]  # noqa: UP031
+    two = json.dumps({"text": texts[0].upper()}) + "\n"
+    three = json.dumps({"text": " ".join(WORDS)})
+    data = b"\xef\xbb\xbf" + one.encode() + two.encode() + b"\n" + three.encode()
+    result = run("dedup", input=data)
+    assert result.stdout_bytes == one.encode() + three.encode() + b"\n"
+
+
+def test_documents_without_fingerprint_are_kept_in_place(run: Run) -> None:
+    lines = ['{"text": ""}', '{"text": "a b c"}', '{"text": "!"}', '{"text": "A, b; C."}']
+    result = run("dedup", input="\n".join(lines))
+    assert result.stdout.splitlines() == lines[:3]
+    assert "-:1: no fingerprint: empty" in result.stderr
+
+
+def test_other_inputs_come_out_as_json_lines(run: Run, tmp_path: Path, objects: Any) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.txt").write_text("one two three four")
+    (tmp_path / "d" / "b.txt").write_text("One, two, three, four!")
+    (tmp_path / "t.csv").write_text("id,text,n\n1,five six seven eight,x\n2,one two three four,y\n")
+    result = run("dedup", "d", "t.csv")
+    assert objects(result.stdout) == [
+        {"id": "a.txt", "text": "one two three four"},
+        {"id": "1", "text": "five six seven eight", "n": "x"},
+    ]
+
+
+def test_bad_records_stop_or_are_left_out(run: Run) -> None:
+    lines = '{"text": "a b c"}\noops\n{"text": "d e f"}\n'
+    assert "-:2: not JSON" in run("dedup", input=lines, code=4).stderr
+    result = run("dedup", "--max-errors", 1, "--json", input=lines)
+    assert result.stdout == '{"text": "a b c"}\n{"text": "d e f"}\n'
+    summary = json.loads(result.stderr.splitlines()[-1])
+    assert summary["kept"] == summary["documents"] == 2
+    assert summary["bad_records"] == 1
+
+
+def test_the_temporary_index_is_removed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    run("dedup", "--temp-dir", "t", input='{"text": "a b c"}\n')
+    run("dedup", "--temp-dir", "t", input="oops\n", code=4)
+    assert list((tmp_path / "t").iterdir()) == []
+
+
+def test_folders_that_cannot_be_written_are_named(run: Run) -> None:
+    assert "--temp-dir" in run("dedup", "--temp-dir", "no/where", input="", code=2).stderr
+    assert "--report no/r" in run("dedup", "--report", "no/r", input="", code=2).stderr
+
+
+def test_recipe_and_empty_input(run: Run) -> None:
+    assert run("dedup", input="").stdout == ""
+    lines = '{"text": "ab cd"}\n{"text": "abcd"}\n'
+    assert len(run("dedup", input=lines).stdout.splitlines()) == 2
+    Path("a.jsonl").write_text(lines)
+    run("dedup", "a.jsonl", "--weighting", "tfidf", "--bits", 128, "--unit", "char")
+    run("dedup", "--weighting", "tfidf", input=lines, code=2)

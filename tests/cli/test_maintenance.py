@@ -1,0 +1,120 @@
+"""`delete`, `compact`, `stats`, `check`, `export`: what stands in an index and what goes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import simindex
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def keyed(run: Run, write_jsonl: Callable[..., Path]) -> str:
+    """An index of ten documents with keys k0 ... k9."""
+    texts = [f"{n} some text that is number {n} of ten" for n in range(10)]
+    path = write_jsonl("a.jsonl", [{"id": f"k{n}", "text": texts[n]} for n in range(10)])
+    run("build", "i.sim", path, "-q")
+    return "i.sim"
+
+
+def keys_of(run: Run, objects: Any, index: str) -> list[str]:
+    return sorted(row["key"] for row in objects(run("export", index).stdout))
+
+
+def test_rows_are_deleted_by_key(run: Run, keyed: str, objects: Any, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("k1\r\nk2\n\nnone\nk3")
+    result = run("delete", keyed, "--key", "k0", "--key", "k9", "--keys-from", "keys")
+    assert result.stderr == "simindex: deleted 5 rows; i.sim holds 5\n"
+    assert keys_of(run, objects, keyed) == ["k4", "k5", "k6", "k7", "k8"]
+    (answer,) = objects(run("delete", keyed, "--keys-from", "-", "--json", input="k4\n").stdout)
+    assert answer == {"deleted": 1, "rows": 4}
+
+
+def test_a_bad_key_file_deletes_nothing(run: Run, keyed: str, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_bytes(b"k1\nk\xff\n")
+    assert "keys:2: not UTF-8" in run("delete", keyed, "--keys-from", "keys", code=4).stderr
+    run("delete", keyed, "--keys-from", "missing", code=4)
+    run("delete", keyed, code=2)
+    run("delete", keyed, "--id", "-1", code=2)
+    run("delete", "missing", "--id", "1", code=3)
+    with simindex.open(keyed, "r") as index:
+        assert len(index) == 10
+
+
+def test_rows_are_deleted_by_id(run: Run, objects: Any, tmp_path: Path) -> None:
+    with simindex.open("i.sim", "n") as index:
+        index.append(np.arange(5, dtype=np.uint64), ids=[1, 2, 2, 3, 2**64 - 1])
+    run("delete", "i.sim", "--id", 2, "--id", 2**64 - 1)
+    rows = objects(run("export", "i.sim").stdout)
+    assert sorted((row["id"], row["key"], row["fingerprint"]) for row in rows) == [
+        (1, None, "0" * 16), (3, None, "0" * 15 + "3"),
+    ]  # fmt: skip
+    run("delete", "i.sim", "--key", "a", code=2)
+
+
+def test_keys_of_bytes_are_shown_and_deleted_as_text(run: Run, objects: Any) -> None:
+    options = simindex.IndexOptions(keys="bytes")
+    with simindex.open("i.sim", "n", options=options) as index:
+        index.append(np.arange(2, dtype=np.uint64), keys=[b"caf\xc3\xa9", b"\xff"])
+    assert keys_of(run, objects, "i.sim") == ["\\xff", "café"]
+    run("delete", "i.sim", "--key", "café")
+    assert keys_of(run, objects, "i.sim") == ["\\xff"]
+
+
+def test_compaction_leaves_one_segment_without_dead_rows(
+    run: Run, keyed: str, objects: Any
+) -> None:
+    run("delete", keyed, "--key", "k1")
+    (answer,) = objects(run("compact", keyed, "--full", "--json").stdout)
+    assert answer["segments"] <= 1
+    assert (answer["rows"], answer["dead_rows"]) == (9, 0)
+    assert "in " in run("compact", keyed).stderr
+    assert len(keys_of(run, objects, keyed)) == 9
+    assert run("check", keyed).stdout == ""
+
+
+def test_stats_are_a_table_or_an_object(run: Run, keyed: str, objects: Any) -> None:
+    table = dict(line.split(maxsplit=1) for line in run("stats", keyed).stdout.splitlines())
+    assert table["rows"].startswith("10,")
+    assert table["keys"] == "str"
+    assert "unit word" in table["recipe"]
+    (answer,) = objects(run("stats", keyed, "--json").stdout)
+    assert answer["rows"] == 10
+    assert answer["recipe"]["unit"] == "word"
+
+
+def test_export_prints_csv_that_reads_back(run: Run, keyed: str, objects: Any) -> None:
+    table = list(csv.DictReader(io.StringIO(run("export", keyed, "--format", "csv").stdout)))
+    rows = objects(run("export", keyed, "--json").stdout)
+    assert len(rows) == 10
+    assert [{name: str(value) for name, value in row.items()} for row in rows] == table
+
+
+def test_check_finds_damage(run: Run, keyed: str, objects: Any, tmp_path: Path) -> None:
+    sound = run("check", keyed)
+    assert "no damage in 10 rows" in sound.stderr
+    run("compact", keyed, "--full")
+    with simindex.open(keyed, "w") as index:  # from the catalog into a segment file
+        index.compact(full=True)
+    files = [path for path in (tmp_path / keyed).rglob("*.rows") if path.stat().st_size]
+    if not files:
+        pytest.fail("a full compaction leaves a segment file")
+    data = bytearray(files[0].read_bytes())
+    data[len(data) // 2] ^= 1
+    data[4096] ^= 1
+    files[0].write_bytes(data)
+    damaged = run("check", keyed, code=3)
+    assert files[0].name in damaged.stdout + damaged.stderr
+
+
+def test_a_missing_index_is_named_by_every_command(run: Run) -> None:
+    for command in ["stats", "check", "compact", "export"]:
+        assert "nowhere" in run(command, "nowhere", code=3).stderr

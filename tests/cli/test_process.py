@@ -1,0 +1,186 @@
+"""The program as a process: pipes, Ctrl-C, exit codes, and its live line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import simindex
+from simindex.cli import progress
+from simindex.cli.interrupt import uninterrupted
+from simindex.cli.progress import Progress
+
+Run = Callable[..., Any]
+Spawn = Callable[..., subprocess.Popen[bytes]]
+
+
+def record(number: int) -> bytes:
+    return json.dumps({"id": number, "text": f"text of number {number} alone"}).encode() + b"\n"
+
+
+def wait_for_line(process: subprocess.Popen[bytes], part: bytes) -> bytes:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if part in line:
+            return line
+    pytest.fail(f"ended without {part!r}")
+
+
+@pytest.mark.parametrize(("commit_every", "kept"), [(10, 20), (0, 0)])
+def test_ctrl_c_leaves_the_index_at_its_last_commit(
+    spawn: Spawn, tmp_path: Path, commit_every: int, kept: int
+) -> None:
+    with simindex.open(tmp_path / "i.sim", "n", recipe=simindex.Recipe(), options=keyed()):
+        pass
+    process = spawn(
+        "build", "i.sim", "-", "--append", "--commit-every", commit_every, "--max-errors", 1
+    )
+    assert process.stdin is not None
+    # Documents are read in tens, so where the bad record is read, two tens are committed.
+    process.stdin.write(b"".join(map(record, range(20))) + b"oops\n")
+    process.stdin.flush()
+    wait_for_line(process, b"-:21: not JSON")
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"Traceback" not in complaint
+    said = f"{kept} documents of this run are" if kept else "nothing of this run is"
+    assert f"simindex: interrupted: {said} committed".encode() in complaint
+    with simindex.open(tmp_path / "i.sim", "r") as index:
+        assert len(index) == kept
+        assert [finding for finding in index.check() if finding.severity == "error"] == []
+
+
+def keyed() -> Any:
+    return simindex.IndexOptions(keys="str")
+
+
+def test_ctrl_c_ends_other_commands_with_130(spawn: Spawn, tmp_path: Path) -> None:
+    process = spawn("dedup", "-", "--max-errors", 1, "--temp-dir", tmp_path)
+    assert process.stdin is not None
+    process.stdin.write(b"oops\n")
+    process.stdin.flush()
+    wait_for_line(process, b"-:1: not JSON")
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert complaint == b"simindex: interrupted\n"
+    assert list(tmp_path.glob("simindex-dedup-*")) == []
+
+
+def test_ctrl_c_waits_for_a_commit_to_end() -> None:
+    reached = False
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        signal.raise_signal(signal.SIGINT)
+        reached = True
+    assert reached
+    with uninterrupted():
+        pass
+
+
+def test_a_reader_that_goes_away_is_no_error(run: Run, spawn: Spawn, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"".join(map(record, range(5000))))
+    run("build", "i.sim", "a.jsonl", "-q")
+    process = spawn("export", "i.sim")
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(b'{"id"')
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=30) == 141
+    process.stderr.close()
+    assert process.stdin is not None
+    process.stdin.close()
+    dedup = spawn("dedup", "a.jsonl", "-q")
+    assert dedup.stdout is not None
+    dedup.stdout.close()
+    assert dedup.stderr is not None
+    assert dedup.stderr.read() == b""
+    assert dedup.wait(timeout=30) == 141
+    dedup.stderr.close()
+    assert dedup.stdin is not None
+    dedup.stdin.close()
+
+
+def test_dedup_is_a_filter(spawn: Spawn) -> None:
+    lines = [record(1), record(2), record(1)]
+    process = spawn("dedup", "-h", 0)
+    out, complaint = process.communicate(b"".join(lines), timeout=30)
+    assert out == lines[0] + lines[1]
+    assert b"kept 2 of 3 documents" in complaint
+
+
+def test_the_program_tells_its_version_and_commands(run: Run) -> None:
+    assert run("--version").stdout.startswith("simindex ")
+    listed = run("--help").stdout
+    for command in [
+        "build", "query", "dedup", "compact", "delete", "stats", "check", "export", "demo",
+    ]:
+        assert command in listed
+        assert "Usage: simindex" in run(command, "--help").stdout
+    run("nonsense", code=2)
+
+
+def test_progress_is_shown_on_a_terminal_only(spawn: Spawn, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"".join(map(record, range(50))))
+    master, terminal = pty.openpty()
+    process = spawn("build", "i.sim", "a.jsonl", "-q", stderr=terminal)
+    process.communicate(timeout=30)
+    os.close(terminal)
+    with pytest.raises(OSError):  # the other end is closed and nothing was written
+        os.read(master, 1)
+    os.close(master)
+    master, terminal = pty.openpty()
+    process = spawn("build", "j.sim", "a.jsonl", stderr=terminal)
+    process.communicate(timeout=30)
+    os.close(terminal)
+    shown = b""
+    try:
+        while piece := os.read(master, 65536):
+            shown += piece
+    except OSError:
+        os.close(master)
+    assert b"indexing" in shown
+    assert b"50 documents" in shown
+    assert process.returncode == 0
+
+
+def test_progress_without_rich_is_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.0)
+    with Progress("indexing", quiet=False) as silent:
+        silent.advance(1, 1)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Progress("indexing", quiet=False) as plain:
+        plain.advance(1000, 2_000_000)
+        plain.advance(1, 1)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("simindex: indexing: 1,000 documents, 2.0 MB, ")
+
+
+def test_failures_of_the_system_are_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object, **options: object) -> None:
+        raise OSError(28, "No space left on device", "i.sim")
+
+    monkeypatch.setattr(simindex, "open", full)
+    assert run("stats", "i.sim", code=3).stderr == "simindex: i.sim: No space left on device\n"
+
+    def exhausted(*args: object, **options: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(simindex, "open", exhausted)
+    assert run("stats", "i.sim", code=3).stderr == "simindex: out of memory\n"

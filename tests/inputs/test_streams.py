@@ -1,0 +1,179 @@
+"""Compressed files: read as they are, bounded in memory, and never silently cut short."""
+
+from __future__ import annotations
+
+import builtins
+import gzip
+import io
+import json
+import random
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from simindex.errors import InvalidInput, MissingExtra
+from simindex.inputs import read
+
+Take = Callable[..., Any]
+
+
+def jsonl(texts: list[str]) -> bytes:
+    return b"".join(json.dumps({"text": text}).encode() + b"\n" for text in texts)
+
+
+def compressed(data: bytes, suffix: str) -> bytes:
+    return gzip.compress(data) if suffix == ".gz" else zstandard.compress(data)
+
+
+@pytest.fixture
+def texts() -> list[str]:
+    rng = random.Random(7)
+    return ["".join(rng.choices("abcdefghij \n", k=rng.randrange(400))) for _ in range(500)]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_compressed_files_give_the_same_documents(
+    tmp_path: Path, take: Take, texts: list[str], suffix: str
+) -> None:
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(compressed(jsonl(texts), suffix))
+    documents, bad, _ = take(path)
+    assert [document.text for document in documents] == texts
+    assert bad == []
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_several_members_or_frames_are_one_file(
+    tmp_path: Path, take: Take, texts: list[str], suffix: str
+) -> None:
+    path = tmp_path / f"a.jsonl{suffix}"
+    parts = [texts[:3], texts[3:4], [], texts[4:]]
+    path.write_bytes(b"".join(compressed(jsonl(part), suffix) for part in parts))
+    documents, _, _ = take(path)
+    assert [document.text for document in documents] == texts
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_truncated_file_is_a_bad_record_and_the_next_file_is_read(
+    tmp_path: Path, take: Take, texts: list[str], suffix: str
+) -> None:
+    whole = compressed(jsonl(texts), suffix)
+    cut, after = tmp_path / f"cut.jsonl{suffix}", tmp_path / "after.jsonl"
+    after.write_bytes(jsonl(["after"]))
+    for size in [0, 1, 9, len(whole) // 2, len(whole) - 5, len(whole) - 1]:
+        cut.write_bytes(whole[:size])
+        documents, bad, _ = take(cut, after)
+        assert documents[-1].text == "after"
+        read_before = [document.text for document in documents[:-1]]
+        assert read_before == texts[: len(read_before)], "what was read before stands"
+        assert len(bad) == 1, size
+        assert f"cut.jsonl{suffix}" in bad[0]
+        # One byte is too short to be told from another kind of file.
+        reason = "damaged" if suffix == ".gz" and size == 1 else "truncated"
+        assert reason in bad[0]
+        with pytest.raises(InvalidInput, match=reason):
+            list(read([str(cut)]))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_damage_is_a_bad_record_and_never_another_text(
+    tmp_path: Path, take: Take, texts: list[str], suffix: str
+) -> None:
+    if suffix == ".zst":
+        whole = zstandard.ZstdCompressor(write_checksum=True).compress(jsonl(texts))
+    else:
+        whole = gzip.compress(jsonl(texts), mtime=0)
+    path = tmp_path / f"a.jsonl{suffix}"
+    rng = random.Random(11)
+    for _ in range(30):
+        damaged = bytearray(whole)
+        damaged[rng.randrange(20, len(whole) - 8)] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        _, bad, _ = take(path)
+        assert bad, "the checksum at the end does not match"
+    path.write_bytes(b"plain text\n")
+    _, bad, _ = take(path)
+    assert len(bad) == 1
+    assert "damaged compressed data" in bad[0]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_bomb_is_refused_at_bounded_memory(tmp_path: Path, take: Take, suffix: str) -> None:
+    path = tmp_path / f"bomb.jsonl{suffix}"
+    if suffix == ".gz":
+        with gzip.open(path, "wb", compresslevel=9) as file:
+            for _ in range(64):
+                file.write(bytes(1 << 20))
+    else:
+        compressor = zstandard.ZstdCompressor(level=1).compressobj()
+        data = b"".join(compressor.compress(bytes(1 << 20)) for _ in range(256))
+        path.write_bytes(data + compressor.flush())
+    tracemalloc.start()
+    _, bad, _ = take(path, max_record_bytes=1 << 20)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert bad == [f"bomb.jsonl{suffix}:1: line longer than 1048576 bytes"]
+    assert peak < 160 << 20
+    _, bad, _ = take(path, format="text", max_record_bytes=1 << 20)
+    assert bad == [f"bomb.jsonl{suffix}: binary file: holds NUL bytes"]
+
+
+def test_a_zst_of_a_long_window_is_read(tmp_path: Path, take: Take) -> None:
+    parameters = zstandard.ZstdCompressionParameters(window_log=28, enable_ldm=True)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters)
+    path = tmp_path / "long.jsonl.zst"
+    out = io.BytesIO()
+    with compressor.stream_writer(out, closefd=False) as writer:
+        writer.write(jsonl(["a long window"]))
+    path.write_bytes(out.getvalue())
+    documents, bad, _ = take(path)
+    assert [document.text for document in documents] == ["a long window"]
+    assert bad == []
+
+
+def test_zst_without_its_library_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(zstandard.compress(jsonl(["a"])))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'simindex\[zst\]'"):
+        list(read([str(path)]))
+
+
+def test_other_formats_do_not_need_the_zst_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: Take
+) -> None:
+    found = builtins.__import__
+
+    def refuse(name: str, *args: Any, **others: Any) -> Any:
+        assert name != "zstandard"
+        return found(name, *args, **others)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(jsonl(["a"])))
+    assert len(take(path)[0]) == 1
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_standard_input_is_jsonl_also_when_compressed(
+    monkeypatch: pytest.MonkeyPatch, take: Take, suffix: str
+) -> None:
+    data = jsonl(["a", "b"])
+    if suffix:
+        data = compressed(data, suffix)
+    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))  # type: ignore[arg-type]
+    monkeypatch.setattr("sys.stdin", stdin)
+    documents, _, _ = take("-")
+    assert [(document.key, document.text) for document in documents] == [("-:1", "a"), ("-:2", "b")]
+
+
+def test_standard_input_can_be_named_once() -> None:
+    with pytest.raises(InvalidInput, match="once"):
+        list(read(["-", "-"]))
