@@ -1,7 +1,208 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <tuple>
+
 #include "bindings.hpp"
+#include "cpu.hpp"
+#include "probe.hpp"
+#include "scan.hpp"
+#include "vosh.hpp"
+
+namespace nb = nanobind;
 
 namespace simindex {
+namespace {
 
-void bind_search(nanobind::module_&) {}
+template <class T, int kDimensions>
+using In = nb::ndarray<const T, nb::ndim<kDimensions>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<nb::numpy, T>;
+
+void require(bool held, const char* message) {
+  if (!held) throw nb::value_error(message);
+}
+
+// A column as a numpy array that owns it; the column's pointer is taken.
+template <class T>
+Out<T> column(T*& values, std::size_t size) {
+  T* owned = std::exchange(values, nullptr);
+  if (owned == nullptr) owned = static_cast<T*>(std::malloc(sizeof(T)));
+  if (owned == nullptr) throw std::bad_alloc();
+  nb::capsule owner(owned, [](void* memory) noexcept { std::free(memory); });
+  return Out<T>(owned, {size}, owner);
+}
+
+struct Columns {
+  Out<std::int64_t> query;
+  Out<std::uint32_t> row;
+  Out<std::uint16_t> distance;
+};
+
+Columns columns(Matches& matches) {
+  const std::size_t size = matches.size;
+  if (size != 0 && matches.capacity - size > size / 8) matches.reserve(size);
+  return {column(matches.query, size), column(matches.row, size), column(matches.distance, size)};
+}
+
+Table table_of(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 1>& directory,
+               int directory_bits, int header_bits) {
+  require(rows.shape(0) < std::uint64_t{1} << 32, "rows: a table holds fewer than 2**32 rows");
+  require(rows.shape(1) >= 1, "rows: a row has at least one word");
+  require(0 <= directory_bits && directory_bits <= 32, "directory_bits: from 0 to 32");
+  require(directory.shape(0) == (std::size_t{1} << directory_bits) + 1,
+          "directory: needs 2**directory_bits + 1 entries");
+  require(0 <= header_bits && header_bits <= directory_bits,
+          "header_bits: from 0 to directory_bits");
+  return {rows.data(), rows.shape(0), rows.shape(1), directory.data(), directory_bits, header_bits};
+}
+
+Search search_of(const In<std::uint64_t, 2>& queries, std::size_t words, int h, bool first) {
+  require(queries.shape(1) == words, "queries: as many words as the rows");
+  require(h >= 0, "h: 0 or more");
+  return {queries.data(), queries.shape(0), static_cast<std::uint64_t>(h), first};
+}
+
+Vosh plan_of(const In<float, 2>& weights, const In<float, 1>& costs, double cost_step,
+             int header_bits, int h, std::int64_t flips, const In<std::uint8_t, 2>& candidates,
+             const In<std::uint8_t, 2>& sort_network, const In<std::uint16_t, 2>& select_network) {
+  Vosh plan;
+  plan.bits = weights.shape(1);
+  plan.costs = {costs.data(), costs.shape(0)};
+  plan.cost_step = static_cast<float>(cost_step);
+  plan.header_bits = header_bits;
+  plan.h = h;
+  plan.flips = static_cast<std::size_t>(flips);
+  require(plan.bits >= 64 && plan.bits % 64 == 0, "weights: as many columns as fingerprint bits");
+  require(costs.shape(0) >= 1 && costs.shape(0) <= std::size_t{1} << 24,
+          "costs: from 1 to 2**24 entries");
+  require(plan.cost_step > 0 && std::isfinite(plan.cost_step), "cost_step: above 0");
+  require(0 <= header_bits && header_bits <= 64, "header_bits: from 0 to 64");
+  require(h >= 0 && flips >= 0, "h and flips: 0 or more");
+  if (flips == 0 || candidates.shape(0) == 0) return plan;
+
+  plan.candidates = {candidates.data(), candidates.size()};
+  plan.sort_network = {sort_network.data(), sort_network.size()};
+  plan.select_network = {select_network.data(), select_network.size()};
+  require(header_bits <= kMaxNetworkedBits, "header_bits: networks sort at most 32 bits");
+  require(candidates.shape(0) <= kMaxCandidates, "candidates: at most 1024");
+  require(h >= 1 && candidates.shape(1) == static_cast<std::size_t>(h), "candidates: (C, h)");
+  require(plan.flips <= candidates.shape(0), "flips: at most the number of candidates");
+  require(sort_network.shape(1) == 2 && select_network.shape(1) == 2, "networks: pairs of wires");
+  const std::size_t ranks = std::min(plan.flips, static_cast<std::size_t>(header_bits));
+  bool inside = true;
+  for (std::size_t i = 0; i < plan.candidates.size(); ++i) {
+    const std::uint8_t rank = plan.candidates[i];
+    inside &= rank < ranks || (rank == 255 && i % static_cast<std::size_t>(h) != 0);
+  }
+  for (const std::uint8_t wire : plan.sort_network) inside &= wire < header_bits;
+  for (const std::uint16_t wire : plan.select_network) inside &= wire < candidates.shape(0);
+  require(inside, "a candidate or a network names a rank or wire that is not there");
+  return plan;
+}
+
+using ProbeResult = std::tuple<Out<std::int64_t>, Out<std::uint32_t>, Out<std::uint16_t>,
+                               std::uint64_t, std::uint64_t>;
+using ScanResult =
+    std::tuple<Out<std::int64_t>, Out<std::uint32_t>, Out<std::uint16_t>, std::uint64_t>;
+
+ProbeResult result_of(Found& found) {
+  Columns all = columns(found.matches);
+  return {std::move(all.query), std::move(all.row), std::move(all.distance), found.probes,
+          found.compared};
+}
+
+ProbeResult bound_probe(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 1>& directory,
+                        int directory_bits, int header_bits, const In<std::uint64_t, 2>& queries,
+                        const nb::ndarray<const std::uint64_t, nb::c_contig, nb::device::cpu>& flips,
+                        int h, bool first, int level) {
+  const Table table = table_of(rows, directory, directory_bits, header_bits);
+  const Search search = search_of(queries, table.words, h, first);
+  require(flips.ndim() == 1 || (flips.ndim() == 2 && flips.shape(0) == search.m),
+          "flips: (K,), or (m, K) with a row per query");
+  const std::size_t k = flips.shape(flips.ndim() - 1);
+  Found found;
+  {
+    nb::gil_scoped_release released;
+    found = probe(table, search, flips.data(), k, flips.ndim() == 1 ? 0 : k, resolve_level(level));
+  }
+  return result_of(found);
+}
+
+Out<std::uint64_t> bound_vosh(const In<float, 2>& weights, const In<float, 1>& costs,
+                              double cost_step, int header_bits, int h, std::int64_t flips,
+                              const In<std::uint8_t, 2>& candidates,
+                              const In<std::uint8_t, 2>& sort_network,
+                              const In<std::uint16_t, 2>& select_network, int level) {
+  const Vosh plan = plan_of(weights, costs, cost_step, header_bits, h, flips, candidates,
+                            sort_network, select_network);
+  const std::size_t m = weights.shape(0);
+  auto* masks = static_cast<std::uint64_t*>(std::malloc((m * plan.flips + 1) * sizeof(std::uint64_t)));
+  if (masks == nullptr) throw std::bad_alloc();
+  nb::capsule owner(masks, [](void* memory) noexcept { std::free(memory); });
+  {
+    nb::gil_scoped_release released;
+    vosh(plan, weights.data(), m, resolve_level(level), masks);
+  }
+  return Out<std::uint64_t>(masks, {m, plan.flips}, owner);
+}
+
+ProbeResult bound_psm(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 1>& directory,
+                      int directory_bits, int header_bits, const In<std::uint64_t, 2>& queries,
+                      const In<float, 2>& weights, const In<float, 1>& costs, double cost_step,
+                      int h, std::int64_t flips, const In<std::uint8_t, 2>& candidates,
+                      const In<std::uint8_t, 2>& sort_network,
+                      const In<std::uint16_t, 2>& select_network, bool first, int level) {
+  const Table table = table_of(rows, directory, directory_bits, header_bits);
+  const Search search = search_of(queries, table.words, h, first);
+  require(weights.shape(0) == search.m, "weights: a row per query");
+  const Vosh plan = plan_of(weights, costs, cost_step, header_bits, h, flips, candidates,
+                            sort_network, select_network);
+  Found found;
+  {
+    nb::gil_scoped_release released;
+    found = psm(table, search, plan, weights.data(), resolve_level(level));
+  }
+  return result_of(found);
+}
+
+ScanResult bound_scan(const In<std::uint64_t, 2>& rows, const In<std::uint64_t, 2>& queries, int h,
+                      bool first, int level) {
+  require(rows.shape(0) < std::uint64_t{1} << 32, "rows: a table holds fewer than 2**32 rows");
+  require(rows.shape(1) >= 1, "rows: a row has at least one word");
+  const Search search = search_of(queries, rows.shape(1), h, first);
+  Found found;
+  {
+    nb::gil_scoped_release released;
+    found = scan(rows.data(), rows.shape(0), rows.shape(1), search, resolve_level(level));
+  }
+  Columns all = columns(found.matches);
+  return {std::move(all.query), std::move(all.row), std::move(all.distance), found.compared};
+}
+
+}  // namespace
+
+// noconvert: an array of another type or order is an error, never a silent copy of a table.
+void bind_search(nb::module_& m) {
+  m.def("probe", &bound_probe, nb::arg("rows").noconvert(), nb::arg("directory").noconvert(),
+        nb::arg("directory_bits"), nb::arg("header_bits"), nb::arg("queries").noconvert(),
+        nb::arg("flips").noconvert(), nb::arg("h"), nb::arg("first"), nb::arg("level") = -1);
+  m.def("vosh", &bound_vosh, nb::arg("weights").noconvert(), nb::arg("costs").noconvert(),
+        nb::arg("cost_step"), nb::arg("header_bits"), nb::arg("h"), nb::arg("flips"),
+        nb::arg("candidates").noconvert(), nb::arg("sort_network").noconvert(),
+        nb::arg("select_network").noconvert(), nb::arg("level") = -1);
+  m.def("psm", &bound_psm, nb::arg("rows").noconvert(), nb::arg("directory").noconvert(),
+        nb::arg("directory_bits"), nb::arg("header_bits"), nb::arg("queries").noconvert(),
+        nb::arg("weights").noconvert(), nb::arg("costs").noconvert(), nb::arg("cost_step"),
+        nb::arg("h"), nb::arg("flips"), nb::arg("candidates").noconvert(),
+        nb::arg("sort_network").noconvert(), nb::arg("select_network").noconvert(),
+        nb::arg("first"), nb::arg("level") = -1);
+  m.def("scan", &bound_scan, nb::arg("rows").noconvert(), nb::arg("queries").noconvert(),
+        nb::arg("h"), nb::arg("first"), nb::arg("level") = -1);
+}
 
 }  // namespace simindex
