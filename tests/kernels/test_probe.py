@@ -92,7 +92,7 @@ def test_probe_finds_what_brute_force_finds(words, first, level):
 @pytest.mark.parametrize("first", [False, True])
 def test_each_query_may_have_its_own_flips(first, level):
     rows, queries = world(3000, 1, 50, 7)
-    flips = flips_of(10, 300, 2, m=50)
+    flips = flips_of(10, 150, 2, m=50)
     result = _native.probe(rows, directory_of(rows, 12), 12, 10, queries, flips, 3, first, level)
     check(result, brute(rows, queries, 10, flips, 3, first))
 
