@@ -124,8 +124,8 @@ class _Run:
         if self.append:
             return simindex.open(self.path, "w")
         index = simindex.open(
-            self.path, "n", recipe=recipe, overwrite=self.overwrite,
-            options=simindex.IndexOptions(bits=recipe.bits, keys="str", **options),
+            self.path, "n", overwrite=self.overwrite,
+            options=simindex.IndexOptions(keys="str", recipe=recipe, **options),
         )
         self.created = True
         return index

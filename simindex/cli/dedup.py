@@ -80,9 +80,9 @@ def dedup(
         _report_file(report) as listing,
         Progress("deduplicating", quiet=quiet or sys.stdout.isatty()) as progress,
         simindex.open(
-            folder / "kept", "n", recipe=recipe,
+            folder / "kept", "n",
             options=simindex.IndexOptions(
-                bits=recipe.bits, keys="str", batch_rows=TEMPORARY_BATCH_ROWS
+                keys="str", batch_rows=TEMPORARY_BATCH_ROWS, recipe=recipe
             ),
         ) as index,
     ):
