@@ -28,7 +28,7 @@ from simindex.errors import (
     ReadOnlyIndex,
     RecipeMismatch,
 )
-from simindex.methods.base import TablePlan
+from simindex.methods.base import QueryPlan
 from simindex.options import IndexOptions
 from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_keys
 from simindex.searching import search, thread_count
@@ -105,7 +105,7 @@ class Index:
         self._lock = RLock()
         self._writer: Writer | None = None
         self._calibrations: dict[int, Calibration] = {}
-        self._plans: dict[tuple[Any, ...], tuple[list[TablePlan], str]] = {}
+        self._plans: dict[tuple[Any, ...], QueryPlan] = {}
         writable = mode != "r"
         self._uuid = durable.read_format(path)
         durable.check_storage(path, allow_remote=options is not None and options.allow_remote)
@@ -476,14 +476,14 @@ class Index:
         planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
         if threads is not None and (isinstance(threads, bool) or threads < 1):
             raise InvalidOption(f"threads={threads!r}: give 1 or more", option="threads")
-        plans, guarantee, calibration = self._plan(
+        plan, calibration = self._plan(
             snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
         )
         return search(
-            snapshot, plans, rows, weights,
+            snapshot, plan, rows, weights,
             None if calibration is None else calibration.volatility,
             h=h, first=bool(first), threads=thread_count(threads, len(rows)),
-            options=self.options, guarantee=guarantee,
+            options=self.options,
         )
 
     def _plan(
@@ -495,23 +495,19 @@ class Index:
         method: str,
         queries: int,
         weights: Any,
-    ) -> tuple[list[TablePlan], str, Calibration | None]:
+    ) -> tuple[QueryPlan, Calibration | None]:
         many = queries >= 16
         approximate = recall < 1 and weights is not None and method != "scan"
         calibration = self._calibrated(snapshot, h, weights) if approximate else None
         key = (snapshot.value, h, recall, method, many, id(calibration))
         known = self._plans.get(key)
         if known is None:
-            plans = planner.plan(
+            known = planner.plan(
                 snapshot.tables, h=h, recall=recall, method=method, queries=queries,
-                flips=None if calibration is None else calibration.flips,
+                calibration=calibration,
             )
-            guarantee = "exact"
-            if calibration is not None and not all(plan.exact for plan in plans):
-                guarantee = f"expected recall >= {recall:g}, learned from {calibration.source}"
-            known = (plans, guarantee)
             self._plans[key] = known
-        return (*known, calibration)
+        return known, calibration
 
     def _calibrated(self, snapshot: Snapshot, h: int, weights: Any) -> Calibration:
         known = self._calibrations.get(h)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from simindex.calibration import exact_plan
+from simindex.calibration import Calibration, exact_plan
 from simindex.errors import InvalidOption
 from simindex.methods import psm
-from simindex.methods.base import TablePlan
+from simindex.methods.base import QueryPlan, TablePlan
 from simindex.model import probing_ns, scanning_ns
 from simindex.storage.table import Table
 
@@ -42,20 +42,27 @@ def plan(
     recall: float,
     method: str,
     queries: int,
-    flips: Callable[[int, int, float], int] | None,
-) -> list[TablePlan]:
+    calibration: Calibration | None,
+) -> QueryPlan:
     """A plan for each table.
 
     Parameters
     ----------
-    flips : function (header bits, h, recall) -> k, or None
-        How many flips a recall takes; None where the queries have no weights, so that only exact
-        plans remain.
+    calibration : Calibration, or None
+        Says how many flips a recall takes; None where the queries have no weights, so that only
+        exact plans remain.
     """
-    return [
+    flips = None if calibration is None else calibration.flips
+    plans = [
         _plan_table(table, h=h, recall=recall, method=method, queries=queries, flips=flips)
         for table in tables
     ]
+    guarantee = "exact"
+    if calibration is not None and not all(plan.exact for plan in plans):
+        guarantee = f"expected recall >= {recall:g}, learned from {calibration.source}"
+    elif recall < 1 and calibration is None and method != "scan":
+        guarantee = "exact, since the queries have no weights"
+    return QueryPlan.of(plans, guarantee)
 
 
 def _plan_table(

@@ -10,8 +10,8 @@ inside the package arrays are trusted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -240,8 +240,7 @@ class Match:
     distance: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueryStats:
+class QueryStats(NamedTuple):
     """How a query was answered."""
 
     method: str
@@ -261,18 +260,27 @@ class QueryStats:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Matches:
     """Stored rows within h of some queries, unique, ordered by (query, distance, id).
 
     Columns `query` int64, `id` uint64, `distance` uint16, all (r,). Iteration gives `Match`.
     """
 
-    query: NDArray[np.int64]
-    id: U64
-    distance: NDArray[np.uint16]
-    stats: QueryStats
-    _fetch_keys: Callable[[], list[str] | list[bytes]] | None = field(default=None, repr=False)
+    __slots__ = ("_fetch_keys", "distance", "id", "query", "stats")
+
+    def __init__(
+        self,
+        query: NDArray[np.int64],
+        id: U64,
+        distance: NDArray[np.uint16],
+        stats: QueryStats,
+        fetch_keys: Callable[[], list[str] | list[bytes]] | None = None,
+    ) -> None:
+        self.query, self.id, self.distance, self.stats = query, id, distance, stats
+        self._fetch_keys = fetch_keys
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} Matches by {self.stats.method}, {self.stats.guarantee}>"
 
     def __len__(self) -> int:
         return len(self.query)

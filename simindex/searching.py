@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -13,13 +12,16 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.methods import psm, scan
-from simindex.methods.base import Found, TablePlan
+from simindex.methods.base import Found, QueryPlan, TablePlan
 from simindex.options import IndexOptions
 from simindex.records import F32, U64, Matches, QueryStats
 from simindex.simhash.volatility import Volatility
 from simindex.snapshot import Snapshot
 from simindex.storage.table import KeyHeap, Table
 from simindex.storage.tombstones import Tombstones
+
+Part = tuple[Table, Found, U64]
+"""A table, its rows found, and their ids."""
 
 SLICE_QUERIES = 1 << 16
 """Queries a kernel is given at a time, so that an interrupt is honoured in between."""
@@ -39,7 +41,7 @@ def thread_count(threads: int | None, queries: int) -> int:
 
 def search(
     snapshot: Snapshot,
-    plans: Sequence[TablePlan],
+    plan: QueryPlan,
     queries: U64,
     weights: F32 | None,
     volatility: Volatility | None,
@@ -48,31 +50,33 @@ def search(
     first: bool,
     threads: int,
     options: IndexOptions,
-    guarantee: str,
 ) -> Matches:
     """Matches of all queries (m, W) in all tables, ordered by (query, distance, id)."""
     started = time.perf_counter()
-    parts: list[tuple[Table, Found, U64]] = []
+    parts: list[Part] = []
     probes = compared = 0
     open_queries: NDArray[np.int64] | None = None
-    for table, plan in zip(snapshot.tables, plans, strict=True):
-        some = queries if open_queries is None else queries[open_queries]
+    tombstones = snapshot.tombstones
+    some, some_weights = queries, weights
+    for table, table_plan in zip(snapshot.tables, plan.tables, strict=True):
+        if open_queries is not None:
+            some = queries[open_queries]
+            some_weights = None if weights is None else weights[open_queries]
         if not len(some):
             break
-        some_weights = weights
-        if weights is not None and open_queries is not None:
-            some_weights = weights[open_queries]
+        deleted = tombstones.later_than(table.horizon)
         # A deleted row must not stand for a live one: then all matches are needed, not the first.
-        stop_early = first and not snapshot.tombstones.later_than(table.horizon)
         found = _search_table(
-            table, plan, some, some_weights, volatility, h, stop_early, threads
+            table, table_plan, some, some_weights, volatility, h, first and not deleted, threads
         )
         probes, compared = probes + found.probes, compared + found.compared
         if not len(found.query):
             continue
-        found, ids = _live(table, found, snapshot.tombstones)
+        ids = _native.take_at(table.ids, found.row)
+        if deleted:
+            found, ids = _live(table, found, ids, tombstones)
         if open_queries is not None:
-            found = Found(open_queries[found.query], found.row, found.distance, 0, 0)
+            found = found._replace(query=open_queries[found.query])
         parts.append((table, found, ids))
         if first:
             left = np.ones(len(queries), np.bool_)
@@ -80,14 +84,8 @@ def search(
                 left[earlier.query] = False
             open_queries = np.flatnonzero(left).astype(np.int64)
     stats = QueryStats(
-        method="+".join(sorted({plan.method for plan in plans})) or "none",
-        guarantee=guarantee,
-        exact=all(plan.exact for plan in plans),
-        flips=max((plan.flips for plan in plans), default=0),
-        probes=probes,
-        rows_compared=compared,
-        segments=len(plans),
-        seconds=time.perf_counter() - started,
+        plan.method, plan.guarantee, plan.exact, plan.flips, probes, compared, len(plan.tables),
+        time.perf_counter() - started,
     )
     return _arranged(parts, len(queries), first, stats, options)
 
@@ -130,10 +128,7 @@ def _search_table(
     )
 
 
-def _live(table: Table, found: Found, tombstones: Tombstones) -> tuple[Found, U64]:
-    ids = _native.take_at(table.ids, found.row)
-    if not tombstones.later_than(table.horizon):
-        return found, ids
+def _live(table: Table, found: Found, ids: U64, tombstones: Tombstones) -> tuple[Found, U64]:
     dead = tombstones.dead(table, ids, found.row.astype(np.int64))
     if not dead.any():
         return found, ids
@@ -145,7 +140,7 @@ def _live(table: Table, found: Found, tombstones: Tombstones) -> tuple[Found, U6
 
 
 def _arranged(
-    parts: list[tuple[Table, Found, U64]],
+    parts: list[Part],
     queries: int,
     first: bool,
     stats: QueryStats,

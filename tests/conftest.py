@@ -41,17 +41,17 @@ def index_path(tmp_path: Path) -> Path:
 
 
 def tree_of(directory: Path) -> Tree:
-    """Names, sizes and digests of everything below a directory, `lock.mdb` left unopened.
+    """Names, sizes and digests of everything below a directory; of `lock.mdb` the name only.
 
     LMDB's reader table changes with every reader, and opening it by hand would drop LMDB's locks.
     """
     tree: Tree = {}
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
-        if path.name == "lock.mdb":
-            continue
         if path.is_dir():
             tree[name + "/"] = (0, "")
+        elif path.name == "lock.mdb":
+            tree[name] = (0, "not opened")
         else:
             content = path.read_bytes()
             tree[name] = (len(content), hashlib.sha256(content).hexdigest())

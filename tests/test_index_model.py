@@ -146,11 +146,10 @@ class IndexMachine(RuleBasedStateMachine):
         self.writer = simindex.open(self.path, "c")
 
     @rule()
-    def close_without_commit(self) -> None:
-        self.writer.commit()
-        self.model.commit()
+    def discard_by_close(self) -> None:
         self.writer.close()
         self.writer.close()
+        self.model.discard()
         self.writer = simindex.open(self.path, "w")
 
     @rule()

@@ -6,6 +6,7 @@ So precision is always 1, and methods differ in recall, memory and time only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,30 @@ class TablePlan:
     """Expected time of one query, by the model."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """How every table of a snapshot is searched in one call, and what that promises."""
+
+    tables: tuple[TablePlan, ...]
+    guarantee: str
+    """In words; see `QueryStats.guarantee`."""
+    method: str
+    exact: bool
+    flips: int
+
+    @classmethod
+    def of(cls, tables: list[TablePlan], guarantee: str) -> QueryPlan:
+        """The plans of all tables together."""
+        return cls(
+            tuple(tables),
+            guarantee,
+            "+".join(sorted({plan.method for plan in tables})) or "none",
+            all(plan.exact for plan in tables),
+            max((plan.flips for plan in tables), default=0),
+        )
+
+
+class Found(NamedTuple):
     """Rows of one table within h, by query: `query` int64, `row` uint32, `distance` uint16."""
 
     query: NDArray[np.int64]

@@ -1,6 +1,7 @@
 #include "arrange.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <numeric>
 #include <tuple>
@@ -40,16 +41,52 @@ void by_query(std::span<const std::int64_t> query, std::size_t queries,
   }
 }
 
-bool in_order(const Found& found, std::span<const std::int64_t> group) {
-  for (std::size_t i = 1; i < group.size(); ++i) {
-    const auto a = static_cast<std::size_t>(group[i - 1]);
-    const auto b = static_cast<std::size_t>(group[i]);
-    if (found.distance[a] > found.distance[b] ||
-        (found.distance[a] == found.distance[b] && found.ids[a] > found.ids[b])) {
-      return false;
+// Rows are looked at this many at a time.
+constexpr std::size_t kLook = 256;
+
+// Sorts within each query. `row(i)` is the row that stands at place i of `order` before.
+template <typename RowAt>
+void by_distance_and_id(const Found& found, const RowAt& row, std::span<std::int64_t> order) {
+  const auto same_query = [&](std::size_t i) {
+    return found.query[row(i - 1)] == found.query[row(i)];
+  };
+  const std::size_t r = order.size();
+  std::vector<Match> matches;
+  std::array<std::uint8_t, kLook> wrong;
+  for (std::size_t i = 1; i < r;) {
+    // Where a query's rows end is not foreseen by the processor, so no branch depends on it: each
+    // row only notes whether it stands wrong, behind a larger one of its query.
+    const std::size_t look = std::min(kLook, r - i);
+    std::uint8_t any = 0;
+    for (std::size_t k = 0; k < look; ++k) {
+      const std::size_t a = row(i + k - 1);
+      const std::size_t b = row(i + k);
+      const int later = found.ids[b] < found.ids[a];  // borrowed from the distance
+      const int step = int{found.distance[b]} - int{found.distance[a]} - later;
+      wrong[k] = static_cast<std::uint8_t>(static_cast<unsigned>(step) >> 31);
+      wrong[k] &= static_cast<std::uint8_t>(found.query[a] == found.query[b]);
+      any |= wrong[k];
     }
+    std::size_t next = i + look;
+    for (std::size_t k = 0; any != 0 && k < look; ++k) {
+      if (wrong[k] == 0) continue;
+      std::size_t begin = i + k - 1;
+      std::size_t end = i + k + 1;
+      while (begin > 0 && same_query(begin)) --begin;
+      while (end < r && same_query(end)) ++end;
+      matches.clear();
+      for (std::size_t at = begin; at < end; ++at) {
+        matches.push_back({found.ids[row(at)], static_cast<std::int64_t>(row(at)),
+                           found.distance[row(at)]});
+      }
+      std::sort(matches.begin(), matches.end());
+      for (const Match& match : matches) order[begin++] = match.row;
+      // The first row of the next query stands behind none of its own.
+      k = end - i;
+      next = std::max(next, end + 1);
+    }
+    i = next;
   }
-  return true;
 }
 
 }  // namespace
@@ -65,24 +102,11 @@ bool arrange(const Found& found, std::size_t queries, std::span<std::int64_t> or
   if (!within) return false;
   if (grouped) {
     std::iota(order.begin(), order.end(), 0);
+    by_distance_and_id(found, [](std::size_t i) { return i; }, order);
   } else {
     by_query(query, queries, order);
-  }
-  std::vector<Match> matches;
-  for (std::size_t begin = 0; begin < order.size();) {
-    const std::int64_t q = query[static_cast<std::size_t>(order[begin])];
-    std::size_t end = begin + 1;
-    while (end < order.size() && query[static_cast<std::size_t>(order[end])] == q) ++end;
-    const std::span<std::int64_t> group = order.subspan(begin, end - begin);
-    begin = end;
-    if (in_order(found, group)) continue;
-    matches.clear();
-    for (const std::int64_t row : group) {
-      const auto at = static_cast<std::size_t>(row);
-      matches.push_back({found.ids[at], row, found.distance[at]});
-    }
-    std::sort(matches.begin(), matches.end());
-    for (std::size_t i = 0; i < group.size(); ++i) group[i] = matches[i].row;
+    const auto row = [&](std::size_t i) { return static_cast<std::size_t>(order[i]); };
+    by_distance_and_id(found, row, order);
   }
   return true;
 }

@@ -10,10 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <memory>
 #include <span>
 #include <stdexcept>
+
+#include "memory.hpp"
 
 namespace simindex {
 
@@ -31,7 +31,7 @@ std::span<const T> as_span(const In<T, 1>& array) {
 template <typename T>
 class Fresh {
  public:
-  explicit Fresh(std::size_t size) : size_(size), data_(new T[size]) {}
+  explicit Fresh(std::size_t size) : size_(size), data_(allocate<T>(size)) {}
 
   T* data() { return data_.get(); }
   std::span<T> span() { return {data_.get(), size_}; }
@@ -40,7 +40,7 @@ class Fresh {
   template <std::size_t N>
   Out<T, N> release(const std::size_t (&shape)[N]) {
     T* const data = data_.release();
-    nanobind::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    nanobind::capsule owner(data, [](void* p) noexcept { FreeMemory()(p); });
     return Out<T, N>(data, N, shape, owner);
   }
 
@@ -48,7 +48,7 @@ class Fresh {
 
  private:
   std::size_t size_;
-  std::unique_ptr<T[]> data_;
+  Memory<T> data_;
 };
 
 // ValueError with the given sentence unless `held`.

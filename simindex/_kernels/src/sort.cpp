@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <memory>
 
-#include "cpu.hpp"
+#include "memory.hpp"
 
 // A row moves between three places; each pass splits one range of rows by one digit of the key:
 //
@@ -25,7 +24,7 @@ constexpr std::size_t kInsertionRows = 32;
 // A pass of 2^11 streams still keeps a cache line of each in the first-level cache.
 constexpr int kMostDigitBits = 11;
 constexpr int kFewestDigitBits = 8;
-constexpr int kMostPasses = 64 / kFewestDigitBits;
+constexpr int kMostPasses = (64 + kFewestDigitBits - 1) / kFewestDigitBits;
 
 struct Row {
   std::uint64_t key;
@@ -62,8 +61,8 @@ struct Output {
 class Sorter {
  public:
   Sorter(std::size_t size, Output output)
-      : rows_(new Row[size]),
-        starts_(new std::size_t[kMostPasses << kMostDigitBits]),
+      : rows_(allocate<Row>(size)),
+        starts_(allocate<std::size_t>(kMostPasses << kMostDigitBits)),
         scratch_{rows_.get()},
         output_(output) {}
 
@@ -98,18 +97,24 @@ class Sorter {
       const Row row = from.row(i);
       to.put(starts[(row.key >> shift) & mask]++, row);
     }
-    // Every start has moved on to its digit's end.
+    if (shift == 0) {
+      copy(to, begin, end);
+      return;
+    }
+    // Every start has moved on to its digit's end. Short ranges side by side are left to one run of
+    // insertion: rows of a higher digit stop it at the range's border.
+    std::size_t short_begin = begin;
     start = begin;
     for (std::size_t digit = 0; digit <= mask; ++digit) {
       const std::size_t stop = starts[digit];
-      if (start == stop) continue;
-      if (shift == 0) {
-        copy(to, start, stop);
-      } else {
+      if (stop - start > kInsertionRows) {
+        insert(to, short_begin, start);
         sort(to, start, stop, pass + 1);
+        short_begin = stop;
       }
       start = stop;
     }
+    insert(to, short_begin, end);
   }
 
  private:
@@ -117,9 +122,9 @@ class Sorter {
   Output other(const Scratch&) const { return output_; }
   Scratch other(const Output&) const { return scratch_; }
 
-  // Passes of equal width, as few as leave some 4 rows to a digit if keys are uniform.
+  // Passes of equal width, as few as leave one or two rows to a digit if keys are uniform.
   static int digit_bits(std::size_t size) {
-    const int wanted = static_cast<int>(std::bit_width(size)) - 2;
+    const int wanted = static_cast<int>(std::bit_width(size)) - 1;
     const int passes = (wanted + kMostDigitBits - 1) / kMostDigitBits;
     return std::clamp((wanted + passes - 1) / passes, kFewestDigitBits, kMostDigitBits);
   }
@@ -152,8 +157,8 @@ class Sorter {
     }
   }
 
-  std::unique_ptr<Row[]> rows_;
-  std::unique_ptr<std::size_t[]> starts_;
+  Memory<Row> rows_;
+  Memory<std::size_t> starts_;
   Scratch scratch_;
   Output output_;
 };

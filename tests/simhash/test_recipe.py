@@ -1,0 +1,370 @@
+"""A recipe against the definition, its guards, its identity and its bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import struct
+
+import msgpack
+import numpy as np
+import pytest
+import simhash_oracle as oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch, InvalidOption
+from simindex.simhash import features, idf
+from simindex.simhash.fingerprint import Recipe
+
+CORPUS = [*oracle.SCRIPTS, *oracle.ODDITIES, "the fox and the dog", "the the the"]
+
+
+def recipe_of(unit, ngram, weighting, bits=64, seed=0) -> Recipe:
+    recipe = Recipe(bits=bits, unit=unit, ngram=ngram, weighting=weighting, seed=seed)
+    return recipe.fit(CORPUS) if weighting == "tfidf" else recipe
+
+
+def assert_as_defined(recipe: Recipe, texts: list[str]) -> None:
+    batch = recipe.batch(texts, ids=range(len(texts)))
+    assert batch.recipe is recipe
+    expected_ids, expected_skipped = [], []
+    for position, text in enumerate(texts):
+        words, weights, count = oracle.simhash(
+            text, unit=recipe.unit, sizes=recipe.sizes, weighting=recipe.weighting,
+            bits=recipe.bits, seed=recipe.seed,
+            corpus=CORPUS if recipe.weighting == "tfidf" else None,
+        )  # fmt: skip
+        if count == 0:
+            expected_skipped.append((position, position, "empty"))
+            continue
+        row = len(expected_ids)
+        expected_ids.append(position)
+        assert batch.rows[row].tolist() == words, text
+        assert batch.weights[row].tolist() == weights.tolist(), text
+    assert batch.ids.tolist() == expected_ids
+    assert [(s.position, s.key, s.reason) for s in batch.skipped] == expected_skipped
+
+
+@pytest.mark.parametrize("bits", [64, 128, 1024])
+@pytest.mark.parametrize("weighting", ["binary", "tf", "tfidf"])
+@pytest.mark.parametrize("ngram", [1, 3, (1, 2, 3), (2, 5)])
+@pytest.mark.parametrize("unit", ["word", "char"])
+def test_fingerprints_of_scripts_and_odd_strings_are_as_defined(unit, ngram, weighting, bits):
+    step = 1 if bits == 64 else 4 if bits == 128 else 9
+    assert_as_defined(recipe_of(unit, ngram, weighting, bits, seed=bits), CORPUS[::step])
+
+
+FEW = {
+    (unit, ngram, weighting): recipe_of(unit, ngram, weighting)
+    for unit in ("word", "char")
+    for ngram in (1, 2, (1, 3))
+    for weighting in ("binary", "tf", "tfidf")
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts=st.lists(oracle.texts, max_size=3), which=st.sampled_from(sorted(FEW, key=str)))
+def test_fingerprints_of_any_text_are_as_defined(texts, which):
+    """The oracle's frequencies are of CORPUS, cached here: only its lookups vary."""
+    recipe = FEW[which]
+    df = FREQUENCIES.setdefault(
+        (recipe.unit, recipe.sizes), oracle.document_frequencies(CORPUS, recipe.unit, recipe.sizes)
+    )
+    batch = recipe.batch(texts)
+    row = 0
+    for text in texts:
+        found = oracle.features(text, recipe.unit, recipe.sizes)
+        if not found:
+            continue
+        total = np.zeros(64, dtype=np.int64)
+        for feature, count in found.items():
+            weight = {"binary": 1, "tf": count}.get(
+                recipe.weighting, count * oracle.idf_steps(len(CORPUS), df[feature])
+            )
+            phi = np.array(oracle.phi(oracle.feature_hash(feature, 0), 1), dtype=np.int64)
+            total += (2 * phi - 1) * weight
+        scale = 4096 if recipe.weighting == "tfidf" else 1
+        assert batch.weights[row].tolist() == (total / scale).astype(np.float32).tolist()
+        assert f"{int(batch.fingerprints[row]):064b}" == "".join("01"[int(w >= 0)] for w in total)
+        row += 1
+    assert row == len(batch)
+
+
+FREQUENCIES: dict = {}
+
+
+def test_one_feature_gives_its_hash():
+    """[PSM] Algorithm 1 with n = 1; also for a text shorter than the smallest n-gram."""
+    for text in ("One, two THREE!", "one two", "one"):
+        expected = oracle.feature_hash(" ".join(oracle.words(text)).encode(), 7)
+        assert Recipe(seed=7).fingerprint(text).fingerprints.tolist() == [expected]
+
+
+def test_the_order_of_features_and_documents_changes_nothing():
+    recipe = Recipe(ngram=1, weighting="tfidf")
+    fitted = recipe.fit(["a b c", "b c d", "c"])
+    turned = recipe.fit(["c", "d c b", "c b a"])
+    assert fitted == turned
+    one, other = fitted.batch(["a a b c d e"]), fitted.batch(["e d c a b a"])
+    assert one.weights.tolist() == other.weights.tolist()
+
+
+def test_bytes_and_str_of_one_text_are_alike():
+    for text in oracle.SCRIPTS:
+        assert (
+            Recipe().fingerprint(text).fingerprints
+            == Recipe().fingerprint(text.encode()).fingerprints
+        )
+
+
+def test_slices_do_not_show(monkeypatch):
+    whole = Recipe().batch(CORPUS)
+    monkeypatch.setattr(features, "SLICE_TEXTS", 3)
+    sliced = Recipe().batch(iter(CORPUS))
+    assert whole.fingerprints.tolist() == sliced.fingerprints.tolist()
+    assert whole.skipped == sliced.skipped
+
+
+# guards -------------------------------------------------------------------------------------------
+
+
+def test_texts_without_enough_features_are_listed_and_keys_stay_aligned():
+    recipe = Recipe(ngram=1, min_features=3)
+    batch = recipe.batch(
+        ["a b c", "", "a a b", "... !", "c d e f"], keys=["k0", "k1", "k2", "k3", "k4"]
+    )
+    assert batch.keys == ["k0", "k4"]
+    assert batch.fingerprints.tolist() == recipe.batch(["a b c", "c d e f"]).fingerprints.tolist()
+    assert [(s.position, s.key, s.reason) for s in batch.skipped] == [
+        (1, "k1", "empty"),
+        (2, "k2", "too few features: 2 < 3"),
+        (3, "k3", "empty"),
+    ]
+
+
+def test_skipped_names_the_id_or_nothing():
+    assert Recipe().batch(["", "a"], ids=[70, 71]).skipped[0].key == 70
+    assert Recipe().batch(["", "a"]).skipped[0].key is None
+    assert Recipe().batch(["", "a"], ids=np.array([70, 71])).ids.tolist() == [71]
+
+
+@pytest.mark.parametrize("bits", [64, 256])
+@pytest.mark.parametrize("texts", [[], [""], iter(())])
+def test_a_batch_of_nothing_has_its_shape(bits, texts):
+    batch = Recipe(bits=bits).batch(texts)
+    assert len(batch) == 0 and batch.bits == bits and batch.weights.shape == (0, bits)
+
+
+@pytest.mark.parametrize("name", ["ids", "keys"])
+def test_ids_or_keys_of_another_length_are_refused(name):
+    with pytest.raises(InvalidBatch, match=f"2 texts but 1 {name}"):
+        Recipe().batch(["a", ""], **{name: [1] if name == "ids" else ["k"]})
+
+
+def test_a_wrong_text_is_refused_by_its_position():
+    with pytest.raises(InvalidBatch, match="text 1 is NoneType") as caught:
+        Recipe().batch(["a", None])
+    assert caught.value.data["position"] == 1
+    with pytest.raises(InvalidBatch, match="text 0 is not UTF-8"):
+        Recipe(weighting="tfidf").fit([b"\xff"])
+
+
+def test_an_unfitted_tfidf_recipe_refuses_and_says_how_to_fit():
+    with pytest.raises(InvalidOption, match=r"recipe\.fit\(texts\)"):
+        Recipe(weighting="tfidf").batch(["a"])
+    assert not Recipe(weighting="tfidf").fitted
+
+
+def test_fit_refuses_where_there_is_nothing_to_learn():
+    with pytest.raises(InvalidOption, match="learns nothing"):
+        Recipe().fit(["a"])
+    with pytest.raises(InvalidOption, match="none were given"):
+        Recipe(weighting="tfidf").fit([])
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong"),
+    [
+        ("bits", 0), ("bits", 65), ("bits", 4160), ("bits", True), ("bits", "64"),
+        ("unit", "line"), ("unit", None), ("ngram", 0), ("ngram", 6), ("ngram", ()),
+        ("ngram", (1, 9)), ("ngram", "3"), ("ngram", 1.0), ("weighting", "idf"), ("seed", -1),
+        ("seed", 2**32), ("seed", None), ("min_features", 0), ("min_features", 1.5),
+        ("idf", {}),
+    ],
+)  # fmt: skip
+def test_an_option_out_of_range_is_refused_by_name(option, wrong):
+    with pytest.raises(InvalidOption, match=option) as caught:
+        Recipe(**{option: wrong})
+    assert caught.value.data["option"] == option
+
+
+def test_options_may_be_given_in_order():
+    assert Recipe(128, "char", (3, 2, 3), "binary", 9, 4).to_dict() == {
+        "bits": 128, "unit": "char", "ngram": [2, 3], "weighting": "binary", "seed": 9,
+        "min_features": 4, "tokenizer": 1, "documents": None, "features": None,
+        "idf_digest": None,
+    }  # fmt: skip
+
+
+# idf ----------------------------------------------------------------------------------------------
+
+
+def test_idf_is_that_of_the_documents():
+    fitted = Recipe(ngram=1, weighting="tfidf").fit(iter(["a b", "a", "", "a c c"]))
+    expected = {b"a": (4, 3), b"b": (4, 1), b"c": (4, 1), b"zebra": (4, 0)}
+    for feature, counts in expected.items():
+        assert fitted.idf.idf(oracle.feature_hash(feature, 0)) == oracle.idf_steps(*counts) / 4096
+    assert fitted.idf.documents == 4 and len(fitted.idf) == 3
+
+
+@pytest.mark.parametrize("merge_features", [0, 5, 1 << 20])
+def test_document_frequencies_merged_in_parts_are_the_same(monkeypatch, merge_features):
+    monkeypatch.setattr(idf, "_MERGE_FEATURES", merge_features)
+    monkeypatch.setattr(features, "SLICE_TEXTS", 2)
+    rng = np.random.default_rng(3)
+    corpus = [" ".join(f"w{i}" for i in rng.integers(0, 60, 12)) for _ in range(40)]
+    table = Recipe(ngram=(1, 2), weighting="tfidf").fit(corpus).idf
+    df = oracle.document_frequencies(corpus, "word", (1, 2))
+    known = sorted((oracle.feature_hash(f, 0), oracle.idf_steps(40, n)) for f, n in df.items())
+    assert list(zip(table.hashes.tolist(), table.steps.tolist(), strict=True)) == known
+
+
+# identity and bytes -------------------------------------------------------------------------------
+
+VARIANTS = [
+    Recipe(),
+    Recipe(bits=128),
+    Recipe(unit="char"),
+    Recipe(ngram=2),
+    Recipe(ngram=(2, 3)),
+    Recipe(weighting="binary"),
+    Recipe(weighting="tfidf"),
+    Recipe(seed=1),
+    Recipe(min_features=2),
+    Recipe(weighting="tfidf").fit(["a b c"]),
+    Recipe(weighting="tfidf").fit(["a b c", "a b c"]),
+    Recipe(weighting="tfidf").fit(["a b d"]),
+]
+
+
+def test_identity_tells_all_recipes_apart_and_is_stable():
+    assert len({recipe.identity for recipe in VARIANTS}) == len(set(VARIANTS)) == len(VARIANTS)
+    assert Recipe(ngram=(3,)) == Recipe(64, "word", 3, "tf") == Recipe()
+    assert Recipe().identity == hashlib.blake2b(
+        msgpack.packb(sorted(Recipe().to_dict().items())), digest_size=16
+    ).hexdigest()
+    assert Recipe() != "recipe"
+
+
+def test_golden_identity_and_fingerprint():
+    """Frozen: stored indexes compare with these."""
+    assert Recipe().identity == "ba73540124ab0dad9547a16a1f9f0112"
+    batch = Recipe().fingerprint("The quick brown fox jumps over the lazy dog")
+    assert f"{int(batch.fingerprints[0]):016x}" == "f8130a3876855016"
+
+
+def test_differences_name_what_differs():
+    assert Recipe().differences(Recipe()) == {}
+    assert Recipe().differences(Recipe(bits=128, seed=4)) == {"bits": (64, 128), "seed": (0, 4)}
+    fitted, other = VARIANTS[-3], VARIANTS[-1]
+    assert set(fitted.differences(other)) == {"idf_digest"}
+
+
+@pytest.mark.parametrize("recipe", VARIANTS, ids=repr)
+def test_bytes_and_pickles_bring_the_recipe_back(recipe):
+    for back in (Recipe.from_bytes(recipe.to_bytes()), pickle.loads(pickle.dumps(recipe))):  # noqa: S301
+        assert back == recipe and back.to_dict() == recipe.to_dict()
+        if recipe.fitted:
+            assert (
+                back.batch(CORPUS).weights.tolist() == recipe.batch(CORPUS).weights.tolist()
+            )
+
+
+@pytest.mark.parametrize("recipe", [Recipe(), VARIANTS[-1]], ids=["unfitted", "fitted"])
+def test_any_damage_to_the_bytes_is_noticed(recipe):
+    content = recipe.to_bytes()
+    for at in range(len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= 0x10
+        with pytest.raises(CorruptFile):
+            Recipe.from_bytes(bytes(damaged))
+    for length in range(len(content)):
+        with pytest.raises(CorruptFile):
+            Recipe.from_bytes(content[:length])
+    with pytest.raises(CorruptFile):
+        Recipe.from_bytes(content + b"\0")
+
+
+def sealed(header, arrays=b"", version=1, length=None) -> bytes:
+    prefix = struct.pack("<8sII", b"SIMRECIP", version, len(header) if length is None else length)
+    content = prefix + header + arrays
+    return content + hashlib.blake2b(content, digest_size=16).digest()
+
+
+FITTED = VARIANTS[-1]
+VALUES = {**FITTED.to_dict(), "unseen": FITTED.idf.unseen}
+ARRAYS = FITTED.idf.hashes.tobytes() + FITTED.idf.steps.tobytes()
+
+
+def test_what_sealed_makes_is_what_is_written():
+    assert sealed(msgpack.packb(VALUES), ARRAYS) == FITTED.to_bytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bits": 63}, {"bits": "64"}, {"unit": ["word"]}, {"ngram": [3]}, {"ngram": []},
+        {"ngram": {}}, {"weighting": "tf"}, {"seed": None}, {"tokenizer": 0}, {"tokenizer": "1"},
+        {"documents": 0}, {"documents": -1}, {"documents": 2**60}, {"documents": None},
+        {"features": 2}, {"features": -1}, {"features": None}, {"features": True},
+        {"unseen": 1}, {"unseen": 2**20}, {"unseen": None}, {"idf_digest": "00"}, {"more": 1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_sealed_bytes_with_a_wrong_header_are_refused(change):
+    with pytest.raises(CorruptFile):
+        Recipe.from_bytes(sealed(msgpack.packb({**VALUES, **change}), ARRAYS))
+
+
+def test_sealed_bytes_without_a_name_or_with_another_shape_are_refused():
+    for name in VALUES:
+        header = msgpack.packb({key: value for key, value in VALUES.items() if key != name})
+        with pytest.raises(CorruptFile):
+            Recipe.from_bytes(sealed(header, ARRAYS))
+    for header in (b"", b"\xc1", b"\x93\x01", msgpack.packb([1]), b"\x81\x90\x01", b"\x81\xc0\x01"):
+        with pytest.raises(CorruptFile):
+            Recipe.from_bytes(sealed(header))
+    for length in (0, 5, 2**32 - 1):
+        with pytest.raises(CorruptFile):
+            Recipe.from_bytes(sealed(msgpack.packb(VALUES), ARRAYS, length=length))
+    with pytest.raises(CorruptFile):
+        Recipe.from_bytes(sealed(msgpack.packb(VALUES), ARRAYS, version=0))
+
+
+def test_an_idf_table_out_of_order_is_refused():
+    three = Recipe(ngram=1, weighting="tfidf").fit(["a b c"])
+    table = three.idf
+    values = {**three.to_dict(), "unseen": table.unseen}
+    for hashes, steps in (
+        (table.hashes[::-1], table.steps),
+        (table.hashes[[0, 0, 1]], table.steps),
+        (table.hashes, table.steps - np.uint32(4096)),
+        (table.hashes, table.steps + np.uint32(1 << 20)),
+    ):
+        broken = idf.IdfTable(table.documents, hashes, steps, table.unseen)
+        header = msgpack.packb({**values, "idf_digest": broken.digest})
+        with pytest.raises(CorruptFile, match="out of order or out of range"):
+            Recipe.from_bytes(sealed(header, hashes.tobytes() + steps.tobytes()))
+
+
+def test_newer_bytes_are_refused_as_newer():
+    with pytest.raises(FormatTooNew):
+        Recipe.from_bytes(sealed(b"", version=2))
+    with pytest.raises(FormatTooNew):
+        Recipe.from_bytes(sealed(msgpack.packb({**VALUES, "tokenizer": 2}), ARRAYS))
+
+
+def test_the_representation_is_short_and_says_what_was_learned():
+    assert repr(Recipe()) == f"<Recipe 64 bits, word 3, tf, {Recipe().identity[:8]}>"
+    assert "fitted on 2 documents" in repr(VARIANTS[-2])

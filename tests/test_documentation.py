@@ -1,0 +1,184 @@
+"""Every example in README.md and docs/ runs, and prints what the page says it prints.
+
+    ```python             the blocks of one file share their names and a temporary directory
+    ```console            lines that begin with `$ ` are run by bash in that directory, in order;
+                          the lines below one must stand in its output, unless they hold `...`;
+                          `# exit 3` at the end of a command says how it ends, 0 otherwise
+    ```python no-run      not run: needs a network, a build or another machine
+    ```console no-run
+
+A command that ends in a backslash goes on in the next line, as does one with a here-document.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+_FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)$")
+_EXIT = re.compile(r"\s+# exit (\d+)\s*$")
+_HERE = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: what it is tagged with, its text and its first line's number."""
+
+    info: str
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a console block, how it ends and what it is said to print."""
+
+    text: str
+    exit_code: int
+    shown: tuple[str, ...]
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The fenced blocks of a page, in order."""
+    fence, info, start, indent = "", "", 0, 0
+    held: list[str] = []
+    for number, line in enumerate(page.splitlines(), start=1):
+        found = _FENCE.match(line)
+        if not fence and found:
+            fence, info = found["mark"], found["info"].strip()
+            start, indent, held = number + 1, len(found["indent"]), []
+        elif fence and found and found["mark"].startswith(fence) and not found["info"].strip():
+            yield Block(info, "\n".join(held) + "\n", start)
+            fence = ""
+        elif fence:
+            held.append(line[indent:] if not line[:indent].strip() else line)
+    assert not fence, f"the block that begins at line {start} has no end"
+
+
+def commands(text: str) -> Iterator[Command]:
+    """The commands of a console block."""
+    lines = text.splitlines()
+    while lines:
+        line = lines.pop(0)
+        if not line.startswith("$ "):
+            assert not line.strip(), f"output before any command: {line!r}"
+            continue
+        command = line[2:]
+        while command.endswith("\\") and lines:
+            command += "\n" + lines.pop(0).removeprefix("> ")
+        here = _HERE.search(command)
+        while here and lines:
+            body = lines.pop(0).removeprefix("> ")
+            command += "\n" + body
+            if body.strip() == here[1]:
+                break
+        ends = _EXIT.search(command)
+        shown = []
+        while lines and not lines[0].startswith("$ "):
+            shown.append(lines.pop(0).rstrip())
+        yield Command(
+            _EXIT.sub("", command),
+            int(ends[1]) if ends else 0,
+            tuple(line for line in shown if line.strip() and "..." not in line),
+        )
+
+
+def run_console(block: Block, where: Path) -> None:
+    """Runs the commands of a block; fails at the first that does not do what is said."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100"}
+    for command in commands(block.text):
+        finished = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command.text],
+            cwd=where, env=environment, stdin=subprocess.DEVNULL, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False,
+        )
+        printed = [line.rstrip() for line in finished.stdout.splitlines()]
+        report = f"$ {command.text}\n{finished.stdout}"
+        assert finished.returncode == command.exit_code, f"exit {finished.returncode}\n{report}"
+        for line in command.shown:
+            assert line in printed, f"not printed: {line!r}\n{report}"
+
+
+def run_python(block: Block, name: str, names: dict[str, object]) -> None:
+    """Runs a block in the page's name space; a last expression's value need not be used."""
+    # Padding puts the block at its own line of the page in a traceback.
+    tree = ast.parse("\n" * (block.line - 1) + block.text, filename=name)
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(tree, name, "exec"), names)  # noqa: S102
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(page.read_text(encoding="utf-8")):
+        words = block.info.split()
+        if not words or "no-run" in words[1:]:
+            continue
+        if words[0] == "console":
+            run_console(block, tmp_path)
+        elif words[0] == "python":
+            run_python(block, f"{page.relative_to(ROOT)}", names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_to_files(page: Path) -> None:
+    text = re.sub(r"^ *(```|~~~).*?^ *\1", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"[a-z]+:|#", target):
+            assert (page.parent / target.split("#")[0]).exists(), target
+
+
+# The runner itself -------------------------------------------------------------------------------
+
+
+def one(text: str) -> Block:
+    (block,) = blocks(text)
+    return block
+
+
+def test_blocks_are_told_apart() -> None:
+    page = "a\n```python no-run\nx = 1\n```\n\n  ```console\n  $ true\n  ```\n````md\n```\n````\n"
+    assert [(b.info, b.text, b.line) for b in blocks(page)] == [
+        ("python no-run", "x = 1\n", 3), ("console", "$ true\n", 7), ("md", "```\n", 10),
+    ]
+
+
+def test_a_console_block_that_keeps_its_word_passes(tmp_path: Path) -> None:
+    run_console(
+        one(
+            "```console\n$ cat > a <<'END'\n> one\n> two\n> END\n$ cat a \\\n>   a\none\n...\n"
+            "\n$ sh -c 'exit 3'  # exit 3\n```\n"
+        ),
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("lines", ["$ false", "$ echo a\nb", "$ true  # exit 3", "$ false | cat"])
+def test_a_console_block_that_breaks_its_word_fails(lines: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        run_console(one(f"```console\n{lines}\n```\n"), tmp_path)
+
+
+def test_python_blocks_share_their_names_and_fail_on_an_error() -> None:
+    names: dict[str, object] = {}
+    first, second = blocks("```python\nx = 1\n```\n```python\nassert x == 1\nassert x == 2\n```\n")
+    run_python(first, "page", names)
+    with pytest.raises(AssertionError):
+        run_python(second, "page", names)

@@ -1,0 +1,105 @@
+"""Named workloads on one thread, each beside a peer: `python tools/bench.py WORKLOAD`.
+
+Prints the machine and a Markdown table; `docs/performance.md` holds what was measured, with the
+command that made it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import machine, report
+from benchmarks.stopwatch import Stopwatch, say
+
+Workload = Callable[[argparse.Namespace, Path, Stopwatch], list[report.Measurement]]
+
+WORKLOADS = {
+    "online-psm": (10_000_000, "a million queries with weights in a call, recall 0.95"),
+    "online-single": (10_000_000, "one query in a call: p50 and p99"),
+    "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
+    "open": (60_000_000, "open and first query in a fresh process"),
+    "real-text": (0, "recall on revisions of real pages, --data DIR"),
+}
+"""Name -> rows unless --rows says otherwise, and what it is."""
+
+
+def workload(name: str) -> Workload:
+    """The function that measures a workload."""
+    from benchmarks import building, online, realtext
+
+    return {
+        "online-psm": online.online_psm,
+        "online-single": online.online_single,
+        "build-fingerprints": building.build_fingerprints,
+        "open": building.open_large,
+        "real-text": realtext.real_text,
+    }[name]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    named = "\n".join(f"  {name:20s}{what}" for name, (_, what) in WORKLOADS.items())
+    made = argparse.ArgumentParser(
+        description=__doc__, epilog=f"workloads:\n{named}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("workload", choices=WORKLOADS, metavar="WORKLOAD")
+    made.add_argument("--rows", type=int, help="stored rows, if not the workload's own number")
+    made.add_argument("--queries", type=int, default=1_000_000, help="in a batch call")
+    made.add_argument("--calls", type=int, default=20_000, help="of online-single")
+    made.add_argument("--repeat", type=int, default=3, help="repetitions; the median counts")
+    made.add_argument("--seed", type=int, default=2011)
+    made.add_argument(
+        "--clock", choices=("wall", "cpu"), default="wall",
+        help="cpu: seconds this process used, for a machine that others use too",
+    )
+    made.add_argument(
+        "--peer", choices=("auto", "multihash", "flat", "ivf", "none"), default="auto",
+        help="auto: MultiHash up to 20 M rows, BinaryFlat on few queries beyond",
+    )
+    made.add_argument("--no-peer", dest="peer", action="store_const", const="none")
+    made.add_argument("--data", type=Path, help="directory of *.jsonl.zst, for real-text")
+    made.add_argument("--dir", type=Path, help="where indexes are made; a temporary directory")
+    made.add_argument(
+        "--keep", action="store_true", help="leave what was made in --dir, for the next run"
+    )
+    made.add_argument("--json", type=Path, help="also write the measurements to this file")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a workload."""
+    options = parser().parse_args(arguments)
+    if options.rows is None:
+        options.rows = WORKLOADS[options.workload][0]
+    if min(options.repeat, options.queries, options.calls) < 1 or options.rows < 0:
+        parser().error("--rows, --queries, --calls and --repeat are whole numbers above 0")
+    if options.keep and options.dir is None:
+        parser().error("--keep needs --dir")
+    cores = len(os.sched_getaffinity(0))
+    machine.pin_to_one_core()
+    line = machine.machine_line(cores)
+    say(line)
+    if options.dir is not None:
+        options.dir.mkdir(parents=True, exist_ok=True)
+    watch = Stopwatch(options.repeat, options.clock)
+    if options.keep:
+        measured = workload(options.workload)(options, options.dir, watch)
+    else:
+        with tempfile.TemporaryDirectory(prefix="simindex-bench-", dir=options.dir) as place:
+            measured = workload(options.workload)(options, Path(place), watch)
+    print(f"{line}\n\n{report.markdown(measured)}")
+    if options.json is not None:
+        content = {"machine": line, "measurements": [one.to_dict() for one in measured]}
+        options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
