@@ -131,9 +131,8 @@ Dropped = dict[int, tuple[str, int]]
 
 def _near_stored(index: Any, batch: Any, h: int, recall: float) -> Dropped:
     dropped: Dropped = {}
-    if len(batch) and len(index):
-        for match in index.query(batch, h=h, recall=recall):
-            dropped.setdefault(match.query, (match.key, match.distance))  # the nearest comes first
+    for match in index.query(batch, h=h, recall=recall):
+        dropped.setdefault(match.query, (match.key, match.distance))  # the nearest comes first
     return dropped
 
 
