@@ -366,7 +366,10 @@ class Index:
         """
         with self._lock:
             writer = self._writing()
-            self.commit()
+            if full:
+                writer.commit(self._current(), seal_pending=True)
+            else:
+                self.commit()
             snapshot = self._current()
             untidy = len(snapshot.segments) > 1 or any(
                 snapshot.tombstones.later_than(segment.horizon) for segment in snapshot.segments

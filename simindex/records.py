@@ -90,7 +90,7 @@ class Batch:
         The sums W whose signs are the bits, in any unit; bit 63 of word 0 is column 0. A weight of
         0 or above stands for a bit of 1.
     recipe, skipped
-        Set by `Recipe.batch`: the identity of the recipe, and the texts it gave no fingerprint.
+        Set by `Recipe.batch`: the Recipe itself, and the texts it gave no fingerprint.
 
     Raises
     ------

@@ -214,13 +214,15 @@ class Writer:
 
     # -- committing --------------------------------------------------------------------------------
 
-    def commit(self, snapshot: Snapshot) -> bool:
+    def commit(self, snapshot: Snapshot, *, seal_pending: bool = False) -> bool:
         """Makes the buffer durable and visible, all or nothing. Returns whether there was any.
 
-        `snapshot` is the index as of the last commit.
+        `snapshot` is the index as of the last commit. `seal_pending` writes pending rows as a
+        segment, however few they are.
         """
         self._check_usable()
-        if not self.changed:
+        rows = self._buffered + self._head.pending_rows
+        if not self.changed and not (seal_pending and rows):
             return False
         edit = Edit(self._snapshot_value, self._head)
         generation = edit.head.generation
@@ -232,9 +234,9 @@ class Writer:
         edit.add_rows(self._appended)
         written = list(self._spilled)
         samples = list(self._drawn)
-        if self._buffered and self._buffered + self._head.pending_rows >= self._options.seal_rows:
-            rows = [self._live(table, dead) for table in snapshot.pending]
-            table = self._sorted("", [*rows, *self._buffer], generation)
+        if rows and (seal_pending or (self._buffered and rows >= self._options.seal_rows)):
+            live = [self._live(table, dead) for table in snapshot.pending]
+            table = self._sorted("", [*live, *self._buffer], generation)
             samples += self._drop_pending(edit, snapshot, list(self._head.pending))
             if len(table):
                 written.append(self._write_segment(table))

@@ -56,12 +56,15 @@ def keyed(index_path: Path) -> Path:
     return index_path
 
 
-def contents(path: Path) -> list[tuple[int, int]]:
+def contents(path: Path) -> list[tuple[int, Any]]:
+    """Every (fingerprint, id or key) of an index."""
     with simindex.open(path) as index:
         return sorted(
-            (int(row), int(name))
+            (row, name)
             for part in index.rows()
-            for row, name in zip(part.fingerprints, part.ids, strict=True)
+            for row, name in zip(
+                part.fingerprints.tolist(), part.keys or part.ids.tolist(), strict=True
+            )
         )
 
 
@@ -93,7 +96,7 @@ BAD_BATCHES: dict[str, tuple[Call, tuple[str, ...]]] = {
     "a fingerprint below zero": (lambda i: i.append([-1]), ("2**64",)),
     "a fingerprint too large": (lambda i: i.append([2**64]), ("2**64",)),
     "three dimensions": (lambda i: i.append(np.ones((1, 1, 1), np.uint64)), ("(1, 1, 1)",)),
-    "no dimension": (lambda i: i.append(np.uint64(1).reshape(())), ("()",)),
+    "no dimension": (lambda i: i.append(np.array(1, np.uint64)), ("()",)),
     "another width": (lambda i: i.append(np.ones((2, 2), np.uint64)), ("128", "64")),
     "another width in a batch": (lambda i: i.append(Batch(np.ones((2, 2), np.uint64))), ("128",)),
     "another width replaced": (
@@ -376,7 +379,6 @@ WRITING: dict[str, Call] = {
     "delete": lambda i: i.delete(ids=[1]),
     "commit": lambda i: i.commit(),
     "compact": lambda i: i.compact(),
-    "tune": lambda i: i.tune(),
 }
 
 
