@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -28,6 +28,7 @@ from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.interrupt import uninterrupted
 from simindex.cli.progress import Progress
+from simindex.cli.replacement import replacing
 from simindex.errors import IndexExists, IndexNotFound, InvalidOption, SimindexError
 from simindex.inputs import Document, Intake, require_inputs
 
@@ -61,7 +62,7 @@ def build(
     if append and (recipe_given or batch_rows is not None):
         raise click.UsageError("--append uses the index's own recipe and options; drop the others")
     require_inputs(inputs)
-    run = _Run(Path(index_path), reading.intake(), append, overwrite, commit_every)
+    run = _Run(Path(index_path), reading.intake(), append, commit_every)
     if append:
         recipe: Any = _stored_recipe(run.path)
     else:
@@ -71,8 +72,9 @@ def build(
         )
     documents = reading.documents(inputs, run.intake, run.path.resolve())
     options = {} if batch_rows is None else {"batch_rows": batch_rows}
+    place = replacing(run.path) if overwrite else nullcontext(run.path)
     try:
-        with Progress("indexing", quiet=quiet) as progress:
+        with Progress("indexing", quiet=quiet) as progress, place as run.place:
             run.fill(documents, recipe, options, progress)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted: {run.outcome()}") from None
@@ -89,8 +91,9 @@ class _Run:
     path: Path
     intake: Intake
     append: bool
-    overwrite: bool
     commit_every: int
+    place: Path = field(init=False)
+    """Where rows go: `path`, or beside it while an old index stands there."""
     created: bool = False
     committed: int = 0
     rows: int = 0
@@ -98,6 +101,9 @@ class _Run:
     characters: int = 0
     without: SkippedReport = field(default_factory=SkippedReport)
     started: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        self.place = self.path
 
     def fill(
         self, documents: Iterator[Document], recipe: Any, options: dict[str, Any],
@@ -122,10 +128,10 @@ class _Run:
 
     def _open(self, recipe: Any, options: dict[str, Any]) -> Any:
         if self.append:
-            return simindex.open(self.path, "w")
+            return simindex.open(self.place, "w")
         index = simindex.open(
-            self.path, "n", recipe=recipe, overwrite=self.overwrite,
-            options=simindex.IndexOptions(bits=recipe.bits, keys="str", **options),
+            self.place, "n",
+            options=simindex.IndexOptions(keys="str", recipe=recipe, **options),
         )
         self.created = True
         return index
@@ -137,6 +143,8 @@ class _Run:
 
     def outcome(self) -> str:
         """What this run has left in the index."""
+        if self.place != self.path:
+            return f"{self.path} is as it was"
         if self.committed:
             return f"{count(self.committed, 'document')} of this run are committed in {self.path}"
         if self.created:
@@ -145,7 +153,7 @@ class _Run:
 
     def abandon(self) -> str:
         """Remove an index that this run created and committed nothing to; says what is left."""
-        if self.created and not self.committed:
+        if self.created and not self.committed and self.place == self.path:
             shutil.rmtree(self.path, ignore_errors=True)
             return f"{self.path} was not created"
         return self.outcome()

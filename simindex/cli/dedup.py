@@ -80,9 +80,9 @@ def dedup(
         _report_file(report) as listing,
         Progress("deduplicating", quiet=quiet or sys.stdout.isatty()) as progress,
         simindex.open(
-            folder / "kept", "n", recipe=recipe,
+            folder / "kept", "n",
             options=simindex.IndexOptions(
-                bits=recipe.bits, keys="str", batch_rows=TEMPORARY_BATCH_ROWS
+                keys="str", batch_rows=TEMPORARY_BATCH_ROWS, recipe=recipe
             ),
         ) as index,
     ):
@@ -131,9 +131,8 @@ Dropped = dict[int, tuple[str, int]]
 
 def _near_stored(index: Any, batch: Any, h: int, recall: float) -> Dropped:
     dropped: Dropped = {}
-    if len(batch) and len(index):
-        for match in index.query(batch, h=h, recall=recall):
-            dropped.setdefault(match.query, (match.key, match.distance))  # the nearest comes first
+    for match in index.query(batch, h=h, recall=recall):
+        dropped.setdefault(match.query, (match.key, match.distance))  # the nearest comes first
     return dropped
 
 

@@ -105,8 +105,7 @@ class _Library:
         read_s = fingerprint_s = build_s = 0.0
         with (
             simindex.open(
-                place, "n", recipe=recipe,
-                options=simindex.IndexOptions(bits=recipe.bits, keys="str"),
+                place, "n", options=simindex.IndexOptions(keys="str", recipe=recipe)
             ) as index,
             Progress("indexing", quiet=quiet) as progress,
         ):
@@ -126,7 +125,7 @@ class _Library:
                 ids.append(index.append(batch))
                 fingerprint_s += was_fingerprinted - was_read
                 build_s += time.perf_counter() - was_fingerprinted
-                keys += batch.keys
+                keys += map(str, batch.keys or ())
                 fingerprints.append(batch.rows)
                 for document in chunk:
                     if sample is None or document.key == FAVOURITE:
@@ -205,7 +204,7 @@ def _as_json(
         "step": "build", "root": root, "documents": library.files, "rows": held.rows,
         "characters": library.characters, "read_s": library.read_s,
         "fingerprint_s": library.fingerprint_s, "build_s": library.build_s,
-        "bytes_per_row": held.bytes_per_row,
+        "bytes": held.bytes_segments + held.bytes_catalog,
     }
     yield {"step": "groups", "h": h, "groups": len(groups), "seconds": groups_s}
     for group in groups[:SHOWN_GROUPS]:
@@ -234,7 +233,7 @@ def _as_text(
     yield _step("find all groups", groups_s, f"{rows / groups_s:,.0f} queries/s")
     yield ""
     yield (
-        f"{count(rows, 'row')}, {held.bytes_per_row:.0f} bytes a row with keys; "
+        f"{count(rows, 'row')}, {megabytes(held.bytes_segments + held.bytes_catalog)} on disk; "
         f"{count(files - rows, 'file')} empty, without a fingerprint"
     )
     yield ""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+import mmh3
 
 import simindex
 from simindex.cli.choices import index_argument
@@ -35,9 +36,18 @@ def export(index_path: str, kind: str, as_json: bool) -> None:
         writer.writerows(_rows(index))
 
 
+def _id_of(key: str | bytes) -> int:
+    # Batches carry keys or ids; the id of a key is the first half of its 128-bit hash.
+    data = key if isinstance(key, bytes) else key.encode()
+    return mmh3.hash64(data, signed=False)[0]
+
+
 def _rows(index: Any) -> Iterator[tuple[int, str | None, str]]:
     for batch in index.rows():
-        keys = batch.keys if batch.keys is not None else [None] * len(batch)
-        ids = batch.ids.tolist() if batch.ids is not None else [None] * len(batch)
-        for row_id, key, words in zip(ids, keys, batch.rows.tolist(), strict=True):
-            yield row_id, key_text(key), "".join(f"{word:016x}" for word in words)
+        fingerprints = ["".join(f"{word:016x}" for word in row) for row in batch.rows.tolist()]
+        if batch.keys is not None:
+            for key, fingerprint in zip(batch.keys, fingerprints, strict=True):
+                yield _id_of(key), key_text(key), fingerprint
+        else:
+            for row_id, fingerprint in zip(batch.ids.tolist(), fingerprints, strict=True):
+                yield row_id, None, fingerprint

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
+import numpy as np
 
 import simindex
 from simindex.cli.choices import index_argument, output_options
@@ -42,16 +43,19 @@ def delete(
         raise click.UsageError("nothing to delete: give --id, --key or --keys-from")
     with simindex.open(index_path, "w") as index:
         as_stored = _as_stored(index.options.keys)
-        deleted = index.delete(ids=list(ids)) if ids else 0
+        before = len(index)
+        if ids:
+            index.delete(ids=np.array(ids, dtype=np.uint64))
         if keys:
-            deleted += index.delete(keys=[as_stored(key) for key in keys])
+            index.delete(keys=[as_stored(key) for key in keys])
         if keys_from:
             listed = _listed_keys(keys_from)
             while group := list(islice(listed, DELETED_AT_ONCE)):
-                deleted += index.delete(keys=[as_stored(key) for key in group])
+                index.delete(keys=[as_stored(key) for key in group])
         with uninterrupted():
             index.commit()
         rows = len(index)
+    deleted = before - rows
     if as_json:
         emit({"deleted": deleted, "rows": rows})
     elif not quiet:
@@ -141,7 +145,7 @@ def stats(index_path: str, as_json: bool, quiet: bool) -> None:
         "tombstones": f"{held.tombstones:,}",
         "commit": held.generation,
         "recipe": _inline(held.recipe),
-        "volatility": _inline(held.volatility),
+        "sample": f"{held.sample_rows:,} rows of weights, to learn from which bits flip",
     }
     for name, value in table.items():
         click.echo(f"{name:<11} {value}")

@@ -74,7 +74,7 @@ def query(
     searching = 0.0
     how = ""
     with simindex.open(index_path, "r") as index:
-        recipe = index.recipe
+        recipe: Any = index.recipe
         if recipe is None and (inputs or texts):
             raise InvalidOption(
                 f"{index_path} stores no recipe, so texts cannot be looked up in it: give "

@@ -176,6 +176,30 @@ def test_an_index_is_kept_unless_overwriting_is_asked(run: Run, texts: list[str]
     assert rows_of() == 1
 
 
+def test_overwriting_keeps_the_old_index_until_the_new_one_is_whole(
+    run: Run, texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simindex.cli.build.CHUNK_DOCUMENTS", 2)
+    run("build", "i.sim", "docs")
+    lines = [f'{{"text": "{text(n)}"}}' for n in range(7)]
+    (tmp_path / "bad.jsonl").write_text("\n".join([*lines, "oops"]))
+    before = sorted(tmp_path.iterdir())
+    for options in [(), ("--commit-every", 1)]:
+        refused = run("build", "i.sim", "bad.jsonl", "--overwrite", *options, code=4)
+        assert "i.sim is as it was" in refused.stderr
+        assert rows_of() == 20
+    with simindex.open("i.sim", "w"):
+        run("build", "i.sim", "docs/1.txt", "--overwrite", code=3)
+    for file in (tmp_path / "i.sim" / "catalog").iterdir():
+        file.write_bytes(b"damaged")
+    run("query", "i.sim", "docs", code=3)
+    run("build", "i.sim", "docs/1.txt", "--overwrite", "--bits", 128)
+    assert rows_of() == 1
+    assert sorted(tmp_path.iterdir()) == before
+    run("build", "fresh.sim", "docs", "--overwrite")
+    assert rows_of("fresh.sim") == 20
+
+
 def test_tfidf_learns_from_the_inputs_in_a_first_pass(
     run: Run, texts: list[str], objects: Any
 ) -> None:

@@ -38,7 +38,8 @@ def wait_for_line(process: subprocess.Popen[bytes], part: bytes) -> bytes:
 def test_ctrl_c_leaves_the_index_at_its_last_commit(
     spawn: Spawn, tmp_path: Path, commit_every: int, kept: int
 ) -> None:
-    with simindex.open(tmp_path / "i.sim", "n", recipe=simindex.Recipe(), options=keyed()):
+    options = simindex.IndexOptions(keys="str", recipe=simindex.Recipe())
+    with simindex.open(tmp_path / "i.sim", "n", options=options):
         pass
     process = spawn(
         "build", "i.sim", "-", "--append", "--commit-every", commit_every, "--max-errors", 1
@@ -57,10 +58,6 @@ def test_ctrl_c_leaves_the_index_at_its_last_commit(
     with simindex.open(tmp_path / "i.sim", "r") as index:
         assert len(index) == kept
         assert [finding for finding in index.check() if finding.severity == "error"] == []
-
-
-def keyed() -> Any:
-    return simindex.IndexOptions(keys="str")
 
 
 def test_ctrl_c_ends_other_commands_with_130(spawn: Spawn, tmp_path: Path) -> None:
