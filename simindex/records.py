@@ -157,6 +157,10 @@ class Batch:
 
 def _as_ids(ids: Any, n: int) -> U64:
     array = np.asarray(ids)
+    if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and all(
+        isinstance(value, (int, np.integer)) for value in ids
+    ):  # numpy makes floats or objects of a list that spans more than int64 and uint64
+        array = np.array([_as_id(row, int(value)) for row, value in enumerate(ids)], np.uint64)
     if array.dtype.kind not in "iu" and not (array.size == 0 and array.ndim == 1):
         raise InvalidBatch(
             f"ids must be whole numbers from 0 to 2**64 - 1, not {array.dtype}: "
@@ -171,6 +175,12 @@ def _as_ids(ids: Any, n: int) -> U64:
         row = int(np.argmax(array < 0))
         raise InvalidBatch(f"the id of row {row} is negative: {int(array[row])}", row=row)
     return np.ascontiguousarray(array, dtype=np.uint64)
+
+
+def _as_id(row: int, value: int) -> int:
+    if not 0 <= value < 1 << 64:
+        raise InvalidBatch(f"the id of row {row} is not within 0 .. 2**64 - 1: {value}", row=row)
+    return value
 
 
 def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:

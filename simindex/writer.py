@@ -195,7 +195,7 @@ class Writer:
         if ids is not None:
             self._deleted_ids.append(ids)
             return len(ids)
-        self._deleted_keys = [*self._deleted_keys, *(keys or [])]  # type: ignore[list-item]  # of one type: checked
+        self._deleted_keys = [*self._deleted_keys, *(keys or [])]
         return len(keys or [])
 
     def set_value(self, name: str, payload: bytes) -> None:

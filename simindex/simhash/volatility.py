@@ -41,8 +41,8 @@ class Volatility:
     def of(self, weights: NDArray[np.floating]) -> F32:
         """Cost of each bit of some rows of weights (n, b): float32 (n, b)."""
         normal = np.abs(normalised(weights))
-        costs: F32 = self.costs[np.minimum((normal / STEP).astype(np.int64), BINS - 1)]
-        return costs
+        bins = np.minimum((normal / STEP).astype(np.int64), BINS - 1)
+        return np.take(self.costs, bins)
 
 
 def normalised(weights: NDArray[np.floating]) -> F64:
