@@ -42,7 +42,8 @@ class Volatility:
         """Cost of each bit of some rows of weights (n, b): float32 (n, b)."""
         normal = np.abs(normalised(weights))
         bins = np.minimum((normal / STEP).astype(np.int64), BINS - 1)
-        return np.take(self.costs, bins)
+        costs: F32 = self.costs[bins]
+        return costs
 
 
 def normalised(weights: NDArray[np.floating]) -> F64:
