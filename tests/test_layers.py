@@ -2,8 +2,8 @@
 
     edges     cli  distributed  integrations  inputs  __main__
     public    simindex itself: what users import
-    engine    index  snapshot  writer  planner  calibration  model  compaction  check  pairs
-              clusters
+    engine    index  creation  searching  snapshot  writer  planner  calibration  model
+              compaction  check  pairs  clusters
     methods
     storage
     simhash
@@ -30,8 +30,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("storage",),
     ("methods",),
     (
-        "index", "snapshot", "planner", "calibration", "model", "writer", "compaction", "check",
-        "pairs", "clusters", "searching", "creation",
+        "index", "creation", "searching", "snapshot", "writer", "planner", "calibration", "model",
+        "compaction", "check", "pairs", "clusters",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),
