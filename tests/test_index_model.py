@@ -261,7 +261,7 @@ class KeyedMachine(IndexMachine):
 @pytest.mark.parametrize("machine", [IndexMachine, KeyedMachine], ids=["ids", "keys"])
 def test_index_behaves_as_a_list_of_rows(machine: type[RuleBasedStateMachine]) -> None:
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=30, stateful_step_count=25)
+        machine, settings=settings(max_examples=80, stateful_step_count=35)
     )
 
 
