@@ -204,7 +204,7 @@ def find_near_pairs(snapshot: Snapshot, *, h: int, budget_s: float) -> NearPairs
     reservoir = snapshot.reservoir
     plans = [exact_plan(table, h=h, queries=1024) for table in snapshot.tables]
     row_s = max(1e-9, sum(plan.nanoseconds for plan in plans) * 1e-9)
-    rows = min(len(reservoir), max(512, int(budget_s / row_s)))
+    rows = int(min(len(reservoir), max(512.0, budget_s / row_s)))
     queries = np.ascontiguousarray(reservoir.fingerprints[:rows])
     texts, xors = [np.empty(0, np.int64)], [np.empty((0, queries.shape[1]), np.uint64)]
     for table, plan in zip(snapshot.tables, plans, strict=True):

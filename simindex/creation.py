@@ -16,7 +16,6 @@ from simindex.options import IndexOptions
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, Edit, Head, pack
 from simindex.storage.environment import acquire, release
-from simindex.writer import lock
 
 PARTS = {"catalog", "segments", "LOCK"}
 """What stands in the directory before FORMAT does."""
@@ -65,7 +64,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
         durable.make_directory(directory)
         made = True
     durable.check_storage(directory, allow_remote=options.allow_remote)
-    fd = lock(directory / "LOCK")
+    fd = durable.lock(directory / "LOCK")
     try:
         if not made:
             _clear(directory)

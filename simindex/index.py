@@ -268,7 +268,8 @@ class Index:
                     fingerprints, ids = fingerprints[live], ids[live]
                     heap = None if heap is None else heap.take(live)
                 if heap is not None:
-                    yield Batch(fingerprints, keys=heap.decoded(self.options.key_kind), recipe=self._recipe)
+                    keys = heap.decoded(self.options.key_kind)
+                    yield Batch(fingerprints, keys=keys, recipe=self._recipe)
                 else:
                     yield Batch(fingerprints, ids=ids, recipe=self._recipe)
 

@@ -14,10 +14,8 @@ leaves its outcome unknown, so the writer then refuses to go on.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +28,6 @@ from simindex.compaction import Progress
 from simindex.errors import (
     CommitFailed,
     CorruptFile,
-    IndexLocked,
     InvalidBatch,
     ReadOnlyIndex,
     StorageFull,
@@ -74,7 +71,7 @@ class Writer:
         self._directory, self._segments = directory, directory / "segments"
         self._catalog, self._index, self._options = catalog, index, options
         self._failed: str | None = None
-        self._lock_fd = lock(directory / "LOCK")
+        self._lock_fd = durable.lock(directory / "LOCK")
         try:
             self._snapshot_value, self._head = self._read_head()
             self.remove_strays()
@@ -405,24 +402,3 @@ class Writer:
             raise
         for segment in inputs:
             durable.remove(self._segments / segment.name)
-
-
-def lock(path: Path) -> int:
-    """Takes the writer's lock and returns its descriptor; IndexLocked names who holds it."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        holder = os.pread(fd, 256, 0).decode("utf-8", "replace").strip() or "another process"
-        os.close(fd)
-        raise IndexLocked(
-            f"{path.parent} is being written by {holder}: wait for it, or open with mode 'r'",
-            path=str(path.parent), holder=holder,
-        ) from error
-    except BaseException:
-        os.close(fd)
-        raise
-    text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, text, 0)
-    return fd

@@ -57,7 +57,7 @@ def test_narrow_levels_come_before_wide_ones() -> None:
 @pytest.mark.parametrize("name", LEVELS)
 def test_the_environment_names_the_default_level(name: str) -> None:
     found = subprocess.run(
-        [sys.executable, "-c", DEFAULT_LEVEL],
+        [sys.executable, "-P", "-c", DEFAULT_LEVEL],
         env={**os.environ, "SIMINDEX_SIMD": name},
         capture_output=True, text=True, check=True,
     )

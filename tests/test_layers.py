@@ -31,7 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("methods",),
     (
         "index", "snapshot", "planner", "calibration", "model", "writer", "compaction", "check",
-        "pairs", "clusters",
+        "pairs", "clusters", "searching", "creation",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),

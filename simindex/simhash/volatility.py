@@ -1,9 +1,9 @@
 """How likely each bit is to differ between a text and its near-duplicate.
 
 [PSM] section 3: a bit flips when a rewrite moves its sum W past zero, so the chance falls as |W|
-grows: p = P(Y > |W|). What searches need of p is the cost of a bit, its log-odds
-ln((1 - p) / p): the probability of a flip set is a product (equation (6)), so relative to no flip at
-all its cost is the sum over its bits.
+grows: p = P(Y > |W|). What searches need of p is the cost of a bit, its log-odds ln((1 - p) / p):
+the probability of a flip set is a product (equation (6)), so relative to no flip at all its cost is
+the sum over its bits.
 
 A volatility is a table of costs over |W| in units of the row's root mean square, since rewrites
 scale with the document. Tables are nondecreasing and never negative (p <= 1/2).

@@ -15,9 +15,9 @@ Invariants
    Reads are point gets.
 3. A commit is one LMDB transaction, made only while the head is still the one the edit began from:
    what the head does not name is not part of the index.
-4. A payload of `meta`, `pending` and `tombstones` is stored in parts of at most 128 KiB, the size of
-   a page of headers, so that LMDB finds the space of old values again: it needs one stretch for
-   each, and stretches of many sizes left the file eight times its content.
+4. A payload of `meta`, `pending` and `tombstones` is stored in parts of at most 128 KiB, the size
+   of a page of headers, so that LMDB, which needs one stretch of pages for each value, finds the
+   space of old ones again.
 
        key              number of parts u4 | CRC-32C of the whole payload | first part
        key, part u4 BE  further parts

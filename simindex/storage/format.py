@@ -16,8 +16,10 @@ Invariants
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -32,6 +34,7 @@ from simindex.errors import (
     CorruptFile,
     FormatTooNew,
     FormatTooOld,
+    IndexLocked,
     IndexNotFound,
     StorageFull,
     UnsupportedStorage,
@@ -268,3 +271,24 @@ def file_system_kind(path: Path) -> str:
     except (OSError, IndexError):
         pass
     return ""
+
+
+def lock(path: Path) -> int:
+    """Takes the writer's lock and returns its descriptor; IndexLocked names who holds it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(fd, 256, 0).decode("utf-8", "replace").strip() or "another process"
+        os.close(fd)
+        raise IndexLocked(
+            f"{path.parent} is being written by {holder}: wait for it, or open with mode 'r'",
+            path=str(path.parent), holder=holder,
+        ) from error
+    except BaseException:
+        os.close(fd)
+        raise
+    text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, text, 0)
+    return fd
