@@ -22,7 +22,7 @@ from simindex.errors import InvalidOption
 
 ROWS = 1700
 BATCH_ROWS = 400
-"""Commits of 400 rows and more make segments; the last ones, of fewer rows, stay pending."""
+"""Commits of an eighth of them and more make segments; the last one, of fewer, stays pending."""
 
 
 @dataclass
@@ -70,28 +70,60 @@ def fill(path: Path, kind: str, bits: int, keys: bool | str) -> tuple[oracle.Mod
         names = [f"page/{number:x}?ü" for number in names]
     model = oracle.Model()
     options = IndexOptions(bits=bits, batch_rows=BATCH_ROWS, min_merge=0, keys=keys)
-    named = "keys" if keys else "ids"
+
+    def named(some: list[Any]) -> dict[str, Any]:
+        return {"keys": some} if keys else {"ids": np.array(some, dtype=np.uint64)}
+
     with simindex.open(path, "n", options=options) as index:
-        for start, stop in [(0, 400), (400, 1000), (1000, 1400), (1400, 1550), (1550, ROWS)]:
+        for start, stop in [(0, 400), (400, 1000), (1000, 1400), (1400, 1660), (1660, ROWS)]:
             index.append(
                 Batch(
                     fingerprints[start:stop],
                     weights=weights[start:stop],
-                    **{named: names[start:stop]},
+                    **named(names[start:stop]),
                 )
             )
             model.append(fingerprints[start:stop], names[start:stop])
             # Names of this and of earlier commits: only the earlier commits' rows go.
             gone = [names[row] for row in rng.choice(stop, 30, replace=False)]
-            index.delete(**{named: gone})
+            index.delete(**named(gone))
             model.delete(gone)
             index.commit()
             model.commit()
         gone = [names[row] for row in rng.choice(ROWS, 30, replace=False)]
-        index.delete(**{named: gone})
+        index.delete(**named(gone))
         model.delete(gone)
         model.commit()
     return model, fingerprints
+
+
+KINDS = (
+    ("uniform", 64, False),
+    ("skewed", 64, False),
+    ("skewed", 64, "str"),
+    ("uniform", 128, False),
+    ("skewed", 1024, False),
+)
+"""(distribution, bits, keys) of the indexes every method answers on."""
+
+
+def opened_case(path: Path, kind: str, bits: int, keys: bool | str) -> Iterator[Case]:
+    """A filled index, open for reading, with queries near its rows and far from them."""
+    model, fingerprints = fill(path, kind, bits, keys)
+    rng = np.random.default_rng(7)
+    near = oracle.flip(rng, fingerprints[rng.choice(ROWS, 120)], rng.integers(0, 9, 120))
+    queries = np.concatenate([
+        near,
+        oracle.uniform(rng, 60, bits // 64),
+        np.zeros((1, bits // 64), dtype=np.uint64),
+        np.full((1, bits // 64), 2**64 - 1, dtype=np.uint64),
+        near[:5],
+    ])
+    with simindex.open(path) as index:
+        stats = index.stats()
+        assert stats.segments >= 3
+        assert stats.pending_rows > 0
+        yield Case(index, model, queries, weights_of(rng, queries))
 
 
 class MethodContract:
@@ -100,37 +132,6 @@ class MethodContract:
     method: str
     every_width = True
     """Whether the method takes any width; one that does not must say so, never answer wrongly."""
-
-    @pytest.fixture(
-        scope="class",
-        params=[
-            ("uniform", 64, False),
-            ("skewed", 64, False),
-            ("skewed", 64, "str"),
-            ("uniform", 128, False),
-            ("skewed", 1024, False),
-        ],
-        ids=lambda param: f"{param[0]}-{param[1]}-{'keys' if param[2] else 'ids'}",
-    )
-    def case(self, request: Any, tmp_path_factory: Any) -> Iterator[Case]:
-        """A filled index, open for reading."""
-        kind, bits, keys = request.param
-        path = tmp_path_factory.mktemp("contract") / "pages.sim"
-        model, fingerprints = fill(path, kind, bits, keys)
-        rng = np.random.default_rng(7)
-        near = oracle.flip(rng, fingerprints[rng.choice(ROWS, 120)], rng.integers(0, 9, 120))
-        queries = np.concatenate([
-            near,
-            oracle.uniform(rng, 60, bits // 64),
-            np.zeros((1, bits // 64), dtype=np.uint64),
-            np.full((1, bits // 64), 2**64 - 1, dtype=np.uint64),
-            near[:5],
-        ])
-        with simindex.open(path) as index:
-            segments = index.stats()
-            assert segments.segments >= 3
-            assert segments.pending_rows > 0
-            yield Case(index, model, queries, weights_of(rng, queries))
 
     def ask(self, case: Case, batch: Any, **options: Any) -> simindex.Matches:
         """The method's answer, or a skip where it truthfully refuses the width."""

@@ -40,9 +40,9 @@ ENDLESS[0, 63] = np.inf
 @pytest.fixture
 def filled(index_path: Path) -> Path:
     """An index with a segment and a pending row."""
-    options = IndexOptions(batch_rows=4, min_merge=0)
+    options = IndexOptions(batch_rows=64, min_merge=0)
     with simindex.open(index_path, "n", options=options) as index:
-        index.append(np.arange(4, dtype=np.uint64), ids=np.arange(4))
+        index.append(np.arange(8, dtype=np.uint64), ids=np.arange(8))
         index.commit()
         index.append(ONE, ids=[9])
     return index_path
@@ -160,7 +160,7 @@ def test_the_first_bad_row_is_data_of_the_error(filled: Path, tree: TreeOf) -> N
 def test_a_batch_of_another_recipe_is_refused(index_path: Path, tree: TreeOf) -> None:
     text = ["one two three four five six seven eight nine ten eleven twelve"]
     mine, other = simindex.Recipe(seed=0), simindex.Recipe(seed=5)
-    with simindex.open(index_path, "n", recipe=mine) as index:
+    with simindex.open(index_path, "n", options=IndexOptions(recipe=mine)) as index:
         index.append(mine.batch(text, ids=[1]))
     for call in (
         lambda i: i.append(other.batch(text, ids=[2])),
@@ -222,11 +222,11 @@ def test_an_unknown_mode_is_refused(filled: Path, tree: TreeOf) -> None:
 def test_options_that_contradict_the_index_are_refused(filled: Path, tree: TreeOf) -> None:
     before = tree(filled)
     with pytest.raises(InvalidOption, match="bits") as caught:
-        simindex.open(filled, "c", options=IndexOptions(bits=128, batch_rows=4, min_merge=0))
+        simindex.open(filled, "c", options=IndexOptions(bits=128, batch_rows=64, min_merge=0))
     assert "128" in str(caught.value)
     assert "64" in str(caught.value)
     assert tree(filled) == before
-    assert len(contents(filled)) == 5
+    assert len(contents(filled)) == 9
 
 
 # Paths -------------------------------------------------------------------------------------------
@@ -413,7 +413,7 @@ def test_an_error_in_a_batch_does_not_spoil_the_handle(filled: Path) -> None:
         with pytest.raises(InvalidBatch):
             index.append(ONE, ids=[51, 52])
         index.append(ONE, ids=[53])
-    assert {name for _, name in contents(filled)} == {0, 1, 2, 3, 9, 50, 53}
+    assert {name for _, name in contents(filled)} == {*range(8), 9, 50, 53}
 
 
 def test_every_error_can_be_caught_by_its_root() -> None:

@@ -1,7 +1,8 @@
 """Every example in README.md and docs/ runs, and prints what the page says it prints.
 
     ```python             the blocks of one file share their names and a temporary directory
-    ```console            lines that begin with `$ ` are run by bash in that directory, in order;
+    ```console            lines that begin with `$ ` are run by bash, in order; the blocks of one
+                          file share a temporary directory, another one than the Python blocks;
                           the lines below one must stand in its output, unless they hold `...`;
                           `# exit 3` at the end of a command says how it ends, 0 otherwise
     ```python no-run      not run: needs a network, a build or another machine
@@ -125,14 +126,16 @@ def run_python(block: Block, name: str, names: dict[str, object]) -> None:
 def test_examples_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "python").mkdir()
+    (tmp_path / "console").mkdir()
+    monkeypatch.chdir(tmp_path / "python")
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page.read_text(encoding="utf-8")):
         words = block.info.split()
         if not words or "no-run" in words[1:]:
             continue
         if words[0] == "console":
-            run_console(block, tmp_path)
+            run_console(block, tmp_path / "console")
         elif words[0] == "python":
             run_python(block, f"{page.relative_to(ROOT)}", names)
 

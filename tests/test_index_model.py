@@ -66,7 +66,7 @@ class IndexMachine(RuleBasedStateMachine):
         self.reader: simindex.Index | None = None
         self.seen = 0
 
-    @initialize(batch_rows=st.sampled_from([4, 16]), min_merge=st.sampled_from([0, 2, 3]))
+    @initialize(batch_rows=st.sampled_from([16, 64]), min_merge=st.sampled_from([0, 2, 3]))
     def create(self, batch_rows: int, min_merge: int) -> None:
         options = IndexOptions(
             batch_rows=batch_rows, min_merge=min_merge, keys=self.keyed, reservoir_rows=32
@@ -261,7 +261,7 @@ class KeyedMachine(IndexMachine):
 @pytest.mark.parametrize("machine", [IndexMachine, KeyedMachine], ids=["ids", "keys"])
 def test_index_behaves_as_a_list_of_rows(machine: type[RuleBasedStateMachine]) -> None:
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=30, stateful_step_count=25)
+        machine, settings=settings(max_examples=80, stateful_step_count=35)
     )
 
 
@@ -277,6 +277,17 @@ def test_append_without_names_counts_rows(index_path: Path) -> None:
         index.delete(ids=given[3:4])
         index.commit()
         assert len(index) == 29
+
+
+@pytest.mark.parametrize("ids", [[0, 2**64 - 1], [2**63, 5], (7, 2**63 - 1)])
+def test_ids_are_any_whole_numbers_of_64_bits(ids: list[int], index_path: Path) -> None:
+    """Also in a list, of which numpy would make floats where some need the 64th bit."""
+    with simindex.open(index_path, "n") as index:
+        assert index.append(np.array([1, 2], dtype=np.uint64), ids=ids).tolist() == list(ids)
+        index.commit()
+        index.delete(ids=ids)
+        index.commit()
+        assert len(index) == 0
 
 
 def test_deletion_reaches_only_earlier_commits(index_path: Path) -> None:

@@ -67,7 +67,7 @@ def filled(index_path: Path) -> Path:
 
 
 def fill(path: Path) -> None:
-    with simindex.open(path, "n", options=IndexOptions(batch_rows=8, min_merge=0)) as index:
+    with simindex.open(path, "n", options=IndexOptions(batch_rows=64, min_merge=0)) as index:
         index.append(VALUES[:8], ids=VALUES[:8])
         index.commit()
         index.append(VALUES[8:], ids=VALUES[8:])
@@ -211,7 +211,7 @@ def committed(path: Path) -> int:
 def test_a_killed_writer_leaves_exactly_its_acknowledged_commits(index_path: Path) -> None:
     """Or one more: the commit that was durable when the kill came before its acknowledgement."""
     rng = np.random.default_rng(9)
-    with simindex.open(index_path, "n", options=IndexOptions(batch_rows=16, min_merge=2)):
+    with simindex.open(index_path, "n", options=IndexOptions(batch_rows=128, min_merge=2)):
         pass
     acknowledged = 0
     for _ in range(8):

@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def build(path: str, fingerprints: str, rows: int) -> dict[str, Any]:
     index = simindex.open(path, "n")
     for first, words in batches(fingerprints, rows):
         ids = np.arange(first, first + len(words), dtype=np.uint64)
-        steps["append"] += timed(lambda words=words, ids=ids: index.append(words, ids=ids))
+        steps["append"] += timed(partial(index.append, words, ids=ids))
     steps["commit"] = timed(index.commit)
     steps["compact"] = timed(lambda: index.compact(full=True))
     stats = index.stats()
@@ -67,7 +68,8 @@ def build_peer(path: str, fingerprints: str, rows: int, kind: str) -> dict[str, 
         _, sample = next(batches(fingerprints, rows))
         steps["train"] = timed(lambda: index.train(peers.as_bytes(sample[:200_000])))
     for _, words in batches(fingerprints, rows):
-        steps["add"] += timed(lambda words=words: index.add(peers.as_bytes(words)))
+        steps["add"] += timed(partial(index.add, peers.as_bytes(words)))
+
     def write() -> None:
         peers.faiss().write_index_binary(index, path)
         with Path(path).open("rb") as file:

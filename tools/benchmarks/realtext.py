@@ -23,7 +23,7 @@ from benchmarks.corpora import H
 from benchmarks.machine import disk_bytes
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
-from simindex import Batch
+from simindex import Batch, IndexOptions
 
 RECALL = 0.95
 BATCH_TEXTS = 2_000
@@ -100,7 +100,7 @@ def one_source(
     if path.exists():
         shutil.rmtree(path)
     parts, seconds = [], 0.0
-    with simindex.open(path, "n", recipe=recipe) as index:
+    with simindex.open(path, "n", options=IndexOptions(recipe=recipe)) as index:
         for first in range(0, len(texts), BATCH_TEXTS):
             some = texts[first : first + BATCH_TEXTS]
             start = time.perf_counter()

@@ -91,7 +91,7 @@ def count(number: int) -> str:
 
 def quantity(value: float) -> str:
     """Three digits, with a k or an M where that is shorter."""
-    for size, letter in ((1e6, " M"), (1e3, " k")):
+    for size, letter in ((1e6, " M"), (1e3, " k"), (1.0, "")):
         if value >= size:
-            return f"{value / size:#.3g}{letter}"
-    return f"{value:#.3g}".rstrip(".")
+            return f"{value / size:#.3g}".rstrip(".") + letter
+    return f"{value:.3g}"
