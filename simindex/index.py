@@ -6,15 +6,15 @@ call follows new commits by itself.
 
 from __future__ import annotations
 
+import errno
 import os
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import Any, Literal
-
-import numpy as np
 
 from simindex import creation, planner
 from simindex.calibration import Calibration, calibrate
@@ -22,7 +22,7 @@ from simindex.check import check
 from simindex.compaction import Progress
 from simindex.errors import (
     ClosedIndex,
-    IndexNotFound,
+    CorruptFile,
     InvalidBatch,
     InvalidOption,
     ReadOnlyIndex,
@@ -30,7 +30,7 @@ from simindex.errors import (
 )
 from simindex.methods.base import QueryPlan
 from simindex.options import IndexOptions
-from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_keys
+from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_ids, as_keys
 from simindex.searching import search, thread_count
 from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, take
@@ -109,15 +109,16 @@ class Index:
         writable = mode != "r"
         self._uuid = durable.read_format(path)
         durable.check_storage(path, allow_remote=options is not None and options.allow_remote)
-        try:
+        with _unwritable(path, writable):
             self._environment = acquire(path / "catalog", writable=writable)
-        except FileNotFoundError as error:
-            raise IndexNotFound(f"{path} lacks its catalog", path=str(path)) from error
         try:
             self._catalog = Catalog(self._environment)
             self.options = self._read_options(options)
             if writable:
-                self._writer = Writer(path, self._catalog, index=self._uuid, options=self.options)
+                with _unwritable(path, writable):
+                    self._writer = Writer(
+                        path, self._catalog, index=self._uuid, options=self.options
+                    )
             self._snapshot = self._take(None)
         except BaseException:
             if self._writer is not None:
@@ -338,9 +339,7 @@ class Index:
                 return writer.delete(None, self._checked_keys(keys))
             if ids is None:
                 raise InvalidBatch("this index has no keys: give ids=")
-            listed = np.atleast_1d(np.asarray(ids))
-            blank = np.zeros((len(listed), self.options.words), np.uint64)
-            return writer.delete(Batch(blank, ids=listed).ids, None)
+            return writer.delete(as_ids(ids, None), None)
 
     def commit(self) -> None:
         """Makes all since the last commit durable and visible, all or nothing.
@@ -580,6 +579,21 @@ class Index:
                 for segment in snapshot.segments
             ],
         )
+
+
+@contextmanager
+def _unwritable(path: Path, writable: bool) -> Iterator[None]:
+    """Turns the operating system's refusals while a handle is opened into errors of ours."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise CorruptFile(f"{path} lacks {error.filename}", path=str(path)) from error
+    except OSError as error:
+        if not writable or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        raise ReadOnlyIndex(
+            f"{path} cannot be written ({error.strerror}): open it with mode 'r'", path=str(path)
+        ) from error
 
 
 def _after_fork() -> None:

@@ -114,7 +114,7 @@ class Batch:
         n = len(self._rows)
         if ids is not None and keys is not None:
             raise InvalidBatch("give ids or keys, not both: a key makes its own id")
-        self.ids: U64 | None = None if ids is None else _as_ids(ids, n)
+        self.ids: U64 | None = None if ids is None else as_ids(ids, n)
         self.keys: list[str] | list[bytes] | None = None if keys is None else as_keys(keys, n)
         self.weights: F32 | None = None if weights is None else _as_weights(weights, self._rows)
         self.recipe = recipe
@@ -155,7 +155,8 @@ class Batch:
         )
 
 
-def _as_ids(ids: Any, n: int) -> U64:
+def as_ids(ids: Any, n: int | None) -> U64:
+    """The ids as uint64 (n,); InvalidBatch names what is none."""
     array = np.asarray(ids)
     if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and all(
         isinstance(value, (int, np.integer)) for value in ids
@@ -167,11 +168,12 @@ def _as_ids(ids: Any, n: int) -> U64:
             "give names as keys=",
             found=str(array.dtype), expected="uint64",
         )
-    if array.shape != (n,):
+    if array.ndim != 1 or (n is not None and len(array) != n):
         raise InvalidBatch(
-            f"{n} fingerprints but ids of shape {array.shape}", found=array.shape, expected=(n,)
+            f"ids have shape {array.shape}" + (f", for {n} fingerprints" if n is not None else ""),
+            found=array.shape, expected=(n,),
         )
-    if array.dtype.kind == "i" and n and int(array.min()) < 0:
+    if array.dtype.kind == "i" and len(array) and int(array.min()) < 0:
         row = int(np.argmax(array < 0))
         raise InvalidBatch(f"the id of row {row} is negative: {int(array[row])}", row=row)
     return np.ascontiguousarray(array, dtype=np.uint64)

@@ -42,7 +42,7 @@ class Volatility:
         """Cost of each bit of some rows of weights (n, b): float32 (n, b)."""
         normal = np.abs(normalised(weights))
         bins = np.minimum((normal / STEP).astype(np.int64), BINS - 1)
-        costs: F32 = self.costs[bins]
+        costs: F32 = np.take(self.costs, bins)
         return costs
 
 
@@ -57,7 +57,8 @@ def normalised(weights: NDArray[np.floating]) -> F64:
 
 def _costs(probability: F64) -> F32:
     p = np.clip(np.minimum.accumulate(probability), RAREST, 0.5)
-    return np.log((1 - p) / p).astype(np.float32)
+    costs: F32 = np.log((1 - p) / p).astype(np.float32)
+    return costs
 
 
 def from_random_pairs(
