@@ -36,7 +36,11 @@ ENOUGH_TEXTS = 64
 PAIRS_OF_A_TEXT = 64
 """Pairs of one text that count, so that one hot template does not decide."""
 
+FEWEST_ROWS = 128.0
+"""Sampled rows that are queried whatever it costs."""
+
 MODEL_ROWS = 256
+"""Sampled rows over which an expectation is averaged."""
 
 MOST_FLIPS = 4096
 """Beyond this many flips, trying them in order no longer pays: the search becomes exhaustive."""
@@ -204,7 +208,7 @@ def find_near_pairs(snapshot: Snapshot, *, h: int, budget_s: float) -> NearPairs
     reservoir = snapshot.reservoir
     plans = [exact_plan(table, h=h, queries=1024) for table in snapshot.tables]
     row_s = max(1e-9, sum(plan.nanoseconds for plan in plans) * 1e-9)
-    rows = int(min(len(reservoir), max(512.0, budget_s / row_s)))
+    rows = int(min(len(reservoir), max(FEWEST_ROWS, budget_s / row_s)))
     queries = np.ascontiguousarray(reservoir.fingerprints[:rows])
     texts, xors = [np.empty(0, np.int64)], [np.empty((0, queries.shape[1]), np.uint64)]
     for table, plan in zip(snapshot.tables, plans, strict=True):

@@ -16,8 +16,9 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, Literal
 
-from simindex import creation, planner
-from simindex.calibration import Calibration, calibrate
+from simindex import creation
+from simindex.admission import check_recipe, checked_batch, checked_keys
+from simindex.calibration import Calibration
 from simindex.check import check
 from simindex.compaction import Progress
 from simindex.errors import (
@@ -28,21 +29,19 @@ from simindex.errors import (
     ReadOnlyIndex,
     RecipeMismatch,
 )
-from simindex.methods.base import QueryPlan
 from simindex.options import IndexOptions
-from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_ids, as_keys
+from simindex.planner import Planner, check_options
+from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_ids
 from simindex.searching import search, thread_count
 from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, take
+from simindex.statistics import gather
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, unpack
 from simindex.storage.environment import acquire, release
 from simindex.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
-
-CALIBRATION_BUDGET_S = 0.4
-"""Expected seconds a first query may spend on learning flips; `tune` takes the whole sample."""
 
 _handles: weakref.WeakSet[Index] = weakref.WeakSet()
 
@@ -104,8 +103,7 @@ class Index:
         self._pid = os.getpid()
         self._lock = RLock()
         self._writer: Writer | None = None
-        self._calibrations: dict[int, Calibration] = {}
-        self._plans: dict[tuple[Any, ...], QueryPlan] = {}
+        self._planner = Planner()
         writable = mode != "r"
         self._uuid = durable.read_format(path)
         durable.check_storage(path, allow_remote=options is not None and options.allow_remote)
@@ -147,7 +145,7 @@ class Index:
                     option=name, differences=differences,
                 )
             if asked.recipe is not None and self._recipe is not None:
-                self._check_recipe(asked.recipe)
+                check_recipe(asked.recipe, self._recipe)
         return options
 
     def _take(self, before: Snapshot | None) -> Snapshot:
@@ -225,7 +223,6 @@ class Index:
         with self._lock:
             if self._catalog.head_value() != self._snapshot.value:
                 self._snapshot = self._take(self._snapshot)
-                self._plans = {}
                 self._follow_recipe(self._snapshot)
             return self._snapshot
 
@@ -307,7 +304,9 @@ class Index:
         """
         with self._lock:
             writer = self._writing()
-            checked = self._as_batch(batch, ids=ids, keys=keys, weights=weights)
+            checked = checked_batch(
+                batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
+            )
             self._adopt_recipe(writer, checked)
             return writer.append(checked)
 
@@ -315,7 +314,7 @@ class Index:
         """Deletes all rows of the batch's ids or keys and appends the batch, in one commit."""
         with self._lock:
             writer = self._writing()
-            checked = self._as_batch(batch)
+            checked = checked_batch(batch, self.options, self._recipe)
             if checked.keys is None and checked.ids is None:
                 raise InvalidBatch("a replacement needs ids or keys")
             self._adopt_recipe(writer, checked)
@@ -336,7 +335,7 @@ class Index:
             if self.options.keys is not False:
                 if keys is None:
                     raise InvalidBatch("this index has keys: give keys=")
-                return writer.delete(None, self._checked_keys(keys))
+                return writer.delete(None, checked_keys(keys, self.options))
             if ids is None:
                 raise InvalidBatch("this index has no keys: give ids=")
             return writer.delete(as_ids(ids, None), None)
@@ -377,46 +376,6 @@ class Index:
             if full and untidy:
                 writer.compact(snapshot, snapshot.segments, progress)
                 self._current()
-
-    def _as_batch(
-        self, batch: Any, *, ids: Any = None, keys: Any = None, weights: Any = None
-    ) -> Batch:
-        if not isinstance(batch, Batch):
-            rows = as_fingerprints(batch, bits=self.options.bits)
-            checked = Batch(rows, ids=ids, keys=keys, weights=weights)
-        elif ids is not None or keys is not None or weights is not None:
-            raise InvalidBatch("a Batch carries its ids, keys and weights: give none beside it")
-        else:
-            checked = batch
-        if checked.bits != self.options.bits:
-            raise InvalidBatch(
-                f"the batch is {checked.bits} bits wide, the index {self.options.bits}",
-                found=checked.bits, expected=self.options.bits,
-            )
-        if checked.keys is not None and self.options.keys is not False:
-            self._checked_keys(checked.keys)
-        self._check_recipe(checked.recipe)
-        return checked
-
-    def _checked_keys(self, keys: Any) -> list[str] | list[bytes]:
-        listed = as_keys(keys, None)
-        if listed and type(listed[0]).__name__ != self.options.keys:
-            raise InvalidBatch(
-                f"the keys are {type(listed[0]).__name__}, this index has {self.options.keys} keys",
-                found=type(listed[0]).__name__, expected=self.options.keys,
-            )
-        return listed
-
-    def _check_recipe(self, recipe: Recipe | None) -> None:
-        if recipe is None or self._recipe is None or recipe.identity == self._recipe.identity:
-            return
-        differences = recipe.differences(self._recipe)
-        shown = ", ".join(f"{n}: {mine!r} != {own!r}" for n, (mine, own) in differences.items())
-        raise RecipeMismatch(
-            f"the batch was made by another recipe than the index's ({shown}): "
-            "make it with index.recipe",
-            differences=differences,
-        )
 
     def _adopt_recipe(self, writer: Writer, batch: Batch) -> None:
         if self._recipe is None and batch.recipe is not None:
@@ -472,14 +431,14 @@ class Index:
             if rows.shape[1] != self.options.words:
                 as_fingerprints(rows, bits=self.options.bits)
             if batch.recipe is not None:
-                self._check_recipe(batch.recipe)
+                check_recipe(batch.recipe, self._recipe)
         else:
             rows, weights = as_fingerprints(batch, bits=self.options.bits), None
         snapshot = self._current()
-        planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+        check_options(h=h, recall=recall, method=method, bits=self.options.bits)
         if threads is not None and (isinstance(threads, bool) or threads < 1):
             raise InvalidOption(f"threads={threads!r}: give 1 or more", option="threads")
-        plan, calibration = self._plan(
+        plan, calibration = self._planner.plan(
             snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
         )
         return search(
@@ -489,50 +448,13 @@ class Index:
             options=self.options,
         )
 
-    def _plan(
-        self,
-        snapshot: Snapshot,
-        *,
-        h: int,
-        recall: float,
-        method: str,
-        queries: int,
-        weights: Any,
-    ) -> tuple[QueryPlan, Calibration | None]:
-        many = queries >= 16
-        approximate = recall < 1 and weights is not None and method != "scan"
-        calibration = self._calibrated(snapshot, h, weights) if approximate else None
-        key = (snapshot.value, h, recall, method, many, id(calibration))
-        known = self._plans.get(key)
-        if known is None:
-            known = planner.plan(
-                snapshot.tables, h=h, recall=recall, method=method, queries=queries,
-                calibration=calibration,
-            )
-            self._plans[key] = known
-        return known, calibration
-
-    def _calibrated(self, snapshot: Snapshot, h: int, weights: Any) -> Calibration:
-        known = self._calibrations.get(h)
-        if known is None or not known.stored_rows / 2 <= snapshot.stored_rows <= (
-            2 * known.stored_rows
-        ):
-            with self._lock:
-                known = calibrate(snapshot, h=h, budget_s=CALIBRATION_BUDGET_S, queries=weights)
-                self._calibrations[h] = known
-        return known
-
     def tune(self, *, h: int = 3) -> Calibration:
         """Learns anew from the whole sample how bits flip, and how many flips a recall takes.
 
         Queries do this by themselves on a part of the sample that costs them under half a second.
         """
         self._check_open()
-        learned = calibrate(self._current(), h=h, budget_s=float("inf"))
-        with self._lock:
-            self._calibrations[h] = learned
-            self._plans = {}
-        return learned
+        return self._planner.learn(self._current(), h=h, budget_s=float("inf"), queries=None)
 
     # -- looking after it --------------------------------------------------------------------------
 
@@ -550,34 +472,9 @@ class Index:
     def stats(self) -> IndexStats:
         """What the index holds. Reads all ids once after something was deleted."""
         self._check_open()
-        snapshot = self._current()
-        segment_bytes = sum(segment.envelope.file_bytes for segment in snapshot.segments)
-        catalog_bytes = self._environment.file_bytes
-        live = snapshot.stored_rows - snapshot.dead_rows
-        return IndexStats(
-            path=str(self.path),
-            generation=snapshot.head.generation,
-            rows=live,
-            dead_rows=snapshot.dead_rows,
-            segments=len(snapshot.segments),
-            pending_rows=snapshot.head.pending_rows,
-            tombstones=len(snapshot.tombstones),
-            bits=self.options.bits,
-            keys=self.options.keys,
-            bytes_segments=segment_bytes,
-            bytes_catalog=catalog_bytes,
-            bytes_per_row=(segment_bytes + catalog_bytes) / live if live else 0.0,
-            recipe=None if self._recipe is None else self._recipe.to_dict(),
-            sample_rows=len(snapshot.reservoir),
-            segment_list=[
-                {
-                    "name": segment.name,
-                    "rows": len(segment),
-                    "bytes": segment.envelope.file_bytes,
-                    "header_bits": segment.header_bits,
-                }
-                for segment in snapshot.segments
-            ],
+        return gather(
+            self.path, self._current(), options=self.options, recipe=self._recipe,
+            catalog_bytes=self._environment.file_bytes,
         )
 
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any
 
-from simindex.calibration import Calibration, exact_plan
+from simindex.calibration import Calibration, calibrate, exact_plan
 from simindex.errors import InvalidOption
 from simindex.methods import psm
 from simindex.methods.base import QueryPlan, TablePlan
 from simindex.model import probing_ns, scanning_ns
+from simindex.records import F32
+from simindex.snapshot import Snapshot
 from simindex.storage.table import Table
 
 METHODS = ("auto", "psm", "scan")
+
+CALIBRATION_BUDGET_S = 0.4
+"""Expected seconds a first query may spend on learning flips; `Index.tune` takes longer."""
 
 NARROWEST = 10
 """How many bits narrower than a table's directory a header may be chosen."""
 
 
-def check(*, h: object, recall: object, method: object, bits: int) -> None:
+def check_options(*, h: object, recall: object, method: object, bits: int) -> None:
     """Refuses options out of range with InvalidOption."""
     if isinstance(h, bool) or not isinstance(h, int) or not 0 <= h <= bits:
         raise InvalidOption(
@@ -87,3 +94,56 @@ def _plan_table(
         cost = probing_ns(rows, header_bits, k, ordered=not exact)
         candidates.append(TablePlan("psm", header_bits, k, exact, cost))
     return min(candidates, key=lambda candidate: candidate.nanoseconds)
+
+
+class Planner:
+    """The plans of one handle, remembered; safe from many threads."""
+
+    def __init__(self) -> None:
+        self._calibrations: dict[int, Calibration] = {}
+        self._plans: dict[tuple[Any, ...], QueryPlan] = {}
+        self._planned_for = b""
+        self._lock = Lock()
+
+    def plan(
+        self,
+        snapshot: Snapshot,
+        *,
+        h: int,
+        recall: float,
+        method: str,
+        queries: int,
+        weights: F32 | None,
+    ) -> tuple[QueryPlan, Calibration | None]:
+        """How a call is answered, and what its recall rests on, if it is below 1."""
+        calibration = None
+        if recall < 1 and weights is not None and method != "scan":
+            calibration = self._calibrated(snapshot, h, weights)
+        if self._planned_for is not snapshot.value:
+            self._plans, self._planned_for = {}, snapshot.value
+        key = (snapshot.value, h, recall, method, queries >= 16, id(calibration))
+        known = self._plans.get(key)
+        if known is None:
+            known = self._plans[key] = plan(
+                snapshot.tables, h=h, recall=recall, method=method, queries=queries,
+                calibration=calibration,
+            )
+        return known, calibration
+
+    def _calibrated(self, snapshot: Snapshot, h: int, weights: F32) -> Calibration:
+        known = self._calibrations.get(h)
+        if known is not None:
+            rows = snapshot.stored_rows
+            if known.stored_rows <= 2 * rows and rows <= 2 * known.stored_rows:
+                return known
+        return self.learn(snapshot, h=h, budget_s=CALIBRATION_BUDGET_S, queries=weights)
+
+    def learn(
+        self, snapshot: Snapshot, *, h: int, budget_s: float, queries: F32 | None
+    ) -> Calibration:
+        """Learns how bits flip from the snapshot, for this and later calls; see `calibrate`."""
+        with self._lock:
+            learned = calibrate(snapshot, h=h, budget_s=budget_s, queries=queries)
+            self._calibrations[h] = learned
+            self._planned_for = b""
+        return learned

@@ -28,7 +28,6 @@ from simindex.compaction import Progress
 from simindex.errors import (
     CommitFailed,
     CorruptFile,
-    InvalidBatch,
     ReadOnlyIndex,
     StorageFull,
 )
@@ -142,15 +141,9 @@ class Writer:
         count = len(batch)
         ordinal = self._head.appended + self._appended
         keys = None
-        if self._options.keys is not False:
-            if batch.keys is None:
-                raise InvalidBatch("this index has keys: give keys=")
+        if batch.keys is not None:
             keys = KeyHeap.of(batch.keys)
             ids = np.ascontiguousarray(keys.hashes()[:, 0])
-        elif batch.keys is not None:
-            raise InvalidBatch(
-                "this index has no keys: give ids=, or create it with IndexOptions(keys=True)"
-            )
         elif batch.ids is not None:
             ids = batch.ids.copy()
         else:

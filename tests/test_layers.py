@@ -30,8 +30,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("storage",),
     ("methods",),
     (
-        "index", "creation", "searching", "snapshot", "writer", "planner", "calibration", "model",
-        "compaction", "check", "pairs", "clusters",
+        "index", "admission", "statistics", "creation", "searching", "snapshot", "writer",
+        "planner", "calibration", "model", "compaction", "check", "pairs", "clusters",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),

@@ -55,6 +55,10 @@ def normalised(weights: NDArray[np.floating]) -> F64:
     return normal
 
 
+SAMPLED = 1 << 20
+"""Weights a model looks at; more would not tell it more."""
+
+
 def _costs(probability: F64) -> F32:
     p = np.clip(np.minimum.accumulate(probability), RAREST, 0.5)
     costs: F32 = np.log((1 - p) / p).astype(np.float32)
@@ -77,12 +81,12 @@ def from_random_pairs(
     distance : float
         Expected Hamming distance over b bits, in bits.
     """
-    rows = normalised(weights)
+    rows = normalised(weights[: max(2, SAMPLED // max(1, weights.shape[1]))])
     rng = np.random.default_rng(seed)
     count = len(rows)
     if count >= 2:
-        first = rng.integers(0, count, 4 * count)
-        second = (first + rng.integers(1, count, 4 * count)) % count
+        first = rng.integers(0, count, count)
+        second = (first + rng.integers(1, count, count)) % count
         change = np.sort(np.abs(rows[first] - rows[second]).ravel())
     else:
         change = np.sort(np.abs(rng.normal(0.0, np.sqrt(2.0), 100_000)))

@@ -1,0 +1,48 @@
+"""What an index holds, counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from simindex.options import IndexOptions
+from simindex.records import IndexStats
+from simindex.simhash.fingerprint import Recipe
+from simindex.snapshot import Snapshot
+
+
+def gather(
+    path: Path,
+    snapshot: Snapshot,
+    *,
+    options: IndexOptions,
+    recipe: Recipe | None,
+    catalog_bytes: int,
+) -> IndexStats:
+    """The counts of a snapshot; see `Index.stats`."""
+    segment_bytes = sum(segment.envelope.file_bytes for segment in snapshot.segments)
+    live = snapshot.stored_rows - snapshot.dead_rows
+    return IndexStats(
+        path=str(path),
+        generation=snapshot.head.generation,
+        rows=live,
+        dead_rows=snapshot.dead_rows,
+        segments=len(snapshot.segments),
+        pending_rows=snapshot.head.pending_rows,
+        tombstones=len(snapshot.tombstones),
+        bits=options.bits,
+        keys=options.keys,
+        bytes_segments=segment_bytes,
+        bytes_catalog=catalog_bytes,
+        bytes_per_row=(segment_bytes + catalog_bytes) / live if live else 0.0,
+        recipe=None if recipe is None else recipe.to_dict(),
+        sample_rows=len(snapshot.reservoir),
+        segment_list=[
+            {
+                "name": segment.name,
+                "rows": len(segment),
+                "bytes": segment.envelope.file_bytes,
+                "header_bits": segment.header_bits,
+            }
+            for segment in snapshot.segments
+        ],
+    )
