@@ -49,22 +49,26 @@ class Headers {
   bool none_;
 };
 
-SIMINDEX_INLINE void fetch(const Table& table, ProbeBlock& block) {
+// Replaces places in the directory by rows, and asks for up to three lines of each bucket; a longer
+// bucket is read in order, which the hardware foresees.
+SIMINDEX_INLINE void find_rows(const Table& table, ProbeBlock& block, Pending& pending) {
+  static_assert(Pending::kCapacity > 3 * ProbeBlock::kCapacity);
+  pending.clear();
   const auto n = static_cast<std::uint32_t>(table.n);
   const std::size_t step = std::size_t{1} << (table.directory_bits - table.header_bits);
   const std::size_t row_bytes = table.words * sizeof(std::uint64_t);
-  const auto* bytes = reinterpret_cast<const char*>(table.rows);
+  const auto base = reinterpret_cast<std::uintptr_t>(table.rows);
   for (std::uint32_t i = 0; i < block.count; ++i) {
     const std::size_t place = block.lo[i];
     const std::uint32_t lo = std::min(table.directory[place], n);
     const std::uint32_t hi = std::max(lo, std::min(table.directory[place + step], n));
     block.lo[i] = lo;
     block.hi[i] = hi;
-    const char* begin = bytes + lo * row_bytes;
-    const char* end = bytes + hi * row_bytes;
-    __builtin_prefetch(begin);
-    __builtin_prefetch(std::min(begin + 64, end - 1));
-    __builtin_prefetch(std::min(begin + 128, end - 1));
+    const auto begin = base + lo * row_bytes;
+    const auto last = base + hi * row_bytes - 1;
+    pending.add(begin, hi > lo);
+    pending.add(begin + 64, begin / 64 < last / 64);
+    pending.add(begin + 128, begin / 64 + 1 < last / 64);
   }
 }
 
@@ -77,7 +81,7 @@ class GivenFlips {
         k_(k), stride_(stride) {}
 
   // Appends probes until the block is full; false once there are no more.
-  bool fill(ProbeBlock& block) {
+  bool fill(ProbeBlock& block, Pending&) {
     while (query_ < m_) {
       const std::uint64_t word = queries_[query_ * words_];
       const std::uint64_t* flips = flips_ + query_ * stride_;
@@ -117,9 +121,9 @@ class LikelyFlips {
       masks_ = std::make_unique_for_overwrite<std::uint64_t[]>(k_);
   }
 
-  bool fill(ProbeBlock& block) {
+  bool fill(ProbeBlock& block, Pending& pending) {
     while (query_ < m_) {
-      if (query_ == made_) make();
+      if (query_ == made_) make(pending);
       const std::uint64_t word = queries_[query_ * words_];
       block.open(query_);
       if (flip_ == 0 && !block.full()) {
@@ -144,12 +148,12 @@ class LikelyFlips {
   }
 
  private:
-  void make() {
+  void make(Pending& pending) {
     const std::size_t count = plan_.networked() ? std::min(kLanes, m_ - query_) : 1;
     if (k_ != 0) {
       const float* weights = weights_ + query_ * plan_.bits;
       if (plan_.networked())
-        lanes_(plan_, weights, count, lane_masks_.get());
+        lanes_(plan_, weights, count, lane_masks_.get(), pending);
       else
         heap_.masks(weights, masks_.get());
     }

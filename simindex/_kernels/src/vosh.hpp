@@ -28,6 +28,8 @@
 #include <utility>
 #include <vector>
 
+#include "pending.hpp"
+
 namespace simindex {
 
 // What all queries of a call share. `bits` is the length of a row of weights.
@@ -53,9 +55,9 @@ inline constexpr std::size_t kMaxCandidates = 1024;
 inline constexpr int kMaxNetworkedBits = 32;
 
 // Masks of up to 16 queries, whose rows of weights stand at `weights`: masks[flip * 16 + lane] is
-// the upper half of word 0. Lanes from `count` on repeat the last query. count >= 1.
+// the upper half of word 0, and `pending` lines are asked for on the way. Lanes from `count` on repeat the last query. count >= 1.
 using VoshLanes = void (*)(const Vosh& plan, const float* weights, std::size_t count,
-                           std::uint32_t* masks);
+                           std::uint32_t* masks, Pending& pending);
 VoshLanes vosh_lanes(int level);
 
 // The heap, with the memory it keeps from query to query: O(k) nodes of 16 bytes.
