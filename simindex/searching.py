@@ -100,19 +100,15 @@ def _search_table(
     first: bool,
     threads: int,
 ) -> Found:
-    def run(part: U64, some: F32 | None) -> Found:
-        if plan.method == "scan":
-            return scan.search(table, part, h=h, first=first)
-        return psm.search(table, part, some, plan, volatility, h=h, first=first)
-
     size = min(SLICE_QUERIES, -(-len(queries) // threads))
     if len(queries) <= size:
-        return run(queries, weights)
+        return _search_slice(table, plan, queries, weights, volatility, h, first)
     starts = range(0, len(queries), size)
 
     def run_slice(start: int) -> Found:
         stop = start + size
-        return run(queries[start:stop], None if weights is None else weights[start:stop])
+        some = None if weights is None else weights[start:stop]
+        return _search_slice(table, plan, queries[start:stop], some, volatility, h, first)
 
     if threads == 1:
         found = [run_slice(start) for start in starts]
@@ -126,6 +122,20 @@ def _search_table(
         sum(part.probes for part in found),
         sum(part.compared for part in found),
     )
+
+
+def _search_slice(
+    table: Table,
+    plan: TablePlan,
+    queries: U64,
+    weights: F32 | None,
+    volatility: Volatility | None,
+    h: int,
+    first: bool,
+) -> Found:
+    if plan.method == "scan":
+        return scan.search(table, queries, h=h, first=first)
+    return psm.search(table, queries, weights, plan, volatility, h=h, first=first)
 
 
 def _live(table: Table, found: Found, ids: U64, tombstones: Tombstones) -> tuple[Found, U64]:

@@ -112,6 +112,20 @@ class Environment:
             finally:
                 txn.abort()
 
+    def get(self, database: str, key: bytes) -> bytes | None:
+        """One value, in a transaction of its own; every query begins with one such look."""
+        with self.lock:
+            try:
+                txn = self._env.begin()
+            except lmdb.ReadersFullError:
+                self._env.reader_check()
+                txn = self._env.begin()
+            try:
+                value: bytes | None = txn.get(key, db=self._databases[database])
+                return value
+            finally:
+                txn.abort()
+
     @property
     def file_bytes(self) -> int:
         """Bytes the catalog takes on the disk."""
