@@ -28,13 +28,14 @@ from numpy.typing import NDArray
 
 from simindex.errors import InvalidOption
 
-MAX_NETWORKED_FLIPS = 64
-"""Most flips for which the networks beat the heap (measured at h = 3)."""
+MAX_NETWORKED_FLIPS = 256
+"""Most flips that go through networks, which take a twelfth of the heap's time at k = 16 and a sixth
+at k = 256 (22 header bits, h = 3)."""
 
 MAX_NETWORKED_HEADER_BITS = 32
 """Widest header the networked kernel sorts."""
 
-MAX_CANDIDATES = 1024
+MAX_CANDIDATES = 2048
 """Most candidates the networked kernel holds."""
 
 PADDING = 255
@@ -77,10 +78,11 @@ def reference(costs: Sequence[float], h: int, k: int) -> list[frozenset[int]]:
 
     Every set then has exactly one parent. Let R be the run of consecutive ranks a set ends with. If
     the set is a root, R is all of it and starts at 0. Otherwise, a run of one element was made by
-    the left rule (take 1 from it); a longer run was made by the right rule, from the parent whose
-    element at the run's start is 1 lower: there, the gap behind that element is exactly 2 and no gap
-    stands further right. The left rule could not have made it, since its element is already next to
-    its neighbour. `tests/simhash/test_vosh_reference.py` counts all sets by brute force.
+    the left rule (take 1 from it), and not by the right rule, which leaves two neighbours at the
+    end; a longer run was made by the right rule, from the parent whose element at the run's start
+    is 1 lower (there, the gap behind that element is exactly 2 and no gap stands further right),
+    and not by the left rule, which leaves a gap before the end.
+    `tests/simhash/test_vosh_reference.py` counts all sets by brute force.
 
     Theta(k log k) heap steps.
     """
@@ -145,7 +147,7 @@ def plan(header_bits: int, h: int, flips: int) -> VoshPlan:
 
     Notes
     -----
-    Cached: a few milliseconds the first time (about 0.1 s at k = 64), a dictionary look-up later.
+    Cached: a few milliseconds the first time (about 0.1 s at k = 256), a dictionary look-up later.
     """
     if not (0 <= header_bits <= 64 and h >= 0 and flips >= 0):
         raise InvalidOption(
@@ -190,20 +192,17 @@ def _undominated(header_bits: int, h: int, k: int) -> list[tuple[int, ...]]:
     by 1, or rank 0 added.
     """
     found: list[tuple[int, ...]] = []
-    rejected: set[tuple[int, ...]] = set()
-    level = {(0,)}
+    padded = np.empty((0, h), np.int8)  # largest rank first, -1 behind the last
+    level: set[tuple[int, ...]] = {(0,)}
     while level:
         # All sets of a level have the same number of steps, so none dominates another.
-        kept = []
-        for ranks in sorted(level):
-            if sum(_dominates(other, ranks) for other in found) < k:
-                kept.append(ranks)
-            else:
-                rejected.add(ranks)
+        ordered = sorted(level)
+        rows = np.array([ranks[::-1] + (-1,) * (h - len(ranks)) for ranks in ordered], np.int8)
+        dominators = [int((padded <= row).all(axis=1).sum()) for row in rows]
+        kept = [ranks for ranks, count in zip(ordered, dominators, strict=True) if count < k]
+        padded = np.concatenate([padded, rows[[count < k for count in dominators]]])
         found += kept
-        level = {
-            grown for ranks in kept for grown in _steps(ranks, header_bits, h)
-        }
+        level = {grown for ranks in kept for grown in _steps(ranks, header_bits, h)}
     return found
 
 

@@ -32,7 +32,7 @@ def world(n, words, m, seed, hot=0):
 
 
 def flips_of(header_bits, count, seed, m=None):
-    """Distinct masks of at most 3 header bits, 0 first."""
+    """Distinct masks of at most 3 header bits, 0 first; `count` of them."""
     rng = np.random.default_rng(seed)
 
     def some():
@@ -81,8 +81,7 @@ def test_probe_finds_what_brute_force_finds(words, first, level):
     rows, queries = world(4000, words, 60, words, hot=200)
     for directory_bits, header_bits, h in [(8, 8, 3), (9, 5, 3), (4, 1, 40 * words), (6, 0, 10)]:
         directory = directory_of(rows, directory_bits)
-        flips = flips_of(header_bits, min(40, set_count(header_bits, 3)), 1) if header_bits > 1 else (
-            np.array([0, 1 << 63][: header_bits + 1], np.uint64))
+        flips = flips_of(header_bits, min(40, set_count(header_bits, 3) + 1), 1)
         result = _native.probe(
             rows, directory, directory_bits, header_bits, queries, flips, h, first, level)
         check(result, brute(rows, queries, header_bits, flips, h, first))
@@ -202,15 +201,16 @@ def costs():
 
 @pytest.mark.parametrize("level", LEVEL_NUMBERS)
 @pytest.mark.parametrize("first", [False, True])
-@pytest.mark.parametrize("flips", [0, 1, 7, 16, 40, 300])
+@pytest.mark.parametrize("flips", [0, 1, 7, 16, 40, 129])
+@pytest.mark.parametrize("heap", [False, True])
 @pytest.mark.parametrize("words", [1, 2])
-def test_psm_probes_the_own_bucket_and_then_the_masks_of_vosh(words, flips, first, level):
+def test_psm_probes_the_own_bucket_and_then_the_masks_of_vosh(words, heap, flips, first, level):
     rows, queries = world(3000, words, 75, flips, hot=100)
     weights = np.random.default_rng(flips).normal(size=(75, 64 * words)).astype(np.float32)
     table, step = costs()
     p = plan(9, 3, flips)
     likely = (table, step)
-    networks = (p.candidates, p.sort_network, p.select_network)
+    networks = (p.candidates[:0] if heap else p.candidates, p.sort_network, p.select_network)
     masks = _native.vosh(weights, *likely, 9, 3, p.flips, *networks, level)
     masks = np.concatenate([np.zeros((75, 1), np.uint64), masks], axis=1)
     directory = directory_of(rows, 11)

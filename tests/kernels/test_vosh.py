@@ -51,7 +51,8 @@ def run(weights, header_bits, h, flips, level, table, step):
 CASES = [
     (20, 3, 16, "normal"), (22, 3, 10, "counts"), (26, 3, 64, "scaled"), (32, 6, 16, "normal"),
     (12, 3, 30, "counts"), (2, 3, 3, "normal"), (1, 1, 1, "normal"), (5, 5, 31, "normal"),
-    (20, 3, 500, "normal"), (40, 2, 16, "normal"), (64, 3, 200, "scaled"), (9, 8, 400, "counts"),
+    (20, 3, 500, "normal"), (22, 3, 256, "normal"), (24, 6, 256, "counts"),
+    (40, 2, 16, "normal"), (64, 3, 200, "scaled"), (9, 8, 400, "counts"),
 ]  # fmt: skip
 
 
@@ -73,7 +74,7 @@ def test_masks_are_the_cheapest_sets(header_bits, h, flips, kind, level):
         found = [costs[q][s].sum() for s in sets]
         ranked = np.sort(costs[q]).tolist()
         expected = [sum(ranked[r] for r in s) for s in reference(ranked, h, flips)]
-        assert found == pytest.approx(expected, abs=slack, rel=2**-12)
+        assert found == pytest.approx(expected, abs=slack, rel=2**-11)
 
 
 @pytest.mark.parametrize("bits", [64, 128, 1024])

@@ -2,10 +2,14 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <cstdlib>
+#include <new>
 #include <tuple>
+#include <utility>
 
 #include "bindings.hpp"
 #include "cpu.hpp"
@@ -49,13 +53,24 @@ Columns columns(Matches& matches) {
   return {column(matches.query, size), column(matches.row, size), column(matches.distance, size)};
 }
 
+bool aligned(const void* data, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
+}
+
+void check_rows(const In<std::uint64_t, 2>& rows) {
+  require(rows.shape(0) <= kMaxRows, "rows: a table holds at most 2**32 - 16 rows");
+  require(1 <= rows.shape(1) && rows.shape(1) <= kMaxWords, "rows: from 1 to 1023 words wide");
+  require(aligned(rows.data(), 8), "rows: needs words aligned to 8 bytes; copy the array");
+}
+
 Table table_of(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 1>& directory,
                int directory_bits, int header_bits) {
-  require(rows.shape(0) < std::uint64_t{1} << 32, "rows: a table holds fewer than 2**32 rows");
-  require(rows.shape(1) >= 1, "rows: a row has at least one word");
-  require(0 <= directory_bits && directory_bits <= 32, "directory_bits: from 0 to 32");
+  check_rows(rows);
+  require(0 <= directory_bits && directory_bits <= kMaxDirectoryBits,
+          "directory_bits: from 0 to 31");
   require(directory.shape(0) == (std::size_t{1} << directory_bits) + 1,
           "directory: needs 2**directory_bits + 1 entries");
+  require(aligned(directory.data(), 4), "directory: needs entries aligned to 4 bytes");
   require(0 <= header_bits && header_bits <= directory_bits,
           "header_bits: from 0 to directory_bits");
   return {rows.data(), rows.shape(0), rows.shape(1), directory.data(), directory_bits, header_bits};
@@ -63,6 +78,7 @@ Table table_of(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 1>& dir
 
 Search search_of(const In<std::uint64_t, 2>& queries, std::size_t words, int h, bool first) {
   require(queries.shape(1) == words, "queries: as many words as the rows");
+  require(aligned(queries.data(), 8), "queries: needs words aligned to 8 bytes; copy the array");
   require(h >= 0, "h: 0 or more");
   return {queries.data(), queries.shape(0), static_cast<std::uint64_t>(h), first};
 }
@@ -89,7 +105,7 @@ Vosh plan_of(const In<float, 2>& weights, const In<float, 1>& costs, double cost
   plan.sort_network = {sort_network.data(), sort_network.size()};
   plan.select_network = {select_network.data(), select_network.size()};
   require(header_bits <= kMaxNetworkedBits, "header_bits: networks sort at most 32 bits");
-  require(candidates.shape(0) <= kMaxCandidates, "candidates: at most 1024");
+  require(candidates.shape(0) <= kMaxCandidates, "candidates: at most 2048");
   require(h >= 1 && candidates.shape(1) == static_cast<std::size_t>(h), "candidates: (C, h)");
   require(plan.flips <= candidates.shape(0), "flips: at most the number of candidates");
   require(sort_network.shape(1) == 2 && select_network.shape(1) == 2, "networks: pairs of wires");
@@ -172,8 +188,7 @@ ProbeResult bound_psm(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 
 
 ScanResult bound_scan(const In<std::uint64_t, 2>& rows, const In<std::uint64_t, 2>& queries, int h,
                       bool first, int level) {
-  require(rows.shape(0) < std::uint64_t{1} << 32, "rows: a table holds fewer than 2**32 rows");
-  require(rows.shape(1) >= 1, "rows: a row has at least one word");
+  check_rows(rows);
   const Search search = search_of(queries, rows.shape(1), h, first);
   Found found;
   {

@@ -4,18 +4,14 @@
 //
 //   rows      (n, words) row-major; rows lo .. hi-1 are read, nothing else
 //   kWords    1 for 64-bit fingerprints, 0 for any width (`words` then says which)
-//   first     stop at the first match and return true; otherwise the return value says nothing
+//   first     stop at the first match and return true; false in any other case
 //   compared  grows by the rows examined, in `first` mode up to and including the match, so it is
 //             the same at every level
 //
-// Level 2 compares 8 rows per XOR + VPOPCNTQ + compare. Buckets are mostly shorter than 16 rows and
-// of unpredictable length, so the bucket's first three cache lines are compared without a branch on
-// the length. Loads are whole lines, masked, and a line the bucket does not have is replaced by its
-// last: a load that touches a line nobody prefetched waits for memory even if all of it is masked
-// (measured: PSM 2.3 times slower). What is left is taken 32 rows at a time with one test, which runs
-// at memory speed. Level 1 counts short runs with POPCNT and long ones with the
-// nibble table (PSHUFB); level 0 counts with shifts and masks, which the compiler turns into SSE2,
-// because the baseline of x86-64 has no POPCNT.
+// Level 2 compares 8 rows per XOR + VPOPCNTQ, 32 rows with one test, which runs at memory speed (short
+// buckets have their own way, bucket.hpp). Level 1 counts short runs with POPCNT and long ones with
+// the nibble table (PSHUFB); level 0 counts with shifts and masks, which the compiler turns into
+// SSE2, because the baseline of x86-64 has no POPCNT.
 #pragma once
 
 #include <bit>
@@ -182,13 +178,8 @@ SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE __m512i distances(__m512i rows, __m512i w
   return _mm512_popcnt_epi64(_mm512_xor_si512(rows, wanted));
 }
 
-// How many rows lie between the start of the cache line and `row`.
-SIMINDEX_INLINE std::uint32_t rows_before(const std::uint64_t* row) {
-  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(row) / 8 % 8);
-}
-
-// Rows lo .. hi-1 that are too many for the branch-free start.
-SIMINDEX_TARGET_AVX512 inline bool compare_long(const std::uint64_t* rows, std::uint32_t lo,
+// compare<1> without its accounting: `compared` already holds all of lo .. hi-1.
+SIMINDEX_TARGET_AVX512 inline bool compare_words(const std::uint64_t* rows, std::uint32_t lo,
                                                 std::uint32_t hi, std::uint64_t query,
                                                 std::int64_t number, std::uint64_t h, bool first,
                                                 Matches& out, std::uint64_t& compared) {
@@ -224,36 +215,9 @@ SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE bool compare(const std::uint64_t* rows, s
                                                     std::int64_t number, std::uint64_t h,
                                                     bool first, Matches& out,
                                                     std::uint64_t& compared) {
-  const std::uint32_t length = hi - lo;
-  compared += length;
-  if constexpr (kWords == 1) {
-    if (length == 0) return false;
-    const __m512i wanted = _mm512_set1_epi64(static_cast<long long>(query[0]));
-    const __m512i limit = _mm512_set1_epi64(static_cast<long long>(h));
-    const std::uint32_t before = rows_before(rows + lo);
-    const std::uint64_t* line = rows + lo - before;
-    const std::uint32_t lines = (before + length - 1) / 8;  // behind the first
-    const std::uint32_t second = lines < 1 ? lines : 1;
-    const std::uint32_t third = lines < 2 ? lines : 2;
-    const std::uint32_t end = before + length < 24 ? before + length : 24;
-    const std::uint32_t present = (1u << end) - (1u << before);
-    const auto present_a = static_cast<__mmask8>(present);
-    const auto present_b = static_cast<__mmask8>(present >> 8);
-    const auto present_c = static_cast<__mmask8>(present >> 16);
-    const unsigned near_a = _mm512_mask_cmple_epu64_mask(
-        present_a, distances(_mm512_maskz_load_epi64(present_a, line), wanted), limit);
-    const unsigned near_b = _mm512_mask_cmple_epu64_mask(
-        present_b, distances(_mm512_maskz_load_epi64(present_b, line + 8 * second), wanted), limit);
-    const unsigned near_c = _mm512_mask_cmple_epu64_mask(
-        present_c, distances(_mm512_maskz_load_epi64(present_c, line + 8 * third), wanted), limit);
-    const unsigned near = near_a | near_b << 8 | near_c << 16;
-    if (near != 0) [[unlikely]] {
-      if (record(rows, lo - before, hi, near, query[0], number, first, out, compared)) return true;
-    }
-    if (before + length > 24) [[unlikely]]
-      return compare_long(rows, lo - before + 24, hi, query[0], number, h, first, out, compared);
-    return false;
-  }
+  compared += hi - lo;
+  if constexpr (kWords == 1)
+    return compare_words(rows, lo, hi, query[0], number, h, first, out, compared);
   for (std::uint32_t i = lo; i < hi; ++i) {
     const std::uint64_t* row = rows + i * words;
     __m512i sums = _mm512_setzero_si512();

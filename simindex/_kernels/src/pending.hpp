@@ -14,16 +14,20 @@ namespace simindex {
 
 class Pending {
  public:
-  static constexpr std::size_t kCapacity = 1024;
+  static constexpr std::size_t kCapacity = 1024;  // lines between two calls of clear
+  static constexpr std::size_t kSlack = 16;       // what `tail` may be written past the last line
 
   void clear() { next_ = count_ = 0; }
-  std::size_t room() const { return kCapacity - count_; }
 
-  // Adds `line` if `wanted`, without a branch; needs room() > 0 in either case.
+  // Adds an address if `wanted`, without a branch.
   SIMINDEX_INLINE void add(std::uintptr_t line, bool wanted = true) {
     line_[count_] = line;
     count_ += wanted;
   }
+
+  // Where the next addresses go, for writers of whole vectors; `advance` says how many were meant.
+  SIMINDEX_INLINE std::uintptr_t* tail() { return line_ + count_; }
+  SIMINDEX_INLINE void advance(std::size_t lines) { count_ += lines; }
 
   SIMINDEX_INLINE void one() {
     if (next_ != count_) __builtin_prefetch(reinterpret_cast<const void*>(line_[next_++]), 0, 2);
@@ -34,7 +38,7 @@ class Pending {
   }
 
  private:
-  std::uintptr_t line_[kCapacity];
+  std::uintptr_t line_[kCapacity + kSlack];
   std::size_t next_ = 0;
   std::size_t count_ = 0;
 };

@@ -2,34 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
-#include "compare.hpp"
+#include "bucket.hpp"
 
 namespace simindex {
 namespace {
-
-// Probes of consecutive queries, those of one query side by side.
-struct ProbeBlock {
-  static constexpr std::uint32_t kCapacity = 272;  // 16 queries with 16 flips
-
-  struct Run {
-    std::size_t query;
-    std::uint32_t end;  // its probes end before this one
-  };
-
-  void clear() { count = runs = 0; }
-  bool full() const { return count == kCapacity; }
-  void open(std::size_t query) { run[runs] = {query, count}; }
-  void close() {
-    if (count != run[runs].end) run[runs++].end = count;
-  }
-
-  std::uint32_t count = 0;
-  std::uint32_t runs = 0;
-  std::uint32_t lo[kCapacity];  // first the place in the directory, then the first row
-  std::uint32_t hi[kCapacity];
-  Run run[kCapacity + 1];
-};
 
 class Headers {
  public:
@@ -49,29 +27,6 @@ class Headers {
   bool none_;
 };
 
-// Replaces places in the directory by rows, and asks for up to three lines of each bucket; a longer
-// bucket is read in order, which the hardware foresees.
-SIMINDEX_INLINE void find_rows(const Table& table, ProbeBlock& block, Pending& pending) {
-  static_assert(Pending::kCapacity > 3 * ProbeBlock::kCapacity);
-  pending.clear();
-  const auto n = static_cast<std::uint32_t>(table.n);
-  const std::size_t step = std::size_t{1} << (table.directory_bits - table.header_bits);
-  const std::size_t row_bytes = table.words * sizeof(std::uint64_t);
-  const auto base = reinterpret_cast<std::uintptr_t>(table.rows);
-  for (std::uint32_t i = 0; i < block.count; ++i) {
-    const std::size_t place = block.lo[i];
-    const std::uint32_t lo = std::min(table.directory[place], n);
-    const std::uint32_t hi = std::max(lo, std::min(table.directory[place + step], n));
-    block.lo[i] = lo;
-    block.hi[i] = hi;
-    const auto begin = base + lo * row_bytes;
-    const auto last = base + hi * row_bytes - 1;
-    pending.add(begin, hi > lo);
-    pending.add(begin + 64, begin / 64 < last / 64);
-    pending.add(begin + 128, begin / 64 + 1 < last / 64);
-  }
-}
-
 // Flip masks that the caller chose.
 class GivenFlips {
  public:
@@ -82,17 +37,22 @@ class GivenFlips {
 
   // Appends probes until the block is full; false once there are no more.
   bool fill(ProbeBlock& block, Pending&) {
-    while (query_ < m_) {
+    while (query_ < m_ && !block.full()) {
       const std::uint64_t word = queries_[query_ * words_];
       const std::uint64_t* flips = flips_ + query_ * stride_;
-      block.open(query_);
-      while (flip_ < k_ && !block.full()) block.lo[block.count++] = header_(word ^ flips[flip_++]);
-      block.close();
+      const auto count = static_cast<std::uint32_t>(
+          std::min<std::size_t>(k_ - flip_, ProbeBlock::kCapacity - block.slots));
+      block.run[block.runs] = {query_, block.slots, count, 1};
+      block.runs += count != 0;
+      for (std::uint32_t i = 0; i < count; ++i)
+        block.place[block.slots + i] = header_(word ^ flips[flip_ + i]);
+      block.slots += count;
+      flip_ += count;
       if (flip_ < k_) return true;
       flip_ = 0;
       ++query_;
     }
-    return false;
+    return query_ < m_;
   }
 
  private:
@@ -107,77 +67,106 @@ class GivenFlips {
   std::size_t flip_ = 0;
 };
 
-// Flip masks from VOSH, 16 queries at a time, or one where the heap makes them.
-class LikelyFlips {
+// The own bucket and masks from the networks, made for 16 queries at a time. A block takes as many of
+// the 16 as fit with all their probes (16, 8 or 4), probe by probe over the queries.
+class NetworkedFlips {
  public:
-  LikelyFlips(const Table& table, const Search& search, const Vosh& plan, const float* weights,
-              int level)
-      : header_(table), queries_(search.queries), words_(table.words), m_(search.m), plan_(plan),
-        weights_(weights), k_(plan.flips), lanes_(vosh_lanes(level)), heap_(plan) {
-    if (k_ == 0) return;
-    if (plan.networked())
-      lane_masks_ = std::make_unique_for_overwrite<std::uint32_t[]>(k_ * kLanes);
-    else
-      masks_ = std::make_unique_for_overwrite<std::uint64_t[]>(k_);
+  NetworkedFlips(const Table& table, const Search& search, const Vosh& plan, const float* weights,
+                 int level)
+      : table_(table), header_(table), search_(search), plan_(plan), weights_(weights),
+        lanes_(vosh_lanes(level)), memory_(plan.candidate_count()),
+        masks_(std::make_unique_for_overwrite<std::uint32_t[]>(plan.flips * kLanes)) {
+    while (width_ * (plan.flips + 1) > ProbeBlock::kCapacity) width_ /= 2;
+  }
+
+  static bool fits(const Vosh& plan) {
+    return plan.networked() && plan.flips > 0 && plan.flips < ProbeBlock::kCapacity;
   }
 
   bool fill(ProbeBlock& block, Pending& pending) {
-    while (query_ < m_) {
-      if (query_ == made_) make(pending);
-      const std::uint64_t word = queries_[query_ * words_];
-      block.open(query_);
-      if (flip_ == 0 && !block.full()) {
-        block.lo[block.count++] = header_(word);
-        ++flip_;
-      }
-      if (plan_.networked()) {
-        const std::uint32_t* mask = lane_masks_.get() + query_ % kLanes;
-        for (; flip_ != 0 && flip_ <= k_ && !block.full(); ++flip_)
-          block.lo[block.count++] =
-              header_(word ^ static_cast<std::uint64_t>(mask[(flip_ - 1) * kLanes]) << 32);
-      } else {
-        for (; flip_ != 0 && flip_ <= k_ && !block.full(); ++flip_)
-          block.lo[block.count++] = header_(word ^ masks_[flip_ - 1]);
-      }
-      block.close();
-      if (flip_ <= k_) return true;
-      flip_ = 0;
-      ++query_;
+    if (query_ == search_.m) return false;
+    const std::size_t lane = query_ % kLanes;
+    if (lane == 0)
+      lanes_(plan_, weights_ + query_ * plan_.bits, std::min(kLanes, search_.m - query_),
+             memory_, masks_.get(), pending);
+    const std::size_t count = std::min(width_, search_.m - query_);
+    std::uint32_t upper[kLanes];
+    for (std::size_t i = 0; i < width_; ++i) {
+      const std::size_t query = query_ + (i < count ? i : count - 1);
+      const std::uint64_t word = search_.queries[query * table_.words];
+      upper[i] = static_cast<std::uint32_t>(word >> 32);
+      block.place[i] = header_(word);
     }
-    return false;
+    // Networks exist for 1 .. 32 header bits, so a header is the top of the upper half word.
+    const int right = 32 - table_.header_bits;
+    const int left = table_.directory_bits - table_.header_bits;
+    for (std::size_t flip = 0; flip < plan_.flips; ++flip) {
+      const std::uint32_t* mask = masks_.get() + flip * kLanes + lane;
+      std::uint32_t* place = block.place + (flip + 1) * width_;
+      for (std::size_t i = 0; i < width_; ++i) place[i] = (upper[i] ^ mask[i]) >> right << left;
+    }
+    block.slots = static_cast<std::uint32_t>((plan_.flips + 1) * width_);
+    for (std::uint32_t i = 0; i < count; ++i)
+      block.run[i] = {query_ + i, i, static_cast<std::uint32_t>(plan_.flips + 1),
+                      static_cast<std::uint32_t>(width_)};
+    block.runs = static_cast<std::uint32_t>(count);
+    query_ += count;
+    return query_ < search_.m;
   }
 
  private:
-  void make(Pending& pending) {
-    const std::size_t count = plan_.networked() ? std::min(kLanes, m_ - query_) : 1;
-    if (k_ != 0) {
-      const float* weights = weights_ + query_ * plan_.bits;
-      if (plan_.networked())
-        lanes_(plan_, weights, count, lane_masks_.get(), pending);
-      else
-        heap_.masks(weights, masks_.get());
-    }
-    made_ += count;
-  }
-
+  const Table& table_;
   Headers header_;
-  const std::uint64_t* queries_;
-  std::size_t words_;
-  std::size_t m_;
+  const Search& search_;
   const Vosh& plan_;
   const float* weights_;
-  std::size_t k_;
   VoshLanes lanes_;
-  VoshHeap heap_;
-  std::unique_ptr<std::uint32_t[]> lane_masks_;  // (k, 16)
-  std::unique_ptr<std::uint64_t[]> masks_;       // (k,)
-  std::size_t made_ = 0;   // masks exist for the queries before this one
+  VoshMemory memory_;
+  std::unique_ptr<std::uint32_t[]> masks_;  // (k, 16), upper halves
+  std::size_t width_ = kLanes;              // queries of a block
   std::size_t query_ = 0;
-  std::size_t flip_ = 0;   // 0 is the query's own bucket
+};
+
+// The own bucket and masks from the heap, query by query.
+class HeapFlips {
+ public:
+  HeapFlips(const Table& table, const Search& search, const Vosh& plan, const float* weights)
+      : header_(table), search_(search), words_(table.words), plan_(plan), weights_(weights),
+        heap_(plan), masks_(plan.flips + 1) {}
+
+  bool fill(ProbeBlock& block, Pending&) {
+    while (query_ < search_.m && !block.full()) {
+      if (flip_ == 0) heap_.masks(weights_ + query_ * plan_.bits, masks_.data() + 1);
+      const std::uint64_t word = search_.queries[query_ * words_];
+      const auto count = static_cast<std::uint32_t>(
+          std::min<std::size_t>(masks_.size() - flip_, ProbeBlock::kCapacity - block.slots));
+      block.run[block.runs++] = {query_, block.slots, count, 1};
+      for (std::uint32_t i = 0; i < count; ++i)
+        block.place[block.slots + i] = header_(word ^ masks_[flip_ + i]);
+      block.slots += count;
+      flip_ += count;
+      if (flip_ < masks_.size()) return true;
+      flip_ = 0;
+      ++query_;
+    }
+    return query_ < search_.m;
+  }
+
+ private:
+  Headers header_;
+  const Search& search_;
+  std::size_t words_;
+  const Vosh& plan_;
+  const float* weights_;
+  VoshHeap heap_;
+  std::vector<std::uint64_t> masks_;  // 0, then k masks
+  std::size_t query_ = 0;
+  std::size_t flip_ = 0;
 };
 
 namespace portable_level {
-using portable::compare;
+using portable::locate;
+using portable::look;
 #define SIMINDEX_LEVEL_TARGET
 #include "probe.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -185,14 +174,16 @@ using portable::compare;
 
 #if SIMINDEX_X86
 namespace avx2_level {
-using avx2::compare;
+using avx2::locate;
+using avx2::look;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
 #include "probe.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx2_level
 
 namespace avx512_level {
-using avx512::compare;
+using avx512::locate;
+using avx512::look;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "probe.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -229,7 +220,11 @@ Found probe(const Table& table, const Search& search, const std::uint64_t* flips
 
 Found psm(const Table& table, const Search& search, const Vosh& plan, const float* weights,
           int level) {
-  LikelyFlips source(table, search, plan, weights, level);
+  if (NetworkedFlips::fits(plan)) {
+    NetworkedFlips source(table, search, plan, weights, level);
+    return run_at(table, search, source, level);
+  }
+  HeapFlips source(table, search, plan, weights);
   return run_at(table, search, source, level);
 }
 

@@ -87,10 +87,11 @@ void vosh(const Vosh& plan, const float* weights, std::size_t m, int level, std:
   }
   const VoshLanes lanes = vosh_lanes(level);
   std::vector<std::uint32_t> block(k * kLanes);
+  VoshMemory memory(plan.candidate_count());
   Pending nothing;
   for (std::size_t q = 0; q < m; q += kLanes) {
     const std::size_t count = std::min(kLanes, m - q);
-    lanes(plan, weights + q * plan.bits, count, block.data(), nothing);
+    lanes(plan, weights + q * plan.bits, count, memory, block.data(), nothing);
     for (std::size_t lane = 0; lane < count; ++lane)
       for (std::size_t flip = 0; flip < k; ++flip)
         masks[(q + lane) * k + flip] = static_cast<std::uint64_t>(block[flip * kLanes + lane]) << 32;

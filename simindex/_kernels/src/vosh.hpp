@@ -16,14 +16,16 @@
 // What is rounded (networked only; both: |w| / sigma by a few units in the last float32 place).
 // Keys carry their own number in their lowest bits: |w| loses 5 of its 23 mantissa bits (relative
 // 2^-18), so bits closer than that may swap and a cost may come from the neighbouring entry of the
-// table; a cost sum loses as many bits as number the candidates (6 for 35: relative 2^-17), so sets
-// closer than that may swap places.
+// table; a cost sum loses as many bits as number the candidates (6 for 35: relative 2^-17; at most 11:
+// 2^-12), so sets closer than that may swap places.
 //
-// Measured (Sapphire Rapids 2.6 GHz class, one thread, t = 20..26): see docs of `vosh` in _native.pyi.
+// Measured (Xeon with AVX-512 at 2.6 GHz, one thread, k = 16, h = 3): 46 ns a query at t = 20 and 57 at
+// t = 26 with weights in the second-level cache, 70 to 78 when the 256 bytes come from memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -51,13 +53,37 @@ struct Vosh {
 };
 
 inline constexpr std::size_t kLanes = 16;
-inline constexpr std::size_t kMaxCandidates = 1024;
+inline constexpr std::size_t kMaxCandidates = 2048;
 inline constexpr int kMaxNetworkedBits = 32;
+
+// One value for each of 16 queries.
+struct alignas(64) LaneWords {
+  std::int32_t lane[kLanes];
+};
+struct alignas(64) LaneFloats {
+  float lane[kLanes];
+};
+
+class VoshMemory {
+ public:
+  explicit VoshMemory(std::size_t candidates)
+      : set(std::make_unique_for_overwrite<LaneWords[]>(candidates)),
+        set_mask(std::make_unique_for_overwrite<LaneWords[]>(candidates)) {}
+
+  LaneWords key[kMaxNetworkedBits];    // |w| and the bit's number
+  LaneFloats cost[kMaxNetworkedBits];  // by rank
+  LaneWords bit[kMaxNetworkedBits];    // by rank, as a mask
+  LaneFloats scale;
+  std::unique_ptr<LaneWords[]> set;       // cost and number of a candidate
+  std::unique_ptr<LaneWords[]> set_mask;  // by candidate
+};
 
 // Masks of up to 16 queries, whose rows of weights stand at `weights`: masks[flip * 16 + lane] is
 // the upper half of word 0, and `pending` lines are asked for on the way. Lanes from `count` on repeat the last query. count >= 1.
+//
+// `memory` is room for all steps, kept from block to block.
 using VoshLanes = void (*)(const Vosh& plan, const float* weights, std::size_t count,
-                           std::uint32_t* masks, Pending& pending);
+                           VoshMemory& memory, std::uint32_t* masks, Pending& pending);
 VoshLanes vosh_lanes(int level);
 
 // The heap, with the memory it keeps from query to query: O(k) nodes of 16 bytes.

@@ -29,13 +29,13 @@ inline float sum_of_squares(const float* row, std::size_t bits) {
 }
 
 inline void transpose_keys(const float* weights, std::size_t stride, std::size_t count,
-                           std::size_t t, std::int32_t (*key)[kLanes]) {
+                           std::size_t t, LaneWords* key) {
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     const float* row = weights + (lane < count ? lane : count - 1) * stride;
     for (std::size_t j = 0; j < t; ++j) {
       std::int32_t word;
       std::memcpy(&word, row + j, sizeof word);
-      key[j][lane] = (word & kAbsolute & ~kNumberBits) | static_cast<std::int32_t>(j);
+      key[j].lane[lane] = (word & kAbsolute & ~kNumberBits) | static_cast<std::int32_t>(j);
     }
   }
 }
@@ -58,18 +58,18 @@ inline void look_up(const std::int32_t* key, const float* scale, float last, con
   }
 }
 
-inline void sum_set(const float (*cost)[kLanes], const std::int32_t (*bit)[kLanes],
+inline void sum_set(const LaneFloats* cost, const LaneWords* bit,
                     const std::uint8_t* ranks, std::size_t size, std::int32_t number,
                     std::int32_t keep, std::int32_t* set, std::int32_t* mask) {
   float sum[kLanes];
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    sum[lane] = cost[ranks[0]][lane];
-    mask[lane] = bit[ranks[0]][lane];
+    sum[lane] = cost[ranks[0]].lane[lane];
+    mask[lane] = bit[ranks[0]].lane[lane];
   }
   for (std::size_t i = 1; i < size; ++i)
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      sum[lane] += cost[ranks[i]][lane];
-      mask[lane] |= bit[ranks[i]][lane];
+      sum[lane] += cost[ranks[i]].lane[lane];
+      mask[lane] |= bit[ranks[i]].lane[lane];
     }
   for (std::size_t lane = 0; lane < kLanes; ++lane)
     set[lane] = (std::bit_cast<std::int32_t>(sum[lane]) & keep) | number;
@@ -118,7 +118,7 @@ SIMINDEX_LANE float sum_of_squares(const float* row, std::size_t bits) {
 }
 
 SIMINDEX_LANE void transpose_keys(const float* weights, std::size_t stride, std::size_t count,
-                                  std::size_t t, std::int32_t (*key)[kLanes]) {
+                                  std::size_t t, LaneWords* key) {
   portable::transpose_keys(weights, stride, count, t, key);
 }
 
@@ -147,15 +147,15 @@ SIMINDEX_LANE void look_up(const std::int32_t* key, const float* scale, float la
   }
 }
 
-SIMINDEX_LANE void sum_set(const float (*cost)[kLanes], const std::int32_t (*bit)[kLanes],
+SIMINDEX_LANE void sum_set(const LaneFloats* cost, const LaneWords* bit,
                            const std::uint8_t* ranks, std::size_t size, std::int32_t number,
                            std::int32_t keep, std::int32_t* set, std::int32_t* mask) {
   for (std::size_t lane = 0; lane < kLanes; lane += 8) {
-    __m256 sum = _mm256_load_ps(cost[ranks[0]] + lane);
-    __m256i bits = load(bit[ranks[0]] + lane);
+    __m256 sum = _mm256_load_ps(cost[ranks[0]].lane + lane);
+    __m256i bits = load(bit[ranks[0]].lane + lane);
     for (std::size_t i = 1; i < size; ++i) {
-      sum = _mm256_add_ps(sum, _mm256_load_ps(cost[ranks[i]] + lane));
-      bits = _mm256_or_si256(bits, load(bit[ranks[i]] + lane));
+      sum = _mm256_add_ps(sum, _mm256_load_ps(cost[ranks[i]].lane + lane));
+      bits = _mm256_or_si256(bits, load(bit[ranks[i]].lane + lane));
     }
     store(set + lane,
           _mm256_or_si256(_mm256_and_si256(_mm256_castps_si256(sum), _mm256_set1_epi32(keep)),
@@ -198,14 +198,14 @@ SIMINDEX_LANE float sum_of_squares(const float* row, std::size_t bits) {
 }
 
 SIMINDEX_LANE void transpose_keys(const float* weights, std::size_t stride, std::size_t count,
-                                  std::size_t t, std::int32_t (*key)[kLanes]) {
+                                  std::size_t t, LaneWords* key) {
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const __m512i row = _mm512_min_epi32(lane, _mm512_set1_epi32(static_cast<int>(count) - 1));
   const __m512i at = _mm512_mullo_epi32(row, _mm512_set1_epi32(static_cast<int>(stride)));
   const __m512i keep = _mm512_set1_epi32(kAbsolute & ~kNumberBits);
   for (std::size_t j = 0; j < t; ++j) {
     const __m512i word = _mm512_i32gather_epi32(at, weights + j, 4);
-    _mm512_store_si512(key[j], _mm512_or_si512(_mm512_and_si512(word, keep),
+    _mm512_store_si512(key[j].lane, _mm512_or_si512(_mm512_and_si512(word, keep),
                                                _mm512_set1_epi32(static_cast<int>(j))));
   }
 }
@@ -230,14 +230,14 @@ SIMINDEX_LANE void look_up(const std::int32_t* key, const float* scale, float la
                              _mm512_and_si512(numbers, word)));
 }
 
-SIMINDEX_LANE void sum_set(const float (*cost)[kLanes], const std::int32_t (*bit)[kLanes],
+SIMINDEX_LANE void sum_set(const LaneFloats* cost, const LaneWords* bit,
                            const std::uint8_t* ranks, std::size_t size, std::int32_t number,
                            std::int32_t keep, std::int32_t* set, std::int32_t* mask) {
-  __m512 sum = _mm512_load_ps(cost[ranks[0]]);
-  __m512i bits = _mm512_load_si512(bit[ranks[0]]);
+  __m512 sum = _mm512_load_ps(cost[ranks[0]].lane);
+  __m512i bits = _mm512_load_si512(bit[ranks[0]].lane);
   for (std::size_t i = 1; i < size; ++i) {
-    sum = _mm512_add_ps(sum, _mm512_load_ps(cost[ranks[i]]));
-    bits = _mm512_or_si512(bits, _mm512_load_si512(bit[ranks[i]]));
+    sum = _mm512_add_ps(sum, _mm512_load_ps(cost[ranks[i]].lane));
+    bits = _mm512_or_si512(bits, _mm512_load_si512(bit[ranks[i]].lane));
   }
   _mm512_store_si512(
       set, _mm512_or_si512(_mm512_and_si512(_mm512_castps_si512(sum), _mm512_set1_epi32(keep)),
