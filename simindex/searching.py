@@ -20,8 +20,8 @@ from simindex.snapshot import Snapshot
 from simindex.storage.table import KeyHeap, Table
 from simindex.storage.tombstones import Tombstones
 
-Part = tuple[Table, Found, U64]
-"""A table, its rows found, and their ids."""
+Part = tuple[Table, Found]
+"""A table and its rows found."""
 
 SLICE_QUERIES = 1 << 16
 """Queries a kernel is given at a time, so that an interrupt is honoured in between."""
@@ -66,21 +66,24 @@ def search(
             break
         deleted = tombstones.later_than(table.horizon)
         # A deleted row must not stand for a live one: then all matches are needed, not the first.
-        found = _search_table(
-            table, table_plan, some, some_weights, volatility, h, first and not deleted, threads
-        )
+        early = first and not deleted
+        if threads == 1 and len(some) <= SLICE_QUERIES:
+            found = _search_slice(table, table_plan, some, some_weights, volatility, h, early)
+        else:
+            found = _search_slices(
+                table, table_plan, some, some_weights, volatility, h, early, threads
+            )
         probes, compared = probes + found.probes, compared + found.compared
         if not len(found.query):
             continue
-        ids = _native.take_at(table.ids, found.row)
         if deleted:
-            found, ids = _live(table, found, ids, tombstones)
+            found = _live(table, found, tombstones)
         if open_queries is not None:
             found = found._replace(query=open_queries[found.query])
-        parts.append((table, found, ids))
+        parts.append((table, found))
         if first:
             left = np.ones(len(queries), np.bool_)
-            for _, earlier, _ in parts:
+            for _, earlier in parts:
                 left[earlier.query] = False
             open_queries = np.flatnonzero(left).astype(np.int64)
     stats = QueryStats(
@@ -90,7 +93,7 @@ def search(
     return _arranged(parts, len(queries), first, stats, options)
 
 
-def _search_table(
+def _search_slices(
     table: Table,
     plan: TablePlan,
     queries: U64,
@@ -101,8 +104,6 @@ def _search_table(
     threads: int,
 ) -> Found:
     size = min(SLICE_QUERIES, -(-len(queries) // threads))
-    if len(queries) <= size:
-        return _search_slice(table, plan, queries, weights, volatility, h, first)
     starts = range(0, len(queries), size)
 
     def run_slice(start: int) -> Found:
@@ -119,6 +120,7 @@ def _search_table(
         np.concatenate([part.query + start for part, start in zip(found, starts, strict=True)]),
         np.concatenate([part.row for part in found]),
         np.concatenate([part.distance for part in found]),
+        np.concatenate([part.id for part in found]),
         sum(part.probes for part in found),
         sum(part.compared for part in found),
     )
@@ -138,14 +140,13 @@ def _search_slice(
     return psm.search(table, queries, weights, plan, volatility, h=h, first=first)
 
 
-def _live(table: Table, found: Found, ids: U64, tombstones: Tombstones) -> tuple[Found, U64]:
-    dead = tombstones.dead(table, ids, found.row.astype(np.int64))
+def _live(table: Table, found: Found, tombstones: Tombstones) -> Found:
+    dead = tombstones.dead(table, found.id, found.row.astype(np.int64))
     if not dead.any():
-        return found, ids
+        return found
     live = ~dead
-    return (
-        Found(found.query[live], found.row[live], found.distance[live], 0, 0),
-        ids[live],
+    return Found(
+        found.query[live], found.row[live], found.distance[live], found.id[live], 0, 0
     )
 
 
@@ -163,13 +164,12 @@ def _arranged(
             NO_QUERY, NO_ID, NO_DISTANCE, stats, (lambda: empty_keys) if keyed else None
         )
     if len(parts) == 1:
-        _, found, ids = parts[0]
-        query, row, distance = found.query, found.row, found.distance
+        query, row, distance, ids, *_ = parts[0][1]
     else:
-        query = np.concatenate([found.query for _, found, _ in parts])
-        row = np.concatenate([found.row for _, found, _ in parts])
-        distance = np.concatenate([found.distance for _, found, _ in parts])
-        ids = np.concatenate([part_ids for _, _, part_ids in parts])
+        query = np.concatenate([found.query for _, found in parts])
+        row = np.concatenate([found.row for _, found in parts])
+        distance = np.concatenate([found.distance for _, found in parts])
+        ids = np.concatenate([found.id for _, found in parts])
     order = None
     if len(query) > 1:
         order = _native.arrange(query, ids, distance, queries)
@@ -181,8 +181,8 @@ def _arranged(
         query, ids, distance = query[order], ids[order], distance[order]
     fetch = None
     if keyed:
-        tables = [table for table, _, _ in parts]
-        ends = np.cumsum([len(found.query) for _, found, _ in parts])
+        tables = [table for table, _ in parts]
+        ends = np.cumsum([len(found.query) for _, found in parts])
         fetch = partial(_fetch_keys, tables, ends, row, order, options)
     return Matches(query, ids, distance, stats, fetch)
 

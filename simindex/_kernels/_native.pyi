@@ -86,6 +86,40 @@ def psm(
     first: bool,
     level: int = -1,
 ) -> tuple[I64, U32, U16, int, int]: ...
+class CheckedTable:
+    def __init__(self, rows: U64, directory: U32, directory_bits: int, ids: U64) -> None: ...
+
+class CheckedVosh:
+    def __init__(
+        self,
+        costs: F32,
+        cost_step: float,
+        bits: int,
+        header_bits: int,
+        h: int,
+        flips: int,
+        candidates: U8,
+        sort_network: U8,
+        select_network: U16,
+    ) -> None: ...
+
+def probe_checked(
+    table: CheckedTable,
+    header_bits: int,
+    queries: U64,
+    flips: U64,
+    h: int,
+    first: bool,
+    level: int = -1,
+) -> tuple[I64, U32, U16, U64, int, int]: ...
+def psm_checked(
+    table: CheckedTable,
+    vosh: CheckedVosh,
+    queries: U64,
+    weights: F32,
+    first: bool,
+    level: int = -1,
+) -> tuple[I64, U32, U16, U64, int, int]: ...
 def scan(
     rows: U64, queries: U64, h: int, first: bool, level: int = -1
 ) -> tuple[I64, U32, U16, int]: ...

@@ -52,10 +52,11 @@ class QueryPlan:
 
 
 class Found(NamedTuple):
-    """Rows of one table within h, by query: `query` int64, `row` uint32, `distance` uint16."""
+    """Rows of one table within h, by query; columns of one length."""
 
     query: NDArray[np.int64]
     row: NDArray[np.uint32]
     distance: NDArray[np.uint16]
+    id: NDArray[np.uint64]
     probes: int
     compared: int

@@ -60,16 +60,19 @@ def search(
     if plan.exact or weights is None or volatility is None:
         masks = exhaustive_masks(plan.header_bits, h)
         return Found(
-            *_native.probe(
-                table.fingerprints, table.directory, table.header_bits, plan.header_bits, queries,
-                masks, h, first,
-            )
+            *_native.probe_checked(table.checked, plan.header_bits, queries, masks, h, first)
         )
-    order = vosh.plan(plan.header_bits, h, plan.flips)
-    return Found(
-        *_native.psm(
-            table.fingerprints, table.directory, table.header_bits, plan.header_bits, queries,
-            weights, volatility.costs, STEP, h, plan.flips, order.candidates, order.sort_network,
-            order.select_network, first,
-        )
+    order = checked_order(volatility, weights.shape[1], plan.header_bits, h, plan.flips)
+    return Found(*_native.psm_checked(table.checked, order, queries, weights, first))
+
+
+@lru_cache(maxsize=256)
+def checked_order(
+    volatility: Volatility, bits: int, header_bits: int, h: int, flips: int
+) -> _native.CheckedVosh:
+    """What the kernel needs to make the first `flips` flip sets of queries of `bits` weights."""
+    order = vosh.plan(header_bits, h, flips)
+    return _native.CheckedVosh(
+        volatility.costs, STEP, bits, header_bits, h, flips, order.candidates, order.sort_network,
+        order.select_network,
     )

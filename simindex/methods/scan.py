@@ -22,4 +22,4 @@ def search(table: Table, queries: U64, *, h: int, first: bool) -> Found:
     O(n m): rows are read in slabs that stay in cache while all queries pass over them.
     """
     query, row, distance, compared = _native.scan(table.fingerprints, queries, h, first)
-    return Found(query, row, distance, 0, compared)
+    return Found(query, row, distance, _native.take_at(table.ids, row), 0, compared)

@@ -102,6 +102,7 @@ class Table:
     """One sorted run of rows. Immutable; its directory is made or loaded when first needed."""
 
     __slots__ = (
+        "_checked",
         "_directory",
         "_load",
         "_lock",
@@ -129,6 +130,7 @@ class Table:
         self.header_bits = header_bits
         self._load = load_directory
         self._directory: U32 | None = None
+        self._checked: _native.CheckedTable | None = None
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -143,6 +145,15 @@ class Table:
                     loaded = self._load() if self._load is not None else None
                     self._directory = self.compute_directory() if loaded is None else loaded
         return self._directory
+
+    @property
+    def checked(self) -> _native.CheckedTable:
+        """The table as the probing kernels take it."""
+        if self._checked is None:
+            self._checked = _native.CheckedTable(
+                self.fingerprints, self.directory, self.header_bits, self.ids
+            )
+        return self._checked
 
     def compute_directory(self) -> U32:
         """The header directory, from the rows. O(n), in bounded memory."""

@@ -32,6 +32,8 @@ class Tombstones:
     second: U64
     commit: U64
     keyed: bool
+    latest: int = 0
+    """The newest of the commits."""
 
     def __len__(self) -> int:
         return len(self.id)
@@ -43,7 +45,8 @@ class Tombstones:
         ids, second, commit = ids[order], second[order], commit[order]
         last = np.ones(len(ids), np.bool_)
         last[:-1] = (ids[1:] != ids[:-1]) | (second[1:] != second[:-1])
-        return cls(ids[last], second[last], commit[last], keyed)
+        latest = int(commit.max()) if len(commit) else 0
+        return cls(ids[last], second[last], commit[last], keyed, latest)
 
     @classmethod
     def merged(cls, parts: list[Tombstones], *, keyed: bool) -> Tombstones:
@@ -72,7 +75,7 @@ class Tombstones:
 
     def later_than(self, horizon: int) -> bool:
         """Whether any concerns a table of that horizon."""
-        return bool(len(self)) and int(self.commit.max()) > horizon
+        return self.latest > horizon
 
     def dead(self, table: Table, ids: U64, rows: I64) -> Bools:
         """Which of a table's rows, given with their ids, are deleted."""

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "bindings.hpp"
+#include "columns.hpp"
 #include "cpu.hpp"
 #include "probe.hpp"
 #include "scan.hpp"
@@ -31,20 +32,10 @@ void require(bool held, const char* message) {
   if (!held) throw nb::value_error(message);
 }
 
-// A column as a numpy array that owns it; the column's pointer is taken.
-template <class T>
-Out<T> column(T*& values, std::size_t size) {
-  T* owned = std::exchange(values, nullptr);
-  if (owned == nullptr) owned = static_cast<T*>(std::malloc(sizeof(T)));
-  if (owned == nullptr) throw std::bad_alloc();
-  nb::capsule owner(owned, [](void* memory) noexcept { std::free(memory); });
-  return Out<T>(owned, {size}, owner);
-}
-
 struct Columns {
-  Out<std::int64_t> query;
-  Out<std::uint32_t> row;
-  Out<std::uint16_t> distance;
+  nb::object query;
+  nb::object row;
+  nb::object distance;
 };
 
 Columns columns(Matches& matches) {
@@ -83,11 +74,11 @@ Search search_of(const In<std::uint64_t, 2>& queries, std::size_t words, int h, 
   return {queries.data(), queries.shape(0), static_cast<std::uint64_t>(h), first};
 }
 
-Vosh plan_of(const In<float, 2>& weights, const In<float, 1>& costs, double cost_step,
+Vosh plan_of(std::size_t bits, const In<float, 1>& costs, double cost_step,
              int header_bits, int h, std::int64_t flips, const In<std::uint8_t, 2>& candidates,
              const In<std::uint8_t, 2>& sort_network, const In<std::uint16_t, 2>& select_network) {
   Vosh plan;
-  plan.bits = weights.shape(1);
+  plan.bits = bits;
   plan.costs = {costs.data(), costs.shape(0)};
   plan.cost_step = static_cast<float>(cost_step);
   plan.header_bits = header_bits;
@@ -121,10 +112,111 @@ Vosh plan_of(const In<float, 2>& weights, const In<float, 1>& costs, double cost
   return plan;
 }
 
-using ProbeResult = std::tuple<Out<std::int64_t>, Out<std::uint32_t>, Out<std::uint16_t>,
-                               std::uint64_t, std::uint64_t>;
-using ScanResult =
-    std::tuple<Out<std::int64_t>, Out<std::uint32_t>, Out<std::uint16_t>, std::uint64_t>;
+using ProbeResult = std::tuple<nb::object, nb::object, nb::object, std::uint64_t, std::uint64_t>;
+using ScanResult = std::tuple<nb::object, nb::object, nb::object, std::uint64_t>;
+
+// Arrays that were checked once and are searched many times: each array costs a call 0.3 us, which is
+// most of a single query. Values like the arrays they hold; they never change.
+class CheckedTable {
+ public:
+  CheckedTable(In<std::uint64_t, 2> rows, In<std::uint32_t, 1> directory, int directory_bits,
+               In<std::uint64_t, 1> ids)
+      : rows_(std::move(rows)), directory_(std::move(directory)), ids_(std::move(ids)),
+        directory_bits_(directory_bits) {
+    table_of(rows_, directory_, directory_bits_, directory_bits_);
+    require(ids_.shape(0) == rows_.shape(0), "ids: one for each row");
+    require(aligned(ids_.data(), 8), "ids: needs words aligned to 8 bytes; copy the array");
+  }
+
+  Table table(int header_bits) const {
+    require(0 <= header_bits && header_bits <= directory_bits_,
+            "header_bits: from 0 to directory_bits");
+    return {rows_.data(), rows_.shape(0), rows_.shape(1), directory_.data(), directory_bits_,
+            header_bits};
+  }
+  const std::uint64_t* ids() const { return ids_.data(); }
+
+ private:
+  In<std::uint64_t, 2> rows_;
+  In<std::uint32_t, 1> directory_;
+  In<std::uint64_t, 1> ids_;
+  int directory_bits_;
+};
+
+class CheckedVosh {
+ public:
+  CheckedVosh(In<float, 1> costs, double cost_step, int bits, int header_bits, int h,
+              std::int64_t flips, In<std::uint8_t, 2> candidates,
+              In<std::uint8_t, 2> sort_network, In<std::uint16_t, 2> select_network)
+      : costs_(std::move(costs)), candidates_(std::move(candidates)),
+        sort_network_(std::move(sort_network)), select_network_(std::move(select_network)),
+        plan_(plan_of(bits, costs_, cost_step, header_bits, h, flips, candidates_, sort_network_,
+                      select_network_)) {}
+
+  const Vosh& plan() const { return plan_; }
+
+ private:
+  In<float, 1> costs_;
+  In<std::uint8_t, 2> candidates_;
+  In<std::uint8_t, 2> sort_network_;
+  In<std::uint16_t, 2> select_network_;
+  Vosh plan_;
+};
+
+// query, row, distance, id, probes, compared
+using IdResult =
+    std::tuple<nb::object, nb::object, nb::object, nb::object, std::uint64_t, std::uint64_t>;
+
+// The ids of found rows, each fetched while those before it arrive.
+std::uint64_t* ids_of(const Matches& matches, const std::uint64_t* ids) {
+  constexpr std::size_t kAhead = 16;
+  auto* found = static_cast<std::uint64_t*>(std::malloc((matches.size + 1) * sizeof(std::uint64_t)));
+  if (found == nullptr) throw std::bad_alloc();
+  for (std::size_t i = 0; i < matches.size; ++i) {
+    if (i + kAhead < matches.size) __builtin_prefetch(ids + matches.row[i + kAhead]);
+    found[i] = ids[matches.row[i]];
+  }
+  return found;
+}
+
+template <class Look>
+IdResult with_ids(const CheckedTable& table, Look look) {
+  Found found;
+  std::uint64_t* ids = nullptr;
+  {
+    nb::gil_scoped_release released;
+    found = look();
+    ids = ids_of(found.matches, table.ids());
+  }
+  const std::size_t size = found.matches.size;
+  nb::object id = column(ids, size);
+  Columns all = columns(found.matches);
+  return {std::move(all.query), std::move(all.row), std::move(all.distance), std::move(id),
+          found.probes, found.compared};
+}
+
+IdResult probe_checked(const CheckedTable& checked, int header_bits,
+                       const In<std::uint64_t, 2>& queries, const In<std::uint64_t, 1>& flips,
+                       int h, bool first, int level) {
+  const Table table = checked.table(header_bits);
+  const Search search = search_of(queries, table.words, h, first);
+  return with_ids(checked, [&] {
+    return probe(table, search, flips.data(), flips.shape(0), 0, resolve_level(level));
+  });
+}
+
+IdResult psm_checked(const CheckedTable& checked, const CheckedVosh& vosh,
+                     const In<std::uint64_t, 2>& queries, const In<float, 2>& weights, bool first,
+                     int level) {
+  const Vosh& plan = vosh.plan();
+  const Table table = checked.table(plan.header_bits);
+  const Search search = search_of(queries, table.words, plan.h, first);
+  require(weights.shape(0) == search.m && weights.shape(1) == plan.bits,
+          "weights: a row per query, a column per bit");
+  return with_ids(checked, [&] {
+    return psm(table, search, plan, weights.data(), resolve_level(level));
+  });
+}
 
 ProbeResult result_of(Found& found) {
   Columns all = columns(found.matches);
@@ -154,7 +246,7 @@ Out<std::uint64_t> bound_vosh(const In<float, 2>& weights, const In<float, 1>& c
                               const In<std::uint8_t, 2>& candidates,
                               const In<std::uint8_t, 2>& sort_network,
                               const In<std::uint16_t, 2>& select_network, int level) {
-  const Vosh plan = plan_of(weights, costs, cost_step, header_bits, h, flips, candidates,
+  const Vosh plan = plan_of(weights.shape(1), costs, cost_step, header_bits, h, flips, candidates,
                             sort_network, select_network);
   const std::size_t m = weights.shape(0);
   auto* masks = static_cast<std::uint64_t*>(std::malloc((m * plan.flips + 1) * sizeof(std::uint64_t)));
@@ -176,7 +268,7 @@ ProbeResult bound_psm(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 
   const Table table = table_of(rows, directory, directory_bits, header_bits);
   const Search search = search_of(queries, table.words, h, first);
   require(weights.shape(0) == search.m, "weights: a row per query");
-  const Vosh plan = plan_of(weights, costs, cost_step, header_bits, h, flips, candidates,
+  const Vosh plan = plan_of(weights.shape(1), costs, cost_step, header_bits, h, flips, candidates,
                             sort_network, select_network);
   Found found;
   {
@@ -216,6 +308,23 @@ void bind_search(nb::module_& m) {
         nb::arg("h"), nb::arg("flips"), nb::arg("candidates").noconvert(),
         nb::arg("sort_network").noconvert(), nb::arg("select_network").noconvert(),
         nb::arg("first"), nb::arg("level") = -1);
+  nb::class_<CheckedTable>(m, "CheckedTable")
+      .def(nb::init<In<std::uint64_t, 2>, In<std::uint32_t, 1>, int, In<std::uint64_t, 1>>(),
+           nb::arg("rows").noconvert(), nb::arg("directory").noconvert(),
+           nb::arg("directory_bits"), nb::arg("ids").noconvert());
+  nb::class_<CheckedVosh>(m, "CheckedVosh")
+      .def(nb::init<In<float, 1>, double, int, int, int, std::int64_t, In<std::uint8_t, 2>,
+                    In<std::uint8_t, 2>, In<std::uint16_t, 2>>(),
+           nb::arg("costs").noconvert(), nb::arg("cost_step"), nb::arg("bits"),
+           nb::arg("header_bits"), nb::arg("h"), nb::arg("flips"),
+           nb::arg("candidates").noconvert(), nb::arg("sort_network").noconvert(),
+           nb::arg("select_network").noconvert());
+  m.def("probe_checked", &probe_checked, nb::arg("table"), nb::arg("header_bits"),
+        nb::arg("queries").noconvert(), nb::arg("flips").noconvert(), nb::arg("h"),
+        nb::arg("first"), nb::arg("level") = -1);
+  m.def("psm_checked", &psm_checked, nb::arg("table"), nb::arg("vosh"),
+        nb::arg("queries").noconvert(), nb::arg("weights").noconvert(), nb::arg("first"),
+        nb::arg("level") = -1);
   m.def("scan", &bound_scan, nb::arg("rows").noconvert(), nb::arg("queries").noconvert(),
         nb::arg("h"), nb::arg("first"), nb::arg("level") = -1);
 }

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "columns.hpp"
 #include "cpu.hpp"
 
 NB_MODULE(_native, m) {
+  simindex::import_numpy();
   m.def("levels", [] {
     std::vector<std::string> names{"portable"};
     if (simindex::widest_level() >= simindex::kAvx2) names.emplace_back("avx2");
