@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from simindex.errors import InvalidOption
 
 MAX_NETWORKED_FLIPS = 256
-"""Most flips that go through networks, which take a twelfth of the heap's time at k = 16 and a sixth
-at k = 256 (22 header bits, h = 3)."""
+"""Most flips that go through networks: a twelfth of the heap's time at k = 16, a sixth at k = 256
+(22 header bits, h = 3)."""
 
 MAX_NETWORKED_HEADER_BITS = 32
 """Widest header the networked kernel sorts."""

@@ -97,20 +97,21 @@ def test_each_query_may_have_its_own_flips(first, level):
 
 
 @pytest.mark.parametrize("level", LEVEL_NUMBERS)
-@pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 31, 48, 49, 50, 1000])
-def test_buckets_of_every_length(length, level):
+@pytest.mark.parametrize("start", range(9))
+def test_buckets_of_every_length_and_place_in_a_cache_line(start, level):
     """Rows just before and behind the bucket match too, and must not be reported."""
     query = np.array([[0x0F0F << 48]], np.uint64)
-    rows = np.repeat(query, length + 20, axis=0)
-    rows[:, 0] += np.arange(length + 20, dtype=np.uint64) % 4
-    directory = np.zeros(2**16 + 1, np.uint32)
-    directory[0x0F0F] = 10
-    directory[0x0F10:] = 10 + length
     zero = np.zeros(1, np.uint64)
-    row, distance = _native.probe(rows, directory, 16, 16, query, zero, 1, False, level)[1:3]
-    expected = [r for r in range(10, 10 + length) if r % 4 != 3]
-    assert row.tolist() == expected
-    assert distance.tolist() == [[0, 1, 1][r % 4] for r in expected]
+    for length in [*range(75), 200, 1000]:
+        rows = np.repeat(query, start + length + 20, axis=0)
+        rows[:, 0] += np.arange(len(rows), dtype=np.uint64) % 4
+        directory = np.zeros(2**16 + 1, np.uint32)
+        directory[0x0F0F] = start
+        directory[0x0F10:] = start + length
+        row, distance = _native.probe(rows, directory, 16, 16, query, zero, 1, False, level)[1:3]
+        expected = [r for r in range(start, start + length) if r % 4 != 3]
+        assert row.tolist() == expected
+        assert distance.tolist() == [[0, 1, 1][r % 4] for r in expected]
 
 
 @pytest.mark.parametrize("level", LEVEL_NUMBERS)

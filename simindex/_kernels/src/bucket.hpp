@@ -35,7 +35,8 @@ namespace simindex {
 // Probes of some consecutive queries. Those of one query stand `stride` slots apart.
 struct ProbeBlock {
   static constexpr std::uint32_t kCapacity = 288;  // a multiple of 16, above 16 queries x 17 probes
-  static_assert(3 * kCapacity <= Pending::kCapacity);
+  static constexpr std::uint32_t kLines = 8;  // lines of a bucket that are asked for
+  static_assert(kLines * kCapacity <= Pending::kCapacity);
 
   struct Run {
     std::size_t query;
@@ -75,12 +76,15 @@ inline void locate_rows(const Table& table, ProbeBlock& block, Pending& pending)
     const std::uint32_t hi = std::max(lo, std::min(table.directory[place + step], n));
     block.lo[slot] = lo;
     block.hi[slot] = hi;
-    // Up to three lines; a longer bucket is read in order, which the hardware foresees.
-    const auto begin = base + lo * row_bytes;
-    const auto last = base + hi * row_bytes - 1;
-    pending.add(begin, hi > lo);
-    pending.add(begin + 64, hi > lo && begin / 64 < last / 64);
-    pending.add(begin + 128, hi > lo && begin / 64 + 1 < last / 64);
+    if (hi == lo) continue;
+    const auto begin = (base + lo * row_bytes) / 64;
+    const auto last = (base + hi * row_bytes - 1) / 64;
+    pending.add(begin * 64);
+    pending.add((begin + 1) * 64, begin < last);
+    pending.add((begin + 2) * 64, begin + 1 < last);
+    // A bucket longer than kLines is read in order, which `compare` sees to.
+    for (auto line = begin + 3; line <= last && line < begin + ProbeBlock::kLines; ++line)
+      pending.add(line * 64);
   }
 }
 
@@ -169,19 +173,24 @@ SIMINDEX_TARGET_AVX512 inline void locate(const Table& table, ProbeBlock& block,
     const __m512i before = _mm512_and_si512(at, _mm512_set1_epi32(7));
     const __m512i end = _mm512_add_epi32(before, _mm512_sub_epi32(hi, lo));
     const __m512i line = _mm512_srli_epi32(at, 3);
-    const __m512i lines = _mm512_min_epu32(
-        two, _mm512_srli_epi32(_mm512_sub_epi32(_mm512_max_epu32(end, one), one), 3));
+    const __m512i lines = _mm512_srli_epi32(_mm512_sub_epi32(_mm512_max_epu32(end, one), one), 3);
     const __m512i present = _mm512_sub_epi32(
         _mm512_sllv_epi32(one, _mm512_min_epu32(end, _mm512_set1_epi32(24))),
         _mm512_sllv_epi32(one, before));
     _mm512_storeu_si512(block.lo + slot, lo);
     _mm512_storeu_si512(block.hi + slot, hi);
     _mm512_storeu_si512(block.line + slot, line);
-    _mm512_storeu_si512(block.lines + slot, lines);
+    _mm512_storeu_si512(block.lines + slot, _mm512_min_epu32(lines, two));
     _mm512_storeu_si512(block.present + slot, present);
     ask(pending, line, _mm512_mask_cmplt_epu32_mask(used, lo, hi), base);
     ask(pending, _mm512_add_epi32(line, one), _mm512_mask_cmpge_epu32_mask(used, lines, one), base);
     ask(pending, _mm512_add_epi32(line, two), _mm512_mask_cmpge_epu32_mask(used, lines, two), base);
+    for (std::uint32_t further = 3; further < ProbeBlock::kLines; ++further) {
+      const __m512i number = _mm512_set1_epi32(static_cast<int>(further));
+      const __mmask16 wanted = _mm512_mask_cmpge_epu32_mask(used, lines, number);
+      if (wanted == 0) break;
+      ask(pending, _mm512_add_epi32(line, number), wanted, base);
+    }
   }
 }
 
@@ -219,7 +228,8 @@ SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE bool look(const Table& table, const Probe
       if (record(table.rows, start, hi, near, query[0], number, first, out, compared)) return true;
     }
     if (hi - start > 24) [[unlikely]]
-      return compare_words(table.rows, start + 24, hi, query[0], number, h, first, out, compared);
+      return compare_words<true>(table.rows, start + 24, hi, query[0], number, h, first, out,
+                                 compared);
     return false;
   }
 }

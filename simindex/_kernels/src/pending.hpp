@@ -14,7 +14,7 @@ namespace simindex {
 
 class Pending {
  public:
-  static constexpr std::size_t kCapacity = 1024;  // lines between two calls of clear
+  static constexpr std::size_t kCapacity = 2304;  // lines between two calls of clear
   static constexpr std::size_t kSlack = 16;       // what `tail` may be written past the last line
 
   void clear() { next_ = count_ = 0; }
