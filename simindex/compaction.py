@@ -73,8 +73,8 @@ def merge(
 
     Notes
     -----
-    Memory is WINDOW_ROWS rows and their keys, and one bit a row where tombstones apply. Rows with an
-    equal first word keep the order of the inputs.
+    Memory is WINDOW_ROWS rows and their keys, and one bit a row where tombstones apply. Rows with
+    an equal first word keep the order of the inputs.
     """
     for segment in inputs:
         segment.envelope.verify()
