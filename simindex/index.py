@@ -22,6 +22,7 @@ from simindex.check import check
 from simindex.compaction import Progress
 from simindex.errors import (
     ClosedIndex,
+    IndexExists,
     IndexNotFound,
     InvalidBatch,
     InvalidOption,
@@ -84,7 +85,13 @@ def open(
         )
     directory = Path(path)
     if mode == "n" or (mode == "c" and not creation.exists(directory)):
-        creation.create(directory, options or IndexOptions(), overwrite=overwrite and mode == "n")
+        try:
+            creation.create(
+                directory, options or IndexOptions(), overwrite=overwrite and mode == "n"
+            )
+        except IndexExists:
+            if mode == "n" or not creation.exists(directory):
+                raise
     return Index(directory, mode, options=options)
 
 
@@ -105,7 +112,9 @@ class Index:
         self._lock = RLock()
         self._writer: Writer | None = None
         self._calibrations: dict[int, Calibration] = {}
-        self._plans: dict[tuple[Any, ...], tuple[list[TablePlan], str]] = {}
+        self._plans: dict[
+            tuple[Any, ...], tuple[list[TablePlan], str, Calibration | None]
+        ] = {}
         writable = mode != "r"
         self._uuid = durable.read_format(path)
         durable.check_storage(path, allow_remote=options is not None and options.allow_remote)
@@ -509,9 +518,10 @@ class Index:
             guarantee = "exact"
             if calibration is not None and not all(plan.exact for plan in plans):
                 guarantee = f"expected recall >= {recall:g}, learned from {calibration.source}"
-            known = (plans, guarantee)
+            # The calibration is held, too, so that no other gets its id while the key is in use.
+            known = (plans, guarantee, calibration)
             self._plans[key] = known
-        return (*known, calibration)
+        return known
 
     def _calibrated(self, snapshot: Snapshot, h: int, weights: Any) -> Calibration:
         known = self._calibrations.get(h)
@@ -520,7 +530,8 @@ class Index:
         ):
             with self._lock:
                 known = calibrate(snapshot, h=h, budget_s=CALIBRATION_BUDGET_S, queries=weights)
-                self._calibrations[h] = known
+                if not known.provisional:
+                    self._calibrations[h] = known
         return known
 
     def tune(self, *, h: int = 3) -> Calibration:
@@ -531,7 +542,8 @@ class Index:
         self._check_open()
         learned = calibrate(self._current(), h=h, budget_s=float("inf"))
         with self._lock:
-            self._calibrations[h] = learned
+            if not learned.provisional:
+                self._calibrations[h] = learned
             self._plans = {}
         return learned
 
