@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -16,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from simindex import creation, planner
+from simindex import compaction, creation, planner
 from simindex.calibration import Calibration, calibrate
 from simindex.check import check
 from simindex.compaction import Progress
@@ -44,6 +45,9 @@ Mode = Literal["r", "w", "c", "n"]
 
 CALIBRATION_BUDGET_S = 0.4
 """Expected seconds a first query may spend on learning flips; `tune` takes the whole sample."""
+
+USUAL_FANOUT = 8
+"""Segments of about one size that `compact` merges where commits merge none (min_merge=0)."""
 
 _handles: weakref.WeakSet[Index] = weakref.WeakSet()
 
@@ -106,6 +110,7 @@ class Index:
     def __init__(
         self, path: Path, mode: Mode = "r", *, options: IndexOptions | None = None
     ) -> None:
+        path = path.absolute()  # so that it outlives a change of the working directory
         self.path, self.mode = path, mode
         self._closed = True
         self._pid = os.getpid()
@@ -117,7 +122,6 @@ class Index:
         ] = {}
         writable = mode != "r"
         self._uuid = durable.read_format(path)
-        durable.check_storage(path, allow_remote=options is not None and options.allow_remote)
         try:
             self._environment = acquire(path / "catalog", writable=writable)
         except FileNotFoundError as error:
@@ -125,6 +129,7 @@ class Index:
         try:
             self._catalog = Catalog(self._environment)
             self.options = self._read_options(options)
+            durable.check_storage(path, allow_remote=self.options.allow_remote)
             if writable:
                 self._writer = Writer(path, self._catalog, index=self._uuid, options=self.options)
             self._snapshot = self._take(None)
@@ -193,13 +198,19 @@ class Index:
                 return
             self._closed = True
             if self._pid != os.getpid():
-                return
+                return  # nothing here is the child's own
             try:
                 if self._writer is not None:
                     self._writer.discard()
                     self._writer.close()
             finally:
                 release(self._environment)
+
+    def __del__(self) -> None:
+        # A handle that was dropped must not keep the writer's lock.
+        if not getattr(self, "_closed", True):
+            with suppress(Exception):
+                self.close()
 
     def _check_open(self) -> None:
         if self._pid != os.getpid():
@@ -277,7 +288,8 @@ class Index:
                     fingerprints, ids = fingerprints[live], ids[live]
                     heap = None if heap is None else heap.take(live)
                 if heap is not None:
-                    yield Batch(fingerprints, keys=heap.decoded(self.options.key_kind), recipe=self._recipe)
+                    keys = heap.decoded(self.options.key_kind)
+                    yield Batch(fingerprints, keys=keys, recipe=self._recipe)
                 else:
                     yield Batch(fingerprints, ids=ids, recipe=self._recipe)
 
@@ -368,7 +380,8 @@ class Index:
                     pass
 
     def compact(self, *, full: bool = False, progress: Progress | None = None) -> None:
-        """Commits, then merges segments that are too many; `full` merges all into one.
+        """Commits, then merges segments that are too many; `full` merges all into one, or into
+        as few as their row numbers allow.
 
         Dead rows of the merged segments are dropped and their space is given back. Memory is
         bounded; while it runs, old and new files stand side by side.
@@ -376,13 +389,18 @@ class Index:
         with self._lock:
             writer = self._writing()
             self.commit()
-            snapshot = self._current()
-            untidy = len(snapshot.segments) > 1 or any(
-                snapshot.tombstones.later_than(segment.horizon) for segment in snapshot.segments
-            )
-            if full and untidy:
-                writer.compact(snapshot, snapshot.segments, progress)
-                self._current()
+            if not full:
+                fanout = self.options.min_merge or USUAL_FANOUT
+                while inputs := writer.due(self._current(), fanout):
+                    writer.compact(self._current(), inputs, progress)
+            else:
+                segments = self._current().segments
+                for places in compaction.fitting([len(segment) for segment in segments]):
+                    inputs = [segments[place] for place in places]
+                    snapshot = self._current()
+                    if len(inputs) > 1 or snapshot.tombstones.later_than(inputs[0].horizon):
+                        writer.compact(snapshot, inputs, progress)
+            self._current()
 
     def _as_batch(
         self, batch: Any, *, ids: Any = None, keys: Any = None, weights: Any = None
@@ -595,8 +613,9 @@ class Index:
 
 
 def _after_fork() -> None:
-    # The child must not keep the parent's writer lock alive.
+    # The child must not keep the parent's writer lock alive, nor wait for threads it lacks.
     for handle in list(_handles):
+        handle._lock = RLock()
         if handle._writer is not None:
             handle._writer.close()
 
