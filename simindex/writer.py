@@ -383,17 +383,21 @@ class Writer:
             writer.write(table.fingerprints, table.ids, table.keys)
             return writer.finish(), table.compute_directory()
 
+    def due(self, snapshot: Snapshot, fanout: int) -> list[Segment]:
+        """Segments that have become too many, oldest first."""
+        chosen = compaction.pick([len(segment) for segment in snapshot.segments], fanout)
+        return [snapshot.segments[place] for place in chosen]
+
     def merge_due(self, snapshot: Snapshot) -> bool:
         """Merges segments that have become too many.
 
         A full disk or a damaged file puts it off to a later commit: what is committed stays so.
         """
-        sizes = [len(segment) for segment in snapshot.segments]
-        chosen = compaction.pick(sizes, self._options.min_merge)
-        if not chosen:
+        inputs = self.due(snapshot, self._options.min_merge)
+        if not inputs:
             return False
         try:
-            self.compact(snapshot, [snapshot.segments[place] for place in chosen], None)
+            self.compact(snapshot, inputs, None)
         except (CorruptFile, OSError) as error:
             log.warning("segments were not merged: %s", error)
             return False

@@ -15,8 +15,8 @@ Invariants
    Reads are point gets.
 3. A commit is one LMDB transaction, made only while the head is still the one the edit began from:
    what the head does not name is not part of the index.
-4. A payload of `meta`, `pending` and `tombstones` is stored in parts of at most 128 KiB, the size of
-   a page of headers, so that LMDB finds the space of old values again: it needs one stretch for
+4. A payload of `meta`, `pending` and `tombstones` is stored in parts of at most 128 KiB, the size
+   of a page of headers, so that LMDB finds the space of old values again: it needs one stretch for
    each, and stretches of many sizes left the file eight times its content.
 
        key              number of parts u4 | CRC-32C of the whole payload | first part
@@ -223,6 +223,10 @@ class Catalog:
                     f"the catalog's commit failed ({error}): its outcome is unknown. "
                     "Close the index, see to the disk, and open it again",
                     path=str(self.path),
+                ) from error
+            if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):
+                raise CorruptFile(
+                    f"the catalog cannot be changed: {error}", path=str(self.path)
                 ) from error
             raise StorageFull(
                 f"the catalog cannot be written: {error}", path=str(self.path)
