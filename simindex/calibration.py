@@ -28,6 +28,7 @@ from simindex.simhash.volatility import (
     symmetric_sums,
 )
 from simindex.snapshot import Snapshot
+from simindex.storage.reservoir import in_root_mean_squares
 from simindex.storage.table import Table
 
 ENOUGH_TEXTS = 64
@@ -44,6 +45,9 @@ MODEL_ROWS = 256
 
 MOST_FLIPS = 4096
 """Beyond this many flips, trying them in order no longer pays: the search becomes exhaustive."""
+
+MASKS_AT_ONCE = 1 << 21
+"""Flip sets that are held in memory together: 16 MB."""
 
 NORMAL_95 = 1.645
 
@@ -76,6 +80,8 @@ class Calibration:
     pairs: NearPairs
     sample: F16
     stored_rows: int
+    provisional: bool = False
+    """Whether there were no weights at all to learn from; not to be kept."""
     _flips: dict[tuple[int, int, float], int] = field(default_factory=dict)
 
     @property
@@ -116,9 +122,13 @@ class Calibration:
         if target is None:
             return self._expected(header_bits, h, recall, most)
         for limit in _growing(most):
-            masks = self._masks(pairs.weights[texts], header_bits, h, limit)
-            hits = masks == wanted[:, None]
-            rank = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, most + 1)
+            rank = np.full(len(within), most + 1)
+            step = max(1, MASKS_AT_ONCE // limit)
+            for start in range(0, len(within), step):
+                part = slice(start, start + step)
+                masks = self._masks(pairs.weights[texts[part]], header_bits, h, limit)
+                hits = masks == wanted[part, None]
+                rank[part] = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, most + 1)
             rank[wanted == 0] = 0
             order = np.argsort(rank, kind="stable")
             reached = np.cumsum(share[order])
@@ -180,6 +190,8 @@ def calibrate(
 ) -> Calibration:
     """Learns from the index's reservoir, or, if it is empty, from the weights of some queries.
 
+    Where there are neither, weights are taken to be normal, and the result is provisional.
+
     Parameters
     ----------
     h : int
@@ -191,7 +203,11 @@ def calibrate(
     reservoir = snapshot.reservoir
     sample = reservoir.weights
     if not len(sample) and queries is not None:
-        sample = queries[:MODEL_ROWS].astype(np.float16)
+        sample = in_root_mean_squares(queries[:MODEL_ROWS])
+    provisional = not len(sample)
+    if provisional:
+        shape = (MODEL_ROWS, sample.shape[1])
+        sample = np.random.default_rng(0).normal(size=shape).astype(np.float16)
     pairs = find_near_pairs(snapshot, h=h, budget_s=budget_s)
     if pairs.texts >= ENOUGH_TEXTS:
         bits = np.unpackbits(
@@ -200,7 +216,7 @@ def calibrate(
         volatility = from_near_pairs(pairs.weights[pairs.text], bits)
     else:
         volatility = from_random_pairs(sample, distance=h)
-    return Calibration(volatility, pairs, sample, snapshot.stored_rows)
+    return Calibration(volatility, pairs, sample, snapshot.stored_rows, provisional)
 
 
 def find_near_pairs(snapshot: Snapshot, *, h: int, budget_s: float) -> NearPairs:

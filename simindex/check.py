@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,9 +47,13 @@ def _error(path: Path, what: str) -> Finding:
 def _check_values(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[Finding]:
     with catalog.reading() as reading:
         _, head = reading.head()
-        for name in head.values:
+        wanted: list[partial[Any]] = [partial(reading.value, head, name) for name in head.values]
+        wanted += [partial(reading.segment, head, name) for name in head.segments]
+        wanted += [partial(reading.run, "pending", run) for run in head.pending]
+        wanted += [partial(reading.run, "tombstones", run) for run in head.tombstones]
+        for read in wanted:
             try:
-                reading.value(head, name)
+                read()
             except CorruptFile as error:
                 yield _error(path / "catalog", str(error))
 
@@ -94,7 +100,12 @@ def _disorder(table: Table) -> Iterator[str]:
 
 def _strays(path: Path, snapshot: Snapshot) -> Iterator[Finding]:
     live = {segment.name for segment in snapshot.segments}
-    for file in sorted((path / "segments").iterdir()):
+    try:
+        files = sorted((path / "segments").iterdir())
+    except OSError as error:
+        yield _error(path / "segments", str(error))
+        return
+    for file in files:
         if file.name not in live:
             what = "left by an interrupted write" if file.name.startswith(TEMPORARY_PREFIX) else (
                 "not part of the index"

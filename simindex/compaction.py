@@ -16,7 +16,7 @@ from simindex.storage.table import I64, KeyHeap, sort_table
 from simindex.storage.tombstones import Tombstones
 
 WINDOW_ROWS = 1 << 20
-"""Rows of all inputs together that a merge holds in memory at a time."""
+"""Rows of 64 bits, of all inputs together, that a merge holds in memory at a time."""
 
 Mask = NDArray[np.uint8] | None
 """Packed bits, 1 for the rows of a segment that are not deleted; None means all of them."""
@@ -43,6 +43,19 @@ def pick(sizes: Sequence[int], fanout: int) -> list[int]:
         if len(chosen) >= fanout and sum(sizes[place] for place in chosen) <= MAX_ROWS:
             return chosen
     return []
+
+
+def fitting(sizes: Sequence[int]) -> list[list[int]]:
+    """All places in `sizes`, in order, in groups of no more rows than one segment can number."""
+    groups: list[list[int]] = []
+    total = MAX_ROWS + 1
+    for place, size in enumerate(sizes):
+        if total + size > MAX_ROWS:
+            groups.append([])
+            total = 0
+        groups[-1].append(place)
+        total += size
+    return groups
 
 
 def _tier(size: int, fanout: int) -> int:
@@ -73,8 +86,8 @@ def merge(
 
     Notes
     -----
-    Memory is WINDOW_ROWS rows and their keys, and one bit a row where tombstones apply. Rows with
-    an equal first word keep the order of the inputs.
+    Memory is WINDOW_ROWS words of rows and their keys, and one bit a row where tombstones apply.
+    Rows with an equal first word keep the order of the inputs.
     """
     for segment in inputs:
         segment.envelope.verify()
@@ -142,7 +155,8 @@ def _merged(inputs: Sequence[Segment], live: Sequence[Mask]) -> Iterator[Block]:
     words cannot be preceded by a row not yet seen, so they are sorted together and given out. When
     there is no such row, all windows begin with that word: its rows are given out input by input.
     """
-    window = max(1, WINDOW_ROWS // len(inputs))
+    words = inputs[0].fingerprints.shape[1]
+    window = max(1, WINDOW_ROWS // (len(inputs) * words))
     at = [0] * len(inputs)
     while any(start < len(segment) for start, segment in zip(at, inputs, strict=True)):
         stops = [min(start + window, len(s)) for start, s in zip(at, inputs, strict=True)]

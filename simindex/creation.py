@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from simindex.errors import IndexExists
@@ -36,7 +37,6 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
     IndexLocked
         If it is being written or made by another process.
     """
-    made = False
     if directory.is_symlink() or directory.exists():
         if not directory.is_dir():
             raise IndexExists(f"{directory} is a file: it was kept", path=str(directory))
@@ -61,13 +61,17 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
     else:
         if not directory.parent.is_dir():
             raise FileNotFoundError(f"there is no directory {directory.parent}")
-        durable.make_directory(directory)
-        made = True
+        with suppress(FileExistsError):  # another process makes the same one
+            durable.make_directory(directory)
     durable.check_storage(directory, allow_remote=options.allow_remote)
     fd = durable.lock(directory / "LOCK")
     try:
-        if not made:
-            _clear(directory)
+        if exists(directory) and not overwrite:
+            raise IndexExists(
+                f"an index was made at {directory} by another process: it was kept",
+                path=str(directory),
+            )
+        _clear(directory)
         uuid = secrets.token_bytes(16)
         for name in ("catalog", "segments"):
             durable.make_directory(directory / name)

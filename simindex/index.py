@@ -10,13 +10,13 @@ import errno
 import os
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import Any, Literal
 
-from simindex import creation
+from simindex import compaction, creation
 from simindex.admission import check_recipe, checked_batch, checked_keys
 from simindex.calibration import Calibration
 from simindex.check import check
@@ -24,6 +24,7 @@ from simindex.compaction import Progress
 from simindex.errors import (
     ClosedIndex,
     CorruptFile,
+    IndexExists,
     InvalidBatch,
     InvalidOption,
     ReadOnlyIndex,
@@ -42,6 +43,9 @@ from simindex.storage.environment import acquire, release
 from simindex.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
+
+USUAL_FANOUT = 8
+"""Segments of about one size that `compact` merges where commits merge none (min_merge=0)."""
 
 _handles: weakref.WeakSet[Index] = weakref.WeakSet()
 
@@ -83,7 +87,13 @@ def open(
         )
     directory = Path(path)
     if mode == "n" or (mode == "c" and not creation.exists(directory)):
-        creation.create(directory, options or IndexOptions(), overwrite=overwrite and mode == "n")
+        try:
+            creation.create(
+                directory, options or IndexOptions(), overwrite=overwrite and mode == "n"
+            )
+        except IndexExists:
+            if mode == "n" or not creation.exists(directory):
+                raise
     return Index(directory, mode, options=options)
 
 
@@ -98,6 +108,7 @@ class Index:
     def __init__(
         self, path: Path, mode: Mode = "r", *, options: IndexOptions | None = None
     ) -> None:
+        path = path.absolute()  # so that it outlives a change of the working directory
         self.path, self.mode = path, mode
         self._closed = True
         self._pid = os.getpid()
@@ -106,12 +117,12 @@ class Index:
         self._planner = Planner()
         writable = mode != "r"
         self._uuid = durable.read_format(path)
-        durable.check_storage(path, allow_remote=options is not None and options.allow_remote)
         with _unwritable(path, writable):
             self._environment = acquire(path / "catalog", writable=writable)
         try:
             self._catalog = Catalog(self._environment)
             self.options = self._read_options(options)
+            durable.check_storage(path, allow_remote=self.options.allow_remote)
             if writable:
                 with _unwritable(path, writable):
                     self._writer = Writer(
@@ -183,13 +194,19 @@ class Index:
                 return
             self._closed = True
             if self._pid != os.getpid():
-                return
+                return  # nothing here is the child's own
             try:
                 if self._writer is not None:
                     self._writer.discard()
                     self._writer.close()
             finally:
                 release(self._environment)
+
+    def __del__(self) -> None:
+        # A handle that was dropped must not keep the writer's lock.
+        if not getattr(self, "_closed", True):
+            with suppress(Exception):
+                self.close()
 
     def _check_open(self) -> None:
         if self._pid != os.getpid():
@@ -358,7 +375,8 @@ class Index:
                     pass
 
     def compact(self, *, full: bool = False, progress: Progress | None = None) -> None:
-        """Commits, then merges segments that are too many; `full` merges all into one.
+        """Commits, then merges segments that are too many; `full` merges all into one, or into
+        as few as their row numbers allow.
 
         Dead rows of the merged segments are dropped and their space is given back. Memory is
         bounded; while it runs, old and new files stand side by side.
@@ -367,15 +385,18 @@ class Index:
             writer = self._writing()
             if full:
                 writer.commit(self._current(), seal_pending=True)
+                segments = self._current().segments
+                for places in compaction.fitting([len(segment) for segment in segments]):
+                    inputs = [segments[place] for place in places]
+                    snapshot = self._current()
+                    if len(inputs) > 1 or snapshot.tombstones.later_than(inputs[0].horizon):
+                        writer.compact(snapshot, inputs, progress)
             else:
                 self.commit()
-            snapshot = self._current()
-            untidy = len(snapshot.segments) > 1 or any(
-                snapshot.tombstones.later_than(segment.horizon) for segment in snapshot.segments
-            )
-            if full and untidy:
-                writer.compact(snapshot, snapshot.segments, progress)
-                self._current()
+                fanout = self.options.min_merge or USUAL_FANOUT
+                while inputs := writer.due(self._current(), fanout):
+                    writer.compact(self._current(), inputs, progress)
+            self._current()
 
     def _adopt_recipe(self, writer: Writer, batch: Batch) -> None:
         if self._recipe is None and batch.recipe is not None:
@@ -494,8 +515,9 @@ def _unwritable(path: Path, writable: bool) -> Iterator[None]:
 
 
 def _after_fork() -> None:
-    # The child must not keep the parent's writer lock alive.
+    # The child must not keep the parent's writer lock alive, nor wait for threads it lacks.
     for handle in list(_handles):
+        handle._lock = RLock()
         if handle._writer is not None:
             handle._writer.close()
 

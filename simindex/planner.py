@@ -101,7 +101,7 @@ class Planner:
 
     def __init__(self) -> None:
         self._calibrations: dict[int, Calibration] = {}
-        self._plans: dict[tuple[Any, ...], QueryPlan] = {}
+        self._plans: dict[tuple[Any, ...], tuple[QueryPlan, Calibration | None]] = {}
         self._planned_for = b""
         self._lock = Lock()
 
@@ -124,11 +124,15 @@ class Planner:
         key = (snapshot.value, h, recall, method, queries >= 16, id(calibration))
         known = self._plans.get(key)
         if known is None:
-            known = self._plans[key] = plan(
-                snapshot.tables, h=h, recall=recall, method=method, queries=queries,
-                calibration=calibration,
+            # The calibration is held, too, so that no other gets its id while the key is in use.
+            known = self._plans[key] = (
+                plan(
+                    snapshot.tables, h=h, recall=recall, method=method, queries=queries,
+                    calibration=calibration,
+                ),
+                calibration,
             )
-        return known, calibration
+        return known
 
     def _calibrated(self, snapshot: Snapshot, h: int, weights: F32) -> Calibration:
         known = self._calibrations.get(h)
@@ -144,6 +148,7 @@ class Planner:
         """Learns how bits flip from the snapshot, for this and later calls; see `calibrate`."""
         with self._lock:
             learned = calibrate(snapshot, h=h, budget_s=budget_s, queries=queries)
-            self._calibrations[h] = learned
+            if not learned.provisional:
+                self._calibrations[h] = learned
             self._planned_for = b""
         return learned

@@ -130,10 +130,18 @@ def _take(
                     raise CorruptFile(f"{name} is not the one the head names", path=name)
                 runs.append(table)
                 samples.append(sample)
-        parts = [
-            Tombstones.decode(f"run {run.number}", reading.run("tombstones", run), keyed=keyed)
-            for run in head.tombstones
-        ]
+        if before is not None and head.tombstones == before.head.tombstones:
+            dead = before.tombstones
+        else:
+            dead = Tombstones.merged(
+                [
+                    Tombstones.decode(
+                        f"run {run.number}", reading.run("tombstones", run), keyed=keyed
+                    )
+                    for run in head.tombstones
+                ],
+                keyed=keyed,
+            )
     opened = {
         record.name: open_segment(
             directory, record, index=index, bits=options.bits,
@@ -148,7 +156,7 @@ def _take(
             segments.append(table)
     return Snapshot(
         catalog, value, head, tuple(segments), tuple(runs),
-        Tombstones.merged(parts, keyed=keyed), tuple(samples), options.words,
+        dead, tuple(samples), options.words,
     )
 
 

@@ -9,7 +9,7 @@
 
 The commit rule: data is durable under its final name before the transaction that names it, and
 files are unlinked after the transaction that stops naming them. An error inside that transaction
-leaves its outcome unknown, so the writer then refuses to go on.
+leaves its outcome unknown, so the writer then refuses to go on, and unlinks nothing more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import numpy as np
 from simindex import compaction
 from simindex.compaction import Progress
 from simindex.errors import (
-    CommitFailed,
     CorruptFile,
     ReadOnlyIndex,
     StorageFull,
@@ -90,7 +89,7 @@ class Writer:
         self._spilled: list[tuple[SegmentRecord, U32]] = []
         self._drawn: list[Reservoir] = []
         self._deleted_ids: list[U64] = []
-        self._deleted_keys: list[str] | list[bytes] = []
+        self._deleted_keys: list[Any] = []
         self._values: dict[str, bytes] = {}
 
     def close(self) -> None:
@@ -120,7 +119,14 @@ class Writer:
     def remove_strays(self) -> None:
         """Unlinks what an interrupted writer left; never on a catalog older than its files."""
         newest = self._head.generation + 1
-        for path in sorted(self._segments.iterdir()):
+        try:
+            found = sorted(self._segments.iterdir())
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise CorruptFile(
+                f"{self._segments} is missing: bring it back, with the files in it",
+                path=str(self._segments),
+            ) from error
+        for path in found:
             name = path.name
             if name.startswith(durable.TEMPORARY_PREFIX):
                 durable.remove(path)
@@ -136,7 +142,7 @@ class Writer:
     # -- buffering ---------------------------------------------------------------------------------
 
     def append(self, batch: Batch) -> U64:
-        """Buffers the rows of a checked batch; returns their ids, uint64 (n,)."""
+        """Buffers the rows of a checked batch, all or none; returns their ids, uint64 (n,)."""
         self._check_usable()
         count = len(batch)
         ordinal = self._head.appended + self._appended
@@ -148,12 +154,25 @@ class Writer:
             ids = batch.ids.copy()
         else:
             ids = np.arange(ordinal, ordinal + count, dtype=np.uint64)
-        start = 0
+        spilled = len(self._spilled)
+        before = (list(self._buffer), self._buffered, self._appended, list(self._drawn))
+        try:
+            self._buffer_rows(batch, ids, keys, ordinal)
+        except BaseException:
+            for record, _ in self._spilled[spilled:]:
+                durable.remove(self._segments / record.name)
+            del self._spilled[spilled:]
+            self._buffer, self._buffered, self._appended, self._drawn = before
+            raise
+        return ids
+
+    def _buffer_rows(self, batch: Batch, ids: U64, keys: KeyHeap | None, ordinal: int) -> None:
+        start, count = 0, len(batch)
         while start < count:
             stop = min(count, start + self._options.batch_rows - self._buffered)
             self._buffer.append(
                 _Rows(
-                    batch.rows[start:stop].copy(), ids[start:stop],
+                    batch.rows[start:stop].copy(), ids[start:stop].copy(),
                     None if keys is None else keys.slice(start, stop),
                 )
             )
@@ -164,7 +183,6 @@ class Writer:
             start = stop
             if self._buffered >= self._options.batch_rows:
                 self._spill()
-        return ids
 
     def _draw(self, batch: Batch, start: int, stop: int, ordinal: int) -> None:
         assert batch.weights is not None
@@ -186,9 +204,9 @@ class Writer:
         """Buffers deletions; returns how many ids or keys were given."""
         self._check_usable()
         if ids is not None:
-            self._deleted_ids.append(ids)
+            self._deleted_ids.append(ids.copy())
             return len(ids)
-        self._deleted_keys = [*self._deleted_keys, *(keys or [])]
+        self._deleted_keys += keys or []
         return len(keys or [])
 
     def set_value(self, name: str, payload: bytes) -> None:
@@ -198,8 +216,9 @@ class Writer:
 
     def discard(self) -> None:
         """Forgets everything since the last commit."""
-        for record, _ in self._spilled:
-            durable.remove(self._segments / record.name)
+        if self._failed is None:
+            for record, _ in self._spilled:
+                durable.remove(self._segments / record.name)
         self._forget()
 
     # -- committing --------------------------------------------------------------------------------
@@ -220,7 +239,7 @@ class Writer:
         dead = snapshot.tombstones
         if len(deleted):
             dead = Tombstones.merged([dead, deleted], keyed=deleted.keyed)
-            self._add_tombstones(edit, deleted, dead)
+            self._add_tombstones(edit, deleted)
         edit.add_rows(self._appended)
         written = list(self._spilled)
         samples = list(self._drawn)
@@ -241,23 +260,24 @@ class Writer:
             edit.add_segment(record, directory)
         for name, payload in self._values.items():
             edit.set_value(name, payload)
-        try:
-            self._finish(edit)
-        except BaseException:
-            for record, _ in written[len(self._spilled) :]:
-                if self._failed is None:
-                    durable.remove(self._segments / record.name)
-            raise
-        self._forget()
+        self._finish(edit, [record for record, _ in written[len(self._spilled) :]])
         return True
 
-    def _finish(self, edit: Edit) -> None:
+    def _finish(self, edit: Edit, written: Sequence[SegmentRecord]) -> None:
+        """Commits, and unlinks what was written for it only if it is certain that it did not."""
         try:
-            self._head = self._catalog.commit(edit)
-        except CommitFailed as error:
-            self._failed = str(error)
+            head = self._catalog.commit(edit)
+            self._snapshot_value = seal("head", b"head", head.encode())
+            self._head = head
+            self._forget()
+        except StorageFull:
+            for record in written:
+                durable.remove(self._segments / record.name)
             raise
-        self._snapshot_value = seal("head", b"head", self._head.encode())
+        except BaseException as error:
+            # An interrupt arrives when the transaction has just ended, most likely well.
+            self._failed = str(error) or f"its commit was interrupted by {type(error).__name__}"
+            raise
 
     def _new_tombstones(self, generation: int) -> Tombstones:
         if self._options.keys is not False:
@@ -265,16 +285,22 @@ class Writer:
         none = np.empty(0, np.uint64)
         return tombstones.from_ids(np.concatenate([none, *self._deleted_ids]), generation)
 
-    def _add_tombstones(self, edit: Edit, deleted: Tombstones, all_of_them: Tombstones) -> None:
-        """Adds a run of them; once there are many runs, one run takes the place of all."""
+    def _add_tombstones(self, edit: Edit, deleted: Tombstones) -> None:
+        """Adds a run of them, merged with as many others as there are too many."""
         runs = list(self._head.tombstones)
-        sizes = [*(run.rows for run in runs), len(deleted)]
-        if len(compaction.pick(sizes, 8)) == 0:
-            edit.add_run("tombstones", deleted.encode(), len(deleted))
-            return
-        for run in runs:
+        chosen = compaction.pick([*(run.rows for run in runs), len(deleted)], 8)
+        merged = [runs[place] for place in chosen if place < len(runs)]
+        parts = [deleted]
+        with self._catalog.reading() as reading:
+            for run in merged:
+                payload = reading.run("tombstones", run)
+                parts.append(
+                    Tombstones.decode(f"run {run.number}", payload, keyed=deleted.keyed)
+                )
+        for run in merged:
             edit.drop_run("tombstones", run)
-        edit.add_run("tombstones", all_of_them.encode(), len(all_of_them))
+        together = Tombstones.merged(parts, keyed=deleted.keyed)
+        edit.add_run("tombstones", together.encode(), len(together))
 
     def _add_pending(
         self, edit: Edit, snapshot: Snapshot, dead: Tombstones, samples: list[Reservoir]
@@ -348,15 +374,22 @@ class Writer:
             writer.write(table.fingerprints, table.ids, table.keys)
             return writer.finish(), table.compute_directory()
 
+    def due(self, snapshot: Snapshot, fanout: int) -> list[Segment]:
+        """Segments that have become too many, oldest first."""
+        chosen = compaction.pick([len(segment) for segment in snapshot.segments], fanout)
+        return [snapshot.segments[place] for place in chosen]
+
     def merge_due(self, snapshot: Snapshot) -> bool:
-        """Merges segments that have become too many. A full disk puts it off to a later commit."""
-        sizes = [len(segment) for segment in snapshot.segments]
-        chosen = compaction.pick(sizes, self._options.min_merge)
-        if not chosen:
+        """Merges segments that have become too many.
+
+        A full disk or a damaged file puts it off to a later commit: what is committed stays so.
+        """
+        inputs = self.due(snapshot, self._options.min_merge)
+        if not inputs:
             return False
         try:
-            self.compact(snapshot, [snapshot.segments[place] for place in chosen], None)
-        except StorageFull as error:
+            self.compact(snapshot, inputs, None)
+        except (CorruptFile, OSError) as error:
             log.warning("segments were not merged: %s", error)
             return False
         return True
@@ -374,24 +407,21 @@ class Writer:
         )
         for segment in inputs:
             edit.drop_segment(segment.record)
-        try:
-            if record is not None:
+        if record is not None:
+            try:
                 merged = open_segment(
                     self._segments, record, index=self._index, bits=self._options.bits,
                     load_directory=lambda: None,
                 )
                 edit.add_segment(record, merged.directory)
-            gone = {segment.name for segment in inputs}
-            oldest = min(
-                (t.horizon for t in snapshot.tables if t.name not in gone), default=horizon
-            )
-            for run in self._head.tombstones:
-                if run.horizon <= oldest:
-                    edit.drop_run("tombstones", run)
-            self._finish(edit)
-        except BaseException:
-            if record is not None and self._failed is None:
+            except BaseException:
                 durable.remove(self._segments / record.name)
-            raise
+                raise
+        gone = {segment.name for segment in inputs}
+        oldest = min((t.horizon for t in snapshot.tables if t.name not in gone), default=horizon)
+        for run in self._head.tombstones:
+            if run.horizon <= oldest:
+                edit.drop_run("tombstones", run)
+        self._finish(edit, [] if record is None else [record])
         for segment in inputs:
             durable.remove(self._segments / segment.name)

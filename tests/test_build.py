@@ -19,22 +19,24 @@ DEFAULT_LEVEL = "from simindex._kernels import _native; print(_native.default_le
 
 
 def stubs() -> dict[str, list[str]]:
-    """Argument names of each function in the stub."""
-    tree = ast.parse(STUB.read_text(encoding="utf-8"))
-    return {
-        node.name: [argument.arg for argument in node.args.args]
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef)
-    }
+    """Argument names of each function in the stub, and of each class's constructor."""
+    described = {}
+    for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
+        made = node.body[0] if isinstance(node, ast.ClassDef) else node
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and isinstance(made, ast.FunctionDef):
+            described[node.name] = [a.arg for a in made.args.args if a.arg != "self"]
+    return described
 
 
 def bound() -> dict[str, list[str]]:
-    """Argument names of each function the library binds, from its signature line."""
+    """Argument names of each function and constructor bound, from its signature line."""
     functions = {}
     for name in dir(_native):
         if name.startswith("_"):
             continue
-        signature = (getattr(_native, name).__doc__ or "").splitlines()[0]
+        thing = getattr(_native, name)
+        made = thing.__init__ if isinstance(thing, type) else thing
+        signature = (made.__doc__ or "").splitlines()[0]
         arguments = signature.partition("(")[2].rpartition(") -> ")[0]
         functions[name] = re.findall(r"(?:^|, )(\w+): ", arguments)
     return functions

@@ -152,11 +152,11 @@ class Head:
             if version != 1 or not all(NAME.fullmatch(name) for name, _ in segments):
                 raise ValueError("not a head of version 1")
             return cls(
-                int(generation), int(appended), int(next_run),
-                {str(name): int(crc) for name, crc in segments},
-                tuple(Run(*(int(v) for v in run)) for run in pending),
-                tuple(Run(*(int(v) for v in run)) for run in tombstones),
-                {str(name): int(crc) for name, crc in values},
+                _count(generation), _count(appended), _count(next_run),
+                {str(name): _count(crc) for name, crc in segments},
+                tuple(Run(*map(_count, run)) for run in pending),
+                tuple(Run(*map(_count, run)) for run in tombstones),
+                {str(name): _count(crc) for name, crc in values},
             )
         except (TypeError, ValueError) as error:
             raise CorruptFile("the catalog's head is not one this version wrote") from error
@@ -165,6 +165,12 @@ class Head:
     def pending_rows(self) -> int:
         """Rows in pending runs."""
         return sum(run.rows for run in self.pending)
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value
 
 
 class Catalog:
@@ -222,6 +228,10 @@ class Catalog:
                     f"the catalog's commit failed ({error}): its outcome is unknown. "
                     "Close the index, see to the disk, and open it again",
                     path=str(self.path),
+                ) from error
+            if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):
+                raise CorruptFile(
+                    f"the catalog cannot be changed: {error}", path=str(self.path)
                 ) from error
             raise StorageFull(
                 f"the catalog cannot be written: {error}", path=str(self.path)

@@ -16,6 +16,7 @@ Invariants
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import stat
@@ -266,7 +267,12 @@ def _verify_written(fd: int, name: str) -> None:
 def open_envelope(path: Path) -> Envelope:
     """Maps a file once its header, footer and sizes are found consistent; CorruptFile otherwise."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    fd = os.open(path, flags)
+    try:
+        fd = os.open(path, flags)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise CorruptFile(f"{path} is a symbolic link", path=str(path)) from error
     try:
         return Envelope(fd, str(path))
     finally:
@@ -299,9 +305,15 @@ class Envelope:
             bytes(header["index"]),
             *(int(header[name]) for name in ("file_id", "generation", "horizon", "rows", "bits")),
         )
+        if (
+            int(header["endian"]) != ENDIAN_TAG
+            or int(header["chunk_bytes"]) != CHUNK_BYTES
+            or int(header["sections"]) > MAX_SECTIONS
+        ):
+            raise self._corrupt("has a header no version writes", 0)
         self.file_bytes = size
         self._read_footer(os.pread(fd, FOOTER.itemsize, size - FOOTER.itemsize), page)
-        table_end = HEADER.itemsize + SECTION.itemsize * min(int(header["sections"]), MAX_SECTIONS)
+        table_end = HEADER.itemsize + SECTION.itemsize * int(header["sections"])
         self._table = page[HEADER.itemsize : table_end].view(SECTION)
         self._check_table(int(header["checksum_offset"]))
         mapped = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
@@ -322,7 +334,8 @@ class Envelope:
         ):
             raise self._corrupt("has a damaged footer", self.file_bytes - FOOTER.itemsize)
         if (
-            int(footer["file_id"]) != self.identity.file_id
+            bytes(footer["index"]) != self.identity.index
+            or int(footer["file_id"]) != self.identity.file_id
             or int(footer["file_bytes"]) != self.file_bytes
             or int(footer["header_checksum"]) != int(page[-4:].view("<u4")[0])
         ):

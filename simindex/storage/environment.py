@@ -10,17 +10,26 @@ no pointer into LMDB outlives its transaction.
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from math import inf
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
+from time import monotonic, sleep
 from typing import Any
 
 import lmdb
 
-from simindex.errors import CorruptFile, StorageFull, UnsupportedStorage
+from simindex.errors import (
+    ClosedIndex,
+    CorruptFile,
+    SimindexError,
+    StorageFull,
+    UnsupportedStorage,
+)
 
 DATABASES = ("head", "meta", "segments", "headers", "pending", "tombstones")
 
@@ -35,23 +44,33 @@ _META_MAGIC = 0xBEEFC0DE
 
 
 class Environment:
-    """An open catalog directory; use `acquire` and `release`."""
+    """An open catalog directory; use `acquire` and `release`.
+
+    Transactions of several threads run side by side; opening, closing and forking wait for those
+    in progress and let none begin.
+    """
 
     def __init__(self, directory: Path, *, writable: bool, create: bool) -> None:
         self.directory = directory
         self.users = 0
-        self.lock = RLock()
+        self.writable = writable
+        self._gate = Lock()
+        self._active: set[object] = set()
+        self._env: Any = None
         self._open(writable=writable, create=create)
 
     def _open(self, *, writable: bool, create: bool) -> None:
-        data = self.directory / "data.mdb"
+        data, lock = self.directory / "data.mdb", self.directory / "lock.mdb"
         if not create:
             preflight(data)
-        if writable:
-            reserve_lock_file(self.directory / "lock.mdb")
-        locked = writable or os.access(self.directory, os.W_OK)
+        # Without the right to write there is no reader table, so LMDB cannot protect what is read;
+        # checksums then tell when a writer has reused a page meanwhile.
+        locked = writable or os.access(lock if lock.exists() else self.directory, os.W_OK)
+        if locked:
+            reserve_lock_file(lock)
+        env = None
         try:
-            self._env = lmdb.open(
+            env = lmdb.open(
                 str(self.directory),
                 map_size=MAP_BYTES,
                 max_dbs=len(DATABASES),
@@ -66,70 +85,139 @@ class Environment:
                 map_async=False,
                 lib_version=0,
             )
-            if writable:
-                self._env.reader_check()
             self._databases = {
-                name: self._env.open_db(name.encode(), create=create) for name in DATABASES
+                name: env.open_db(name.encode(), create=create) for name in DATABASES
             }
-        except lmdb.DiskError as error:
-            raise StorageFull(f"cannot open the catalog {data}: {error}", path=str(data)) from error
-        except lmdb.MemoryError as error:  # the address space is limited, as by `ulimit -v`
-            raise UnsupportedStorage(
-                f"cannot map {MAP_BYTES >> 30} GiB of address space for {data}: "
-                "raise the limit on virtual memory",
-                path=str(data),
-            ) from error
         except lmdb.Error as error:
-            raise CorruptFile(f"cannot open the catalog {data}: {error}", path=str(data)) from error
-        self.writable = writable
+            if env is not None:
+                env.close()
+            raise _opening_error(error, data) from error
+        self._env, self.writable = env, writable
+
+    @contextmanager
+    def _alone(self, patience_s: float = inf) -> Iterator[None]:
+        """Keeps transactions from beginning, once those in progress have ended."""
+        deadline = monotonic() + patience_s
+        while True:
+            self._gate.acquire()
+            if not self._active or monotonic() > deadline:
+                break
+            self._gate.release()
+            sleep(0.0005)
+        try:
+            yield
+        finally:
+            self._gate.release()
 
     def upgrade(self) -> None:
         """Reopens for writing an environment that was opened for reading."""
-        with self.lock:
-            if not self.writable:
-                self._env.close()
+        with self._alone():
+            if self.writable:
+                return
+            self.close_now()
+            try:
                 self._open(writable=True, create=False)
+            except BaseException:
+                self._open(writable=False, create=False)
+                raise
 
     def close(self) -> None:
         """Closes the environment; only `release` calls this."""
-        with self.lock:
-            self._env.close()
+        with self._alone():
+            self.close_now()
+
+    def close_now(self) -> None:
+        """Closes it without waiting."""
+        env, self._env = self._env, None
+        if env is not None:
+            env.close()
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Transaction]:
         """One transaction, begun and ended on this thread; aborted unless it is committed.
 
         LMDB's writer lock belongs to the thread that took it, so a transaction must not travel.
+        Raises ClosedIndex when the last handle was closed meanwhile, and, when reading,
+        CorruptFile for what LMDB finds damaged.
         """
-        with self.lock:
-            try:
-                txn = self._env.begin(write=write, buffers=False)
-            except lmdb.ReadersFullError:
-                self._env.reader_check()
-                txn = self._env.begin(write=write, buffers=False)
+        token = self._enter()
+        try:
+            txn = self._begin(write)
             try:
                 yield Transaction(txn, self._databases)
             finally:
                 txn.abort()
+        except lmdb.Error as error:
+            if write and not isinstance(error, lmdb.ReadersFullError):
+                raise
+            raise self._reading_error(error) from error
+        finally:
+            self._active.discard(token)
 
     def get(self, database: str, key: bytes) -> bytes | None:
-        """One value, in a transaction of its own; every query begins with one such look."""
-        with self.lock:
-            try:
-                txn = self._env.begin()
-            except lmdb.ReadersFullError:
-                self._env.reader_check()
-                txn = self._env.begin()
+        """One value, in a transaction of its own.
+
+        Every query begins with such a look, which takes 0.8 us here and 2.3 us by `transaction`.
+        """
+        token = self._enter()
+        try:
+            txn = self._begin(False)
             try:
                 value: bytes | None = txn.get(key, db=self._databases[database])
                 return value
             finally:
                 txn.abort()
+        except lmdb.Error as error:
+            raise self._reading_error(error) from error
+        finally:
+            self._active.discard(token)
+
+    def _enter(self) -> object:
+        """Counts a transaction in, unless the environment is closed."""
+        token = object()
+        with self._gate:
+            if self._env is None:
+                raise ClosedIndex(
+                    f"{self.directory.parent} was closed by another thread: open it again"
+                )
+            self._active.add(token)
+        return token
+
+    def _reading_error(self, error: lmdb.Error) -> SimindexError:
+        if isinstance(error, lmdb.ReadersFullError):
+            return UnsupportedStorage(
+                f"more than {MAX_READERS} processes and threads read {self.directory} at once"
+            )
+        return CorruptFile(
+            f"the catalog {self.directory} cannot be read: {error}", path=str(self.directory)
+        )
+
+    def _begin(self, write: bool) -> Any:
+        if write:
+            # A reader that was killed would keep its pages from being used again.
+            self._env.reader_check()
+        try:
+            return self._env.begin(write=write, buffers=False)
+        except lmdb.ReadersFullError:
+            self._env.reader_check()
+            return self._env.begin(write=write, buffers=False)
 
     @property
     def file_bytes(self) -> int:
         """Bytes the catalog takes on the disk."""
         return (self.directory / "data.mdb").stat().st_blocks * 512
+
+
+def _opening_error(error: lmdb.Error, data: Path) -> SimindexError:
+    if isinstance(error, lmdb.DiskError):
+        return StorageFull(f"cannot open the catalog {data}: {error}", path=str(data))
+    if isinstance(error, lmdb.MemoryError):  # the address space is limited, as by `ulimit -v`
+        return UnsupportedStorage(
+            f"cannot map {MAP_BYTES >> 30} GiB of address space for {data}: "
+            "raise the limit on virtual memory",
+            path=str(data),
+        )
+    return CorruptFile(f"cannot open the catalog {data}: {error}", path=str(data))
 
 
 class Transaction:
@@ -159,21 +247,40 @@ class Transaction:
 
 
 _registry: dict[tuple[int, int], Environment] = {}
+"""By device and inode of `data.mdb`, which no other file gets while it is open."""
+
 _registry_lock = RLock()
 
 
+def _identity(directory: Path) -> tuple[int, int] | None:
+    try:
+        status = (directory / "data.mdb").stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def acquire(directory: Path, *, writable: bool = False, create: bool = False) -> Environment:
-    """The process's environment for a catalog directory; give it back with `release`."""
-    status = directory.stat()
-    key = (status.st_dev, status.st_ino)
+    """The process's environment for a catalog directory; give it back with `release`.
+
+    Raises FileNotFoundError if there is no such directory.
+    """
+    directory.stat()
     with _registry_lock:
-        environment = _registry.get(key)
+        key = _identity(directory)
+        environment = None if key is None else _registry.get(key)
         if environment is None:
             environment = Environment(directory, writable=writable, create=create)
+            key = _identity(directory)
+            assert key is not None
             _registry[key] = environment
-        elif writable:
-            environment.upgrade()
         environment.users += 1
+        if writable:
+            try:
+                environment.upgrade()
+            except BaseException:
+                release(environment)
+                raise
         return environment
 
 
@@ -188,19 +295,33 @@ def release(environment: Environment) -> None:
             environment.close()
 
 
-def _forget_after_fork() -> None:
-    # The child must not use inherited environments; LMDB lets it open its own only once they are
-    # closed. Locks may have been held by threads that do not exist here, so they are made anew.
-    global _registry_lock
-    _registry_lock = RLock()
+FORK_PATIENCE_S = 10.0
+"""How long a fork waits for transactions of other threads; only a stuck disk takes as long."""
+
+_forking = ExitStack()
+
+
+def _before_fork() -> None:
+    # Closing the inherited environment in the child would end its transactions, too, and with them
+    # the parent's claims in the shared table of readers: so there must be none.
+    _forking.enter_context(_registry_lock)
     for environment in _registry.values():
-        environment.lock = RLock()
+        _forking.enter_context(environment._alone(FORK_PATIENCE_S))
+
+
+def _after_fork_in_child() -> None:
+    # The child must not use inherited environments; LMDB lets it open its own only once they are
+    # closed.
+    _forking.close()
+    for environment in _registry.values():
         with suppress(lmdb.Error):
-            environment.close()
+            environment.close_now()
     _registry.clear()
 
 
-os.register_at_fork(after_in_child=_forget_after_fork)
+os.register_at_fork(
+    before=_before_fork, after_in_parent=_forking.close, after_in_child=_after_fork_in_child
+)
 
 
 def preflight(data: Path) -> None:
@@ -215,13 +336,18 @@ def preflight(data: Path) -> None:
             f"the catalog {data} is missing: the segment files may still hold the rows",
             path=str(data),
         ) from error
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise CorruptFile(f"the catalog {data} is a symbolic link", path=str(data)) from error
     try:
-        size = os.fstat(fd).st_size
         page = os.sysconf("SC_PAGE_SIZE")
         metas = [_read_meta(os.pread(fd, 152, 0))]
         if metas[0] is not None:
             page = metas[0][0]
         metas.append(_read_meta(os.pread(fd, 152, page)))
+        # Last: a writer makes the file longer before a meta page says so.
+        size = os.fstat(fd).st_size
     finally:
         os.close(fd)
     valid = [meta for meta in metas if meta is not None]

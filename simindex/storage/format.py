@@ -165,7 +165,11 @@ class NewFile:
             os.fsync(self._fd)
             self._path.rename(final)
             self._published = True
-            sync_directory(self.directory)
+            try:
+                sync_directory(self.directory)
+            except BaseException:
+                remove(final)  # nothing names it yet
+                raise
         return final
 
 
@@ -201,13 +205,19 @@ def read_format(directory: Path) -> bytes:
     path = directory / "FORMAT"
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except (FileNotFoundError, NotADirectoryError) as error:
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise CorruptFile(f"{path} is a symbolic link", path=str(path)) from error
+        if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            raise
         raise IndexNotFound(
             f"there is no index at {directory}: create one with mode 'c' or `simindex build`",
             path=str(directory),
         ) from error
     try:
         data = os.read(fd, FORMAT_DTYPE.itemsize + 1)
+    except IsADirectoryError as error:
+        raise CorruptFile(f"{path} is a directory", path=str(path)) from error
     finally:
         os.close(fd)
     if data[:8] != FORMAT_MAGIC:
@@ -289,6 +299,7 @@ def lock(path: Path) -> int:
         os.close(fd)
         raise
     text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, text, 0)
+    with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, text, 0)
     return fd

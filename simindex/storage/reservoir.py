@@ -8,6 +8,7 @@ sample is uniform over all rows ever appended, and merging two samples needs not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,7 @@ class Reservoir:
         chosen = np.flatnonzero(priority <= np.uint64(share * float(2**64 - 2**12)))
         if len(chosen) > size:
             chosen = np.sort(chosen[np.argpartition(priority[chosen], size - 1)[:size]])
-        taken = weights[chosen]
-        scale = np.sqrt(np.mean(np.square(taken, dtype=np.float64), axis=1, keepdims=True))
-        scale[scale == 0] = 1.0
-        scaled = np.clip(taken / scale, -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.float16)
-        return cls(priority[chosen], fingerprints[chosen], scaled)
+        return cls(priority[chosen], fingerprints[chosen], in_root_mean_squares(weights[chosen]))
 
     @classmethod
     def merged(cls, parts: list[Reservoir], size: int) -> Reservoir:
@@ -89,16 +86,28 @@ class Reservoir:
             raise CorruptFile(f"the reservoir of {name} is cut short", path=name)
         header = np.frombuffer(payload, RESERVOIR, 1)[0]
         rows, words = int(header["rows"]), int(header["words"])
-        ends = np.cumsum([RESERVOIR.itemsize, 8 * rows, 8 * rows * words, 128 * rows * words])
-        if int(ends[-1]) != len(payload):
+        # Python integers do not wrap, so a forged count cannot fold back into range.
+        a, b, c, d = accumulate(
+            [RESERVOIR.itemsize, 8 * rows, 8 * rows * words, 128 * rows * words]
+        )
+        if d != len(payload):
             raise CorruptFile(f"the reservoir of {name} has a wrong size", path=name)
-        a, b, c, d = ends.tolist()
         raw = np.frombuffer(payload, np.uint8)
         return cls(
             raw[a:b].view("<u8"),
             raw[b:c].view("<u8").reshape(rows, words),
             raw[c:d].view("<f2").reshape(rows, 64 * words),
         )
+
+
+def in_root_mean_squares(weights: F32) -> NDArray[np.float16]:
+    """Rows of weights (n, b) in units of each row's root mean square; a row of zeros stays one."""
+    scale = np.sqrt(np.mean(np.square(weights, dtype=np.float64), axis=1, keepdims=True))
+    scale[scale == 0] = 1.0
+    scaled: NDArray[np.float16] = np.clip(
+        weights / scale, -LARGEST_WEIGHT, LARGEST_WEIGHT
+    ).astype(np.float16)
+    return scaled
 
 
 def draw_priorities(first: int, count: int) -> U64:

@@ -7,7 +7,7 @@ key, so that two keys that share an id are never confused. A table that was writ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,12 @@ class Tombstones:
     second: U64
     commit: U64
     keyed: bool
-    latest: int = 0
-    """The newest of the commits."""
+    newest: int = field(init=False)
+    """The latest commit; 0 where there is none."""
+
+    def __post_init__(self) -> None:
+        newest = int(self.commit.max()) if len(self.commit) else 0
+        object.__setattr__(self, "newest", newest)
 
     def __len__(self) -> int:
         return len(self.id)
@@ -45,8 +49,7 @@ class Tombstones:
         ids, second, commit = ids[order], second[order], commit[order]
         last = np.ones(len(ids), np.bool_)
         last[:-1] = (ids[1:] != ids[:-1]) | (second[1:] != second[:-1])
-        latest = int(commit.max()) if len(commit) else 0
-        return cls(ids[last], second[last], commit[last], keyed, latest)
+        return cls(ids[last], second[last], commit[last], keyed)
 
     @classmethod
     def merged(cls, parts: list[Tombstones], *, keyed: bool) -> Tombstones:
@@ -75,7 +78,7 @@ class Tombstones:
 
     def later_than(self, horizon: int) -> bool:
         """Whether any concerns a table of that horizon."""
-        return self.latest > horizon
+        return self.newest > horizon
 
     def dead(self, table: Table, ids: U64, rows: I64) -> Bools:
         """Which of a table's rows, given with their ids, are deleted."""

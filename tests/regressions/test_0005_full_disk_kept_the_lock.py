@@ -1,0 +1,48 @@
+"""A full disk must not stop a writer that wants to delete: the holder's name is only a courtesy."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simindex
+from simindex import writer as writer_module
+
+
+def test_writer_opens_when_its_name_cannot_be_written(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with simindex.open(index_path, "c") as index:
+        index.append(np.arange(4, dtype=np.uint64))
+
+    def pwrite(fd: int, data: bytes, offset: int) -> int:
+        raise OSError(errno.ENOSPC, "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer_module.os, "pwrite", pwrite)
+        index = simindex.open(index_path, "w")
+    index.delete(ids=[1])
+    index.commit()
+    assert len(index) == 3
+    index.close()
+    simindex.open(index_path, "w").close()
+
+
+def test_failed_opening_gives_the_lock_back(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simindex.open(index_path, "c").close()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    def take(self: simindex.Index, known: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(simindex.Index, "_take", take)
+        with pytest.raises(OSError, match="too many"):
+            simindex.open(index_path, "w")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    simindex.open(index_path, "w").close()

@@ -1,0 +1,82 @@
+"""A handle means the directory it opened, wherever the process goes and whatever it opens."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simindex
+from simindex import IndexOptions, writer
+from simindex.errors import UnsupportedStorage
+from simindex.storage import environment
+from simindex.storage import format as durable
+
+ROWS = np.arange(20, dtype=np.uint64)
+
+
+def test_relative_path_outlives_a_change_of_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    options = IndexOptions(batch_rows=8)
+    with simindex.open("pages.sim", "c", options=options) as index, simindex.open("pages.sim") as r:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        index.append(ROWS)
+        index.commit()
+        assert len(index) == len(r) == 20
+        with pickle.loads(pickle.dumps(index)) as copy:  # noqa: S301
+            assert len(copy) == 20
+
+
+def test_reader_of_an_overwritten_index_shares_nothing_with_the_new(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system may give the new catalog's directory the old one's inode."""
+    with simindex.open(index_path, "c") as index:
+        index.append(ROWS)
+    reader = simindex.open(index_path)
+    old = next(iter(environment._registry))
+    fresh = simindex.open(index_path, "n", overwrite=True)
+    assert len(fresh) == 0
+    assert len(reader) == 20
+    assert len(environment._registry) == 2
+    assert old in environment._registry
+    fresh.close()
+    reader.close()
+    assert environment._registry == {}
+
+
+def test_dropped_handle_gives_lock_and_descriptors_back(index_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    index = simindex.open(index_path, "c")
+    index.append(ROWS)
+    del index
+    gc.collect()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    with simindex.open(index_path, "w") as again:
+        assert len(again) == 0
+
+
+def test_stored_consent_to_remote_storage_holds(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable, "file_system_kind", lambda path: "nfs4")
+    with pytest.raises(UnsupportedStorage):
+        simindex.open(index_path, "c")
+    simindex.open(index_path, "c", options=IndexOptions(allow_remote=True)).close()
+    simindex.open(index_path, "w").close()
+
+
+def test_missing_segments_directory_is_damage(index_path: Path) -> None:
+    simindex.open(index_path, "c").close()
+    (index_path / "segments").rmdir()
+    with pytest.raises(simindex.CorruptFile, match="segments"):
+        simindex.open(index_path, "w")
+    with simindex.open(index_path) as reader:
+        assert [f.severity for f in reader.check()] == ["error"]
+    assert writer.lock(index_path / "LOCK") > 0
