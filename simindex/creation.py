@@ -12,7 +12,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from simindex.errors import IndexExists
+from simindex.errors import IndexExists, IndexNotFound
 from simindex.options import IndexOptions
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, Edit, Head, pack
@@ -60,7 +60,10 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
             )
     else:
         if not directory.parent.is_dir():
-            raise FileNotFoundError(f"there is no directory {directory.parent}")
+            raise IndexNotFound(
+                f"there is no directory {directory.parent} for an index: make it first",
+                path=str(directory.parent),
+            )
         with suppress(FileExistsError):  # another process makes the same one
             durable.make_directory(directory)
     durable.check_storage(directory, allow_remote=options.allow_remote)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import creation
 from simindex.storage import format as durable
 
 ROWS = np.arange(9, dtype=np.uint64)
@@ -17,16 +16,16 @@ ROWS = np.arange(9, dtype=np.uint64)
 def test_index_made_while_the_lock_was_awaited_is_kept(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = creation.lock
+    real = durable.lock
     index_path.mkdir()
 
     def lock(path: Path) -> int:
-        monkeypatch.setattr(creation, "lock", real)
+        monkeypatch.setattr(durable, "lock", real)
         with simindex.open(index_path, "c") as earlier:
             earlier.append(ROWS)
         return real(path)
 
-    monkeypatch.setattr(creation, "lock", lock)
+    monkeypatch.setattr(durable, "lock", lock)
     with simindex.open(index_path, "c") as later:
         assert len(later) == len(ROWS)
         assert later.check() == []

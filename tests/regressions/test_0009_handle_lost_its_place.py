@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import IndexOptions, writer
+from simindex import IndexOptions
 from simindex.errors import UnsupportedStorage
 from simindex.storage import environment
 from simindex.storage import format as durable
@@ -79,4 +79,4 @@ def test_missing_segments_directory_is_damage(index_path: Path) -> None:
         simindex.open(index_path, "w")
     with simindex.open(index_path) as reader:
         assert [f.severity for f in reader.check()] == ["error"]
-    assert writer.lock(index_path / "LOCK") > 0
+    assert durable.lock(index_path / "LOCK") > 0
