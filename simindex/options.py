@@ -33,7 +33,7 @@ class IndexOptions:
     keys : False, "str" or "bytes"
         Whether rows are named by keys instead of ids, and of which type. True means ``"str"``.
     min_merge : int
-        How many segments of about one size are merged into one by a commit; 0 leaves merging to
+        How many small segments a commit merges into one, at least; 0 leaves merging to
         `Index.compact`.
     reservoir_rows : int
         How many appended weight rows are kept as a sample, from which the chance that a bit flips
