@@ -3,40 +3,43 @@
     PSM    (k + 1) (PROBE + rows / 2^t * ROW) + VOSH of k          as [PSM] (19), lookups prefetched
     scan   rows * SCANNED
 
-The constants were measured with `tools/bench.py` on the machine named in docs/performance.md; only
-their ratios matter, and they change little between machines of one kind.
+The constants are fits to measurements of the kernels at 10 M rows (docs/performance.md names the
+machine): 184, 240 and 302 ns for k = 7, 10, 14 with 9.5 rows under a header, 347 and 540 ns for
+k = 10 with 19 and 38 rows. Only their ratios matter, and they change little between machines.
 """
 
 from __future__ import annotations
 
-PROBE_NS = 11.0
-"""One random header and its rows' first cache lines, many in flight: [PSM]'s delta R."""
+from simindex.simhash.vosh import MAX_NETWORKED_FLIPS
 
-ROW_NS = 0.55
-"""One more row under a header, delta L: an eighth of a cache line's transfer and a popcount."""
+PROBE_NS = 8.0
+"""One random header and the first of its rows, many in flight: [PSM]'s delta R."""
 
-SCANNED_NS = 0.09
+ROW_NS = 0.95
+"""One more row under a header, delta L: an eighth of a cache line from memory."""
+
+SCANNED_NS = 0.1
 """One row of a scan, when many queries share its slab."""
 
-SCANNED_ALONE_NS = 0.5
+SCANNED_ALONE_NS = 0.43
 """One row of a scan for a single query: memory bandwidth."""
 
-FLIP_NS = 5.0
+QUERY_NS = 30.0
+"""Reading a query's weights and sorting its header bits."""
+
+FLIP_NS = 3.0
 """One flip set in VOSH order, delta V, by sorting networks."""
 
-FLIP_HEAP_NS = 60.0
+FLIP_HEAP_NS = 70.0
 """One flip set in VOSH order by heap, for many flips."""
-
-NETWORK_FLIPS = 64
-"""Most flips for which the networks are used."""
-
 
 def probing_ns(rows: int, header_bits: int, flips: int, *, ordered: bool) -> float:
     """Time of one query that looks under `flips` + 1 headers; `ordered` adds making the VOSH."""
     bucket = rows / (1 << header_bits)
     vosh = 0.0
     if ordered:
-        vosh = flips * (FLIP_NS if flips <= NETWORK_FLIPS else FLIP_HEAP_NS)
+        networked = flips <= MAX_NETWORKED_FLIPS
+        vosh = QUERY_NS + flips * (FLIP_NS if networked else FLIP_HEAP_NS)
     return (flips + 1) * (PROBE_NS + bucket * ROW_NS) + vosh
 
 

@@ -163,8 +163,7 @@ class Environment:
         try:
             txn = self._begin(False)
             try:
-                value: bytes | None = txn.get(key, db=self._databases[database])
-                return value
+                return Transaction(txn, self._databases).get(database, key)
             finally:
                 txn.abort()
         except lmdb.Error as error:
