@@ -117,8 +117,9 @@ def _live_mask(segment: Segment, tombstones: Tombstones) -> Mask:
     if not tombstones.later_than(segment.horizon):
         return None
     parts = []
-    for start in range(0, len(segment), WINDOW_ROWS):
-        stop = min(start + WINDOW_ROWS, len(segment))
+    step = -(-WINDOW_ROWS // 8) * 8  # whole bytes of the mask
+    for start in range(0, len(segment), step):
+        stop = min(start + step, len(segment))
         rows = np.arange(start, stop, dtype=np.int64)
         parts.append(np.packbits(~tombstones.dead(segment, segment.ids[start:stop], rows)))
     return np.concatenate([np.empty(0, np.uint8), *parts])

@@ -126,18 +126,20 @@ class Writer:
                 f"{self._segments} is missing: bring it back, with the files in it",
                 path=str(self._segments),
             ) from error
-        for path in found:
-            name = path.name
-            if name.startswith(durable.TEMPORARY_PREFIX):
-                durable.remove(path)
-            elif NAME.fullmatch(name) and name not in self._head.segments:
-                if generation_of(name) > newest:
-                    raise CorruptFile(
-                        f"{path} is newer than the catalog: an older catalog/data.mdb was put in "
-                        "its place. Bring back the newer one",
-                        path=str(path),
-                    )
-                durable.remove(path)
+        strays = [
+            path for path in found
+            if NAME.fullmatch(path.name) and path.name not in self._head.segments
+        ]
+        for path in strays:
+            if generation_of(path.name) > newest:
+                raise CorruptFile(
+                    f"{path} is newer than the catalog: an older catalog/data.mdb was put in "
+                    "its place. Bring back the newer one",
+                    path=str(path),
+                )
+        strays += [path for path in found if path.name.startswith(durable.TEMPORARY_PREFIX)]
+        for path in strays:
+            durable.remove(path)
 
     # -- buffering ---------------------------------------------------------------------------------
 

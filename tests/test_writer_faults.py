@@ -1,0 +1,376 @@
+"""A writer that dies or meets a full disk at any step leaves the last commit, or the one in flight.
+
+A script runs through everything a writer does. Each call that changes the disk is counted; for
+every count the script is run again and stopped there, by an exception or by ending the process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import numpy as np
+import pytest
+
+import simindex
+from simindex import Batch, IndexOptions
+from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFull
+from simindex.storage import format as durable
+from simindex.storage.environment import Transaction
+
+OPTIONS = IndexOptions(batch_rows=16, min_merge=2, reservoir_rows=4)
+
+State = dict[int, int]
+"""Fingerprint -> number of rows."""
+
+
+def rows(first: int, count: int) -> Batch:
+    values = np.arange(first, first + count, dtype=np.uint64)
+    return Batch(values, ids=values, weights=np.ones((count, 64), np.float32))
+
+
+def added(state: State, first: int, count: int) -> State:
+    return {**state, **{value: state.get(value, 0) + 1 for value in range(first, first + count)}}
+
+
+def without(state: State, doomed: set[int]) -> State:
+    return {value: count for value, count in state.items() if value not in doomed}
+
+
+Step = tuple[Callable[[simindex.Index], Any], Callable[[State], State]]
+
+SCRIPT: list[Step] = [
+    (lambda index: index.append(rows(0, 1)), lambda state: added(state, 0, 1)),  # pending
+    (lambda index: index.append(rows(100, 1)), lambda state: added(state, 100, 1)),  # and merged
+    (lambda index: index.append(rows(200, 3)), lambda state: added(state, 200, 3)),  # sealed
+    (lambda index: index.delete(ids=[0, 201]), lambda state: without(state, {0, 201})),
+    (lambda index: index.append(rows(300, 40)), lambda state: added(state, 300, 40)),  # spilled
+    (lambda index: index.replace(rows(300, 2)), lambda state: state),
+    (lambda index: index.append(rows(0, 1)), lambda state: added(state, 0, 1)),  # an id comes back
+    (lambda index: index.compact(full=True), lambda state: state),
+    (lambda index: index.delete(ids=list(range(300, 340))),
+     lambda state: without(state, set(range(300, 340)))),
+    (lambda index: index.compact(full=True), lambda state: state),
+]
+
+STATES: list[State] = [{}]
+for _, change in SCRIPT:
+    STATES.append(change(STATES[-1]))
+
+
+def state_of(index: simindex.Index) -> State:
+    found: State = {}
+    for batch in index.rows():
+        for value in batch.fingerprints.tolist():
+            found[value] = found.get(value, 0) + 1
+    return found
+
+
+def run(path: Path, acknowledge: Callable[[int], None]) -> None:
+    """The script, one commit a step; `acknowledge` is told how many steps are committed."""
+    with simindex.open(path, "w") as index:
+        for number, (act, _) in enumerate(SCRIPT, 1):
+            act(index)
+            index.commit()
+            acknowledge(number)
+
+
+def examine(path: Path, acknowledged: int) -> None:
+    """The index holds what was acknowledged, or the step after it; a writer can go on with it."""
+    with simindex.open(path) as reader:
+        state = state_of(reader)
+        steps = [n for n in (acknowledged, acknowledged + 1) if n < len(STATES)]
+        assert state in [STATES[n] for n in steps], (acknowledged, state)
+        assert [f for f in reader.check() if f.severity == "error"] == []
+    with simindex.open(path, "w") as writer:
+        assert writer.check() == [], "the next writer removes what was left"
+        writer.append(rows(10_000, 20))
+        writer.commit()
+        writer.compact(full=True)
+        assert state_of(writer) == added(state, 10_000, 20)
+        assert writer.check() == []
+
+
+@contextmanager
+def counted(before: Callable[[int, str], None], *, after: bool = False) -> Iterator[None]:
+    """Calls `before` with a running number ahead of each step that changes the disk.
+
+    With `after`, behind each step instead: a crash there has seen it done.
+    """
+    number = 0
+
+    def wrapped(real: Any, name: str) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            nonlocal number
+            number += 1
+            mine = number
+            if not after:
+                before(mine, name)
+            done = real(*arguments, **named)
+            if after:
+                before(mine, name)
+            return done
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("pwrite", "fsync", "posix_fallocate"):
+            patch.setattr(durable.os, name, wrapped(getattr(os, name), name))
+        patch.setattr(Path, "rename", wrapped(Path.rename, "rename"))
+        patch.setattr(Path, "unlink", wrapped(Path.unlink, "unlink"))
+        for name in ("put", "delete", "commit"):
+            patch.setattr(Transaction, name, wrapped(getattr(Transaction, name), f"lmdb {name}"))
+        yield
+
+
+def acknowledge(fd: int, number: int) -> None:
+    """Says through a pipe that one step more is committed."""
+    os.write(fd, b"x")
+
+
+def fresh(template: Path, path: Path) -> Path:
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(template, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index that is empty, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "index"
+    simindex.open(path, "c", options=OPTIONS).close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def steps(template: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The names of all calls of an undisturbed run."""
+    names: list[str] = []
+    path = fresh(template, tmp_path_factory.mktemp("steps") / "index")
+    acknowledged: list[int] = []
+    with counted(lambda number, name: names.append(name)):
+        run(path, acknowledged.append)
+    assert acknowledged[-1] == len(SCRIPT)
+    examine(path, acknowledged[-1])
+    assert {"rename", "unlink", "fsync", "lmdb commit", "lmdb delete"} <= set(names)
+    return names
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_process_that_ends_at_any_step_loses_no_commit(
+    template: Path, steps: list[str], tmp_path: Path, after: bool
+) -> None:
+    """Every step that is not a mere put: between two puts of a transaction nothing is on disk."""
+    for stop, name in enumerate(steps, 1):
+        if name in ("lmdb put", "lmdb delete", "pwrite") and stop % 7:
+            continue
+        path = fresh(template, tmp_path / "index")
+        readable, writable = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            def die(number: int, name: str, stop: int = stop) -> None:
+                if number == stop:
+                    os._exit(9)
+
+            with counted(die, after=after):
+                run(path, partial(acknowledge, writable))
+            os._exit(0)
+        os.close(writable)
+        acknowledged = 0
+        while more := os.read(readable, 1000):
+            acknowledged += len(more)
+        os.close(readable)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9, (stop, name)
+        examine(path, acknowledged)
+
+
+NO_SPACE = {
+    "pwrite": OSError(errno.ENOSPC, "no space"),
+    "fsync": OSError(errno.ENOSPC, "no space"),
+    "posix_fallocate": OSError(errno.ENOSPC, "no space"),
+    "rename": OSError(errno.ENOSPC, "no space"),
+    "lmdb put": lmdb.MapFullError("MDB_MAP_FULL"),
+    "lmdb delete": lmdb.DiskError("No space left on device"),
+}
+
+
+def test_full_disk_at_any_step_is_typed_and_the_next_try_succeeds(
+    template: Path, steps: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Merges that a commit makes by itself are put off instead, and say so in the log."""
+    refused = 0
+    for stop, name in enumerate(steps, 1):
+        if name not in NO_SPACE:
+            continue
+        path = fresh(template, tmp_path / "index")
+        failed = False
+
+        def fail(number: int, name: str, stop: int = stop) -> None:
+            nonlocal failed
+            if number == stop:
+                failed = True
+                raise NO_SPACE[name]
+
+        caplog.clear()
+        with counted(fail), simindex.open(path, "w") as index:
+            for act, _ in SCRIPT:
+                for call in (lambda act=act: act(index), index.commit):
+                    try:
+                        call()
+                    except StorageFull:
+                        refused += 1
+                        call()
+            assert state_of(index) == STATES[-1], (stop, name)
+            assert index.check() == [], (stop, name)
+        assert failed
+        examine(path, len(SCRIPT))
+    assert refused > len(steps) / 4
+
+
+@pytest.mark.parametrize("error", [lmdb.DiskError("No space left on device"), OSError(5, "EIO")])
+@pytest.mark.parametrize("done", [False, True])
+def test_failed_commit_stops_the_handle_until_it_is_opened_anew(
+    template: Path, steps: list[str], tmp_path: Path, error: Exception, done: bool
+) -> None:
+    """Whether the transaction had come through or not, nothing it names is unlinked."""
+    for stop, name in enumerate(steps, 1):
+        if name != "lmdb commit":
+            continue
+        path = fresh(template, tmp_path / "index")
+        acknowledged = 0
+
+        def fail(number: int, name: str, stop: int = stop) -> None:
+            if number == stop:
+                raise error
+
+        with counted(fail, after=done):
+            index = simindex.open(path, "w")
+            try:
+                for number, (act, _) in enumerate(SCRIPT, 1):
+                    act(index)
+                    index.commit()
+                    acknowledged = number
+            except CommitFailed:
+                pass
+            for call in (
+                index.commit, partial(index.append, rows(0, 1)), partial(index.delete, ids=[1]),
+                partial(index.compact, full=True),
+            ):
+                with pytest.raises(ReadOnlyIndex):
+                    call()
+            assert state_of(index) in STATES
+            index.close()
+        with simindex.open(path, "w") as again:
+            # A merge after a commit may have failed, so one more step can be there.
+            assert state_of(again) in STATES[acknowledged : acknowledged + 2]
+            assert again.check() == []
+
+
+def test_creation_that_dies_at_any_step_can_be_repeated(tmp_path: Path) -> None:
+    stop = 0
+    while True:
+        stop += 1
+        path = tmp_path / f"made{stop}"
+        pid = os.fork()
+        if pid == 0:
+            def die(number: int, name: str, stop: int = stop) -> None:
+                if number == stop:
+                    os._exit(9)
+
+            with counted(die):
+                simindex.open(path, "c", options=OPTIONS).close()
+            os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        with simindex.open(path, "c", options=OPTIONS) as index:
+            index.append(rows(0, 30))
+            index.commit()
+            assert index.check() == []
+        if code == 0:
+            break
+        assert code == 9
+    assert stop > 8
+
+
+def test_files_of_a_discarded_append_are_removed(template: Path, tmp_path: Path) -> None:
+    path = fresh(template, tmp_path / "index")
+    with pytest.raises(KeyError), simindex.open(path, "w") as index:
+        index.append(rows(0, 50))
+        assert len(list((path / "segments").iterdir())) == 3
+        raise KeyError
+    assert list((path / "segments").iterdir()) == []
+    with simindex.open(path) as reader:
+        assert len(reader) == 0
+
+
+def test_strays_are_notes_for_readers_and_removed_by_writers(
+    template: Path, tmp_path: Path
+) -> None:
+    path = fresh(template, tmp_path / "index")
+    for name in (".tmp-0123456789abcdef", "0000000000000002-00000001.rows", "README"):
+        (path / "segments" / name).write_bytes(b"left")
+    with simindex.open(path) as reader:
+        assert [f.severity for f in reader.check()] == ["note"] * 3
+        assert len(list((path / "segments").iterdir())) == 3
+    with simindex.open(path, "w"):
+        pass
+    assert [p.name for p in (path / "segments").iterdir()] == ["README"]
+
+
+FULL = """
+import sys, numpy as np, simindex
+from pathlib import Path
+from simindex.errors import SimindexError, StorageFull, CommitFailed
+path = Path(sys.argv[1]) / "index"
+rng = np.random.default_rng(0)
+options = simindex.IndexOptions(batch_rows=1 << 13, min_merge=4)
+index = simindex.open(path, "c", options=options)
+committed, errors = 0, 0
+for _ in range(400):
+    try:
+        index.append(rng.integers(0, 2**64, 3000, dtype=np.uint64))
+        index.commit()
+        committed += 3000
+    except (StorageFull, CommitFailed) as error:
+        errors += 1
+        index.close()
+        break
+assert errors == 1, "the disk never filled"
+with simindex.open(path) as reader:
+    assert len(reader) in (committed, committed + 3000), (len(reader), committed)
+    assert [f for f in reader.check() if f.severity == "error"] == []
+with simindex.open(path, "w") as writer:
+    rows = len(writer)
+    try:
+        writer.delete(ids=np.arange(10, dtype=np.uint64))
+        writer.commit()
+    except (StorageFull, CommitFailed):
+        pass
+print("survived", rows)
+"""
+
+
+def test_disk_that_really_fills_keeps_every_commit(tmp_path: Path) -> None:
+    """On a small tmpfs, mounted in a namespace of its own."""
+    mount = f"mount -t tmpfs -o size=3m none {tmp_path}"
+    command = ["unshare", "-rm", "sh", "-c"]
+    if shutil.which("unshare") is None or subprocess.run(
+        [*command, mount], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("this machine lets nobody mount a tmpfs in a namespace")
+    script = tmp_path.parent / "full.py"
+    script.write_text(FULL)
+    done = subprocess.run(
+        [*command, f"{mount} && {sys.executable} {script} {tmp_path}"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("survived")
