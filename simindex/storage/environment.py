@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from math import inf
 from pathlib import Path
-from threading import Lock, RLock
+from threading import RLock
 from time import monotonic, sleep
 from typing import Any
 
@@ -54,7 +54,7 @@ class Environment:
         self.directory = directory
         self.users = 0
         self.writable = writable
-        self._gate = Lock()
+        self._gate = RLock()  # a handle may be dropped, and closed, within any call
         self._active: set[object] = set()
         self._env: Any = None
         self._open(writable=writable, create=create)
@@ -96,18 +96,12 @@ class Environment:
 
     @contextmanager
     def _alone(self, patience_s: float = inf) -> Iterator[None]:
-        """Keeps transactions from beginning, once those in progress have ended."""
+        """Keeps transactions from beginning, and waits for those in progress to end."""
         deadline = monotonic() + patience_s
-        while True:
-            self._gate.acquire()
-            if not self._active or monotonic() > deadline:
-                break
-            self._gate.release()
-            sleep(0.0005)
-        try:
+        with self._gate:
+            while self._active and monotonic() < deadline:
+                sleep(0.0005)
             yield
-        finally:
-            self._gate.release()
 
     def upgrade(self) -> None:
         """Reopens for writing an environment that was opened for reading."""
@@ -136,7 +130,8 @@ class Environment:
     def transaction(self, *, write: bool = False) -> Iterator[Transaction]:
         """One transaction, begun and ended on this thread; aborted unless it is committed.
 
-        LMDB's writer lock belongs to the thread that took it, so a transaction must not travel.
+        LMDB's writer lock belongs to the thread that took it, so a transaction must not travel;
+        and none must begin within another, or it might wait for one that waits for both.
         Raises ClosedIndex when the last handle was closed meanwhile, and, when reading,
         CorruptFile for what LMDB finds damaged.
         """
@@ -304,7 +299,7 @@ def _before_fork() -> None:
     # Closing the inherited environment in the child would end its transactions, too, and with them
     # the parent's claims in the shared table of readers: so there must be none.
     _forking.enter_context(_registry_lock)
-    for environment in _registry.values():
+    for environment in list(_registry.values()):
         _forking.enter_context(environment._alone(FORK_PATIENCE_S))
 
 

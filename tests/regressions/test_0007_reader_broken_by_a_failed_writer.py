@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import lmdb
@@ -116,3 +117,26 @@ def test_what_lmdb_finds_damaged_is_a_corrupt_file(
             reader.query(ROWS)
         monkeypatch.undo()
         assert len(reader) == 5
+
+
+def test_busy_readers_do_not_keep_a_writer_from_opening(filled: Path) -> None:
+    """It waits for the reads in progress, not for a moment without any."""
+    done = threading.Event()
+
+    def read(reader: simindex.Index) -> None:
+        while not done.is_set():
+            reader.refresh()
+
+    with simindex.open(filled) as reader:
+        threads = [threading.Thread(target=read, args=(reader,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        started = time.monotonic()
+        with simindex.open(filled, "w") as writer:
+            writer.append(ROWS)
+        took_s = time.monotonic() - started
+        done.set()
+        for thread in threads:
+            thread.join(20)
+        assert took_s < 10
+        assert len(reader) == 10
