@@ -13,6 +13,10 @@ from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("contract")
 
+# Processes that tests start must find the installed package, not the sources in the directory they
+# start in, which hold no built kernels.
+os.environ["PYTHONSAFEPATH"] = "1"
+
 # No deadline: the machine is shared, and a slow example is not a wrong one. Derandomized, so that
 # a run is repeatable; HYPOTHESIS_PROFILE=search draws new examples.
 settings.register_profile(

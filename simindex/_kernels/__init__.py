@@ -6,7 +6,14 @@ set: 0 portable, 1 AVX2, 2 AVX-512 with VPOPCNTDQ; `LEVELS` names those this pro
 `level=-1` takes the widest, or the one named by the environment variable `SIMINDEX_SIMD`.
 """
 
-from . import _native
+try:
+    from . import _native
+except ImportError as error:
+    raise ImportError(
+        f"the native kernels cannot be loaded ({error}). In a checkout they are built by "
+        "`make demo`, `make test` or `pip install .`; start Python elsewhere, or with -P, so that "
+        "the installed package is found"
+    ) from error
 
 LEVELS: tuple[str, ...] = tuple(_native.levels())
 """Names of the instruction sets this processor runs, from the narrowest to the widest."""

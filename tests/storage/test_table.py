@@ -92,12 +92,12 @@ def test_directory_is_the_first_row_of_each_header(
     assert table.directory.dtype == np.uint32
 
 
-def test_header_width_leaves_eight_to_sixteen_rows() -> None:
+def test_header_width_leaves_six_to_eleven_rows() -> None:
     for rows in (*range(200), 10**6, 10**9, 2**32 - 1):
         bits = header_bits(rows)
         assert 0 <= bits <= 30
         if 16 <= rows < 2**33:
-            assert 8 <= rows / 2**bits < 16
+            assert 2**2.5 <= rows / 2**bits <= 2**3.5
 
 
 def test_directory_is_loaded_once_and_computed_where_there_is_none() -> None:
