@@ -46,6 +46,9 @@ MODEL_ROWS = 256
 MOST_FLIPS = 4096
 """Beyond this many flips, trying them in order no longer pays: the search becomes exhaustive."""
 
+MATCHES_AT_ONCE = 1 << 22
+"""Matches that a search for pairs should bring at a time."""
+
 MASKS_AT_ONCE = 1 << 21
 """Flip sets that are held in memory together: 16 MB."""
 
@@ -228,8 +231,9 @@ def find_near_pairs(snapshot: Snapshot, *, h: int, budget_s: float) -> NearPairs
     queries = np.ascontiguousarray(reservoir.fingerprints[:rows])
     texts, xors = [np.empty(0, np.int64)], [np.empty((0, queries.shape[1]), np.uint64)]
     for table, plan in zip(snapshot.tables, plans, strict=True):
-        for start in range(0, rows, 1024):
-            part = queries[start : start + 1024]
+        start, size = 0, 64
+        while start < rows:
+            part = queries[start : start + size]
             found = (
                 scan.search(table, part, h=h, first=False)
                 if plan.method == "scan"
@@ -237,19 +241,30 @@ def find_near_pairs(snapshot: Snapshot, *, h: int, budget_s: float) -> NearPairs
             )
             apart = np.flatnonzero(found.distance > 0)
             query, row = found.query[apart], found.row[apart]
-            texts.append(query + start)
-            xors.append(part[query] ^ table.fingerprints[row])
-    text, differing = np.concatenate(texts), np.concatenate(xors)
-    # Rows with the same fingerprint are one witness, not many.
+            text, differing = _witnesses(query + start, part[query] ^ table.fingerprints[row])
+            texts.append(text)
+            xors.append(differing)
+            start += len(part)
+            # A text that half the index is near to must not fill the memory.
+            most = int(np.bincount(found.query, minlength=1).max())
+            size = max(1, min(2 * size, 1024, MATCHES_AT_ONCE // (most + 1)))
+    text, differing = _witnesses(np.concatenate(texts), np.concatenate(xors))
+    distinct, place = np.unique(text, return_inverse=True)
+    return NearPairs(h, place.astype(np.int64), differing, reservoir.weights[distinct])
+
+
+def _witnesses(text: NDArray[np.int64], differing: U64) -> tuple[NDArray[np.int64], U64]:
+    """The pairs of each text without repetition, the same few whatever else was found.
+
+    Rows with the same fingerprint are one witness, not many.
+    """
     order = np.lexsort((*differing.T, text))
     text, differing = text[order], differing[order]
     fresh = np.ones(len(text), np.bool_)
     fresh[1:] = (text[1:] != text[:-1]) | (differing[1:] != differing[:-1]).any(axis=1)
     text, differing = text[fresh], differing[fresh]
-    starts = np.searchsorted(text, text)
-    few = np.arange(len(text)) - starts < PAIRS_OF_A_TEXT
-    distinct, place = np.unique(text[few], return_inverse=True)
-    return NearPairs(h, place.astype(np.int64), differing[few], reservoir.weights[distinct])
+    few = np.arange(len(text)) - np.searchsorted(text, text) < PAIRS_OF_A_TEXT
+    return text[few], differing[few]
 
 
 def exact_plan(table: Table, *, h: int, queries: int) -> TablePlan:

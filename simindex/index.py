@@ -400,7 +400,7 @@ class Index:
 
     def _adopt_recipe(self, writer: Writer, batch: Batch) -> None:
         if self._recipe is None and batch.recipe is not None:
-            if self._current().head.appended:
+            if writer.appended:
                 raise RecipeMismatch(
                     "the index's rows were appended without a recipe, this batch has one: "
                     "append its fingerprints alone if they are alike",

@@ -110,6 +110,11 @@ class Writer:
             or self._values
         )
 
+    @property
+    def appended(self) -> int:
+        """Rows ever appended, the buffered ones included."""
+        return int(self._head.appended) + self._appended
+
     def _check_usable(self) -> None:
         if self._failed is not None:
             raise ReadOnlyIndex(

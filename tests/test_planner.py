@@ -1,0 +1,128 @@
+"""The plan of a table is the cheapest that keeps the promise, and an exact one where it must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simindex import planner
+from simindex.errors import InvalidOption
+from simindex.methods import psm
+from simindex.storage.table import Table, header_bits
+
+
+class Rows:
+    """Stands for a table of any size: plans see sizes alone."""
+
+    def __init__(self, rows: int, words: int = 1) -> None:
+        self.fingerprints = np.broadcast_to(np.zeros(1, np.uint64), (rows, words))
+        self.header_bits = header_bits(rows)
+
+    def __len__(self) -> int:
+        return len(self.fingerprints)
+
+
+def plan(
+    rows: int, *, h: int = 3, recall: float = 1.0, method: str = "auto", queries: int = 1,
+    flips: Any = None, words: int = 1,
+) -> Any:
+    table: Any = Rows(rows, words)
+    (found,) = planner.plan(
+        [table], h=h, recall=recall, method=method, queries=queries, flips=flips
+    )
+    return found
+
+
+ROWS = st.sampled_from([0, 1, 15, 16, 1000, 10**5, 10**7, 2**31])
+
+
+@settings(max_examples=200)
+@given(
+    rows=ROWS, h=st.integers(0, 64), recall=st.sampled_from([0.5, 0.9, 1.0]),
+    method=st.sampled_from(planner.METHODS), queries=st.sampled_from([1, 1000]),
+    k=st.one_of(st.none(), st.integers(0, 5000)), words=st.sampled_from([1, 16]),
+)
+def test_plan_keeps_the_promise(
+    rows: int, h: int, recall: float, method: str, queries: int, k: int | None, words: int
+) -> None:
+    flips = None if k is None else lambda bits, h, recall: k
+    found = plan(
+        rows, h=h, recall=recall, method=method, queries=queries, flips=flips, words=words
+    )
+    assert found.method in ("psm", "scan")
+    assert method == "auto" or found.method == method
+    assert 0 <= found.header_bits <= header_bits(rows)
+    assert found.nanoseconds >= 0
+    every = psm.flip_sets(found.header_bits, h)
+    if found.method == "psm":
+        assert found.exact == (found.flips == every)
+        assert found.flips <= every
+    if recall == 1 or flips is None or found.method == "scan":
+        assert found.exact
+    elif not found.exact:
+        assert found.flips == k
+
+
+@given(rows=ROWS, h=st.integers(0, 8), queries=st.sampled_from([1, 1000]))
+def test_auto_is_no_dearer_than_either_method(rows: int, h: int, queries: int) -> None:
+    def flips(header_bits: int, h: int, recall: float) -> int:
+        return header_bits * h
+
+    costs = {
+        method: plan(rows, h=h, recall=0.9, method=method, queries=queries, flips=flips).nanoseconds
+        for method in planner.METHODS
+    }
+    assert costs["auto"] <= min(costs.values())
+
+
+def test_recall_lets_a_large_table_be_probed_with_few_flips() -> None:
+    exact = plan(10**8)
+    some = plan(10**8, recall=0.9, flips=lambda bits, h, recall: 30)
+    assert some.method == "psm"
+    assert some.flips == 30
+    assert some.nanoseconds < exact.nanoseconds / 4
+
+
+def test_wide_radius_is_scanned_and_a_tight_one_probed() -> None:
+    assert plan(10**6, h=30).method == "scan"
+    assert plan(10**6, h=0).method == "psm"
+    assert plan(10**6, h=3).method == "psm"
+
+
+def test_each_table_has_its_own_plan() -> None:
+    tables: Any = [Rows(10), Rows(10**8)]
+    found = planner.plan(tables, h=3, recall=1.0, method="auto", queries=1, flips=None)
+    assert [p.header_bits > 10 for p in found] == [False, True]
+    assert planner.plan([], h=3, recall=1.0, method="auto", queries=1, flips=None) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("h", -1), ("h", 65), ("h", 2.0), ("h", True), ("h", None), ("h", "3"),
+        ("recall", 0), ("recall", -0.1), ("recall", 1.0001), ("recall", float("nan")),
+        ("recall", float("inf")), ("recall", True), ("recall", "0.9"),
+        ("method", "PSM"), ("method", None), ("method", ["psm"]), ("method", ""),
+    ],
+)
+def test_options_out_of_range_are_named(option: str, value: object) -> None:
+    options: dict[str, Any] = {"h": 3, "recall": 0.9, "method": "auto", "bits": 64, option: value}
+    with pytest.raises(InvalidOption, match=option) as caught:
+        planner.check(**options)
+    assert caught.value.data["option"] == option
+
+
+def test_options_at_their_limits_are_taken() -> None:
+    for h in (0, 64):
+        for recall in (1, 1.0, 1e-9):
+            for method in planner.METHODS:
+                planner.check(h=h, recall=recall, method=method, bits=64)
+
+
+def test_stand_in_has_what_a_plan_looks_at() -> None:
+    """So that these tests mean real tables."""
+    assert {"fingerprints", "header_bits"} <= set(Table.__slots__)
