@@ -111,7 +111,8 @@ def test_each_table_has_its_own_plan() -> None:
     tables: Any = [Rows(10), Rows(10**8)]
     found = planner.plan(tables, h=3, recall=1.0, method="auto", queries=1, calibration=None).tables
     assert [p.header_bits > 10 for p in found] == [False, True]
-    assert planner.plan([], h=3, recall=1.0, method="auto", queries=1, calibration=None).tables == ()
+    none = planner.plan([], h=3, recall=1.0, method="auto", queries=1, calibration=None)
+    assert none.tables == ()
 
 
 @pytest.mark.parametrize(
