@@ -1,9 +1,12 @@
 #include "sweep.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "bucket.hpp"
@@ -13,7 +16,7 @@
 namespace simindex {
 namespace {
 
-constexpr std::size_t kSliceBytes = std::size_t{512} << 10;
+constexpr std::size_t kSliceBytes = std::size_t{256} << 10;
 constexpr int kMaxPartitionBits = 11;  // their open groups, 512 KB, stay in the second-level cache
 constexpr std::uint32_t kGroup = 16;
 constexpr std::uint32_t kChunkGroups = 16;
@@ -51,13 +54,46 @@ void write(Group* to, const Group* from) {
 #endif
 }
 
+// Memory for chunks, kept from call to call: new pages cost more than all else that is done to a probe
+// (60 ns a query for pages of 2 MB, ten times that on a virtual machine that has not touched them).
+// While kept, the system may take its pages back (MADV_FREE). A call that finds it in use by another
+// thread allocates its own; of two the one given back last is kept.
+struct ChunkMemory {
+  explicit ChunkMemory(std::size_t chunks) : capacity(chunks), chunk(allocate<Chunk>(chunks)) {}
+
+  static std::unique_ptr<ChunkMemory> take(std::size_t chunks) {
+    std::unique_ptr<ChunkMemory> memory(kept.exchange(nullptr));
+    if (memory == nullptr || memory->capacity < chunks) {
+      memory.reset();
+      memory = std::make_unique<ChunkMemory>(chunks);
+    }
+    return memory;
+  }
+
+  static void give(std::unique_ptr<ChunkMemory> memory) {
+#if defined(__linux__) && defined(MADV_FREE)
+    constexpr std::size_t kLargePage = std::size_t{2} << 20;
+    const std::size_t bytes = memory->capacity * sizeof(Chunk);
+    if (bytes >= 2 * kLargePage)
+      madvise(memory->chunk.get(), bytes / kLargePage * kLargePage, MADV_FREE);
+#endif
+    delete kept.exchange(memory.release());
+  }
+
+  std::size_t capacity;
+  Memory<Chunk> chunk;
+
+ private:
+  static inline std::atomic<ChunkMemory*> kept{nullptr};
+};
+
 // The probes of one sub-batch, by partition.
 class Probes {
  public:
   Probes(const Table& table, std::size_t capacity)
       : shift_(table.directory_bits - partition_bits(table)),
         partitions_(std::size_t{1} << partition_bits(table)),
-        chunks_(allocate<Chunk>(capacity / kChunk + partitions_ + 1)),
+        chunks_(ChunkMemory::take(capacity / kChunk + partitions_ + 1)),
         next_(allocate<std::uint32_t>(capacity / kChunk + partitions_ + 1)),
         open_(allocate<Group>(partitions_ + 1)),
         count_(partitions_), head_(partitions_), last_(partitions_) {
@@ -65,8 +101,12 @@ class Probes {
     groups_ = reinterpret_cast<Group*>(
         (reinterpret_cast<std::uintptr_t>(open_.get()) + 63) & ~std::uintptr_t{63});
     first_ = reinterpret_cast<Chunk*>(
-        (reinterpret_cast<std::uintptr_t>(chunks_.get()) + 63) & ~std::uintptr_t{63});
+        (reinterpret_cast<std::uintptr_t>(chunks_->chunk.get()) + 63) & ~std::uintptr_t{63});
   }
+
+  ~Probes() { ChunkMemory::give(std::move(chunks_)); }
+  Probes(const Probes&) = delete;
+  Probes& operator=(const Probes&) = delete;
 
   void clear() {
     std::fill(count_.begin(), count_.end(), 0);
@@ -118,7 +158,7 @@ class Probes {
 
   int shift_;
   std::size_t partitions_;
-  Memory<Chunk> chunks_;
+  std::unique_ptr<ChunkMemory> chunks_;
   Memory<std::uint32_t> next_;
   Memory<Group> open_;
   std::vector<std::uint32_t> count_;  // probes of a partition

@@ -23,7 +23,7 @@
 
 namespace simindex {
 
-inline constexpr std::size_t kProbeBytes = std::size_t{512} << 20;
+inline constexpr std::size_t kProbeBytes = std::size_t{256} << 20;
 
 // What `psm` finds, by sub-batch, then by partition, then by query; in `first` mode, and where flip
 // sets do not come from networks, `psm` itself. Throws std::bad_alloc.
