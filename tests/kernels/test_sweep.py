@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import simindex
+from simindex import searching
 from simindex._kernels import LEVELS, _native
+from simindex.methods import psm
+from simindex.methods.base import TablePlan
 from simindex.records import U64
 from simindex.simhash import vosh
 from simindex.simhash.volatility import STEP
@@ -170,6 +174,13 @@ def test_distances_and_ids_are_those_of_the_rows() -> None:
     assert distance.max() <= 3
 
 
+def test_a_batch_above_the_bound_of_memory_is_swept_in_parts() -> None:
+    rows = random_rows(80_000)
+    case = Case(rows, near(rows, 300_001), 13, 64)
+    assert 300_001 * 65 * 16 > 256 << 20
+    assert_same(case)
+
+
 @levels
 def test_a_sweep_repeats_itself(level: int) -> None:
     rows = random_rows(200_000)
@@ -189,3 +200,66 @@ def test_weights_that_do_not_fit_the_queries_are_refused() -> None:
         _native.psm_swept(case.table, case.order, case.queries, case.weights[:-1].copy())
     with pytest.raises(ValueError, match="queries"):
         _native.psm_swept(case.table, case.order, random_rows(10, 2), case.weights)
+
+
+def plan(flips: int, exact: bool = False) -> TablePlan:
+    return TablePlan("psm", 20, flips, exact, 0.0)
+
+
+def test_only_large_batches_on_large_tables_are_swept() -> None:
+    rows, queries = 60_000_000, 1_000_000
+    assert psm.is_swept(rows, 1, plan(15), queries, False)
+    assert psm.is_swept(10_000_000, 1, plan(10), 1 << 16, False)
+    assert not psm.is_swept(rows, 1, plan(15), queries, True)
+    assert not psm.is_swept(rows, 1, plan(15), 1 << 16, False)
+    assert not psm.is_swept(rows, 2, plan(15), queries, False)
+    assert not psm.is_swept(1_000_000, 1, plan(15), queries, False)
+    assert not psm.is_swept(rows, 1, plan(15, exact=True), queries, False)
+    assert not psm.is_swept(rows, 1, plan(200), queries, False)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("flips", [10, 15, 63])
+def test_slices_of_a_sweep_bound_the_probes_of_a_call(threads: int, flips: int) -> None:
+    size = psm.slice_queries(10_000_000, 1, plan(flips), 5_000_000, False, threads)
+    assert size is not None
+    assert size > searching.SLICE_QUERIES // threads
+    assert threads * size * (flips + 1) <= psm.SWEPT_PROBES
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("probes", [1 << 24, 50_000])
+def test_an_index_answers_alike_whether_it_sweeps_or_not(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, threads: int, probes: int
+) -> None:
+    rng = np.random.default_rng(4)
+    stored = rng.standard_normal((60_000, 64), dtype=np.float32)
+    asked = stored[:9000] + rng.laplace(size=(9000, 64)).astype(np.float32) * np.float32(0.02)
+    stored_rows, asked_rows = (
+        np.packbits(weights >= 0, axis=1).view(">u8")[:, 0].astype(np.uint64)
+        for weights in (stored, asked)
+    )
+    batch = simindex.Batch(asked_rows, weights=asked)
+    sweeps = []
+    swept = _native.psm_swept
+
+    def counted(*arguments: Any) -> Any:
+        sweeps.append(len(arguments[2]))
+        return swept(*arguments)
+
+    monkeypatch.setattr(_native, "psm_swept", counted)
+    with simindex.open(tmp_path / "index", "n") as index:
+        index.append(stored_rows, weights=stored)
+        index.commit()
+        index.tune()
+        probed = index.query(batch, h=3, recall=0.9, threads=threads, method="psm")
+        assert not sweeps
+        monkeypatch.setattr(psm, "SWEPT_ROWS", 1)
+        monkeypatch.setattr(psm, "SWEPT_PROBES", probes)
+        found = index.query(batch, h=3, recall=0.9, threads=threads, method="psm")
+    assert sum(sweeps) == len(batch)
+    assert len(sweeps) >= threads
+    assert len(found) > 5000
+    for column in ("query", "id", "distance"):
+        np.testing.assert_array_equal(getattr(found, column), getattr(probed, column))
+    assert found.stats.probes == probed.stats.probes
