@@ -14,7 +14,16 @@
 //              all probes, and the number of chunks is bounded by probes / 256 + partitions
 //
 // A batch is cut into sub-batches whose probes take at most kProbeBytes, and each sub-batch sweeps on
-// its own. Every offset is bounded as in probe.hpp.
+// its own. Every offset is bounded as in probe.hpp. Memory for probes is kept between calls; see
+// ChunkMemory.
+//
+// What bounds it (Xeon with AVX-512 at 2.6 GHz, 60 M uniform rows in huge pages, t = 23, k = 15,
+// h = 3, 1 M queries, CPU time of one thread on a busy machine): 330 to 360 ns a query where psm takes
+// 650 to 700. About 150 are the first pass, half of it VOSH and half the writing of 16 probes; 180
+// the second, of which some 50 ns (54 ms a sweep, whatever the batch) are the table itself coming
+// from memory. A slice of 256 KB was best; 512 KB took 20 ns more, 1 MB 150. Asking for all of the
+// next slice in order, instead of for each probe's lines, took 20 ns more. Chunks must be asked for
+// ahead: the processor does not foresee the jump from one to the next, which took 50 ns.
 #pragma once
 
 #include <cstddef>
