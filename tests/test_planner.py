@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from simindex import planner
 from simindex.errors import InvalidOption
 from simindex.methods import psm
+from simindex.methods.base import TablePlan
 from simindex.storage.table import Table, header_bits
 
 
@@ -29,11 +31,12 @@ class Rows:
 def plan(
     rows: int, *, h: int = 3, recall: float = 1.0, method: str = "auto", queries: int = 1,
     flips: Any = None, words: int = 1,
-) -> Any:
+) -> TablePlan:
     table: Any = Rows(rows, words)
+    calibration: Any = None if flips is None else SimpleNamespace(flips=flips, source="a test")
     (found,) = planner.plan(
-        [table], h=h, recall=recall, method=method, queries=queries, flips=flips
-    )
+        [table], h=h, recall=recall, method=method, queries=queries, calibration=calibration
+    ).tables
     return found
 
 
@@ -95,9 +98,10 @@ def test_wide_radius_is_scanned_and_a_tight_one_probed() -> None:
 
 def test_each_table_has_its_own_plan() -> None:
     tables: Any = [Rows(10), Rows(10**8)]
-    found = planner.plan(tables, h=3, recall=1.0, method="auto", queries=1, flips=None)
-    assert [p.header_bits > 10 for p in found] == [False, True]
-    assert planner.plan([], h=3, recall=1.0, method="auto", queries=1, flips=None) == []
+    found = planner.plan(tables, h=3, recall=1.0, method="auto", queries=1, calibration=None)
+    assert [p.header_bits > 10 for p in found.tables] == [False, True]
+    none = planner.plan([], h=3, recall=1.0, method="auto", queries=1, calibration=None)
+    assert list(none.tables) == []
 
 
 @pytest.mark.parametrize(
@@ -112,7 +116,7 @@ def test_each_table_has_its_own_plan() -> None:
 def test_options_out_of_range_are_named(option: str, value: object) -> None:
     options: dict[str, Any] = {"h": 3, "recall": 0.9, "method": "auto", "bits": 64, option: value}
     with pytest.raises(InvalidOption, match=option) as caught:
-        planner.check(**options)
+        planner.check_options(**options)
     assert caught.value.data["option"] == option
 
 
@@ -120,7 +124,7 @@ def test_options_at_their_limits_are_taken() -> None:
     for h in (0, 64):
         for recall in (1, 1.0, 1e-9):
             for method in planner.METHODS:
-                planner.check(h=h, recall=recall, method=method, bits=64)
+                planner.check_options(h=h, recall=recall, method=method, bits=64)
 
 
 def test_stand_in_has_what_a_plan_looks_at() -> None:
