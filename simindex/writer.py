@@ -266,8 +266,9 @@ class Writer:
             edit.add_segment(record, directory)
         for name, payload in self._values.items():
             edit.set_value(name, payload)
-        tables = [*snapshot.segments, *edit.head.pending]
-        oldest = min((table.horizon for table in tables), default=generation)
+        horizons = [segment.horizon for segment in snapshot.segments]
+        horizons += [run.horizon for run in edit.head.pending]
+        oldest = min(horizons, default=generation)
         if len(deleted) and oldest < generation:
             self._add_tombstones(edit, deleted)
         self._drop_settled(edit, oldest)

@@ -27,6 +27,9 @@ from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFull
 from simindex.storage import format as durable
 from simindex.storage.environment import Transaction
 
+# Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
 OPTIONS = IndexOptions(batch_rows=16, min_merge=2, reservoir_rows=4)
 
 State = dict[int, int]

@@ -92,8 +92,8 @@ def key_hash(key: str | bytes) -> tuple[int, int]:
 def header_bits(rows: int) -> int:
     """Width t of a table's header directory.
 
-    6 to 11 rows fall under one header when fingerprints are uniform: about two cache lines, compared
-    eight rows at a time, for 0.35 to 0.7 bytes a row. Searches may use any narrower header of the
+    6 to 11 rows fall under one header when fingerprints are uniform: about two cache lines,
+    compared eight rows at a time, for 0.35 to 0.7 bytes a row. Searches may use any narrower header of the
     same directory. ([PSM] (21) has t = d, for rows compared one at a time. With t = d - 3.25 a
     query takes 0.24 us at 10 M rows, with one bit less 0.35, with one more the same.)
     """
