@@ -246,7 +246,6 @@ class Writer:
         dead = snapshot.tombstones
         if len(deleted):
             dead = Tombstones.merged([dead, deleted], keyed=deleted.keyed)
-            self._add_tombstones(edit, deleted)
         edit.add_rows(self._appended)
         written = list(self._spilled)
         samples = list(self._drawn)
@@ -267,6 +266,12 @@ class Writer:
             edit.add_segment(record, directory)
         for name, payload in self._values.items():
             edit.set_value(name, payload)
+        horizons = [segment.horizon for segment in snapshot.segments]
+        horizons += [run.horizon for run in edit.head.pending]
+        oldest = min(horizons, default=generation)
+        if len(deleted) and oldest < generation:
+            self._add_tombstones(edit, deleted)
+        self._drop_settled(edit, oldest)
         self._finish(edit, [record for record, _ in written[len(self._spilled) :]])
         return True
 
@@ -308,6 +313,12 @@ class Writer:
             edit.drop_run("tombstones", run)
         together = Tombstones.merged(parts, keyed=deleted.keyed)
         edit.add_run("tombstones", together.encode(), len(together))
+
+    def _drop_settled(self, edit: Edit, oldest: int) -> None:
+        """Drops earlier tombstones that every table has been purged of."""
+        for run in self._head.tombstones:
+            if run in edit.head.tombstones and run.horizon <= oldest:
+                edit.drop_run("tombstones", run)
 
     def _add_pending(
         self, edit: Edit, snapshot: Snapshot, dead: Tombstones, samples: list[Reservoir]
@@ -425,10 +436,9 @@ class Writer:
                 durable.remove(self._segments / record.name)
                 raise
         gone = {segment.name for segment in inputs}
-        oldest = min((t.horizon for t in snapshot.tables if t.name not in gone), default=horizon)
-        for run in self._head.tombstones:
-            if run.horizon <= oldest:
-                edit.drop_run("tombstones", run)
+        self._drop_settled(
+            edit, min((t.horizon for t in snapshot.tables if t.name not in gone), default=horizon)
+        )
         self._finish(edit, [] if record is None else [record])
         for segment in inputs:
             durable.remove(self._segments / segment.name)

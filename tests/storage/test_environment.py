@@ -22,6 +22,9 @@ from simindex.errors import ClosedIndex, CorruptFile, IndexLocked, StorageFull, 
 from simindex.storage import environment as module
 from simindex.storage.environment import Environment, acquire, preflight, release
 
+# Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
 ROWS = np.arange(30, dtype=np.uint64)
 
 

@@ -218,6 +218,23 @@ def test_tombstones_stay_while_an_older_table_needs_them(index_path: Path) -> No
         assert index.check() == []
 
 
+def test_small_index_gathers_no_tombstones(index_path: Path) -> None:
+    """Where all tables are purged by the commit itself there is nothing left to remember."""
+    row = np.array([5], np.uint64)
+    with simindex.open(index_path, "c") as index:
+        for _ in range(40):
+            index.replace(Batch(row, ids=[1]))
+            index.commit()
+            assert len(index) == 1
+            assert index.stats().tombstones <= 1
+        index.compact(full=True)
+        assert index.stats().tombstones == 0
+        index.delete(ids=[1])
+        index.compact(full=True)
+        assert (len(index), index.stats().tombstones, index.stats().dead_rows) == (0, 0, 0)
+        assert index.check() == []
+
+
 def test_many_deleting_commits_keep_few_runs(index_path: Path) -> None:
     """A large old run is not written again with every eighth small one."""
     with simindex.open(index_path, "c") as index:
