@@ -12,7 +12,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from simindex.errors import IndexExists, IndexNotFound
+from simindex.errors import IndexExists, IndexNotFound, InvalidOption
 from simindex.options import IndexOptions
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, Edit, Head, pack
@@ -37,6 +37,12 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
     IndexLocked
         If it is being written or made by another process.
     """
+    recipe = options.recipe
+    if recipe is not None and recipe.weighting == "tfidf" and not recipe.fitted:
+        raise InvalidOption(
+            "the recipe is tfidf and knows no documents yet: give recipe.fit(texts)",
+            option="recipe",
+        )
     if directory.is_symlink() or directory.exists():
         if not directory.is_dir():
             raise IndexExists(f"{directory} is a file: it was kept", path=str(directory))

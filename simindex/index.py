@@ -29,6 +29,8 @@ from simindex.errors import (
     InvalidOption,
     ReadOnlyIndex,
     RecipeMismatch,
+    SimindexError,
+    UnsupportedStorage,
 )
 from simindex.options import IndexOptions
 from simindex.planner import Planner, check_options
@@ -85,12 +87,22 @@ def open(
         raise InvalidOption(
             f"mode={mode!r} is unknown: give r, w, c or n", option="mode", found=mode
         )
+    if options is not None and not isinstance(options, IndexOptions):
+        raise InvalidOption(
+            f"options={options!r} are no IndexOptions: give simindex.IndexOptions(...)",
+            option="options", found=options,
+        )
     directory = Path(path)
+    try:
+        directory.exists()
+    except (ValueError, OSError) as error:
+        raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
     if mode == "n" or (mode == "c" and not creation.exists(directory)):
         try:
-            creation.create(
-                directory, options or IndexOptions(), overwrite=overwrite and mode == "n"
-            )
+            with _unwritable(directory, True):
+                creation.create(
+                    directory, options or IndexOptions(), overwrite=overwrite and mode == "n"
+                )
         except IndexExists:
             if mode == "n" or not creation.exists(directory):
                 raise
@@ -117,6 +129,9 @@ class Index:
         self._planner = Planner()
         writable = mode != "r"
         self._uuid = durable.read_format(path)
+        for name in ("catalog", "segments"):
+            if (path / name).is_symlink():
+                raise CorruptFile(f"{path / name} is a link, no directory", path=str(path / name))
         with _unwritable(path, writable):
             self._environment = acquire(path / "catalog", writable=writable)
         try:
@@ -155,7 +170,13 @@ class Index:
                     "leave the option out, or build a new index",
                     option=name, differences=differences,
                 )
-            if asked.recipe is not None and self._recipe is not None:
+            if asked.recipe is not None:
+                if self._recipe is None:
+                    raise RecipeMismatch(
+                        f"the index at {self.path} has no recipe: leave it out of the options; an "
+                        "empty index takes that of the first batch",
+                        differences={"recipe": (repr(asked.recipe), None)},
+                    )
                 check_recipe(asked.recipe, self._recipe)
         return options
 
@@ -201,6 +222,9 @@ class Index:
                     self._writer.close()
             finally:
                 release(self._environment)
+                # Maps and descriptors of the segments go with them; running calls hold their own.
+                self._planner = Planner()
+                del self._snapshot
 
     def __del__(self) -> None:
         # A handle that was dropped must not keep the writer's lock.
@@ -457,8 +481,12 @@ class Index:
             rows, weights = as_fingerprints(batch, bits=self.options.bits), None
         snapshot = self._current()
         check_options(h=h, recall=recall, method=method, bits=self.options.bits)
-        if threads is not None and (isinstance(threads, bool) or threads < 1):
-            raise InvalidOption(f"threads={threads!r}: give 1 or more", option="threads")
+        if threads is not None and (
+            isinstance(threads, bool) or not isinstance(threads, int) or threads < 1
+        ):
+            raise InvalidOption(
+                f"threads={threads!r}: give a whole number, 1 or more", option="threads"
+            )
         plan, calibration = self._planner.plan(
             snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
         )
@@ -507,8 +535,16 @@ def _unwritable(path: Path, writable: bool) -> Iterator[None]:
     except FileNotFoundError as error:
         raise CorruptFile(f"{path} lacks {error.filename}", path=str(path)) from error
     except OSError as error:
-        if not writable or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+        if isinstance(error, SimindexError) or error.errno not in (
+            errno.EMFILE, errno.ENFILE, *((errno.EROFS, errno.EACCES, errno.EPERM) * writable)
+        ):
             raise
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise UnsupportedStorage(
+                f"too many open files for {path}: close handles, compact the index, or raise the "
+                "limit (ulimit -n)",
+                path=str(path),
+            ) from error
         raise ReadOnlyIndex(
             f"{path} cannot be written ({error.strerror}): open it with mode 'r'", path=str(path)
         ) from error
@@ -519,7 +555,7 @@ def _after_fork() -> None:
     for handle in list(_handles):
         handle._lock = RLock()
         if handle._writer is not None:
-            handle._writer.close()
+            handle._writer.forget_lock()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -57,6 +57,11 @@ class IndexOptions:
     def __post_init__(self) -> None:
         if self.keys is True:
             object.__setattr__(self, "keys", "str")
+        _require(
+            self.recipe is None
+            or (hasattr(self.recipe, "identity") and hasattr(self.recipe, "bits")),
+            "recipe", self.recipe, "a simindex.Recipe",
+        )
         if self.recipe is not None and self.bits == 64:
             object.__setattr__(self, "bits", self.recipe.bits)
         if isinstance(self.structures, list):
@@ -75,7 +80,10 @@ class IndexOptions:
             _is_int(self.batch_rows) and 1 <= self.batch_rows <= 1 << 26,
             "batch_rows", self.batch_rows, f"from 1 to {1 << 26}",
         )
-        _require(self.keys in (False, "str", "bytes"), "keys", self.keys, 'False, "str" or "bytes"')
+        _require(
+            self.keys is False or (isinstance(self.keys, str) and self.keys in ("str", "bytes")),
+            "keys", self.keys, 'True, False, "str" or "bytes"',
+        )
         _require(
             _is_int(self.min_merge) and (self.min_merge == 0 or 2 <= self.min_merge <= 64),
             "min_merge", self.min_merge, "0, or from 2 to 64",

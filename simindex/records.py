@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,7 +158,7 @@ class Batch:
 
 def as_ids(ids: Any, n: int | None) -> U64:
     """The ids as uint64 (n,); InvalidBatch names what is none."""
-    array = np.asarray(ids)
+    array = _as_array(ids, "ids")
     if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and all(
         isinstance(value, (int, np.integer)) for value in ids
     ):  # numpy makes floats or objects of a list that spans more than int64 and uint64
@@ -177,6 +178,13 @@ def as_ids(ids: Any, n: int | None) -> U64:
         row = int(np.argmax(array < 0))
         raise InvalidBatch(f"the id of row {row} is negative: {int(array[row])}", row=row)
     return np.ascontiguousarray(array, dtype=np.uint64)
+
+
+def _as_array(values: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidBatch(f"{name} are no array: {error}") from error
 
 
 def _as_id(row: int, value: int) -> int:
@@ -216,7 +224,7 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
 
 
 def _as_weights(weights: Any, rows: U64) -> F32:
-    array = np.asarray(weights)
+    array = _as_array(weights, "weights")
     expected = (len(rows), rows.shape[1] * 64)
     if array.dtype.kind not in "fiu":
         raise InvalidBatch(
@@ -227,7 +235,8 @@ def _as_weights(weights: Any, rows: U64) -> F32:
             f"weights have shape {array.shape}, the fingerprints need {expected}",
             found=array.shape, expected=expected,
         )
-    array = np.ascontiguousarray(array, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        array = np.ascontiguousarray(array, dtype=np.float32)
     if not _all_finite(array):
         row = int(np.argmax(~np.isfinite(array).all(axis=1)))
         raise InvalidBatch(f"the weights of row {row} are not finite", row=row)
@@ -290,6 +299,12 @@ class Matches:
     ) -> None:
         self.query, self.id, self.distance, self.stats = query, id, distance, stats
         self._fetch_keys = fetch_keys
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Keys are fetched where the index is; elsewhere they travel along.
+        keys = self.keys()
+        fetch: Any = None if keys is None else partial(list, keys)
+        return (Matches, (self.query, self.id, self.distance, self.stats, fetch))
 
     def __repr__(self) -> str:
         return f"<{len(self)} Matches by {self.stats.method}, {self.stats.guarantee}>"

@@ -189,6 +189,12 @@ def _arranged(
             kept[1:] = query[order[1:]] != query[order[:-1]]
             order = order[kept]
         query, ids, distance = query[order], ids[order], distance[order]
+        # Rows of one id and distance are one match: a document that was stored twice.
+        again = (ids[1:] == ids[:-1]) & (query[1:] == query[:-1]) & (distance[1:] == distance[:-1])
+        if again.any():
+            fresh = np.flatnonzero(np.concatenate([[True], ~again]))
+            query, ids, distance = query[fresh], ids[fresh], distance[fresh]
+            order = order[fresh]
     fetch = None
     if keyed:
         tables = [table for table, _ in parts]

@@ -96,11 +96,13 @@ class Writer:
         """Gives the lock back; what was not committed is discarded."""
         if self._lock_fd >= 0:
             fd, self._lock_fd = self._lock_fd, -1
-            os.close(fd)
+            durable.unlock(fd)
 
     def forget_lock(self) -> None:
         """In a forked child: lets go of the inherited descriptor, which would keep the lock."""
-        self.close()
+        if self._lock_fd >= 0:
+            fd, self._lock_fd = self._lock_fd, -1
+            os.close(fd)
 
     @property
     def changed(self) -> bool:
@@ -133,7 +135,9 @@ class Writer:
             ) from error
         strays = [
             path for path in found
-            if NAME.fullmatch(path.name) and path.name not in self._head.segments
+            if NAME.fullmatch(path.name)
+            and path.name not in self._head.segments
+            and not path.is_dir()
         ]
         for path in strays:
             if generation_of(path.name) > newest:

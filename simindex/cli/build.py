@@ -77,7 +77,7 @@ def build(
         with Progress("indexing", quiet=quiet) as progress, place as run.place:
             run.fill(documents, recipe, options, progress)
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted: {run.outcome()}") from None
+        raise Interrupted(f"interrupted: {run.abandon()}") from None
     except SimindexError as error:
         if not run.created and not append:
             raise

@@ -215,7 +215,9 @@ class Catalog:
                     _delete(txn, database, key)
                 for database, key, value in edit.puts:
                     txn.put(database, key, value)
-                txn.put("head", b"head", seal("head", b"head", head.encode()))
+                value = seal("head", b"head", head.encode())
+                txn.put("head", b"head", value)
+                self.environment.reserve(edit.bound(len(value)))
                 committing = True
                 txn.commit()
         except SimindexError:
@@ -310,6 +312,12 @@ class Edit:
         self.head = replace(head, generation=head.generation + 1)
         self.puts: list[tuple[str, bytes, bytes]] = []
         self.deletes: list[tuple[str, bytes]] = []
+
+    def bound(self, head_bytes: int) -> int:
+        """Bytes of pages that the edit may add to the catalog's file, with a generous margin."""
+        large = sum(-(-(len(value) + 64) // 4096) for _, _, value in self.puts)
+        records = len(self.puts) + len(self.deletes)
+        return 4096 * (large + 4 * records + head_bytes // 4096 + 256)
 
     def _put(self, database: str, key: bytes, payload: bytes) -> int:
         value = seal(database, key, payload)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -61,6 +62,8 @@ class Environment:
 
     def _open(self, *, writable: bool, create: bool) -> None:
         data, lock = self.directory / "data.mdb", self.directory / "lock.mdb"
+        for path in (data, lock):
+            require_plain(path)
         if not create:
             preflight(data)
         # Without the right to write there is no reader table, so LMDB cannot protect what is read;
@@ -196,6 +199,19 @@ class Environment:
             self._env.reader_check()
             return self._env.begin(write=write, buffers=False)
 
+    def reserve(self, new_bytes: int) -> None:
+        """Lengthens the file to hold a transaction that will put `new_bytes`, without taking disk.
+
+        LMDB counts pages that it took and gave back within a transaction as used, but does not
+        write them: its file may end before its last page, as one that was cut short does, and
+        `preflight` could not tell the two apart.
+        """
+        info, page = self._env.info(), self._env.stat()["psize"]
+        wanted = (info["last_pgno"] + 1) * page + new_bytes
+        data = self.directory / "data.mdb"
+        if data.stat().st_size < wanted:
+            os.truncate(data, wanted)
+
     @property
     def file_bytes(self) -> int:
         """Bytes the catalog takes on the disk."""
@@ -316,6 +332,13 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(
     before=_before_fork, after_in_parent=_forking.close, after_in_child=_after_fork_in_child
 )
+
+
+def require_plain(path: Path) -> None:
+    """Refuses anything but a regular file, which LMDB would follow or wait for."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise CorruptFile(f"{path} is no regular file", path=str(path))
 
 
 def preflight(data: Path) -> None:

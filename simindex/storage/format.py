@@ -285,7 +285,12 @@ def file_system_kind(path: Path) -> str:
 
 def lock(path: Path) -> int:
     """Takes the writer's lock and returns its descriptor; IndexLocked names who holds it."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
+        raise
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -303,3 +308,9 @@ def lock(path: Path) -> int:
         os.ftruncate(fd, 0)
         os.pwrite(fd, text, 0)
     return fd
+
+
+def unlock(fd: int) -> None:
+    """Gives the lock back now, also while a child that was just forked still has the descriptor."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    os.close(fd)
