@@ -24,7 +24,8 @@ Part = tuple[Table, Found]
 """A table and its rows found."""
 
 SLICE_QUERIES = 1 << 16
-"""Queries a kernel is given at a time, so that an interrupt is honoured in between."""
+"""Queries a kernel is given at a time, so that an interrupt is honoured in between; a sweep takes
+more (`psm.slice_queries`)."""
 
 NO_QUERY = np.empty(0, np.int64)
 NO_ID = np.empty(0, np.uint64)
@@ -67,11 +68,12 @@ def search(
         deleted = tombstones.later_than(table.horizon)
         # A deleted row must not stand for a live one: then all matches are needed, not the first.
         early = first and not deleted
-        if threads == 1 and len(some) <= SLICE_QUERIES:
+        size = _slice_size(table, table_plan, len(some), early, threads)
+        if size == len(some):
             found = _search_slice(table, table_plan, some, some_weights, volatility, h, early)
         else:
             found = _search_slices(
-                table, table_plan, some, some_weights, volatility, h, early, threads
+                table, table_plan, some, some_weights, volatility, h, early, threads, size
             )
         probes, compared = probes + found.probes, compared + found.compared
         if not len(found.query):
@@ -93,6 +95,14 @@ def search(
     return _arranged(parts, len(queries), first, stats, options)
 
 
+def _slice_size(table: Table, plan: TablePlan, queries: int, first: bool, threads: int) -> int:
+    swept = None
+    if plan.method == "psm":
+        rows, words = table.fingerprints.shape
+        swept = psm.slice_queries(rows, words, plan, queries, first, threads)
+    return min(SLICE_QUERIES, -(-queries // threads)) if swept is None else swept
+
+
 def _search_slices(
     table: Table,
     plan: TablePlan,
@@ -102,8 +112,8 @@ def _search_slices(
     h: int,
     first: bool,
     threads: int,
+    size: int,
 ) -> Found:
-    size = min(SLICE_QUERIES, -(-len(queries) // threads))
     starts = range(0, len(queries), size)
 
     def run_slice(start: int) -> Found:

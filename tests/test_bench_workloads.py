@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,13 +20,16 @@ TOOLS = Path(__file__).resolve().parent.parent / "tools"
 def tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(TOOLS))
 
+WITH_SCRIPT_FOLDER = {name: v for name, v in os.environ.items() if name != "PYTHONSAFEPATH"}
+"""The benchmark's own modules stand beside it."""
+
 
 def bench(*arguments: str, into: Path) -> tuple[str, list[dict[str, Any]]]:
     """What a run prints, and its measurements."""
     finished = subprocess.run(
         [sys.executable, str(TOOLS / "bench.py"), *arguments, "--repeat", "1", "--no-peer",
          "--json", str(into)],
-        capture_output=True, text=True, check=False, timeout=100,
+        capture_output=True, text=True, check=False, timeout=100, env=WITH_SCRIPT_FOLDER,
     )
     assert finished.returncode == 0, finished.stderr
     content = json.loads(into.read_text())
@@ -121,7 +125,7 @@ def test_a_table_sets_each_engine_beside_the_first_peer() -> None:
     ])
     lines = table.splitlines()[2:]
     assert lines[0] == (
-        "| w | simindex psm | 10 M | 3.00 M queries/s | 2.00 M - 4.00 M | 16.2 | 0.9600 | 30x |  |"
+        "| w | simindex psm | 10 M | 3.00 M queries/s | 2.00 M - 4.00 M | 16.20 | 0.9600 | 30x |  |"
     )
     assert lines[1] == "| w | FAISS | 10 M | 100 k queries/s | 100 k - 100 k |  |  |  |  |"
     assert "| 1,234 | 5.00 µs |" in lines[2]

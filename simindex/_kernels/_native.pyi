@@ -120,6 +120,9 @@ def psm_checked(
     first: bool,
     level: int = -1,
 ) -> tuple[I64, U32, U16, U64, int, int]: ...
+def psm_swept(
+    table: CheckedTable, vosh: CheckedVosh, queries: U64, weights: F32, level: int = -1
+) -> tuple[I64, U32, U16, U64, int, int]: ...
 def scan(
     rows: U64, queries: U64, h: int, first: bool, level: int = -1
 ) -> tuple[I64, U32, U16, int]: ...

@@ -93,11 +93,14 @@ def header_bits(rows: int) -> int:
     """Width t of a table's header directory.
 
     6 to 11 rows fall under one header when fingerprints are uniform: about two cache lines,
-    compared eight rows at a time, for 0.35 to 0.7 bytes a row. Searches may use any narrower header of the
-    same directory. ([PSM] (21) has t = d, for rows compared one at a time. With t = d - 3.25 a
-    query takes 0.24 us at 10 M rows, with one bit less 0.35, with one more the same.)
+    compared eight rows at a time, for 0.35 to 0.7 bytes a row. Searches may use any narrower
+    header of the same directory. ([PSM] (21) has t = d, for rows compared one at a time. With
+    t = d - 3.25 a query takes 0.24 us at 10 M rows, with one bit less 0.35, with one more no less.)
+    Tables below 4 M rows stay near the processor, where twice the rows cost little: they get one
+    bit less, since most of them are soon merged and their directories would only swell the catalog.
     """
-    return min(30, max(0, round(log2(max(1, rows))) - 3))
+    narrower = 3 if rows >= 1 << 22 else 4
+    return min(30, max(0, round(log2(max(1, rows))) - narrower))
 
 
 class Table:

@@ -67,7 +67,7 @@ def markdown(measurements: Sequence[Measurement]) -> str:
             count(one.rows),
             f"{quantity(one.median)} {one.unit}",
             f"{quantity(min(one.rates))} - {quantity(max(one.rates))}",
-            "" if one.bytes_per_row is None else f"{one.bytes_per_row:.1f}",
+            "" if one.bytes_per_row is None else f"{one.bytes_per_row:.2f}",
             "" if one.recall is None else f"{one.recall:.4f}",
             ratio,
             one.notes,

@@ -16,6 +16,7 @@
 #include "cpu.hpp"
 #include "probe.hpp"
 #include "scan.hpp"
+#include "sweep.hpp"
 #include "vosh.hpp"
 
 namespace nb = nanobind;
@@ -218,6 +219,19 @@ IdResult psm_checked(const CheckedTable& checked, const CheckedVosh& vosh,
   });
 }
 
+IdResult bound_psm_swept(const CheckedTable& checked, const CheckedVosh& vosh,
+                         const In<std::uint64_t, 2>& queries, const In<float, 2>& weights,
+                         int level) {
+  const Vosh& plan = vosh.plan();
+  const Table table = checked.table(plan.header_bits);
+  const Search search = search_of(queries, table.words, plan.h, false);
+  require(weights.shape(0) == search.m && weights.shape(1) == plan.bits,
+          "weights: a row per query, a column per bit");
+  return with_ids(checked, [&] {
+    return psm_swept(table, search, plan, weights.data(), resolve_level(level));
+  });
+}
+
 ProbeResult result_of(Found& found) {
   Columns all = columns(found.matches);
   return {std::move(all.query), std::move(all.row), std::move(all.distance), found.probes,
@@ -325,6 +339,8 @@ void bind_search(nb::module_& m) {
   m.def("psm_checked", &psm_checked, nb::arg("table"), nb::arg("vosh"),
         nb::arg("queries").noconvert(), nb::arg("weights").noconvert(), nb::arg("first"),
         nb::arg("level") = -1);
+  m.def("psm_swept", &bound_psm_swept, nb::arg("table"), nb::arg("vosh"),
+        nb::arg("queries").noconvert(), nb::arg("weights").noconvert(), nb::arg("level") = -1);
   m.def("scan", &bound_scan, nb::arg("rows").noconvert(), nb::arg("queries").noconvert(),
         nb::arg("h"), nb::arg("first"), nb::arg("level") = -1);
 }
