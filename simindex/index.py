@@ -519,7 +519,7 @@ def _after_fork() -> None:
     for handle in list(_handles):
         handle._lock = RLock()
         if handle._writer is not None:
-            handle._writer.close()
+            handle._writer.forget_lock()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -303,3 +303,11 @@ def lock(path: Path) -> int:
         os.ftruncate(fd, 0)
         os.pwrite(fd, text, 0)
     return fd
+
+
+def unlock(fd: int) -> None:
+    """Gives the writer's lock back, also where a forked child still has its descriptor open."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    finally:
+        os.close(fd)
