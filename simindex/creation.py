@@ -6,7 +6,6 @@ it may be cleared by the next one.
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from contextlib import suppress
@@ -96,7 +95,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
         durable.sync_directory(directory / "catalog")
         durable.write_format(directory, uuid)
     finally:
-        os.close(fd)
+        durable.unlock(fd)
 
 
 def _clear(directory: Path) -> None:

@@ -99,7 +99,7 @@ class Writer:
             durable.unlock(fd)
 
     def forget_lock(self) -> None:
-        """In a forked child: lets go of the inherited descriptor, which would keep the lock."""
+        """In a forked child: closes the inherited descriptor; the lock stays the parent's."""
         if self._lock_fd >= 0:
             fd, self._lock_fd = self._lock_fd, -1
             os.close(fd)

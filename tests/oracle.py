@@ -60,10 +60,10 @@ def matches(stored: Any, queries: Any, h: int) -> I64:
 
 
 def answers(stored: Any, ids: Any, queries: Any, h: int) -> list[tuple[int, int, int]]:
-    """All (query, distance, id) with distance <= h, sorted: the order of the package's answers."""
+    """All (query, distance, id) with distance <= h, unique and sorted, as the package answers."""
     named = [int(name) for name in ids]
     found = matches(stored, queries, h).tolist()
-    return sorted((query, distance, named[row]) for query, row, distance in found)
+    return sorted({(query, distance, named[row]) for query, row, distance in found})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +116,16 @@ class Model:
         return Model(list(self.rows), self.commits)
 
     def query(self, queries: Any, h: int) -> list[tuple[int, int, Any]]:
-        """All (query, distance, name) with distance <= h among committed rows, sorted."""
+        """All (query, distance, name) with distance <= h among committed rows, unique, sorted."""
         queries = as_words(queries)
         if not self.rows or not len(queries):
             return []
         stored = np.array([row.words for row in self.rows], dtype=np.uint64)
         return sorted(
-            (query, distance, self.rows[row].name)
-            for query, row, distance in matches(stored, queries, h).tolist()
+            {
+                (query, distance, self.rows[row].name)
+                for query, row, distance in matches(stored, queries, h).tolist()
+            }
         )
 
     def contents(self) -> list[tuple[tuple[int, ...], Any]]:

@@ -50,7 +50,8 @@ DOORS: dict[str, tuple[str, ...]] = {
 WRITING_DOOR = "storage/format.py"
 WRITES_BESIDE_IT = {
     # LMDB's lock file: its space is taken before LMDB maps it, and nothing in it is to last.
-    "storage/environment.py": frozenset({"O_RDWR", "O_CREAT", ".unlink"}),
+    # And its data file: lengthened, without a byte written, to where LMDB says it ends.
+    "storage/environment.py": frozenset({"O_RDWR", "O_CREAT", ".unlink", "truncate"}),
 }
 WRITING_OS = frozenset(
     {"fsync", "fdatasync", "rename", "renames", "replace", "unlink", "remove", "truncate",

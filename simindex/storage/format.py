@@ -311,6 +311,8 @@ def lock(path: Path) -> int:
 
 
 def unlock(fd: int) -> None:
-    """Gives the lock back now, also while a child that was just forked still has the descriptor."""
-    fcntl.flock(fd, fcntl.LOCK_UN)
-    os.close(fd)
+    """Gives the writer's lock back, also where a forked child still has its descriptor open."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    finally:
+        os.close(fd)
