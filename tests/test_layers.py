@@ -196,7 +196,8 @@ def writing_breaches(path: str, tree: ast.AST) -> Iterator[str]:
                     and mode_writes(node, 0)
                 )
             )
-            if writes and (owner == "os" or f".{attribute}" not in allowed):
+            shown = attribute if owner == "os" else f".{attribute}"
+            if writes and shown not in allowed:
                 yield f"{path}:{node.lineno}: {name} writes a file beside {WRITING_DOOR}"
 
 
