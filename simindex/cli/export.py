@@ -38,7 +38,7 @@ def export(index_path: str, kind: str, as_json: bool) -> None:
 
 def _id_of(key: str | bytes) -> int:
     # Batches carry keys or ids; the id of a key is the first half of its 128-bit hash.
-    data = key if isinstance(key, bytes) else key.encode()
+    data = key if isinstance(key, bytes) else key.encode("utf-8", "surrogatepass")
     return mmh3.hash64(data, signed=False)[0]
 
 
