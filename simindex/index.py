@@ -33,7 +33,7 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.options import IndexOptions
-from simindex.planner import Planner, check_options
+from simindex.planner import Planner
 from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_ids
 from simindex.searching import search, thread_count
 from simindex.simhash.fingerprint import Recipe
@@ -480,7 +480,7 @@ class Index:
         else:
             rows, weights = as_fingerprints(batch, bits=self.options.bits), None
         snapshot = self._current()
-        check_options(h=h, recall=recall, method=method, bits=self.options.bits)
+        self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or threads < 1
         ):

@@ -103,7 +103,18 @@ class Planner:
         self._calibrations: dict[int, Calibration] = {}
         self._plans: dict[tuple[Any, ...], tuple[QueryPlan, Calibration | None]] = {}
         self._planned_for = b""
+        self._checked: set[tuple[int, float, str]] = set()
         self._lock = Lock()
+
+    def check(self, *, h: int, recall: float, method: str, bits: int) -> None:
+        """`check_options`, once for each set of options."""
+        try:
+            if (h, recall, method) in self._checked and type(h) is int:
+                return
+        except TypeError:  # options of a type that cannot be right
+            pass
+        check_options(h=h, recall=recall, method=method, bits=bits)
+        self._checked.add((h, recall, method))
 
     def plan(
         self,

@@ -96,6 +96,8 @@ def search(
 
 
 def _slice_size(table: Table, plan: TablePlan, queries: int, first: bool, threads: int) -> int:
+    if queries < psm.SWEPT_QUERIES and threads == 1:
+        return queries
     swept = None
     if plan.method == "psm":
         rows, words = table.fingerprints.shape

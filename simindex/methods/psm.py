@@ -29,6 +29,9 @@ ROWS_PER_PROBE = 32
 SWEPT_FLIPS = 64
 """A sweep takes its flip sets from networks, which exist for small numbers of them."""
 
+SWEPT_QUERIES = 4096
+"""Fewer never bring the probes a sweep needs, so that a single query need not be asked about it."""
+
 SWEPT_PROBES = 1 << 24
 """Probes of all sweeps of a call at a time: 16 bytes each, 0.3 s in all."""
 
@@ -103,7 +106,8 @@ def search(
         )
     order = checked_order(volatility, weights.shape[1], plan.header_bits, h, plan.flips)
     rows, words = table.fingerprints.shape
-    if is_swept(rows, words, plan, len(queries), first):
+    swept = len(queries) >= SWEPT_QUERIES and is_swept(rows, words, plan, len(queries), first)
+    if swept:
         return Found(*_native.psm_swept(table.checked, order, queries, weights))
     return Found(*_native.psm_checked(table.checked, order, queries, weights, first))
 

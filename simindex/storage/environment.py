@@ -159,9 +159,13 @@ class Environment:
         """
         token = self._enter()
         try:
-            txn = self._begin(False)
             try:
-                return Transaction(txn, self._databases).get(database, key)
+                txn = self._env.begin()
+            except lmdb.ReadersFullError:
+                txn = self._begin(False)
+            try:
+                value: bytes | None = txn.get(key, db=self._databases[database])
+                return value
             finally:
                 txn.abort()
         except lmdb.Error as error:

@@ -108,11 +108,12 @@ def test_closing_waits_for_a_transaction_of_another_thread(filled: Path) -> None
 def test_what_lmdb_finds_damaged_is_a_corrupt_file(
     filled: Path, monkeypatch: pytest.MonkeyPatch, error: type[lmdb.Error]
 ) -> None:
-    def get(self: module.Transaction, database: str, key: bytes) -> bytes:
-        raise error("damaged")
+    class Damaged:
+        def begin(self, **options: object) -> None:
+            raise error("damaged")
 
     with simindex.open(filled) as reader:
-        monkeypatch.setattr(module.Transaction, "get", get)
+        monkeypatch.setattr(reader._environment, "_env", Damaged())
         with pytest.raises(CorruptFile, match="catalog"):
             reader.query(ROWS)
         monkeypatch.undo()
