@@ -20,6 +20,9 @@ METHODS = ("auto", "psm", "scan")
 CALIBRATION_BUDGET_S = 0.4
 """Expected seconds a first query may spend on learning flips; `Index.tune` takes longer."""
 
+Planned = tuple[QueryPlan, Calibration | None]
+"""How a call is answered, and what its recall rests on."""
+
 NARROWEST = 10
 """How many bits narrower than a table's directory a header may be chosen."""
 
@@ -97,12 +100,11 @@ def _plan_table(
 
 
 class Planner:
-    """The plans of one handle, remembered; safe from many threads."""
+    """The plans of one handle and what it has learned, remembered; safe from many threads."""
 
     def __init__(self) -> None:
         self._calibrations: dict[int, Calibration] = {}
-        self._plans: dict[tuple[Any, ...], tuple[QueryPlan, Calibration | None]] = {}
-        self._planned_for = b""
+        self._known: tuple[Snapshot | None, dict[tuple[Any, ...], Planned]] = (None, {})
         self._checked: set[tuple[int, float, str]] = set()
         self._lock = Lock()
 
@@ -125,25 +127,26 @@ class Planner:
         method: str,
         queries: int,
         weights: F32 | None,
-    ) -> tuple[QueryPlan, Calibration | None]:
+    ) -> Planned:
         """How a call is answered, and what its recall rests on, if it is below 1."""
+        asked = (h, recall, method, queries >= 16, weights is None)
+        planned_for, plans = self._known
+        if planned_for is not snapshot:
+            plans = {}
+            self._known = (snapshot, plans)
+        known = plans.get(asked)
+        if known is not None:
+            return known
         calibration = None
         if recall < 1 and weights is not None and method != "scan":
             calibration = self._calibrated(snapshot, h, weights)
-        if self._planned_for is not snapshot.value:
-            self._plans, self._planned_for = {}, snapshot.value
-        key = (snapshot.value, h, recall, method, queries >= 16, id(calibration))
-        known = self._plans.get(key)
-        if known is None:
-            # The calibration is held, too, so that no other gets its id while the key is in use.
-            known = self._plans[key] = (
-                plan(
-                    snapshot.tables, h=h, recall=recall, method=method, queries=queries,
-                    calibration=calibration,
-                ),
-                calibration,
-            )
-        return known
+        planned = plan(
+            snapshot.tables, h=h, recall=recall, method=method, queries=queries,
+            calibration=calibration,
+        )
+        if calibration is None or not calibration.provisional:
+            plans[asked] = (planned, calibration)
+        return planned, calibration
 
     def _calibrated(self, snapshot: Snapshot, h: int, weights: F32) -> Calibration:
         known = self._calibrations.get(h)
@@ -161,5 +164,5 @@ class Planner:
             learned = calibrate(snapshot, h=h, budget_s=budget_s, queries=queries)
             if not learned.provisional:
                 self._calibrations[h] = learned
-            self._planned_for = b""
+            self._known = (None, {})
         return learned

@@ -105,10 +105,10 @@ def search(
             *_native.probe_checked(table.checked, plan.header_bits, queries, masks, h, first)
         )
     order = checked_order(volatility, weights.shape[1], plan.header_bits, h, plan.flips)
-    rows, words = table.fingerprints.shape
-    swept = len(queries) >= SWEPT_QUERIES and is_swept(rows, words, plan, len(queries), first)
-    if swept:
-        return Found(*_native.psm_swept(table.checked, order, queries, weights))
+    if len(queries) >= SWEPT_QUERIES:
+        rows, words = table.fingerprints.shape
+        if is_swept(rows, words, plan, len(queries), first):
+            return Found(*_native.psm_swept(table.checked, order, queries, weights))
     return Found(*_native.psm_checked(table.checked, order, queries, weights, first))
 
 
