@@ -88,9 +88,11 @@ def search(
             for _, earlier in parts:
                 left[earlier.query] = False
             open_queries = np.flatnonzero(left).astype(np.int64)
-    stats = QueryStats(
-        plan.method, plan.guarantee, plan.exact, plan.flips, probes, compared, len(plan.tables),
-        time.perf_counter() - started,
+    stats = QueryStats._make(
+        (
+            plan.method, plan.guarantee, plan.exact, plan.flips, probes, compared,
+            len(plan.tables), time.perf_counter() - started,
+        )
     )
     return _arranged(parts, len(queries), first, stats, options)
 

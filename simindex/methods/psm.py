@@ -109,7 +109,7 @@ def search(
         rows, words = table.fingerprints.shape
         if is_swept(rows, words, plan, len(queries), first):
             return Found(*_native.psm_swept(table.checked, order, queries, weights))
-    return Found(*_native.psm_checked(table.checked, order, queries, weights, first))
+    return Found._make(_native.psm_checked(table.checked, order, queries, weights, first))
 
 
 @lru_cache(maxsize=256)
