@@ -58,6 +58,7 @@ def open(
     *,
     options: IndexOptions | None = None,
     overwrite: bool = False,
+    refresh: bool = True,
 ) -> Index:
     """An index directory, opened as dbm files are.
 
@@ -69,6 +70,9 @@ def open(
         `overwrite` is given.
     options : IndexOptions
         For an index that is created. For one that exists they must agree with its own.
+    refresh : bool
+        Whether a reader's calls follow new commits by themselves. False pins the commit it was
+        opened at until `Index.refresh` is called.
 
     Raises
     ------
@@ -106,7 +110,7 @@ def open(
         except IndexExists:
             if mode == "n" or not creation.exists(directory):
                 raise
-    return Index(directory, mode, options=options)
+    return Index(directory, mode, options=options, refresh=refresh)
 
 
 class Index:
@@ -118,11 +122,17 @@ class Index:
     """
 
     def __init__(
-        self, path: Path, mode: Mode = "r", *, options: IndexOptions | None = None
+        self,
+        path: Path,
+        mode: Mode = "r",
+        *,
+        options: IndexOptions | None = None,
+        refresh: bool = True,
     ) -> None:
         path = path.absolute()  # so that it outlives a change of the working directory
         self.path, self.mode = path, mode
         self._closed = True
+        self._pinned = mode == "r" and not refresh
         self._pid = os.getpid()
         self._lock = RLock()
         self._writer: Writer | None = None
@@ -255,9 +265,12 @@ class Index:
         """Follows new commits now instead of at the next call. Returns whether there were any."""
         self._check_open()
         before = self._snapshot
-        return self._current() is not before
+        return self._newest() is not before
 
     def _current(self) -> Snapshot:
+        return self._snapshot if self._pinned else self._newest()
+
+    def _newest(self) -> Snapshot:
         snapshot = self._snapshot
         if self._catalog.head_value() == snapshot.value:
             return snapshot

@@ -282,3 +282,23 @@ def test_directory_in_the_catalog_is_the_one_that_would_be_computed(filled: Path
             assert np.array_equal(segment.directory, Table.compute_directory(segment))
             assert segment._load is not None
             assert np.array_equal(segment._load(), segment.directory)
+
+
+def test_a_pinned_reader_stays_at_its_commit_until_it_is_told(index_path: Path) -> None:
+    row = np.array([5], np.uint64)
+    with simindex.open(index_path, "c") as writer:
+        writer.append(row, ids=[1])
+        writer.commit()
+        pinned = simindex.open(index_path, refresh=False)
+        following = simindex.open(index_path)
+        writer.append(row, ids=[2])
+        writer.commit()
+        writer.compact(full=True)
+        assert following.query(row, h=0).id.tolist() == [1, 2]
+        assert pinned.query(row, h=0).id.tolist() == [1]
+        assert len(pinned) == 1
+        assert pinned.refresh()
+        assert pinned.query(row, h=0).id.tolist() == [1, 2]
+        assert not pinned.refresh()
+        pinned.close()
+        following.close()
