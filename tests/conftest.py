@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,9 @@ pytest.register_assert_rewrite("contract")
 # Processes that tests start must find the installed package, not the sources in the directory they
 # start in, which hold no built kernels.
 os.environ["PYTHONSAFEPATH"] = "1"
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and what they start, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the machine is shared, and a slow example is not a wrong one. Derandomized, so that
 # a run is repeatable; HYPOTHESIS_PROFILE=search draws new examples.

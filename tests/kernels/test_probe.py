@@ -190,9 +190,13 @@ def test_shapes_that_contradict_each_other_are_refused():
 def test_tables_may_be_read_only():
     rows, queries = world(100, 1, 4, 1)
     directory = directory_of(rows, 4)
+    masks = np.zeros(1, np.uint64)
+    writable = _native.probe(rows, directory, 4, 4, queries, masks, 64, False)
     for array in (rows, directory, queries):
         array.flags.writeable = False
-    _native.probe(rows, directory, 4, 4, queries, np.zeros(1, np.uint64), 3, False)
+    found = _native.probe(rows, directory, 4, 4, queries, masks, 64, False)
+    np.testing.assert_array_equal(found[1], writable[1])
+    assert len(found[1]) > 0
 
 
 def costs():

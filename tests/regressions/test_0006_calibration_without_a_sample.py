@@ -30,7 +30,7 @@ def test_tune_takes_the_whole_sample(index_path: Path) -> None:
     with simindex.open(index_path, "c") as index:
         index.append(Batch(FINGERPRINTS[:50], weights=WEIGHTS))
         index.commit()
-        index.tune()
+        assert len(index.tune().sample) == 50
 
 
 def test_tune_without_a_sample_does_not_set_the_flips(unsampled: simindex.Index) -> None:
