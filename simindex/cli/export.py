@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-import mmh3
 
 import simindex
 from simindex.cli.choices import index_argument
 from simindex.cli.console import emit, key_text
+from simindex.storage.table import key_hash
 
 
 @click.command()
@@ -36,18 +36,12 @@ def export(index_path: str, kind: str, as_json: bool) -> None:
         writer.writerows(_rows(index))
 
 
-def _id_of(key: str | bytes) -> int:
-    # Batches carry keys or ids; the id of a key is the first half of its 128-bit hash.
-    data = key if isinstance(key, bytes) else key.encode("utf-8", "surrogatepass")
-    return mmh3.hash64(data, signed=False)[0]
-
-
 def _rows(index: Any) -> Iterator[tuple[int, str | None, str]]:
     for batch in index.rows():
         fingerprints = ["".join(f"{word:016x}" for word in row) for row in batch.rows.tolist()]
         if batch.keys is not None:
             for key, fingerprint in zip(batch.keys, fingerprints, strict=True):
-                yield _id_of(key), key_text(key), fingerprint
+                yield key_hash(key)[0], key_text(key), fingerprint
         else:
             for row_id, fingerprint in zip(batch.ids.tolist(), fingerprints, strict=True):
                 yield row_id, None, fingerprint
