@@ -1,10 +1,13 @@
-"""Writes simindex/simhash/_word_ranges.py: the code points the `regex` package calls `\\w`.
+"""Writes simindex/_kernels/src/unicode_tables.inc: what the tokenizer knows of each code point.
 
-The package itself does not depend on `regex`: what a word is stands in the table, so that it does
-not change with a version of `regex` or of Python. Run again only together with a new tokenizer
-version (`simindex.simhash.features.TOKENIZER`), because other words make other fingerprints:
+The engine itself depends neither on `regex` nor on the running Python's Unicode: what a word is and
+how it is folded stands in the table, so that fingerprints do not change with a version of either.
+Run again only together with a new tokenizer version (`simindex.simhash.tokenizer.TOKENIZER`),
+because other words make other fingerprints:
 
     python tools/unicode_tables.py
+
+Folding is `str.casefold` of the Python that runs this, words and scripts are those of `regex`.
 """
 
 from __future__ import annotations
@@ -12,41 +15,61 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
+import unicodedata
 from importlib.metadata import metadata
 from pathlib import Path
 
 import regex
 
-TARGET = Path(__file__).parent.parent / "simindex" / "simhash" / "_word_ranges.py"
+TARGET = (
+    Path(__file__).parent.parent / "simindex" / "_kernels" / "src" / "unicode_tables.inc"
+)
+BLOCK = 128
 
-TEMPLATE = '''"""Code points that are part of a word. Written by tools/unicode_tables.py.
+SEPARATOR, WORD, BIGRAM, MARK, SPACE, SEVERAL = 0, 1, 2, 3, 4, 8
+"""Two bits of class, and two flags; the C++ header draws them."""
 
-What `\\\\w` matches in the `regex` package {version}, whose tables are those of Unicode {unicode}:
-{count} code points in {ranges} ranges, each as first-last in hexadecimal, both inclusive.
+UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}〆〱-〵〼ーｰﾞﾟ]"
+"""Letters that are paired: those of the five scripts, and the signs that Han and Kana share."""
+
+TEMPLATE = """\
+// Written by tools/unicode_tables.py. Words and scripts: the regex package {version}, Unicode {words};
+// folding: Unicode {folding}. {entries} kinds of code point, {blocks} blocks of {block}.
+
+constexpr char kWordsVersion[] = "{words}";
+constexpr char kFoldingVersion[] = "{folding}";
+
+constexpr CodePoint kKinds[] = {{
+{kinds}
+}};
+
+constexpr std::uint32_t kExpansions[][4] = {{
+{expansions}
+}};
+
+constexpr std::uint16_t kBlockOf[] = {{
+{block_of}
+}};
+
+constexpr std::uint16_t kKindOf[][{block}] = {{
+{kind_of}
+}};
 """
 
-from __future__ import annotations
 
-UNICODE_VERSION = "{unicode}"
-
-WORD_RANGES = (
-{lines}
-)
-'''
-
-
-def word_ranges() -> list[tuple[int, int]]:
-    """Maximal ranges of code points that `regex` matches by `\\w`, ascending."""
-    ranges: list[tuple[int, int]] = []
-    is_word = regex.compile(r"\w").match
+def flags_of_every_code_point() -> list[int]:
+    """Class of each code point, and whether it is white space, before folding."""
+    word = regex.compile(r"\w").match
+    mark = regex.compile(r"\p{M}").match
+    paired = regex.compile(UNSPACED).match
+    flags = []
     for code in range(sys.maxunicode + 1):
-        if not is_word(chr(code)):
-            continue
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1] = (ranges[-1][0], code)
-        else:
-            ranges.append((code, code))
-    return ranges
+        character = chr(code)
+        kind = SEPARATOR
+        if word(character):
+            kind = BIGRAM if paired(character) else MARK if mark(character) else WORD
+        flags.append(kind | (SPACE if character.isspace() else 0))
+    return flags
 
 
 def unicode_version() -> str:
@@ -58,17 +81,36 @@ def unicode_version() -> str:
 
 def main() -> None:
     """Write the table."""
-    ranges = word_ranges()
-    written = " ".join(f"{first:x}-{last:x}" for first, last in ranges)
-    wrapped = textwrap.wrap(written, 90, break_on_hyphens=False)
-    lines = "\n".join(f'    "{line} "' for line in wrapped)
+    flags = flags_of_every_code_point()
+    kinds: dict[tuple[int, int], int] = {}
+    expansions: dict[tuple[int, ...], int] = {}
+    blocks: dict[tuple[int, ...], int] = {}
+    block_of: list[int] = []
+    for first in range(0, sys.maxunicode + 1, BLOCK):
+        block = []
+        for code in range(first, first + BLOCK):
+            folded = tuple(map(ord, chr(code).casefold()))
+            if len(folded) == 1:
+                kind = (folded[0] - code, flags[folded[0]])
+            else:
+                kind = (expansions.setdefault(folded, len(expansions)), SEVERAL)
+            block.append(kinds.setdefault(kind, len(kinds)))
+        block_of.append(blocks.setdefault(tuple(block), len(blocks)))
+
+    def rows(values: list[str]) -> str:
+        return "\n".join(textwrap.wrap(", ".join(values), 98, break_on_hyphens=False))
+
     TARGET.write_text(
         TEMPLATE.format(
-            version=metadata("regex")["Version"],
-            unicode=unicode_version(),
-            count=f"{sum(last - first + 1 for first, last in ranges):,}",
-            ranges=len(ranges),
-            lines=lines,
+            version=metadata("regex")["Version"], words=unicode_version(),
+            folding=unicodedata.unidata_version, entries=len(kinds), blocks=len(blocks),
+            block=BLOCK,
+            kinds=rows([f"{{{delta}, {flag}}}" for delta, flag in kinds]),
+            expansions=rows(
+                ["{" + ", ".join(map(str, (len(codes), *codes))) + "}" for codes in expansions]
+            ),
+            block_of=rows(list(map(str, block_of))),
+            kind_of=",\n".join("{" + rows(list(map(str, block))) + "}" for block in blocks),
         ),
         encoding="utf-8",
     )

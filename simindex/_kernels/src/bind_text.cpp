@@ -1,181 +1,463 @@
 #include "bindings.hpp"
 
-#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
-#include <memory>
-#include <span>
-#include <stdexcept>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include "arrays.hpp"
 #include "cpu.hpp"
 #include "features.hpp"
+#include "idf.hpp"
 #include "simhash.hpp"
+#include "unicode.hpp"
+#include "workers.hpp"
 
 namespace nb = nanobind;
 
 namespace simindex {
 namespace {
 
-template <class T>
-using Input = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T, std::size_t Dims>
-using Output = nb::ndarray<nb::numpy, T, nb::ndim<Dims>>;
-
 constexpr int kMostWords = 64;
+constexpr int kMostSize = 255;
 
-template <class T>
-Output<T, 1> as_array(std::unique_ptr<T[]> values, std::size_t n) {
-  T* const data = values.release();
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return Output<T, 1>(data, {n}, owner);
-}
-
-template <class T>
-Output<T, 2> as_array(std::unique_ptr<T[]> values, std::size_t n, std::size_t columns) {
-  T* const data = values.release();
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return Output<T, 2>(data, {n, columns}, owner);
-}
-
-template <class T>
-std::unique_ptr<T[]> copied(const std::vector<T>& values) {
-  std::unique_ptr<T[]> copy(new T[values.size()]);
-  std::copy(values.begin(), values.end(), copy.get());
-  return copy;
-}
-
-// Prepared texts, one after the other; offsets are clamped to the data and to each other.
-struct Texts {
-  std::span<const std::uint8_t> data;
-  std::span<const std::int64_t> offsets;
-
-  std::size_t size() const { return offsets.size() - 1; }
-
-  std::span<const std::uint8_t> operator[](std::size_t i) const {
-    const auto bytes = static_cast<std::int64_t>(data.size());
-    const std::int64_t begin = std::clamp<std::int64_t>(offsets[i], 0, bytes);
-    const std::int64_t end = std::clamp<std::int64_t>(offsets[i + 1], begin, bytes);
-    return data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+// Asks Python for signals at most every 50 ms. Used on the calling thread only, without the GIL.
+class Signals {
+ public:
+  bool operator()() {
+    if (raised_) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return false;
+    next_ = now + std::chrono::milliseconds(50);
+    const nb::gil_scoped_acquire acquire;
+    raised_ = PyErr_CheckSignals() != 0;
+    return raised_;
   }
+
+  // Raises what a signal handler raised. Needs the GIL.
+  void raise() const {
+    if (raised_) throw nb::python_error();
+  }
+
+ private:
+  bool raised_ = false;
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now();
 };
 
-Texts checked_texts(const Input<std::uint8_t>& data, const Input<std::int64_t>& offsets) {
-  if (offsets.size() == 0) throw std::invalid_argument("offsets need n + 1 entries");
-  return {{data.data(), data.size()}, {offsets.data(), offsets.size()}};
+// Texts of a list, held so that nobody can take them away while the GIL is released.
+struct Texts {
+  nb::tuple held;
+  std::vector<Text> texts;
+};
+
+Text text_of(nb::handle item) {
+  PyObject* const object = item.ptr();
+  if (PyBytes_Check(object)) {
+    return {PyBytes_AS_STRING(object), static_cast<std::size_t>(PyBytes_GET_SIZE(object)),
+            Encoding::kUtf8};
+  }
+  if (!PyUnicode_Check(object)) throw nb::type_error("texts are str or bytes");
+#if PY_VERSION_HEX < 0x030c0000
+  if (PyUnicode_READY(object) != 0) throw nb::python_error();
+#endif
+  const int kind = PyUnicode_KIND(object);
+  const Encoding encoding = kind == PyUnicode_1BYTE_KIND   ? Encoding::kLatin1
+                            : kind == PyUnicode_2BYTE_KIND ? Encoding::kUcs2
+                                                           : Encoding::kUcs4;
+  return {PyUnicode_DATA(object), static_cast<std::size_t>(PyUnicode_GET_LENGTH(object)), encoding};
 }
 
-std::vector<std::uint8_t> checked_sizes(const Input<std::uint8_t>& sizes, int unit) {
-  if (unit != kWord && unit != kChar) throw std::invalid_argument("unit is 0 (word) or 1 (char)");
+Texts texts_of(const nb::list& list) {
+  Texts texts{nb::tuple(list), {}};
+  texts.texts.reserve(texts.held.size());
+  for (const nb::handle item : texts.held) texts.texts.push_back(text_of(item));
+  return texts;
+}
+
+// UTF-8 texts one after the other: text i is data[offsets[i]:offsets[i + 1]], clamped to the data.
+std::vector<Text> texts_of(const In<std::uint8_t, 1>& data, const In<std::int64_t, 1>& offsets) {
+  require(offsets.size() != 0, "offsets need n + 1 entries");
+  const auto bytes = static_cast<std::int64_t>(data.size());
+  std::vector<Text> texts(offsets.size() - 1);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::int64_t begin = std::clamp<std::int64_t>(offsets.data()[i], 0, bytes);
+    const std::int64_t end = std::clamp<std::int64_t>(offsets.data()[i + 1], begin, bytes);
+    texts[i] = {data.data() + begin, static_cast<std::size_t>(end - begin), Encoding::kUtf8};
+  }
+  return texts;
+}
+
+// Ranges of rows by document, clamped: document i has rows offsets[i] .. offsets[i + 1] - 1.
+std::vector<std::pair<std::size_t, std::size_t>> ranges_of(const In<std::int64_t, 1>& offsets,
+                                                           std::size_t rows) {
+  require(offsets.size() != 0, "offsets need n + 1 entries");
+  const auto most = static_cast<std::int64_t>(rows);
+  std::vector<std::pair<std::size_t, std::size_t>> ranges(offsets.size() - 1);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const std::int64_t begin = std::clamp<std::int64_t>(offsets.data()[i], 0, most);
+    const std::int64_t end = std::clamp<std::int64_t>(offsets.data()[i + 1], begin, most);
+    ranges[i] = {static_cast<std::size_t>(begin), static_cast<std::size_t>(end)};
+  }
+  return ranges;
+}
+
+// The first text, in order, that is no UTF-8: (position, byte offset), or (-1, -1).
+class FirstInvalid {
+ public:
+  bool before(std::size_t i) const { return i > position_.load(std::memory_order_relaxed); }
+
+  void report(std::size_t i, std::size_t offset) {
+    const std::lock_guard lock(mutex_);
+    if (i >= position_) return;
+    position_ = i;
+    offset_ = offset;
+  }
+
+  std::tuple<std::int64_t, std::int64_t> found() const {
+    if (position_ == Units::kValid) return {-1, -1};
+    return {static_cast<std::int64_t>(position_.load()), static_cast<std::int64_t>(offset_)};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<std::size_t> position_{Units::kValid};
+  std::size_t offset_ = 0;
+};
+
+using Invalid = std::tuple<std::int64_t, std::int64_t>;
+
+FeatureChoice choice_of(int unit, bool pairs, const In<std::uint8_t, 1>& sizes,
+                        std::uint32_t seed) {
+  require(unit == kWord || unit == kChar, "unit is 0 (word) or 1 (char)");
   std::vector<std::uint8_t> ascending(sizes.data(), sizes.data() + sizes.size());
   std::sort(ascending.begin(), ascending.end());
   ascending.erase(std::unique(ascending.begin(), ascending.end()), ascending.end());
-  if (ascending.empty() || ascending.front() == 0) {
-    throw std::invalid_argument("sizes need at least one n-gram size, each from 1");
-  }
-  return ascending;
+  require(!ascending.empty() && ascending.front() != 0,
+          "sizes need at least one n-gram size, each from 1");
+  return {unit, pairs, std::move(ascending), seed};
 }
 
-using Simhashes = std::tuple<Output<std::uint64_t, 2>, Output<float, 2>, Output<std::int64_t, 1>>;
+using Simhashes = std::tuple<Out<std::uint64_t, 2>, Out<float, 2>, Out<std::int64_t, 1>, Invalid>;
+using Features = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>, Out<std::int64_t, 1>, Invalid>;
+using Frequencies = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>, Invalid>;
+using SplitTexts = std::tuple<Out<std::uint8_t, 1>, Out<std::uint64_t, 1>, Out<std::uint64_t, 1>,
+                              Out<std::int64_t, 1>, Invalid>;
 
-Simhashes simhash(Input<std::uint8_t> data, Input<std::int64_t> offsets, int unit,
-                  Input<std::uint8_t> sizes, int weighting, Input<std::uint64_t> idf_hashes,
-                  Input<std::uint32_t> idf_steps, std::uint32_t unseen_step, int words,
-                  std::uint32_t seed, int level) {
-  const Texts texts = checked_texts(data, offsets);
-  const std::vector<std::uint8_t> ascending = checked_sizes(sizes, unit);
-  if (weighting < kBinary || weighting > kTfidf) {
-    throw std::invalid_argument("weighting is 0 (binary), 1 (tf) or 2 (tfidf)");
+// A recipe as the kernels follow it: immutable, so any number of threads may use one.
+class TextRecipe {
+ public:
+  TextRecipe(int unit, bool pairs, In<std::uint8_t, 1> sizes, std::uint32_t seed, int counting,
+             bool with_idf, In<std::uint64_t, 2> idf, std::uint32_t unseen,
+             In<std::uint32_t, 1> sublinear, int projection, In<std::int16_t, 1> quantiles,
+             int words, std::size_t min_features, int level)
+      : idf_(idf), sublinear_(sublinear), quantiles_(quantiles) {
+    plan_.features = choice_of(unit, pairs, sizes, seed);
+    require(counting >= kOnce && counting <= kSublinear,
+            "counting is 0 (once), 1 (tf) or 2 (1 + ln tf)");
+    require(projection >= kSigns && projection <= kTernary,
+            "projection is 0 (signs), 1 (gaussian) or 2 (ternary)");
+    require(words >= 1 && words <= kMostWords, "words are 1 to 64");
+    require(min_features >= 1, "min_features is at least 1");
+    require(counting != kSublinear || sublinear.size() != 0, "sublinear needs steps");
+    require(projection != kGaussian || quantiles.size() == kQuantiles,
+            "a gaussian projection needs 65,536 quantiles");
+    const std::size_t buckets = idf.shape(0);
+    require(!with_idf || (idf.shape(1) == kBucket && buckets >= 2 && std::has_single_bit(buckets)),
+            "idf has the shape (2^k, 8), k at least 1");
+    plan_.counting = counting;
+    plan_.with_idf = with_idf;
+    if (with_idf) plan_.idf = IdfBuckets({idf.data(), kBucket * buckets}, unseen);
+    plan_.sublinear = as_span(sublinear_);
+    plan_.projection = projection;
+    plan_.quantiles = as_span(quantiles_);
+    plan_.words = static_cast<std::size_t>(words);
+    plan_.min_features = min_features;
+    level_ = resolve_level(level);
   }
-  if (idf_hashes.size() != idf_steps.size()) {
-    throw std::invalid_argument("idf_hashes and idf_steps differ in length");
+
+  Simhashes list(const nb::list& list, std::size_t threads) const {
+    const Texts texts = texts_of(list);
+    return simhash(texts.texts, threads);
   }
-  if (words < 1 || words > kMostWords) throw std::invalid_argument("words are 1 to 64");
-  const IdfTable idf{{idf_hashes.data(), idf_hashes.size()},
-                     {idf_steps.data(), idf_steps.size()},
-                     unseen_step};
-  const std::size_t n = texts.size();
-  const auto w = static_cast<std::size_t>(words);
-  std::unique_ptr<std::uint64_t[]> fingerprints(new std::uint64_t[n * w]);
-  std::unique_ptr<float[]> weights_out(new float[n * w * 64]);
-  std::unique_ptr<std::int64_t[]> feature_counts(new std::int64_t[n]);
-  {
-    nb::gil_scoped_release release;
-    FeatureTable table;
-    Simhash simhash(w, resolve_level(level));
-    std::vector<std::uint64_t> weights;
-    const double unit_weight = weighting == kTfidf ? 1.0 / (1 << kIdfStepBits) : 1.0;
-    for (std::size_t i = 0; i < n; ++i) {
-      table.count(texts[i], unit, ascending, seed);
-      const std::span<const std::uint64_t> hashes = table.hashes();
-      const std::span<const std::uint32_t> counts = table.counts();
-      weights.assign(hashes.size(), 1);
-      if (weighting != kBinary) std::copy(counts.begin(), counts.end(), weights.begin());
-      if (weighting == kTfidf) {
-        for (std::size_t f = 0; f < hashes.size(); ++f) weights[f] *= idf.find(hashes[f]);
-      }
-      simhash.sum(hashes, weights);
-      feature_counts[i] = static_cast<std::int64_t>(hashes.size());
-      const std::span<const std::int64_t> sums = simhash.sums();
-      for (std::size_t word = 0; word < w; ++word) {
-        std::uint64_t bits = 0;
-        for (std::size_t j = 0; j < 64; ++j) {
-          const std::int64_t sum = sums[64 * word + j];
-          bits = (bits << 1) | (sum >= 0 ? 1 : 0);  // a tie counts as 1
-          weights_out[(i * w + word) * 64 + j] =
-              static_cast<float>(static_cast<double>(sum) * unit_weight);
-        }
-        fingerprints[i * w + word] = bits;
-      }
+
+  Simhashes column(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets,
+                   std::size_t threads) const {
+    return simhash(texts_of(data, offsets), threads);
+  }
+
+  Simhashes units(In<std::uint8_t, 1> bytes, In<std::uint64_t, 1> starts,
+                  In<std::uint64_t, 1> ends, In<std::int64_t, 1> offsets,
+                  std::size_t threads) const {
+    require(starts.size() == ends.size(), "starts and ends differ in length");
+    require(bytes.size() >= Units::kPadding, "bytes need 64 more behind the last unit");
+    const std::uint64_t most = bytes.size() - Units::kPadding;
+    std::uint64_t before = 0;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      const std::uint64_t start = starts.data()[i];
+      const std::uint64_t end = ends.data()[i];
+      require(before <= start && start <= end && end <= most, "units are out of order or of bounds");
+      before = end;
     }
+    const auto ranges = ranges_of(offsets, ends.size());
+    return rows(ranges.size(), threads,
+                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto&) {
+                  const auto [begin, end] = ranges[i];
+                  fingerprinter.units({bytes.data(), as_span(starts).subspan(begin, end - begin),
+                                       as_span(ends).subspan(begin, end - begin)},
+                                      row);
+                });
   }
-  return {as_array(std::move(fingerprints), n, w), as_array(std::move(weights_out), n, w * 64),
-          as_array(std::move(feature_counts), n)};
-}
 
-using Features =
-    std::tuple<Output<std::uint64_t, 1>, Output<std::uint32_t, 1>, Output<std::int64_t, 1>>;
+  Simhashes hashes(In<std::uint64_t, 1> hashes, In<std::int64_t, 1> offsets,
+                   std::size_t threads) const {
+    const auto ranges = ranges_of(offsets, hashes.size());
+    return rows(ranges.size(), threads,
+                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto&) {
+                  const auto [begin, end] = ranges[i];
+                  fingerprinter.hashes(as_span(hashes).subspan(begin, end - begin), row);
+                });
+  }
 
-Features features(Input<std::uint8_t> data, Input<std::int64_t> offsets, int unit,
-                  Input<std::uint8_t> sizes, std::uint32_t seed) {
-  const Texts texts = checked_texts(data, offsets);
-  const std::vector<std::uint8_t> ascending = checked_sizes(sizes, unit);
-  const std::size_t n = texts.size();
-  std::unique_ptr<std::int64_t[]> feature_offsets(new std::int64_t[n + 1]);
-  std::unique_ptr<std::uint64_t[]> hashes_out;
-  std::unique_ptr<std::uint32_t[]> counts_out;
-  std::size_t found = 0;
-  {
-    nb::gil_scoped_release release;
-    FeatureTable table;
+  Simhashes given(In<std::uint64_t, 1> hashes, In<double, 1> weights,
+                  In<std::int64_t, 1> offsets, std::size_t threads) const {
+    require(hashes.size() == weights.size(), "hashes and weights differ in length");
+    const auto ranges = ranges_of(offsets, hashes.size());
+    return rows(ranges.size(), threads,
+                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto&) {
+                  const auto [begin, end] = ranges[i];
+                  fingerprinter.given(as_span(hashes).subspan(begin, end - begin),
+                                      as_span(weights).subspan(begin, end - begin), row);
+                });
+  }
+
+  Features features(const nb::list& list) const {
+    const Texts texts = texts_of(list);
     std::vector<std::uint64_t> hashes;
     std::vector<std::uint32_t> counts;
-    feature_offsets[0] = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      table.count(texts[i], unit, ascending, seed);
-      hashes.insert(hashes.end(), table.hashes().begin(), table.hashes().end());
-      counts.insert(counts.end(), table.counts().begin(), table.counts().end());
-      feature_offsets[i + 1] = static_cast<std::int64_t>(hashes.size());
+    Fresh<std::int64_t> offsets(texts.texts.size() + 1);
+    FirstInvalid invalid;
+    Signals signals;
+    {
+      const nb::gil_scoped_release release;
+      FeatureReader reader(plan_.features, level_);
+      FeatureTable table;
+      offsets.data()[0] = 0;
+      for (std::size_t i = 0; i < texts.texts.size() && !signals(); ++i) {
+        table.clear();
+        const Reading reading = reader.read(
+            texts.texts[i],
+            [&](std::span<const std::uint64_t> found) {
+              for (const std::uint64_t hash : found) table.add(hash);
+            },
+            [&] { return signals(); });
+        if (reading == Reading::kInvalid) invalid.report(i, reader.invalid_at());
+        hashes.insert(hashes.end(), table.hashes().begin(), table.hashes().end());
+        counts.insert(counts.end(), table.counts().begin(), table.counts().end());
+        offsets.data()[i + 1] = static_cast<std::int64_t>(hashes.size());
+      }
     }
-    found = hashes.size();
-    hashes_out = copied(hashes);
-    counts_out = copied(counts);
+    signals.raise();
+    return {copied(hashes), copied(counts), offsets.release(), invalid.found()};
   }
-  return {as_array(std::move(hashes_out), found), as_array(std::move(counts_out), found),
-          as_array(std::move(feature_offsets), n + 1)};
+
+  Frequencies document_frequencies(const nb::list& list, std::size_t threads) const {
+    const Texts texts = texts_of(list);
+    return frequencies(texts.texts, threads);
+  }
+
+  Frequencies column_frequencies(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets,
+                                 std::size_t threads) const {
+    return frequencies(texts_of(data, offsets), threads);
+  }
+
+  SplitTexts split_texts(const nb::list& list) const {
+    const Texts texts = texts_of(list);
+    std::vector<std::uint8_t> bytes;
+    std::vector<std::uint64_t> starts;
+    std::vector<std::uint64_t> ends;
+    Fresh<std::int64_t> offsets(texts.texts.size() + 1);
+    FirstInvalid invalid;
+    Signals signals;
+    {
+      const nb::gil_scoped_release release;
+      Units units(plan_.features.unit, plan_.features.pairs, level_);
+      offsets.data()[0] = 0;
+      for (std::size_t i = 0; i < texts.texts.size() && !signals(); ++i) {
+        units.begin(texts.texts[i]);
+        for (bool more = true; more && !signals(); units.keep(0)) {
+          more = units.read();
+          for (std::size_t u = 0; u < units.ends().size(); ++u) {
+            starts.push_back(bytes.size());
+            bytes.insert(bytes.end(), units.bytes() + units.starts()[u],
+                         units.bytes() + units.ends()[u]);
+            ends.push_back(bytes.size());
+          }
+        }
+        if (units.invalid_at() != Units::kValid) invalid.report(i, units.invalid_at());
+        offsets.data()[i + 1] = static_cast<std::int64_t>(ends.size());
+      }
+    }
+    signals.raise();
+    return {copied(bytes), copied(starts), copied(ends), offsets.release(), invalid.found()};
+  }
+
+ private:
+  template <class T>
+  static Out<T, 1> copied(const std::vector<T>& values) {
+    Fresh<T> copy(values.size());
+    std::copy(values.begin(), values.end(), copy.data());
+    return copy.release();
+  }
+
+  Simhashes simhash(const std::vector<Text>& texts, std::size_t threads) const {
+    FirstInvalid invalid;
+    auto made = rows(texts.size(), threads,
+                     [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto& stopped) {
+                       if (invalid.before(i)) return;
+                       const Reading reading = fingerprinter.text(texts[i], row, stopped);
+                       if (reading == Reading::kInvalid) invalid.report(i, fingerprinter.invalid_at());
+                     });
+    std::get<3>(made) = invalid.found();
+    return made;
+  }
+
+  // Calls work(fingerprinter, i, row, stopped) for every document.
+  template <class Work>
+  Simhashes rows(std::size_t n, std::size_t threads, Work work) const {
+    const std::size_t words = plan_.words;
+    Fresh<std::uint64_t> fingerprints(n * words);
+    Fresh<float> weights(n * words * 64);
+    Fresh<std::int64_t> features(n);
+    Signals signals;
+    {
+      const nb::gil_scoped_release release;
+      split(
+          n, threads, [this] { return Fingerprinter(plan_, level_); },
+          [&](Fingerprinter& fingerprinter, std::size_t i, auto& stopped) {
+            work(fingerprinter, i,
+                 Row{fingerprints.data() + i * words, weights.data() + i * words * 64,
+                     features.data() + i},
+                 stopped);
+          },
+          [](const Fingerprinter&) {}, [&signals] { return signals(); });
+    }
+    signals.raise();
+    return {fingerprints.release({n, words}), weights.release({n, words * 64}),
+            features.release(), {-1, -1}};
+  }
+
+  Frequencies frequencies(const std::vector<Text>& texts, std::size_t threads) const {
+    FirstInvalid invalid;
+    Signals signals;
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> counted;
+    std::size_t distinct = 0;
+    struct Scratch {
+      FeatureReader reader;
+      FeatureTable document;
+      FeatureTable documents;
+    };
+    {
+      const nb::gil_scoped_release release;
+      split(
+          texts.size(), threads,
+          [this] { return Scratch{FeatureReader(plan_.features, level_), {}, {}}; },
+          [&](Scratch& scratch, std::size_t i, auto& stopped) {
+            if (invalid.before(i)) return;
+            scratch.document.clear();
+            const Reading reading = scratch.reader.read(
+                texts[i],
+                [&](std::span<const std::uint64_t> found) {
+                  for (const std::uint64_t hash : found) scratch.document.add(hash);
+                },
+                stopped);
+            if (reading == Reading::kInvalid) invalid.report(i, scratch.reader.invalid_at());
+            for (const std::uint64_t hash : scratch.document.hashes()) scratch.documents.add(hash);
+          },
+          [&](const Scratch& scratch) {
+            const FeatureTable& table = scratch.documents;
+            for (std::size_t i = 0; i < table.size(); ++i) {
+              counted.emplace_back(table.hashes()[i], table.counts()[i]);
+            }
+          },
+          [&signals] { return signals(); });
+      std::sort(counted.begin(), counted.end());
+      for (const auto& [hash, times] : counted) {
+        if (distinct != 0 && counted[distinct - 1].first == hash) {
+          counted[distinct - 1].second += times;
+        } else {
+          counted[distinct++] = {hash, times};
+        }
+      }
+    }
+    signals.raise();
+    Fresh<std::uint64_t> hashes(distinct);
+    Fresh<std::uint32_t> counts(distinct);
+    for (std::size_t i = 0; i < distinct; ++i) {
+      hashes.data()[i] = counted[i].first;
+      counts.data()[i] = counted[i].second;
+    }
+    return {hashes.release(), counts.release(), invalid.found()};
+  }
+
+  In<std::uint64_t, 2> idf_;
+  In<std::uint32_t, 1> sublinear_;
+  In<std::int16_t, 1> quantiles_;
+  RecipePlan plan_;
+  int level_ = 0;
+};
+
+Out<std::uint64_t, 2> idf_buckets(In<std::uint64_t, 1> hashes, In<std::uint32_t, 1> steps) {
+  require(hashes.size() == steps.size(), "hashes and steps differ in length");
+  const std::size_t buckets = idf_buckets_of(hashes.size());
+  Fresh<std::uint64_t> values(kBucket * buckets);
+  {
+    const nb::gil_scoped_release release;
+    std::fill_n(values.data(), kBucket * buckets, 0);
+    fill_idf_buckets(as_span(hashes), as_span(steps), values.span());
+  }
+  return values.release({buckets, kBucket});
+}
+
+std::tuple<std::string, std::string> unicode_versions() {
+  return {words_version(), folding_version()};
 }
 
 }  // namespace
 
 void bind_text(nb::module_& m) {
-  m.def("simhash", &simhash, nb::arg("data").noconvert(), nb::arg("offsets").noconvert(),
-        nb::arg("unit"), nb::arg("sizes").noconvert(), nb::arg("weighting"),
-        nb::arg("idf_hashes").noconvert(), nb::arg("idf_steps").noconvert(),
-        nb::arg("unseen_step"), nb::arg("words"), nb::arg("seed"), nb::arg("level") = -1);
-  m.def("features", &features, nb::arg("data").noconvert(), nb::arg("offsets").noconvert(),
-        nb::arg("unit"), nb::arg("sizes").noconvert(), nb::arg("seed"));
+  nb::class_<TextRecipe>(m, "TextRecipe")
+      .def(nb::init<int, bool, In<std::uint8_t, 1>, std::uint32_t, int, bool, In<std::uint64_t, 2>,
+                    std::uint32_t, In<std::uint32_t, 1>, int, In<std::int16_t, 1>, int, std::size_t,
+                    int>(),
+           nb::arg("unit"), nb::arg("pairs"), nb::arg("sizes").noconvert(), nb::arg("seed"),
+           nb::arg("counting"), nb::arg("with_idf"), nb::arg("idf").noconvert(),
+           nb::arg("unseen"), nb::arg("sublinear").noconvert(), nb::arg("projection"),
+           nb::arg("quantiles").noconvert(), nb::arg("words"), nb::arg("min_features"),
+           nb::arg("level") = -1)
+      .def("list", &TextRecipe::list, nb::arg("texts"), nb::arg("threads") = 1)
+      .def("column", &TextRecipe::column, nb::arg("data").noconvert(),
+           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("units", &TextRecipe::units, nb::arg("bytes").noconvert(),
+           nb::arg("starts").noconvert(), nb::arg("ends").noconvert(),
+           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("hashes", &TextRecipe::hashes, nb::arg("hashes").noconvert(),
+           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("given", &TextRecipe::given, nb::arg("hashes").noconvert(),
+           nb::arg("weights").noconvert(), nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("features", &TextRecipe::features, nb::arg("texts"))
+      .def("document_frequencies", &TextRecipe::document_frequencies, nb::arg("texts"),
+           nb::arg("threads") = 1)
+      .def("column_frequencies", &TextRecipe::column_frequencies, nb::arg("data").noconvert(),
+           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("split", &TextRecipe::split_texts, nb::arg("texts"));
+  m.def("idf_buckets", &idf_buckets, nb::arg("hashes").noconvert(), nb::arg("steps").noconvert());
+  m.def("unicode_versions", &unicode_versions);
 }
 
 }  // namespace simindex

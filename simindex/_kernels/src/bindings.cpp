@@ -15,6 +15,9 @@ NB_MODULE(_native, m) {
     std::vector<std::string> names{"portable"};
     if (simindex::widest_level() >= simindex::kAvx2) names.emplace_back("avx2");
     if (simindex::widest_level() >= simindex::kAvx512) names.emplace_back("avx512");
+    if (simindex::widest_level() >= simindex::kAvx512Vpopcntdq) {
+      names.emplace_back("avx512-vpopcntdq");
+    }
     return names;
   });
   m.def("default_level", [] { return simindex::resolve_level(-1); });

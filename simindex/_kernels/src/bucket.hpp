@@ -7,7 +7,7 @@
 //
 // Every offset read from the directory is clamped to 0 .. n, and an end below its start to the start.
 //
-// Levels 0 and 1 keep (lo, hi) and compare row by row. Level 2 with 64-bit rows works in cache lines
+// Levels 0 to 2 keep (lo, hi) and compare row by row. Level 3 with 64-bit rows works in cache lines
 // of 8 rows, because buckets are short and of unpredictable length (10 rows on average, so 2 lines):
 // the first three lines are compared without a branch on the length, rows outside the bucket masked
 // out. A line the bucket does not have is replaced by its last one: a load of a line that nobody
@@ -53,9 +53,9 @@ struct ProbeBlock {
   std::uint32_t place[kCapacity];    // in the directory: where the bucket's entry is
   std::uint32_t lo[kCapacity];       // first row
   std::uint32_t hi[kCapacity];       // behind the last row
-  std::uint32_t line[kCapacity];     // level 2: first line, counted from the line rows[0] is in
-  std::uint32_t lines[kCapacity];    // level 2: lines behind the first, at most 2
-  std::uint32_t present[kCapacity];  // level 2: which of the 24 rows of three lines are the bucket's
+  std::uint32_t line[kCapacity];     // level 3: first line, counted from the line rows[0] is in
+  std::uint32_t lines[kCapacity];    // level 3: lines behind the first, at most 2
+  std::uint32_t present[kCapacity];  // level 3: which of the 24 rows of three lines are the bucket's
   Run run[kCapacity];
 };
 
@@ -134,7 +134,7 @@ SIMINDEX_INLINE std::uint32_t rows_before(const Table& table) {
   return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(table.rows) / 8 % 8);
 }
 
-SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE void ask(Pending& pending, __m512i line, __mmask16 wanted,
+SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE void ask(Pending& pending, __m512i line, __mmask16 wanted,
                                                 __m512i base) {
   const __m512i packed = _mm512_maskz_compress_epi32(wanted, line);
   const auto count = static_cast<unsigned>(__builtin_popcount(wanted));
@@ -147,7 +147,7 @@ SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE void ask(Pending& pending, __m512i line, 
 }
 
 template <int kWords>
-SIMINDEX_TARGET_AVX512 inline void locate(const Table& table, ProbeBlock& block,
+SIMINDEX_TARGET_AVX512_VPOPCNTDQ inline void locate(const Table& table, ProbeBlock& block,
                                           Pending& pending) {
   if constexpr (kWords != 1) {
     locate_rows(table, block, pending);
@@ -195,7 +195,7 @@ SIMINDEX_TARGET_AVX512 inline void locate(const Table& table, ProbeBlock& block,
 }
 
 template <int kWords>
-SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE bool look(const Table& table, const ProbeBlock& block,
+SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE bool look(const Table& table, const ProbeBlock& block,
                                                  std::uint32_t slot, const std::uint64_t* query,
                                                  std::int64_t number, std::uint64_t h, bool first,
                                                  Matches& out, std::uint64_t& compared) {

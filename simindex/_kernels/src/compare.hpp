@@ -11,8 +11,8 @@
 //   compared  grows by the rows examined, in `first` mode up to and including the match, so it is
 //             the same at every level
 //
-// Level 2 compares 8 rows per XOR + VPOPCNTQ, 32 rows with one test, which runs at memory speed (short
-// buckets have their own way, bucket.hpp). Level 1 counts short runs with POPCNT and long ones with
+// Level 3 compares 8 rows per XOR + VPOPCNTQ, 32 rows with one test, which runs at memory speed (short
+// buckets have their own way, bucket.hpp). Levels 1 and 2 count short runs with POPCNT and long ones with
 // the nibble table (PSHUFB); level 0 counts with shifts and masks, which the compiler turns into
 // SSE2, because the baseline of x86-64 has no POPCNT.
 #pragma once
@@ -165,11 +165,11 @@ SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE bool compare(const std::uint64_t* rows, std
 
 namespace avx512 {
 
-SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE __mmask8 lowest(std::uint32_t count) {
+SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE __mmask8 lowest(std::uint32_t count) {
   return static_cast<__mmask8>((1u << (count < 8 ? count : 8)) - 1);
 }
 
-SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE std::uint64_t total(__m512i x) {
+SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE std::uint64_t total(__m512i x) {
   const __m256i half = _mm256_add_epi64(_mm512_castsi512_si256(x),
                                         _mm512_maskz_extracti64x4_epi64(0xff, x, 1));
   const __m128i pair =
@@ -179,7 +179,7 @@ SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE std::uint64_t total(__m512i x) {
 }
 
 // Records the rows of `near`, whose bit 0 is row `at`; true if the search is over.
-SIMINDEX_TARGET_AVX512 inline bool record(const std::uint64_t* rows, std::uint32_t at,
+SIMINDEX_TARGET_AVX512_VPOPCNTDQ inline bool record(const std::uint64_t* rows, std::uint32_t at,
                                           std::uint32_t hi, std::uint64_t near,
                                           std::uint64_t wanted, std::int64_t number, bool first,
                                           Matches& out, std::uint64_t& compared) {
@@ -194,13 +194,13 @@ SIMINDEX_TARGET_AVX512 inline bool record(const std::uint64_t* rows, std::uint32
   return false;
 }
 
-SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE __m512i distances(__m512i rows, __m512i wanted) {
+SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE __m512i distances(__m512i rows, __m512i wanted) {
   return _mm512_popcnt_epi64(_mm512_xor_si512(rows, wanted));
 }
 
 // compare<1> without its accounting: `compared` already holds all of lo .. hi-1.
 template <bool kAhead>
-SIMINDEX_TARGET_AVX512 inline bool compare_words(const std::uint64_t* rows, std::uint32_t lo,
+SIMINDEX_TARGET_AVX512_VPOPCNTDQ inline bool compare_words(const std::uint64_t* rows, std::uint32_t lo,
                                                 std::uint32_t hi, std::uint64_t query,
                                                 std::int64_t number, std::uint64_t h, bool first,
                                                 Matches& out, std::uint64_t& compared) {
@@ -231,7 +231,7 @@ SIMINDEX_TARGET_AVX512 inline bool compare_words(const std::uint64_t* rows, std:
 }
 
 template <int kWords, bool kAhead = true>
-SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE bool compare(const std::uint64_t* rows, std::size_t words,
+SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE bool compare(const std::uint64_t* rows, std::size_t words,
                                                     std::uint32_t lo, std::uint32_t hi,
                                                     const std::uint64_t* query,
                                                     std::int64_t number, std::uint64_t h,

@@ -11,8 +11,8 @@ int detect() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("bmi2")) {
-    return kAvx512;
+      __builtin_cpu_supports("bmi2")) {
+    return __builtin_cpu_supports("avx512vpopcntdq") ? kAvx512Vpopcntdq : kAvx512;
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt") &&
       __builtin_cpu_supports("bmi2")) {
@@ -28,6 +28,7 @@ int from_environment(int widest) {
   const std::string_view wanted(name);
   if (wanted == "portable") return kPortable;
   if (wanted == "avx2" && widest >= kAvx2) return kAvx2;
+  if (wanted == "avx512" && widest >= kAvx512) return kAvx512;
   return widest;
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "murmur3.hpp"
-
 namespace simindex {
 namespace {
 
@@ -12,57 +10,25 @@ constexpr std::size_t kSmallestTable = 256;
 
 }  // namespace
 
-void FeatureTable::count(std::span<const std::uint8_t> text, int unit,
-                         std::span<const std::uint8_t> sizes, std::uint32_t seed) {
+void FeatureTable::clear() {
   hashes_.clear();
   counts_.clear();
   resize_slots(kSmallestTable);
-  find_units(text, unit);
-  const std::size_t units = starts_.size();
-  if (units == 0) return;
-  if (units < sizes.front()) {
-    add(murmur3_x64_128(text.data() + starts_.front(), ends_.back() - starts_.front(), seed).first);
-    return;
-  }
-  for (const std::size_t size : sizes) {
-    for (std::size_t i = 0; i + size <= units; ++i) {
-      add(murmur3_x64_128(text.data() + starts_[i], ends_[i + size - 1] - starts_[i], seed).first);
-    }
-  }
 }
 
-void FeatureTable::find_units(std::span<const std::uint8_t> text, int unit) {
-  starts_.clear();
-  ends_.clear();
-  const std::size_t size = text.size();
-  if (unit == kWord) {
-    for (std::size_t i = 0; i < size; ++i) {
-      if (text[i] == ' ') continue;
-      if (i == 0 || text[i - 1] == ' ') starts_.push_back(i);
-      if (i + 1 == size || text[i + 1] == ' ') ends_.push_back(i + 1);
-    }
-    return;
-  }
-  for (std::size_t i = 0; i < size; ++i) {
-    if ((text[i] & 0xc0) == 0x80) continue;  // inside a code point
-    if (!starts_.empty()) ends_.push_back(i);
-    starts_.push_back(i);
-  }
-  if (!starts_.empty()) ends_.push_back(size);
-}
-
-void FeatureTable::add(std::uint64_t hash) {
+void FeatureTable::add(std::uint64_t hash, std::uint32_t times) {
   std::size_t slot = hash & mask_;
   while (slots_[slot] != 0) {
     const std::size_t entry = slots_[slot] - 1;
     if (hashes_[entry] == hash) {
-      if (counts_[entry] != std::numeric_limits<std::uint32_t>::max()) ++counts_[entry];
+      const std::uint32_t room = std::numeric_limits<std::uint32_t>::max() - counts_[entry];
+      counts_[entry] += std::min(times, room);
       return;
     }
     slot = (slot + 1) & mask_;
   }
   hashes_.push_back(hash);
-  counts_.push_back(1);
+  counts_.push_back(times);
   slots_[slot] = static_cast<std::uint32_t>(hashes_.size());
   if (hashes_.size() * 2 > mask_) resize_slots((mask_ + 1) * 4);
 }

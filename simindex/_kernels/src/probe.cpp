@@ -184,7 +184,7 @@ using avx2::look;
 namespace avx512_level {
 using avx512::locate;
 using avx512::look;
-#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
 #include "probe.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
@@ -195,7 +195,7 @@ Found run_at(const Table& table, const Search& search, Source& source, int level
   Found found;
   if (table.n == 0 || search.m == 0) return found;
 #if SIMINDEX_X86
-  if (level >= kAvx512) {
+  if (level >= kAvx512Vpopcntdq) {
     avx512_level::run_any(table, search, source, found);
     return found;
   }

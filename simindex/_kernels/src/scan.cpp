@@ -27,7 +27,7 @@ using avx2::compare;
 
 namespace avx512_level {
 using avx512::compare;
-#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
 #include "scan.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
@@ -57,7 +57,7 @@ Found scan(const std::uint64_t* rows, std::size_t n, std::size_t words, const Se
   Found found;
   if (n == 0 || search.m == 0) return found;
 #if SIMINDEX_X86
-  if (level >= kAvx512)
+  if (level >= kAvx512Vpopcntdq)
     avx512_level::scan_any(rows, n, words, search, found);
   else if (level >= kAvx2)
     avx2_level::scan_any(rows, n, words, search, found);

@@ -257,7 +257,7 @@ using avx2::look;
 namespace avx512_level {
 using avx512::locate;
 using avx512::look;
-#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
 #include "sweep.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
@@ -266,7 +266,7 @@ using avx512::look;
 void sweep_at(const Table& table, const Search& search, const Probes& probes,
               std::int64_t first_number, int level, Found& found) {
 #if SIMINDEX_X86
-  if (level >= kAvx512) return avx512_level::sweep_any(table, search, probes, first_number, found);
+  if (level >= kAvx512Vpopcntdq) return avx512_level::sweep_any(table, search, probes, first_number, found);
   if (level >= kAvx2) return avx2_level::sweep_any(table, search, probes, first_number, found);
 #else
   (void)level;
