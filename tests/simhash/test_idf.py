@@ -140,6 +140,12 @@ def test_the_rarest_are_forgotten_and_the_frequent_kept():
     assert idf_step(200, counted.forgotten) < unseen < idf_step(200, 0)
 
 
+def test_no_more_is_forgotten_than_the_limit_asks():
+    counted = added(DocumentFrequencies(max_features=2), [{1, 2, 3}, {1, 2}, {1, 2}, {1}, {1}])
+    assert shown(counted) == {1: 4, 2: 2}
+    assert counted.forgotten == 1
+
+
 def test_a_step_between_two_counts_is_in_the_middle():
     assert idf_step(1000, 7, 7) == idf_step(1000, 7)
     middle = (idf_step(1000, 1) + idf_step(1000, 100)) / 2
@@ -326,26 +332,21 @@ def test_merging_takes_at_most_64_bytes_a_feature_with_both_tables():
     assert 40 * MAX_FEATURES < peak <= 64 * MAX_FEATURES
 
 
-def test_what_is_pending_is_bounded_too():
-    """Beside the table: for features that came anew, and for pieces of few features."""
-    few = np.ones(3, dtype=np.uint32)
+@pytest.mark.parametrize("features", [1, 1 << 12])
+def test_what_is_pending_takes_at_most_48_bytes_of_the_reserve(monkeypatch, features):
+    """A millionth feature that came anew costs as much as the first, also one by one."""
+    reserve = 1 << 16
+    monkeypatch.setattr(document_frequencies, "_PENDING_FEATURES", reserve)
+    rng = np.random.default_rng(5)
+    pieces = np.sort(rng.integers(0, 2**63, (40 * reserve // (features + 64), features)))
+    ones = np.ones(features, dtype=np.uint32)
 
-    def pieces() -> None:
-        rng = np.random.default_rng(5)
+    def adding() -> None:
         counted = DocumentFrequencies(max_features=1 << 10)
-        for hashes in np.sort(rng.integers(0, 2**63, (20_000, 3), dtype=np.uint64)):
-            counted.add(hashes, few, 1)
+        for hashes in pieces.astype(np.uint64):
+            counted.add(hashes, ones, 1)
 
-    assert peak_of(pieces) <= 48e6
-    many = np.ones(1 << 16, dtype=np.uint32)
-
-    def features() -> None:
-        rng = np.random.default_rng(5)
-        counted = DocumentFrequencies(max_features=1 << 10)
-        for _ in range(24):
-            counted.add(np.sort(rng.integers(0, 2**63, 1 << 16, dtype=np.uint64)), many, 1)
-
-    assert 20e6 < peak_of(features) <= 48e6
+    assert peak_of(adding) - pieces.nbytes <= 48 * reserve
 
 
 # texts --------------------------------------------------------------------------------------------
