@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import random
+import signal
 import subprocess
 import threading
 from collections.abc import Callable
@@ -229,3 +230,17 @@ def test_learning_shows_its_progress(
     number = 9 if options else 40
     assert f"learning: {number} documents".encode() in shown
     assert b"indexing: 40 documents" in shown
+
+
+def test_ctrl_c_while_learning_leaves_nothing(spawn: Spawn, tmp_path: Path) -> None:
+    process = spawn("build", "i.sim", "-", *TFIDF, "--max-errors", 1)
+    assert process.stdin is not None
+    assert process.stderr is not None
+    process.stdin.write(LINES.encode() + b"oops\n")
+    process.stdin.flush()
+    assert b"not JSON" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert complaint == b"simindex: interrupted\n"
+    assert not (tmp_path / "i.sim").exists()
