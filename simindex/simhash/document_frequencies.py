@@ -225,9 +225,13 @@ class DocumentFrequencies:
             raise InvalidOption("idf is learned from documents, and none were given: fit on some")
         # One logarithm for each count that occurs, by the C library: numpy's differs between
         # processors.
-        occurring, inverse = np.unique(self.counts, return_inverse=True)
-        steps = np.array([self._step(count) for count in occurring.tolist()], dtype=np.uint32)
-        return IdfTable(self.documents, self.hashes, steps[inverse], self._step(0))
+        occurring = np.unique(self.counts)
+        step_of = np.array([self._step(count) for count in occurring.tolist()], dtype=np.uint32)
+        steps = np.empty(len(self), dtype=np.uint32)
+        for start in range(0, len(self), _RANGE_FEATURES):
+            part = slice(start, start + _RANGE_FEATURES)
+            steps[part] = step_of[np.searchsorted(occurring, self.counts[part])]
+        return IdfTable(self.documents, self.hashes, steps, self._step(0))
 
     def _step(self, count: int) -> int:
         return idf_step(self.documents, count, count + self._forgotten)

@@ -332,6 +332,13 @@ def test_merging_takes_at_most_64_bytes_a_feature_with_both_tables():
     assert 40 * MAX_FEATURES < peak <= 64 * MAX_FEATURES
 
 
+@pytest.mark.usefixtures("small_reserve")
+def test_a_table_is_made_within_what_adding_takes():
+    counted = filled(1)
+    assert len(counted) > 1 << 16
+    assert peak_of(counted.table) + 12 * len(counted) <= 32 * len(counted)
+
+
 @pytest.mark.parametrize("features", [1, 1 << 12])
 def test_what_is_pending_takes_at_most_48_bytes_of_the_reserve(monkeypatch, features):
     """A millionth feature that came anew costs as much as the first, also one by one."""
