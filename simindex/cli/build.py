@@ -16,17 +16,21 @@ import click
 import simindex
 from simindex.cli.app import Interrupted
 from simindex.cli.choices import (
+    Learning,
+    Prepared,
     Reading,
+    idf_options,
     index_argument,
     input_options,
-    make_recipe,
     output_options,
+    prepare,
     recipe_options,
     say_passed_over,
 )
 from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.interrupt import uninterrupted
+from simindex.cli.learning import Lesson
 from simindex.cli.progress import Progress
 from simindex.cli.replacement import replacing
 from simindex.errors import IndexExists, IndexNotFound, InvalidOption, SimindexError
@@ -45,37 +49,39 @@ from simindex.inputs import Document, Intake, require_inputs
 )
 @click.option("--batch-rows", type=int, help="Rows of one segment file before merging.")
 @recipe_options
+@idf_options
 @input_options
 @output_options
 def build(
     index_path: str, inputs: tuple[str, ...], append: bool, overwrite: bool, commit_every: int,
-    batch_rows: int | None, recipe_given: dict[str, Any], reading: Reading, as_json: bool,
-    quiet: bool,
+    batch_rows: int | None, recipe_given: dict[str, Any], learning: Learning, reading: Reading,
+    as_json: bool, quiet: bool,
 ) -> None:
     """Create INDEX from documents, or add to it.
 
     An INPUT is a folder of text files, a text file, .jsonl, .csv or .tsv (also .gz and .zst), or -
     for JSON lines on standard input.
     """
+    started = time.perf_counter()
     if append and overwrite:
         raise click.UsageError("--append and --overwrite exclude each other")
-    if append and (recipe_given or batch_rows is not None):
+    if append and (recipe_given or learning.asked or batch_rows is not None):
         raise click.UsageError("--append uses the index's own recipe and options; drop the others")
     require_inputs(inputs)
-    run = _Run(Path(index_path), reading.intake(), append, commit_every)
+    path = Path(index_path)
     if append:
-        recipe: Any = _stored_recipe(run.path)
+        intake = reading.intake()
+        documents = reading.documents(inputs, intake, path.resolve())
+        prepared = Prepared(_stored_recipe(path), documents, intake)
     else:
-        _require_free(run.path, overwrite)
-        recipe, run.intake = make_recipe(
-            recipe_given, inputs, reading, run.intake, run.path.resolve()
-        )
-    documents = reading.documents(inputs, run.intake, run.path.resolve())
+        _require_free(path, overwrite)
+        prepared = prepare(recipe_given, learning, inputs, reading, path.resolve(), quiet=quiet)
+    run = _Run(path, prepared.intake, prepared.lesson, append, commit_every, started)
     options = {} if batch_rows is None else {"batch_rows": batch_rows}
     place = replacing(run.path) if overwrite else nullcontext(run.path)
     try:
         with Progress("indexing", quiet=quiet) as progress, place as run.place:
-            run.fill(documents, recipe, options, progress)
+            run.fill(prepared.documents, prepared.recipe, options, progress)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted: {run.abandon()}") from None
     except SimindexError as error:
@@ -90,8 +96,10 @@ def build(
 class _Run:
     path: Path
     intake: Intake
+    lesson: Lesson | None
     append: bool
     commit_every: int
+    started: float
     place: Path = field(init=False)
     """Where rows go: `path`, or beside it while an old index stands there."""
     created: bool = False
@@ -100,7 +108,6 @@ class _Run:
     documents: int = 0
     characters: int = 0
     without: SkippedReport = field(default_factory=SkippedReport)
-    started: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
         self.place = self.path
@@ -169,6 +176,7 @@ class _Run:
                     "characters": self.characters,
                     "rows": self.rows,
                     "seconds": round(seconds, 3),
+                    **({} if self.lesson is None else {"idf": self.lesson.record()}),
                 }
             )
         self.without.close()
@@ -177,6 +185,8 @@ class _Run:
         say_passed_over(self.intake)
         if self.intake.bad_records:
             say(f"skipped {count(self.intake.bad_records, 'bad record')}")
+        if self.lesson is not None:
+            say(self.lesson)
         say(
             f"{count(self.documents, 'document')} ({megabytes(self.characters)}) in "
             f"{duration(seconds)}, {self.documents / seconds:,.0f} a second; {self.path} holds "

@@ -208,8 +208,6 @@ def test_tfidf_learns_from_the_inputs_in_a_first_pass(
     expected = int(recipe.fingerprint(texts[4]).fingerprints[0])
     exported = {row["key"]: row for row in objects(run("export", "i.sim").stdout)}
     assert int(exported["4.txt"]["fingerprint"], 16) == expected
-    refused = run("build", "j.sim", "-", "--weighting", "tfidf", input="", code=2)
-    assert "reads its inputs twice" in refused.stderr
 
 
 def test_tfidf_reports_a_bad_record_once(run: Run, tmp_path: Path) -> None:

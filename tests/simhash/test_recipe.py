@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch, InvalidOption
-from simindex.simhash import features, idf
+from simindex.simhash import document_frequencies, features, idf
 from simindex.simhash.fingerprint import Recipe
 
 CORPUS = [*oracle.SCRIPTS, *oracle.ODDITIES, "the fox and the dog", "the the the"]
@@ -220,7 +220,7 @@ def test_idf_is_that_of_the_documents():
 
 @pytest.mark.parametrize("merge_features", [0, 5, 1 << 20])
 def test_document_frequencies_merged_in_parts_are_the_same(monkeypatch, merge_features):
-    monkeypatch.setattr(idf, "_MERGE_FEATURES", merge_features)
+    monkeypatch.setattr(document_frequencies, "_PENDING_FEATURES", merge_features)
     monkeypatch.setattr(features, "SLICE_TEXTS", 2)
     rng = np.random.default_rng(3)
     corpus = [" ".join(f"w{i}" for i in rng.integers(0, 60, 12)) for _ in range(40)]

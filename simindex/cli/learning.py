@@ -1,0 +1,145 @@
+"""idf before indexing: learned from a sample in a pass of its own, or from the first documents.
+
+    sample   inputs -> chosen by key -> fit          then the inputs are read once more
+    first    stream -> the first N, held -> fit      then those are indexed, and the rest after them
+
+Which documents a sample chooses depends on their keys alone: it is the same in every run, and a
+smaller sample is part of a larger one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import mmh3
+
+from simindex.cli.chunks import chunks
+from simindex.cli.console import count, megabytes
+from simindex.cli.progress import Progress
+from simindex.errors import InvalidOption
+from simindex.inputs import Document
+
+FIRST_DOCUMENTS = 10_000
+"""Documents of a stream that idf is learned from, unless told otherwise."""
+
+MOST_HELD_BYTES = 256_000_000
+"""Text held in memory at most to learn from a stream, but for the last document."""
+
+_SAMPLE_SEED = 1  # another than that of ids, which are hashes of keys too
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What idf was learned from."""
+
+    documents: int
+    source: str
+    """The inputs, or the stream."""
+    sample: float | None = None
+    """Share of the documents; None if it was learned from the first ones."""
+    ended: bool = False
+    """Whether the first documents were all."""
+    held_bytes: int | None = None
+    """Text of the first documents, where that ended the learning."""
+
+    def __str__(self) -> str:
+        if self.sample == 1 or self.ended:
+            return f"idf learned from {count(self.documents, 'document')}, all of {self.source}"
+        if self.sample is not None:
+            return (
+                f"idf learned from {count(self.documents, 'document')}, a sample of "
+                f"{self.sample:g} of {self.source}"
+            )
+        first = f"idf learned from the first {count(self.documents, 'document')} of {self.source}"
+        if self.held_bytes is None:
+            return first
+        return f"{first}: their {megabytes(self.held_bytes)} of text are the most that is held"
+
+    def record(self) -> dict[str, Any]:
+        """The same, for --json."""
+        how = {"first": self.documents} if self.sample is None else {"sample": self.sample}
+        return {"documents": self.documents, **how}
+
+
+def in_sample(key: str, fraction: float) -> bool:
+    """Whether the document of this key is in a sample of such a share."""
+    drawn: int = mmh3.hash64(key.encode(), _SAMPLE_SEED, signed=False)[0]
+    return drawn < fraction * 2.0**64
+
+
+def learned_from_sample(
+    recipe: Any, documents: Iterable[Document], fraction: float, *, quiet: bool
+) -> tuple[Any, Lesson]:
+    """The recipe fitted on a share of the documents, all of which are read."""
+    chosen = 0
+
+    def texts(progress: Progress) -> Iterator[str]:
+        nonlocal chosen
+        for chunk in chunks(documents):
+            for document in chunk:
+                if in_sample(document.key, fraction):
+                    chosen += 1
+                    yield document.text
+            progress.advance(len(chunk), sum(len(document.text) for document in chunk))
+
+    with Progress("learning", quiet=quiet) as progress:
+        try:
+            fitted = recipe.fit(texts(progress))
+        except InvalidOption as error:
+            if chosen:
+                raise
+            raise _nothing_learned(recipe, progress.documents, fraction) from error
+    return fitted, Lesson(chosen, "the inputs", sample=fraction)
+
+
+def learned_from_first(
+    recipe: Any, documents: Iterator[Document], most: int, source: str, *, quiet: bool
+) -> tuple[Any, Lesson, Iterator[Document]]:
+    """The recipe fitted on the first `most` documents, and all documents, these first.
+
+    Fewer are learned from where the documents end before, or where their texts take
+    MOST_HELD_BYTES. Of a document that was held, only what indexing needs comes again: key, text
+    and place.
+    """
+    held: deque[Document] = deque()
+    held_bytes = 0
+    ended = True
+    with Progress("learning", quiet=quiet) as progress:
+        for document in documents:
+            held.append(
+                replace(document, raw=None, fields=None if document.fields is None else {})
+            )
+            held_bytes += sys.getsizeof(document.text)
+            progress.advance(1, len(document.text))
+            if len(held) >= most or held_bytes >= MOST_HELD_BYTES:
+                ended = False
+                break
+        if not held:
+            raise _nothing_learned(recipe, 0, 1)
+        fitted = recipe.fit(document.text for document in held)
+    full = not ended and len(held) < most
+    lesson = Lesson(len(held), source, ended=ended, held_bytes=held_bytes if full else None)
+    return fitted, lesson, _continued(held, documents)
+
+
+def _continued(held: deque[Document], rest: Iterator[Document]) -> Iterator[Document]:
+    while held:
+        yield held.popleft()
+    yield from rest
+
+
+def _nothing_learned(recipe: Any, documents: int, fraction: float) -> InvalidOption:
+    option = f"--weighting {recipe.weighting} learns from documents"
+    if documents:
+        return InvalidOption(
+            f"{option}, and a sample of {fraction:g} holds none of {count(documents, 'document')}: "
+            "give a larger --idf-sample",
+            option="idf_sample", found=fraction,
+        )
+    return InvalidOption(
+        f"{option}, and the inputs hold none: choose another weighting", option="weighting"
+    )

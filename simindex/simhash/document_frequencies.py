@@ -1,0 +1,490 @@
+"""In how many documents each feature occurs: counted once, in bounded memory, merged at will.
+
+    hashes      uint64 (f,)   feature hashes, strictly ascending
+    counts      uint32 (f,)   documents that have each, short by at most `forgotten`
+    forgotten   F             0 while every feature that came is still here
+    documents   N             documents counted, also those without features
+
+    to_bytes    | magic | version | header length | header (msgpack) | hashes | counts | digest |
+                  8 B     u32       u32             plain values       u64 f    u32 f    16 B
+
+Numbers are little-endian; the digest is BLAKE2b-128 of everything before it.
+
+Counts are exact until more than `max_features` distinct features have come. Then the (max_features
++ 1)-th largest count c is taken from every count, what reaches zero is forgotten, and F grows by c
+(Misra and Gries, "Finding repeated elements", 1982, in batches; mergeable by Agarwal et al.,
+"Mergeable summaries", 2012).
+
+Invariants, for a feature that t documents have in truth
+    1. in the table with count l:   l <= t <= l + F
+    2. not in the table:            t <= F
+    3. l + F <= N
+    4. F (max_features + 1) <= M, M the sum of t over all features
+Why they hold
+    Adding: n more documents have the feature. In the table, l and t grow by n. Not in it, t <= F
+    before gives n <= t <= n + F after, with l = n, and n + F <= N as F <= N before. Merging adds
+    l, t, F, N and M of both sides, with l = 0 for a side that lacks the feature: a sum of each
+    invariant.
+    Forgetting by c: with l > c, l - c <= t and t <= l + F = (l - c) + (F + c); with l <= c,
+    t <= l + F <= F + c; and l + F is what it was, or at most F + c <= N for the c of a feature with
+    l = c. At least max_features + 1 counts are c or more, so the sum of all l falls by at least
+    c (max_features + 1), and it never was more than M: the falls together stay below M.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from struct import Struct
+from typing import Any
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.errors import (
+    CorruptFile,
+    FormatTooNew,
+    InvalidBatch,
+    InvalidOption,
+    RecipeMismatch,
+)
+from simindex.simhash.features import PreparedTexts, Unit, document_features, prepared_slices
+from simindex.simhash.idf import IdfTable, idf_step
+
+MAX_FEATURES = 1 << 23
+"""Distinct features up to which counting is exact by default: a table of 100 MB."""
+
+MAGIC = b"SIMDOCFR"
+VERSION = 1
+_PREFIX = Struct("<8sII")
+_DIGEST_BYTES = 16
+_MOST_HEADER_BYTES = 4096
+_MOST_DOCUMENTS = (1 << 32) - 1  # a count is a uint32
+
+_PENDING_FEATURES = 1 << 20  # features that collect at least before they are merged into the table
+_PIECE_FEATURES = 64  # what a piece costs beside its features: two arrays, about 300 bytes
+_RANGE_FEATURES = 1 << 18  # features merged at once
+
+_Counted = tuple[NDArray[np.uint64], NDArray[np.uint32]]
+
+
+class DocumentFrequencies:
+    """In how many documents each feature occurs; what a recipe with idf is fitted on.
+
+    Parameters
+    ----------
+    source : str
+        What decides the hashes: frequencies of another source are not merged with these. Given by
+        the recipe that counts.
+    max_features : int
+        Distinct features up to which counts are exact; see `forgotten` for what follows.
+
+    Raises
+    ------
+    InvalidOption
+        If `max_features` is not from 1 to 2**32 - 1.
+
+    Notes
+    -----
+    Memory is 12 bytes a feature at rest, 32 at the peak of adding and 64 at that of merging two
+    full tables (both of them included), and up to 48 MB beside that. Where features were forgotten,
+    counts depend on the order and the grouping in which documents came, within the bounds. One
+    thread at a time may use an object.
+    """
+
+    def __init__(self, source: str = "", *, max_features: int = MAX_FEATURES) -> None:
+        if not (_is_int(max_features) and 1 <= max_features < 1 << 32):
+            raise InvalidOption(
+                f"option max_features={max_features!r} is not valid: give from 1 to 2**32 - 1",
+                option="max_features", found=max_features, expected="from 1 to 2**32 - 1",
+            )
+        self.source = source
+        self.max_features = max_features
+        self.documents = 0
+        """Documents counted."""
+        self._forgotten = 0
+        self._hashes = np.empty(0, dtype=np.uint64)
+        self._counts = np.empty(0, dtype=np.uint32)
+        self._pending: list[_Counted] = []
+        self._pending_features = 0
+
+    @property
+    def hashes(self) -> NDArray[np.uint64]:
+        """Hashes of the features in the table, strictly ascending."""
+        self._settle()
+        return self._hashes
+
+    @property
+    def counts(self) -> NDArray[np.uint32]:
+        """Documents that have each feature, short by at most `forgotten`."""
+        self._settle()
+        return self._counts
+
+    @property
+    def forgotten(self) -> int:
+        """Most documents that are missing from a count; 0 if all counts are exact.
+
+        A feature that is not in the table occurred in at most as many documents. At most the number
+        of all (document, feature) pairs divided by `max_features` + 1.
+        """
+        self._settle()
+        return self._forgotten
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def __repr__(self) -> str:
+        kept = "exact" if not self.forgotten else f"short by at most {self.forgotten}"
+        return f"<DocumentFrequencies {len(self)} features, {self.documents} documents, {kept}>"
+
+    def add(
+        self, hashes: NDArray[np.uint64], counts: NDArray[np.uint32], documents: int
+    ) -> None:
+        """Count some more documents.
+
+        Parameters
+        ----------
+        hashes : uint64 (f,)
+            Distinct features of these documents, ascending.
+        counts : unsigned integers (f,)
+            In how many of these documents each occurs: from 1 to `documents`.
+        documents : int
+            Number of these documents, with those that have no feature.
+
+        Raises
+        ------
+        InvalidBatch
+            If the arrays are not like that; nothing was counted then.
+        InvalidOption
+            If more than 2**32 - 1 documents would be counted.
+
+        Notes
+        -----
+        Amortised O(log) a feature: the table is rewritten when a quarter of it has come anew.
+        """
+        piece = _checked(hashes, counts, documents)
+        _require_countable(self.documents + documents)
+        self.documents += documents
+        if not len(piece[0]):
+            return
+        self._pending.append(piece)
+        self._pending_features += len(piece[0]) + _PIECE_FEATURES
+        if self._pending_features > max(_PENDING_FEATURES, len(self._hashes) // 4):
+            self._settle()
+
+    def merge(self, other: DocumentFrequencies) -> DocumentFrequencies:
+        """What both have counted, as if one had counted the documents of both.
+
+        Neither is changed. The order of the two makes no difference; `forgotten` of both add up,
+        and the smaller `max_features` holds.
+
+        Raises
+        ------
+        RecipeMismatch
+            If the hashes of the two are not those of one recipe.
+        InvalidOption
+            If they have more than 2**32 - 1 documents together.
+        """
+        if self.source != other.source:
+            raise RecipeMismatch(
+                "these document frequencies were counted by recipes that make other features of a "
+                "text: count with the same unit, ngram, seed, tokenizer, stop_words and stemmer",
+                found=other.source, expected=self.source,
+            )
+        _require_countable(self.documents + other.documents)
+        both = DocumentFrequencies(
+            self.source, max_features=min(self.max_features, other.max_features)
+        )
+        both.documents = self.documents + other.documents
+        both._forgotten = self.forgotten + other.forgotten
+        both._hashes, both._counts = _union(
+            (self.hashes, self.counts), (other.hashes, other.counts)
+        )
+        both._forget()
+        return both
+
+    def __add__(self, other: object) -> DocumentFrequencies:
+        return self.merge(other) if isinstance(other, DocumentFrequencies) else NotImplemented
+
+    def table(self) -> IdfTable:
+        """The idf of every feature.
+
+        While counts are exact, that of the count. After something was forgotten, a feature with
+        count l occurred in l to l + forgotten documents, one that is not in the table in 0 to
+        forgotten; each gets the middle of the idf at both ends. So no idf is wrong by more than
+        half of ln(1 + forgotten) and the rounding, one of a frequent feature by next to nothing;
+        and no feature of the table weighs more than one that is not in it.
+
+        Raises
+        ------
+        InvalidOption
+            If no document was counted.
+        """
+        if self.documents == 0:
+            raise InvalidOption("idf is learned from documents, and none were given: fit on some")
+        # One logarithm for each count that occurs, by the C library: numpy's differs between
+        # processors.
+        occurring = np.unique(self.counts)
+        step_of = np.array([self._step(count) for count in occurring.tolist()], dtype=np.uint32)
+        steps = np.empty(len(self), dtype=np.uint32)
+        for start in range(0, len(self), _RANGE_FEATURES):
+            part = slice(start, start + _RANGE_FEATURES)
+            steps[part] = step_of[np.searchsorted(occurring, self.counts[part])]
+        return IdfTable(self.documents, self.hashes, steps, self._step(0))
+
+    def _step(self, count: int) -> int:
+        return idf_step(self.documents, count, count + self._forgotten)
+
+    def to_bytes(self) -> bytes:
+        """All that was counted, as `from_bytes` reads it."""
+        values = {
+            "source": self.source,
+            "max_features": self.max_features,
+            "documents": self.documents,
+            "features": len(self),
+            "forgotten": self.forgotten,
+        }
+        header: bytes = msgpack.packb(values)
+        parts = [
+            _PREFIX.pack(MAGIC, VERSION, len(header)),
+            header,
+            self.hashes.astype("<u8").tobytes(),
+            self.counts.astype("<u4").tobytes(),
+        ]
+        digest = blake2b(digest_size=_DIGEST_BYTES)
+        for part in parts:
+            digest.update(part)
+        return b"".join([*parts, digest.digest()])
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> DocumentFrequencies:
+        """What `to_bytes` wrote.
+
+        Raises
+        ------
+        CorruptFile
+            If the bytes are not what was written.
+        FormatTooNew
+            If a newer version wrote them.
+        """
+        return _decoded(bytes(content))
+
+    def __reduce__(self) -> tuple[Callable[[bytes], DocumentFrequencies], tuple[bytes]]:
+        return DocumentFrequencies.from_bytes, (self.to_bytes(),)
+
+    def _settle(self) -> None:
+        """Merge what is pending into the table."""
+        if not self._pending:
+            return
+        pieces, self._pending, self._pending_features = self._pending, [], 0
+        new = _folded(pieces)
+        self._hashes, self._counts = _union((self._hashes, self._counts), new)
+        del new
+        self._forget()
+
+    def _forget(self) -> None:
+        more = len(self._counts) - self.max_features
+        if more <= 0:
+            return
+        # The (max_features + 1)-th largest: c of the module's text.
+        c = int(np.partition(self._counts, more - 1)[more - 1])
+        kept = self._counts > c
+        self._hashes = self._hashes[kept]
+        self._counts = self._counts[kept]
+        self._counts -= np.uint32(c)
+        self._forgotten += c
+
+
+def count_documents(
+    texts: Iterable[Any],
+    unit: Unit,
+    sizes: tuple[int, ...],
+    seed: int,
+    *,
+    source: str = "",
+    max_features: int = MAX_FEATURES,
+) -> DocumentFrequencies:
+    """Document frequencies of some texts, which are read once.
+
+    Every text counts as a document, also one without features.
+
+    Raises
+    ------
+    InvalidBatch
+        If a text is neither str nor UTF-8; carries its position.
+    InvalidOption
+        If `max_features` is out of range.
+    """
+    counted = DocumentFrequencies(source, max_features=max_features)
+    for part in prepared_slices(texts, unit):
+        counted.add(*_slice_counts(part, unit, sizes, seed), len(part))
+    return counted
+
+
+def _slice_counts(
+    part: PreparedTexts, unit: Unit, sizes: tuple[int, ...], seed: int
+) -> _Counted:
+    """Distinct features of a slice of texts, ascending, and how many of its texts have each."""
+    hashes, counts = np.unique(document_features(part, unit, sizes, seed), return_counts=True)
+    return hashes, counts.astype(np.uint32)
+
+
+def _folded(pieces: list[_Counted]) -> _Counted:
+    """The sum of some pieces, which are taken out of the list."""
+    if len(pieces) == 1:
+        return pieces.pop()
+    hashes = np.concatenate([piece[0] for piece in pieces])
+    counts = np.concatenate([piece[1] for piece in pieces])
+    pieces.clear()
+    order = np.argsort(hashes, kind="stable")  # which merges ascending runs as it finds them
+    hashes, counts = hashes[order], counts[order]
+    del order
+    first = np.ones(len(hashes), dtype=np.bool_)
+    np.not_equal(hashes[1:], hashes[:-1], out=first[1:])
+    starts = np.flatnonzero(first)
+    return hashes[starts], np.add.reduceat(counts, starts, dtype=np.uint32)
+
+
+def _union(one: _Counted, other: _Counted) -> _Counted:
+    """Counts of both, added where both have a feature; new arrays unless one is empty.
+
+    Range by range, so that what it needs is both and the result.
+    """
+    many, few = (one, other) if len(one[0]) >= len(other[0]) else (other, one)
+    if not len(few[0]):
+        return many
+    hashes = np.empty(len(many[0]) + len(few[0]), dtype=np.uint64)
+    counts = np.empty(len(hashes), dtype=np.uint32)
+    cuts = np.arange(_RANGE_FEATURES, len(many[0]), _RANGE_FEATURES)
+    cuts_many = [0, *cuts.tolist(), len(many[0])]
+    cuts_few = [0, *np.searchsorted(few[0], many[0][cuts]).tolist(), len(few[0])]
+    end = 0
+    for place in range(len(cuts_many) - 1):
+        in_many = slice(cuts_many[place], cuts_many[place + 1])
+        in_few = slice(cuts_few[place], cuts_few[place + 1])
+        end = _put_union(
+            (many[0][in_many], many[1][in_many]), (few[0][in_few], few[1][in_few]),
+            hashes, counts, end,
+        )  # fmt: skip
+    hashes.resize(end, refcheck=False)
+    counts.resize(end, refcheck=False)
+    return hashes, counts
+
+
+def _put_union(
+    many: _Counted, few: _Counted, hashes: NDArray[np.uint64], counts: NDArray[np.uint32], at: int
+) -> int:
+    """Write the union of two parts from row `at` of the result; the row after it."""
+    places = np.searchsorted(many[0], few[0])
+    known = many[0][np.minimum(places, len(many[0]) - 1)] == few[0]
+    fresh = np.flatnonzero(~known)
+    end = at + len(many[0]) + len(fresh)
+    # Row of a fresh feature: those of `many` before it, and the fresh ones before it.
+    rows = places[fresh] + np.arange(len(fresh))
+    old = np.ones(end - at, dtype=np.bool_)
+    old[rows] = False
+    hashes[at:end][old] = many[0]
+    hashes[at:end][rows] = few[0][fresh]
+    summed = many[1].copy()
+    summed[places[known]] += few[1][known]
+    counts[at:end][old] = summed
+    counts[at:end][rows] = few[1][fresh]
+    return end
+
+
+def _checked(hashes: Any, counts: Any, documents: Any) -> _Counted:
+    if not (_is_int(documents) and documents >= 0):
+        raise InvalidBatch(
+            f"documents={documents!r} is not valid: give how many documents were counted",
+            found=documents, expected="a whole number, 0 or more",
+        )
+    hashes, counts = np.asarray(hashes), np.asarray(counts)
+    if hashes.dtype != np.uint64 or hashes.ndim != 1:
+        raise InvalidBatch(
+            f"hashes are {hashes.dtype} of shape {hashes.shape}: give uint64 (f,)",
+            found=str(hashes.dtype), expected="uint64",
+        )
+    if counts.shape != hashes.shape or (len(counts) and counts.dtype.kind not in "iu"):
+        raise InvalidBatch(
+            f"counts are {counts.dtype} of shape {counts.shape}: give one whole number for each "
+            f"of the {len(hashes)} hashes",
+            found=str(counts.dtype), expected="uint32",
+        )
+    bad = np.flatnonzero(hashes[1:] <= hashes[:-1])
+    if len(bad):
+        raise InvalidBatch(
+            f"hash {bad[0] + 1} is not above the one before it: give distinct hashes, ascending",
+            row=int(bad[0]) + 1,
+        )
+    bad = np.flatnonzero((counts < 1) | (counts > documents))
+    if len(bad):
+        raise InvalidBatch(
+            f"count {bad[0]} is {counts[bad[0]]}, of {documents} documents: give in how many of "
+            "them the feature occurs, and no feature that none has",
+            row=int(bad[0]), found=int(counts[bad[0]]), expected=f"from 1 to {documents}",
+        )
+    return hashes.copy(), counts.astype(np.uint32)
+
+
+def _require_countable(documents: int) -> None:
+    if documents > _MOST_DOCUMENTS:
+        raise InvalidOption(
+            f"{documents} documents are more than can be counted, 2**32 - 1: learn from a sample",
+            option="documents", found=documents, expected=_MOST_DOCUMENTS,
+        )
+
+
+def _decoded(content: bytes) -> DocumentFrequencies:
+    if len(content) < _PREFIX.size + _DIGEST_BYTES:
+        raise CorruptFile(
+            f"document frequencies of {len(content)} bytes are cut off", found=len(content)
+        )
+    magic, version, header_bytes = _PREFIX.unpack_from(content)
+    if magic != MAGIC:
+        raise CorruptFile("these bytes are no document frequencies", found=magic, expected=MAGIC)
+    if version > VERSION:
+        raise FormatTooNew(
+            f"the document frequencies have format {version}, this version reads {VERSION}: "
+            "install a newer one",
+            found=version, expected=VERSION,
+        )
+    body, end = _PREFIX.size + header_bytes, len(content) - _DIGEST_BYTES
+    if blake2b(memoryview(content)[:end], digest_size=_DIGEST_BYTES).digest() != content[end:]:
+        raise CorruptFile("the checksum of the document frequencies does not match their bytes")
+    if version < 1 or header_bytes > _MOST_HEADER_BYTES or body > end:
+        raise CorruptFile(
+            "the header of the document frequencies does not fit", found=header_bytes
+        )
+    try:
+        values = msgpack.unpackb(content[_PREFIX.size : body])
+        read = DocumentFrequencies(values["source"], max_features=values["max_features"])
+        read.documents, read._forgotten = values["documents"], values["forgotten"]
+        features = values["features"]
+    except (KeyError, TypeError, ValueError, msgpack.UnpackException, InvalidOption) as error:
+        raise CorruptFile(
+            f"the header of the document frequencies is not valid: {error}"
+        ) from error
+    numbers = (features, read.documents, read._forgotten)
+    if not (
+        isinstance(read.source, str)
+        and all(_is_int(number) and 0 <= number <= _MOST_DOCUMENTS for number in numbers)
+        and features <= read.max_features and end - body == 12 * features
+    ):  # fmt: skip
+        raise CorruptFile(
+            "the header of the document frequencies does not describe their content", found=values
+        )
+    hashes = np.frombuffer(content, dtype="<u8", count=features, offset=body)
+    counts = np.frombuffer(content, dtype="<u4", count=features, offset=body + 8 * features)
+    read._hashes, read._counts = hashes.astype(np.uint64), counts.astype(np.uint32)
+    most = read.documents - read._forgotten
+    if (
+        most < 0 or bool((read._hashes[1:] <= read._hashes[:-1]).any())
+        or bool(((read._counts < 1) | (read._counts > most)).any())
+    ):  # fmt: skip
+        raise CorruptFile("document frequencies are out of order or out of range")
+    return read
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
