@@ -36,7 +36,8 @@ from simindex.index import Index, open
 from simindex.options import IndexOptions
 from simindex.records import Batch, Finding, IndexStats, Match, Matches, QueryStats, Skipped
 from simindex.simhash.bits import hamming
-from simindex.simhash.fingerprint import Recipe
+from simindex.simhash.document_frequencies import DocumentFrequencies
+from simindex.simhash.fingerprint import Feature, Recipe
 
 __version__ = version("simindex")
 
@@ -45,6 +46,8 @@ __all__ = [
     "ClosedIndex",
     "CommitFailed",
     "CorruptFile",
+    "DocumentFrequencies",
+    "Feature",
     "Finding",
     "FormatTooNew",
     "FormatTooOld",

@@ -35,13 +35,14 @@ from simindex.errors import (
 from simindex.options import IndexOptions
 from simindex.planner import Planner
 from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_ids
-from simindex.searching import search, thread_count
+from simindex.searching import THREADED_QUERIES, search
 from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, take
 from simindex.statistics import gather
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, unpack
 from simindex.storage.environment import acquire, release
+from simindex.threads import thread_count
 from simindex.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
@@ -472,7 +473,7 @@ class Index:
         method : str
             ``"psm"``, ``"scan"``, or ``"auto"`` for the cheapest that keeps the promise.
         threads : int, optional
-            By default one for each processor, and one for fewer than 4,096 queries.
+            By default `SIMINDEX_THREADS` or one for each processor; one for fewer than 4,096 queries.
 
         Returns
         -------
@@ -494,19 +495,14 @@ class Index:
             rows, weights = as_fingerprints(batch, bits=self.options.bits), None
         snapshot = self._current()
         self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        if threads is not None and (
-            isinstance(threads, bool) or not isinstance(threads, int) or threads < 1
-        ):
-            raise InvalidOption(
-                f"threads={threads!r}: give a whole number, 1 or more", option="threads"
-            )
+        threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
         plan, calibration = self._planner.plan(
             snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
         )
         return search(
             snapshot, plan, rows, weights,
             None if calibration is None else calibration.volatility,
-            h=h, first=bool(first), threads=thread_count(threads, len(rows)),
+            h=h, first=bool(first), threads=threads,
             options=self.options,
         )
 

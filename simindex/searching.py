@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -27,17 +26,13 @@ SLICE_QUERIES = 1 << 16
 """Queries a kernel is given at a time, so that an interrupt is honoured in between; a sweep takes
 more (`psm.slice_queries`)."""
 
+THREADED_QUERIES = 4096
+"""Fewer queries than these are not split over threads unless asked."""
+
 NO_QUERY = np.empty(0, np.int64)
 NO_ID = np.empty(0, np.uint64)
 NO_DISTANCE = np.empty(0, np.uint16)
 NO_ROW = np.empty(0, np.uint32)
-
-
-def thread_count(threads: int | None, queries: int) -> int:
-    """Threads to use: as asked, else one for each processor, but one for small calls."""
-    if threads is None:
-        threads = len(os.sched_getaffinity(0)) if queries >= 4096 else 1
-    return max(1, min(threads, queries))
 
 
 def search(

@@ -33,7 +33,7 @@ UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}〆〱-〵〼ー�
 """Letters that are paired: those of the five scripts, and the signs that Han and Kana share."""
 
 TEMPLATE = """\
-// Written by tools/unicode_tables.py. Words and scripts: the regex package {version}, Unicode {words};
+// Written by tools/unicode_tables.py. Words and scripts: regex {version}, Unicode {words};
 // folding: Unicode {folding}. {entries} kinds of code point, {blocks} blocks of {block}.
 
 constexpr char kWordsVersion[] = "{words}";

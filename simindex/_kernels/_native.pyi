@@ -1,5 +1,7 @@
 """The native kernels' signatures. Arrays are C-contiguous and little-endian; see `__init__`."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,8 @@ U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]
+I16 = NDArray[np.int16]
+F64 = NDArray[np.float64]
 
 def levels() -> list[str]: ...
 def default_level() -> int: ...
@@ -30,20 +34,46 @@ def take_bytes(offsets: I64, data: U8, order: I64) -> tuple[I64, U8]: ...
 def arrange(query: I64, ids: U64, distance: U16, queries: int) -> I64: ...
 
 # text -------------------------------------------------------------------------------------------
-def simhash(
-    data: U8,
-    offsets: I64,
-    unit: int,
-    sizes: U8,
-    weighting: int,
-    idf_hashes: U64,
-    idf_steps: U32,
-    unseen_step: int,
-    words: int,
-    seed: int,
-    level: int = -1,
-) -> tuple[U64, F32, I64]: ...
-def features(data: U8, offsets: I64, unit: int, sizes: U8, seed: int) -> tuple[U64, U32, I64]: ...
+Invalid = tuple[int, int]  # the first text that is no UTF-8, and the byte where; or (-1, -1)
+Simhashes = tuple[U64, F32, I64, Invalid]  # fingerprints, weights, features counted to the minimum
+
+class TextRecipe:
+    def __init__(
+        self,
+        unit: int,
+        pairs: bool,
+        sizes: U8,
+        seed: int,
+        counting: int,
+        with_idf: bool,
+        idf: U64,
+        unseen: int,
+        sublinear: U32,
+        projection: int,
+        quantiles: I16,
+        words: int,
+        min_features: int,
+        level: int = -1,
+    ) -> None: ...
+    def texts(self, texts: list[Any], threads: int = 1) -> Simhashes: ...
+    def column(self, data: U8, offsets: I64, threads: int = 1) -> Simhashes: ...
+    def units(
+        self, bytes: U8, starts: U64, ends: U64, offsets: I64, threads: int = 1
+    ) -> Simhashes: ...
+    def hashes(self, hashes: U64, offsets: I64, threads: int = 1) -> Simhashes: ...
+    def given(self, hashes: U64, weights: F64, offsets: I64, threads: int = 1) -> Simhashes: ...
+    def features(self, texts: list[Any]) -> tuple[U64, U32, I64, Invalid]: ...
+    def text_frequencies(self, texts: list[Any], threads: int = 1) -> tuple[U64, U32, Invalid]: ...
+    def column_frequencies(
+        self, data: U8, offsets: I64, threads: int = 1
+    ) -> tuple[U64, U32, Invalid]: ...
+    def unit_frequencies(
+        self, bytes: U8, starts: U64, ends: U64, offsets: I64, threads: int = 1
+    ) -> tuple[U64, U32, Invalid]: ...
+    def split(self, texts: list[Any]) -> tuple[U8, U64, U64, I64, Invalid]: ...
+
+def idf_buckets(hashes: U64, steps: U32) -> U64: ...
+def unicode_versions() -> tuple[str, str]: ...
 
 # search -----------------------------------------------------------------------------------------
 def probe(

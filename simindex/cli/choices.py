@@ -19,7 +19,7 @@ from simindex.cli.learning import (
 )
 from simindex.errors import InvalidOption
 from simindex.inputs import FORMATS, Document, Intake, ReadOptions, read, rereadable
-from simindex.simhash.fingerprint import WEIGHTINGS
+from simindex.simhash.weighting import WEIGHTINGS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -112,7 +112,7 @@ def _ngram(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
     return sizes[0] if len(sizes) == 1 else sizes
 
 
-_NAMES: tuple[str, ...] = WEIGHTINGS
+_NAMES: tuple[str, ...] = tuple(WEIGHTINGS)
 _OF_TEXTS = [name for name in _NAMES if name != "given"]  # which is no weight of a text's features
 
 _recipe_options = _together(

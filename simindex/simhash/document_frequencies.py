@@ -33,7 +33,7 @@ Why they hold
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from hashlib import blake2b
 from struct import Struct
 from typing import Any
@@ -49,7 +49,6 @@ from simindex.errors import (
     InvalidOption,
     RecipeMismatch,
 )
-from simindex.simhash.features import PreparedTexts, Unit, document_features, prepared_slices
 from simindex.simhash.idf import IdfTable, idf_step
 
 MAX_FEATURES = 1 << 23
@@ -294,40 +293,6 @@ class DocumentFrequencies:
         self._counts = self._counts[kept]
         self._counts -= np.uint32(c)
         self._forgotten += c
-
-
-def count_documents(
-    texts: Iterable[Any],
-    unit: Unit,
-    sizes: tuple[int, ...],
-    seed: int,
-    *,
-    source: str = "",
-    max_features: int = MAX_FEATURES,
-) -> DocumentFrequencies:
-    """Document frequencies of some texts, which are read once.
-
-    Every text counts as a document, also one without features.
-
-    Raises
-    ------
-    InvalidBatch
-        If a text is neither str nor UTF-8; carries its position.
-    InvalidOption
-        If `max_features` is out of range.
-    """
-    counted = DocumentFrequencies(source, max_features=max_features)
-    for part in prepared_slices(texts, unit):
-        counted.add(*_slice_counts(part, unit, sizes, seed), len(part))
-    return counted
-
-
-def _slice_counts(
-    part: PreparedTexts, unit: Unit, sizes: tuple[int, ...], seed: int
-) -> _Counted:
-    """Distinct features of a slice of texts, ascending, and how many of its texts have each."""
-    hashes, counts = np.unique(document_features(part, unit, sizes, seed), return_counts=True)
-    return hashes, counts.astype(np.uint32)
 
 
 def _folded(pieces: list[_Counted]) -> _Counted:

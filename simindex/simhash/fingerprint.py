@@ -1,46 +1,57 @@
 """How text becomes fingerprints: the recipe, a value that is stored and compared.
 
     text -> units -> n-grams -> hashes, weights -> sums W -> bits      [PSM] Algorithm 1
-
-    to_bytes   | magic | version | header length | header (msgpack) | hashes | idf steps | digest |
-                 8 B     u32       u32             plain values       u64 f    u32 f       16 B
-
-Numbers are little-endian; hashes and idf steps are those of `idf.IdfTable`, absent when unfitted;
-the digest is BLAKE2b-128 of everything before it. The layout is frozen: see VERSION.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import blake2b
-from struct import Struct
-from typing import Any, Literal
+from typing import Any
 
+import mmh3
 import msgpack
 import numpy as np
 
-from simindex._kernels import _native
-from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch, InvalidOption
+from simindex.errors import CorruptFile, InvalidBatch, InvalidOption, RecipeMismatch
 from simindex.options import MAX_BITS
 from simindex.records import Batch, Skipped, as_keys
-from simindex.simhash.features import TOKENIZER, UNITS, PreparedTexts, Unit, prepared_slices
-from simindex.simhash.idf import STEPS_PER_UNIT, IdfTable, learn_idf
+from simindex.simhash import recipe_bytes, words
+from simindex.simhash.document_frequencies import MAX_FEATURES, DocumentFrequencies
+from simindex.simhash.features import (
+    MOST_NGRAM,
+    THREADED_TEXTS,
+    TOKENIZER,
+    UNITS,
+    Unit,
+    portions,
+    unicode_versions,
+)
+from simindex.simhash.idf import IdfTable
+from simindex.simhash.projection import PROJECTIONS, ProjectionName
+from simindex.simhash.reading import Reader, Simhashes, checked_features, require_known
+from simindex.simhash.recipe_bytes import is_int
+from simindex.simhash.weighting import (
+    STEP_BITS,
+    STEPS_PER_UNIT,
+    WEIGHTINGS,
+    WeightingName,
+    sublinear_steps,
+)
+from simindex.threads import thread_count
 
-Weighting = Literal["tf", "tfidf", "binary"]
-WEIGHTINGS: tuple[Weighting, ...] = ("binary", "tf", "tfidf")
-"""Kinds of weight, by the number the kernel knows them by."""
 
-MOST_NGRAM: dict[str, int] = {"word": 5, "char": 16}
-"""Largest n-gram by unit."""
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature of a text, as `Recipe.features` shows it."""
 
-MAGIC = b"SIMRECIP"
-VERSION = 1
-_PREFIX = Struct("<8sII")
-_DIGEST_BYTES = 16
-_MOST_HEADER_BYTES = 4096
-_MOST_DOCUMENTS = 1 << 48
+    feature: str
+    """Its units, joined."""
+    count: int
+    """How often the text has it."""
+    weight: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,67 +63,129 @@ class Recipe:
     bits : int
         Width b of a fingerprint: a multiple of 64, at most 4096.
     unit : "word" or "char"
-        What an n-gram is made of: words (matches of ``\\w+`` on the case-folded text), or code
-        points of the case-folded text with runs of white space made one space.
+        What an n-gram is made of: words (matches of ``\\w+`` on the case-folded text; letters of
+        Han, Kana, Hangul and Thai in overlapping pairs), or code points of the case-folded text
+        with runs of white space made one space.
     ngram : int or tuple of int
         Units in a feature, from 1 to 5 words or 16 code points; several sizes are features
         together. A text shorter than the smallest size is one feature, itself.
-    weighting : "tf", "tfidf" or "binary"
-        A feature counts as often as it occurs, that times its idf (learned by `fit`), or once.
+    weighting : str
+        What a feature counts: "tf" as often as it occurs, "binary" once, "sublinear" 1 + ln tf;
+        "tfidf", "idf" and "sublinear-tfidf" that times its idf (learned by `fit`); "given" what the
+        caller says (`batch_features`).
     seed : int
         Seed of the feature hash, below 2**32.
     min_features : int
         Texts with fewer distinct features get no fingerprint, as empty texts never do.
     idf : IdfTable, optional
         What `fit` learned.
+    projection : "sign", "gaussian" or "ternary"
+        The random vectors that features are summed onto, see `projection`.
+    tokenizer : callable, optional
+        Gives the words of a case-folded text, instead of ``\\w+``. An index stores its name only:
+        give it back with `using`. A number is the version of the built-in one.
+    stop_words : iterable of str, or the code of a language such as "en"
+        Words that are left out; a language needs the extra ``stopwords``.
+    stemmer : str, optional
+        A Snowball algorithm, such as "english", that words are cut down by; needs the extra
+        ``stem``.
 
     Raises
     ------
     InvalidOption
         Naming the option, what was found and what is expected.
+    MissingExtra
+        If an option needs a package that is not installed.
 
     Notes
     -----
     Single words without idf are no sane choice: function words decide the bits, and unrelated
-    texts come within a few bits of each other. Equality and hash are those of `identity`.
+    texts come within a few bits of each other. Equality and hash are those of `identity`. Source:
+    [PSM] section 3, Algorithm 1 and equations (2) to (4).
     """
 
     bits: int = 64
     unit: Unit = "word"
     ngram: int | tuple[int, ...] = 3
-    weighting: Weighting = "tf"
+    weighting: WeightingName = "tf"
     seed: int = 0
     min_features: int = 1
     idf: IdfTable | None = None
+    projection: ProjectionName = "sign"
+    tokenizer: int | str | words.Tokenizer = TOKENIZER
+    stop_words: Iterable[str] = ()
+    stemmer: str | None = None
 
     def __post_init__(self) -> None:
         _require(
-            _is_int(self.bits) and 64 <= self.bits <= MAX_BITS and self.bits % 64 == 0,
+            is_int(self.bits) and 64 <= self.bits <= MAX_BITS and self.bits % 64 == 0,
             "bits", self.bits, f"a multiple of 64 from 64 to {MAX_BITS}",
         )
         _require(self.unit in UNITS, "unit", self.unit, '"word" or "char"')
         most = MOST_NGRAM[self.unit]
         sizes = self.ngram if isinstance(self.ngram, (tuple, list)) else (self.ngram,)
         _require(
-            len(sizes) > 0 and all(_is_int(size) and 1 <= size <= most for size in sizes),
+            len(sizes) > 0 and all(is_int(size) and 1 <= size <= most for size in sizes),
             "ngram", self.ngram, f"a number from 1 to {most}, or a tuple of such numbers",
         )
         ascending = tuple(sorted(set(sizes)))
         object.__setattr__(self, "ngram", ascending if len(ascending) > 1 else ascending[0])
         _require(
-            self.weighting in WEIGHTINGS, "weighting", self.weighting, '"tf", "tfidf" or "binary"'
+            isinstance(self.weighting, str) and self.weighting in WEIGHTINGS,
+            "weighting", self.weighting, "one of " + ", ".join(WEIGHTINGS),
         )
         _require(
-            _is_int(self.seed) and 0 <= self.seed < 1 << 32,
+            is_int(self.seed) and 0 <= self.seed < 1 << 32,
             "seed", self.seed, "from 0 to 2**32 - 1",
         )
         _require(
-            _is_int(self.min_features) and 1 <= self.min_features < 1 << 31,
+            is_int(self.min_features) and 1 <= self.min_features < 1 << 31,
             "min_features", self.min_features, "from 1 to 2**31 - 1",
         )
         _require(
-            self.idf is None or (isinstance(self.idf, IdfTable) and self.weighting == "tfidf"),
-            "idf", self.idf, 'None, or with weighting="tfidf" what fit learned',
+            self.idf is None
+            or (isinstance(self.idf, IdfTable) and WEIGHTINGS[self.weighting].idf),
+            "idf", self.idf, "None, or with a weighting by idf what fit learned",
+        )
+        _require(
+            isinstance(self.projection, str) and self.projection in PROJECTIONS,
+            "projection", self.projection, "one of " + ", ".join(PROJECTIONS),
+        )
+        self._check_words()
+
+    def _check_words(self) -> None:
+        tokenizer = self.tokenizer
+        _require(
+            (is_int(tokenizer) and 1 <= tokenizer <= TOKENIZER)
+            or (isinstance(tokenizer, str) and ":" in tokenizer) or callable(tokenizer),
+            "tokenizer", tokenizer, "a function that gives the words of a text",
+        )
+        if callable(tokenizer):
+            words.name_of(tokenizer)
+        given = self.stop_words
+        if isinstance(given, str):
+            given = words.language_stop_words(given)
+        listed = tuple(given) if isinstance(given, Iterable) else None
+        _require(
+            listed is not None and all(isinstance(word, str) for word in listed),
+            "stop_words", self.stop_words, "words, or the code of a language",
+        )
+        folded = tuple(sorted({word.casefold() for word in listed or ()}))
+        object.__setattr__(self, "stop_words", folded)
+        _require(
+            self.stemmer is None or isinstance(self.stemmer, str),
+            "stemmer", self.stemmer, "the name of an algorithm of Snowball",
+        )
+        if self.stemmer is not None and "/" not in self.stemmer:
+            object.__setattr__(self, "stemmer", words.stemmer_name(self.stemmer))
+        _require(
+            self.unit == "word" or not (folded or self.stemmer or not is_int(tokenizer)),
+            "unit", self.unit, '"word", for a tokenizer, stop words or stems are about words',
+        )
+        header = recipe_bytes.packed_header(self.to_dict(), self.idf)
+        _require(
+            len(header) < recipe_bytes.MOST_HEADER_BYTES,
+            "stop_words", f"{len(folded)} words", "fewer: a recipe has room for about a megabyte",
         )
 
     @property
@@ -122,13 +195,49 @@ class Recipe:
 
     @property
     def fitted(self) -> bool:
-        """Whether texts can be fingerprinted: always, but for tfidf without `fit`."""
-        return self.weighting != "tfidf" or self.idf is not None
+        """Whether features can be weighed: always, but for weightings by idf without `fit`."""
+        return not WEIGHTINGS[self.weighting].idf or self.idf is not None
 
-    def fit(self, texts: Iterable[str | bytes]) -> Recipe:
-        """This recipe with the idf of some documents, which are read once.
+    def using(self, tokenizer: words.Tokenizer) -> Recipe:
+        """This recipe with the tokenizer whose name it stores; InvalidOption for another one."""
+        name = words.name_of(tokenizer)
+        if name != self._tokenizer_name:
+            raise InvalidOption(
+                f"the recipe's tokenizer is {self._tokenizer_name!r}, not {name!r}: give that one, "
+                "or make another recipe",
+                option="tokenizer", found=name, expected=self._tokenizer_name,
+            )
+        return replace(self, tokenizer=tokenizer)
 
-        Memory is bounded by the number of distinct features, about 36 bytes each at most.
+    def document_frequencies(
+        self,
+        texts: Iterable[str | bytes],
+        *,
+        max_features: int = MAX_FEATURES,
+        threads: int | None = None,
+    ) -> DocumentFrequencies:
+        """In how many of some documents each feature occurs, for `fit`; what processes merge.
+
+        Every text counts as a document, also one without features. Texts are read once; memory is
+        bounded by `max_features`, see `DocumentFrequencies`.
+
+        Raises
+        ------
+        InvalidBatch
+            If a text is neither str nor UTF-8; carries its position.
+        InvalidOption
+            If `max_features` or `threads` is out of range.
+        """
+        counted = DocumentFrequencies(self._features_source, max_features=max_features)
+        first = 0
+        for portion in portions(texts):
+            n = thread_count(threads, len(portion), worth=THREADED_TEXTS)
+            counted.add(*self._reader.frequencies(portion, first, n), len(portion))
+            first += len(portion)
+        return counted
+
+    def fit(self, documents: Iterable[str | bytes] | DocumentFrequencies) -> Recipe:
+        """This recipe with the idf of some documents, which are read once, or were counted before.
 
         Raises
         ------
@@ -136,14 +245,24 @@ class Recipe:
             If the weighting learns nothing, or there is no document.
         InvalidBatch
             If a text is neither str nor UTF-8; carries its position.
+        RecipeMismatch
+            If frequencies were counted by a recipe that makes other features.
         """
-        if self.weighting != "tfidf":
+        if not WEIGHTINGS[self.weighting].idf:
             raise InvalidOption(
                 f'weighting="{self.weighting}" learns nothing from documents: leave out fit, or '
                 'give weighting="tfidf"',
                 option="weighting", found=self.weighting, expected="tfidf",
             )
-        return replace(self, idf=learn_idf(texts, self.unit, self.sizes, self.seed))
+        if not isinstance(documents, DocumentFrequencies):
+            documents = self.document_frequencies(documents)
+        elif documents.source != self._features_source:
+            raise RecipeMismatch(
+                "these document frequencies were counted by a recipe that makes other features of "
+                "a text: count with the same unit, ngram, seed, tokenizer, stop_words and stemmer",
+                found=documents.source, expected=self._features_source,
+            )
+        return replace(self, idf=documents.table())
 
     def fingerprint(self, text: str | bytes) -> Batch:
         """The batch of one text; empty, with the reason in `skipped`, if it gets no fingerprint."""
@@ -155,16 +274,20 @@ class Recipe:
         *,
         ids: Any = None,
         keys: Sequence[str] | Sequence[bytes] | None = None,
+        threads: int | None = None,
     ) -> Batch:
         """Fingerprints and weights of some texts, in their order.
 
         Parameters
         ----------
-        texts : iterable of str or bytes
-            Read once, in slices of about 4 MB; bytes are UTF-8.
+        texts : iterable of str or bytes, or an Arrow column of text
+            Read once; bytes are UTF-8. A list is one native call, an iterator is taken in portions
+            of 16,384 texts or 33 M characters. Neither portions nor threads show in the result.
         ids, keys
             One for each text, as `Batch` takes them; those of texts without fingerprint are left
             out.
+        threads : int, optional
+            By default `SIMINDEX_THREADS` or one for each processor; one for fewer than 256 texts.
 
         Returns
         -------
@@ -178,31 +301,154 @@ class Recipe:
         InvalidBatch
             If a text is neither str nor UTF-8 (carries its position), or ids or keys do not fit.
         InvalidOption
-            If the weighting is tfidf and the recipe was not fitted.
+            If the recipe was not fitted, its weights are the caller's, or its tokenizer is not
+            known.
+
+        Notes
+        -----
+        Linear in the bytes of the texts; memory beside the result is a few megabytes a thread,
+        and with weightings other than tf and tfidf 40 bytes a distinct feature of the largest text.
         """
+        if self.weighting == "given":
+            raise InvalidOption(
+                'weighting="given" has the weights from the caller: use batch_features, or give '
+                'another weighting to fingerprint texts',
+                option="weighting", found="given",
+            )
+        self._require_fitted()
+        made = []
+        first = 0
+        for portion in portions(texts):
+            n = thread_count(threads, len(portion), worth=THREADED_TEXTS)
+            made.append(self._reader.simhashes(portion, first, n))
+            first += len(portion)
+        return self._batched(_joined(made, self.bits), ids, keys)
+
+    def batch_features(
+        self,
+        hashes: Any,
+        offsets: Any,
+        weights: Any = None,
+        *,
+        ids: Any = None,
+        keys: Sequence[str] | Sequence[bytes] | None = None,
+        threads: int | None = None,
+    ) -> Batch:
+        """Fingerprints of documents whose features were made elsewhere.
+
+        Parameters
+        ----------
+        hashes : uint64 (f,)
+            Hashes of the features, document by document; what the bits are drawn from, so they
+            must be well mixed, as those of MurmurHash3 are.
+        offsets : integers (n + 1,)
+            Document i has the features offsets[i] to offsets[i + 1]; from 0 to f.
+        weights : numbers (f,), optional
+            Weight of each feature, finite and not negative; with ``weighting="given"`` only.
+            Without it, a feature weighs what the recipe says, its idf looked up by its hash.
+
+        Returns
+        -------
+        Batch
+            As `batch` gives it.
+
+        Raises
+        ------
+        InvalidBatch
+            If the arrays do not fit, or a weight is negative or not finite; carries its row.
+        InvalidOption
+            If weights are given to a recipe that weighs by itself, or missing.
+
+        Notes
+        -----
+        A caller's weights are added as doubles in the order given. Source: [PSM] Algorithm 1.
+        """
+        given = self.weighting == "given"
+        if given != (weights is not None):
+            raise InvalidOption(
+                'weighting="given" needs weights: give one for each hash'
+                if given
+                else f'weighting="{self.weighting}" weighs features itself: leave out weights, or '
+                'make the recipe with weighting="given"',
+                option="weighting", found=self.weighting,
+                expected="weights" if given else "no weights",
+            )
+        self._require_fitted()
+        arrays = checked_features(hashes, offsets, weights)
+        n = thread_count(threads, len(arrays[1]) - 1, worth=THREADED_TEXTS)
+        return self._batched(self._reader.hashed(*arrays, n), ids, keys)
+
+    def features(self, text: str | bytes) -> list[Feature]:
+        """What a text is made of, for people: its features, the heaviest first.
+
+        O(features) in Python; the same features, counts and weights as `batch` uses. Raises
+        InvalidBatch and InvalidOption as `batch` does.
+        """
+        self._require_fitted()
+        units = self._reader.units([text])[0]
+        joiner = " " if self.unit == "word" else ""
+        grams = [
+            joiner.join(units[start : start + size])
+            for size in self.sizes
+            for start in range(len(units) - size + 1)
+        ]
+        if units and len(units) < self.sizes[0]:
+            grams = [joiner.join(units)]
+        weighed = [
+            Feature(gram, count, self._weight(gram, count))
+            for gram, count in Counter(grams).items()
+        ]
+        return sorted(weighed, key=lambda feature: (-feature.weight, feature.feature))
+
+    def _weight(self, gram: str, count: int) -> float:
+        counting, with_idf, _ = WEIGHTINGS[self.weighting]
+        if counting != "sublinear" and not with_idf:
+            return float(1 if counting == "once" else count)
+        steps = STEPS_PER_UNIT
+        if self.idf is not None:
+            encoded = gram.encode("utf-8", "surrogatepass")
+            steps = self.idf.step(mmh3.hash64(encoded, seed=self.seed, signed=False)[0])
+        if counting == "sublinear":
+            table = sublinear_steps()
+            factor = int(table[min(count, len(table) - 1)])
+            steps = (steps * factor + STEPS_PER_UNIT // 2) >> STEP_BITS
+        elif counting == "often":
+            steps *= count
+        return steps / STEPS_PER_UNIT
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader(
+            bits=self.bits,
+            unit=self.unit,
+            sizes=self.sizes,
+            weighting=WEIGHTINGS[self.weighting],
+            seed=self.seed,
+            min_features=self.min_features,
+            idf=self.idf,
+            projection=self.projection,
+            tokenizer=require_known(self.tokenizer),
+            stop_words=frozenset(self.stop_words),
+            stemmer=self.stemmer,
+        )
+
+    def _require_fitted(self) -> None:
         if not self.fitted:
             raise InvalidOption(
                 "the recipe has no idf yet: learn it with recipe = recipe.fit(texts), or give "
                 'weighting="tf"',
-                option="weighting", found="tfidf",
+                option="weighting", found=self.weighting,
             )
-        words = self.bits // 64
-        fingerprints = [np.empty((0, words), dtype=np.uint64)]
-        weights = [np.empty((0, self.bits), dtype=np.float32)]
-        counts = [np.empty(0, dtype=np.int64)]
-        for part in prepared_slices(texts, self.unit):
-            part_fingerprints, part_weights, part_counts = self._simhash(part)
-            fingerprints.append(part_fingerprints)
-            weights.append(part_weights)
-            counts.append(part_counts)
-        features = np.concatenate(counts)
+
+    def _batched(self, made: Simhashes, ids: Any, keys: Any) -> Batch:
+        features = made.features
         _check_length("ids", ids, len(features))
         _check_length("keys", keys, len(features))
         batch = Batch(
-            np.concatenate(fingerprints),
+            made.fingerprints,
             ids=ids,
             keys=None if keys is None else as_keys(keys, None),
-            weights=np.concatenate(weights),
+            weights=made.weights,
             recipe=self,
         )
         kept = features >= self.min_features
@@ -216,27 +462,26 @@ class Recipe:
         batch.skipped = skipped
         return batch
 
-    def _simhash(self, part: PreparedTexts) -> tuple[Any, Any, Any]:
-        idf = self.idf
-        return _native.simhash(
-            part.data,
-            part.offsets,
-            UNITS.index(self.unit),
-            np.array(self.sizes, dtype=np.uint8),
-            WEIGHTINGS.index(self.weighting),
-            np.empty(0, dtype=np.uint64) if idf is None else idf.hashes,
-            np.empty(0, dtype=np.uint32) if idf is None else idf.steps,
-            STEPS_PER_UNIT if idf is None else idf.unseen,
-            self.bits // 64,
-            self.seed,
-        )
-
     def _reason(self, features: int) -> str:
         return f"too few features: {features} < {self.min_features}" if features else "empty"
+
+    @property
+    def _tokenizer_name(self) -> int | str:
+        tokenizer = self.tokenizer
+        return tokenizer if isinstance(tokenizer, (int, str)) else words.name_of(tokenizer)
+
+    @cached_property
+    def _features_source(self) -> str:
+        """Digest of what decides the features of a text and their hashes."""
+        deciding = ("unit", "ngram", "seed", "tokenizer", "unicode", "stop_words", "stemmer")
+        values = self.to_dict()
+        packed: bytes = msgpack.packb([values[name] for name in deciding])
+        return recipe_bytes.digest(packed).hex()
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe as plain values, the learned table as its size and digest."""
         idf = self.idf
+        tokenizer = self._tokenizer_name
         return {
             "bits": self.bits,
             "unit": self.unit,
@@ -244,7 +489,11 @@ class Recipe:
             "weighting": self.weighting,
             "seed": self.seed,
             "min_features": self.min_features,
-            "tokenizer": TOKENIZER,
+            "projection": self.projection,
+            "tokenizer": tokenizer,
+            "unicode": unicode_versions() if tokenizer == TOKENIZER else None,
+            "stop_words": list(self.stop_words),
+            "stemmer": self.stemmer,
             "documents": None if idf is None else idf.documents,
             "features": None if idf is None else len(idf),
             "idf_digest": None if idf is None else idf.digest,
@@ -254,7 +503,7 @@ class Recipe:
     def identity(self) -> str:
         """32 hexadecimal digits; equal for recipes that make equal fingerprints of equal texts."""
         packed: bytes = msgpack.packb(sorted(self.to_dict().items()))
-        return blake2b(packed, digest_size=_DIGEST_BYTES).hexdigest()
+        return recipe_bytes.digest(packed).hex()
 
     def differences(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
         """What differs, as name -> (mine, other's); empty for equal recipes."""
@@ -269,19 +518,18 @@ class Recipe:
 
     def __repr__(self) -> str:
         learned = "" if self.idf is None else f", fitted on {self.idf.documents} documents"
+        projection = "" if self.projection == "sign" else f", {self.projection}"
         return (
-            f"<Recipe {self.bits} bits, {self.unit} {self.ngram}, {self.weighting}"
+            f"<Recipe {self.bits} bits, {self.unit} {self.ngram}, {self.weighting}{projection}"
             f"{learned}, {self.identity[:8]}>"
         )
 
+    def __reduce__(self) -> tuple[Callable[[bytes, Any], Recipe], tuple[bytes, Any]]:
+        return _restored, (self.to_bytes(), self.tokenizer if callable(self.tokenizer) else None)
+
     def to_bytes(self) -> bytes:
-        """The recipe with all it learned, as `from_bytes` reads it."""
-        header: bytes = msgpack.packb({**self.to_dict(), "unseen": self.idf and self.idf.unseen})
-        content = _PREFIX.pack(MAGIC, VERSION, len(header)) + header
-        if self.idf is not None:
-            content += self.idf.hashes.astype("<u8").tobytes()
-            content += self.idf.steps.astype("<u4").tobytes()
-        return content + _digest(content)
+        """The recipe with all it learned, as `from_bytes` reads it; of a tokenizer its name."""
+        return recipe_bytes.packed(self.to_dict(), self.idf)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Recipe:
@@ -294,80 +542,47 @@ class Recipe:
         FormatTooNew
             If a newer version wrote them, or the recipe splits texts in a newer way.
         """
-        return _decoded(bytes(content))
+        version, values, idf = recipe_bytes.unpacked(bytes(content))
+        if version == 1:
+            values = {**values, **recipe_bytes.VERSION_1_VALUES}
+        try:
+            recipe = Recipe(
+                bits=values["bits"], unit=values["unit"], ngram=_as_ngram(values["ngram"]),
+                weighting=values["weighting"], seed=values["seed"],
+                min_features=values["min_features"], idf=idf, tokenizer=values["tokenizer"],
+                projection=values["projection"], stop_words=_as_words(values["stop_words"]),
+                stemmer=values["stemmer"],
+            )
+        except (KeyError, TypeError, InvalidOption) as error:
+            raise CorruptFile(f"the recipe's header is not valid: {error}") from error
+        if {**recipe.to_dict(), "unseen": idf and idf.unseen} != values:
+            raise CorruptFile("the recipe's header does not describe its content", found=values)
+        return recipe
 
 
-def _decoded(content: bytes) -> Recipe:
-    if len(content) < _PREFIX.size + _DIGEST_BYTES:
-        raise CorruptFile(f"a recipe of {len(content)} bytes is cut off", found=len(content))
-    magic, version, header_bytes = _PREFIX.unpack_from(content)
-    if magic != MAGIC:
-        raise CorruptFile("these bytes are no recipe", found=magic, expected=MAGIC)
-    if version > VERSION:
-        raise FormatTooNew(
-            f"the recipe has format {version}, this version reads {VERSION}: install a newer one",
-            found=version, expected=VERSION,
-        )
-    if _digest(content[:-_DIGEST_BYTES]) != content[-_DIGEST_BYTES:]:
-        raise CorruptFile("the recipe's checksum does not match its bytes")
-    body = _PREFIX.size + header_bytes
-    arrays = content[body:-_DIGEST_BYTES]
-    if version < 1 or header_bytes > _MOST_HEADER_BYTES or body > len(content) - _DIGEST_BYTES:
-        raise CorruptFile("the recipe's header does not fit", found=header_bytes)
-    values = _header(content[_PREFIX.size : body])
-    if _is_int(values.get("tokenizer")) and values["tokenizer"] > TOKENIZER:
-        raise FormatTooNew(
-            f"the recipe splits texts by tokenizer {values['tokenizer']}, this version knows "
-            f"{TOKENIZER}: install a newer one",
-            found=values["tokenizer"], expected=TOKENIZER,
-        )
-    try:
-        recipe = Recipe(
-            bits=values["bits"], unit=values["unit"], ngram=_as_ngram(values["ngram"]),
-            weighting=values["weighting"], seed=values["seed"],
-            min_features=values["min_features"], idf=_table(values, arrays),
-        )
-    except (KeyError, TypeError, InvalidOption) as error:
-        raise CorruptFile(f"the recipe's header is not valid: {error}") from error
-    if {**recipe.to_dict(), "unseen": recipe.idf and recipe.idf.unseen} != values:
-        raise CorruptFile("the recipe's header does not describe its content", found=values)
-    return recipe
+def _restored(content: bytes, tokenizer: words.Tokenizer | None) -> Recipe:
+    recipe = Recipe.from_bytes(content)
+    return recipe if tokenizer is None else recipe.using(tokenizer)
 
 
-def _header(packed: bytes) -> dict[str, Any]:
-    try:
-        values = msgpack.unpackb(packed)
-    except (ValueError, TypeError, msgpack.UnpackException) as error:
-        raise CorruptFile("the recipe's header cannot be decoded") from error
-    if not isinstance(values, dict):
-        raise CorruptFile("the recipe's header is no map", found=type(values).__name__)
-    return values
+def _joined(made: list[Simhashes], bits: int) -> Simhashes:
+    if len(made) == 1:
+        return made[0]
+    return Simhashes(
+        np.concatenate([np.empty((0, bits // 64), np.uint64), *(m.fingerprints for m in made)]),
+        np.concatenate([np.empty((0, bits), np.float32), *(m.weights for m in made)]),
+        np.concatenate([np.empty(0, np.int64), *(m.features for m in made)]),
+    )
 
 
 def _as_ngram(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _table(values: dict[str, Any], arrays: bytes) -> IdfTable | None:
-    documents, features, unseen = (values[name] for name in ("documents", "features", "unseen"))
-    if documents is None and features is None and unseen is None and not arrays:
-        return None
-    if not (
-        _is_int(documents) and 1 <= documents <= _MOST_DOCUMENTS
-        and _is_int(features) and features >= 0 and len(arrays) == 12 * features
-        and _is_int(unseen) and STEPS_PER_UNIT <= unseen < 1 << 18
-    ):  # fmt: skip
-        raise CorruptFile("the recipe's idf table does not fit its header", found=len(arrays))
-    hashes = np.frombuffer(arrays, dtype="<u8", count=features).astype(np.uint64)
-    steps = np.frombuffer(arrays, dtype="<u4", offset=8 * features).astype(np.uint32)
-    ascending = bool((hashes[1:] > hashes[:-1]).all())
-    if not ascending or bool(((steps < STEPS_PER_UNIT) | (steps > unseen)).any()):
-        raise CorruptFile("the recipe's idf table is out of order or out of range")
-    return IdfTable(documents, hashes, steps, unseen)
-
-
-def _digest(content: bytes) -> bytes:
-    return blake2b(content, digest_size=_DIGEST_BYTES).digest()
+def _as_words(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError("stop words are a list")
+    return tuple(value)
 
 
 def _check_length(name: str, values: Any, n: int) -> None:
@@ -382,10 +597,6 @@ def _name(batch: Batch, position: int) -> Any:
     if batch.keys is not None:
         return batch.keys[position]
     return None if batch.ids is None else int(batch.ids[position])
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _require(held: bool, option: str, found: object, expected: str) -> None:

@@ -13,19 +13,15 @@ both bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.simhash.features import Unit
-
-STEPS_PER_UNIT = 1 << 12
-"""An idf of 1 in steps; the kernel knows the same number."""
+from simindex._kernels import _native
+from simindex.simhash.weighting import STEPS_PER_UNIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +46,24 @@ class IdfTable:
         made.update(self.steps.astype("<u4").tobytes())
         return made.hexdigest()
 
+    @cached_property
+    def buckets(self) -> NDArray[np.uint64]:
+        """The table as kernels look it up, uint64 (2^k, 8): 32 to 64 bytes a feature."""
+        buckets: NDArray[np.uint64] = _native.idf_buckets(self.hashes, self.steps)
+        return buckets
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "buckets"}
+
     def idf(self, feature_hash: int) -> float:
         """idf of one feature; that of df = 0 if no document had it."""
+        return self.step(feature_hash) / STEPS_PER_UNIT
+
+    def step(self, feature_hash: int) -> int:
+        """idf of one feature in steps."""
         row = int(np.searchsorted(self.hashes, np.uint64(feature_hash)))
-        if row < len(self) and int(self.hashes[row]) == feature_hash:
-            return int(self.steps[row]) / STEPS_PER_UNIT
-        return self.unseen / STEPS_PER_UNIT
+        known = row < len(self) and int(self.hashes[row]) == feature_hash
+        return int(self.steps[row]) if known else self.unseen
 
 
 def idf_step(documents: int, containing: int, most: int | None = None) -> int:
@@ -67,10 +75,3 @@ def idf_step(documents: int, containing: int, most: int | None = None) -> int:
     rarest = math.log((1 + documents) / (1 + containing))
     commonest = rarest if most is None else math.log((1 + documents) / (1 + most))
     return round(((rarest + commonest) / 2 + 1) * STEPS_PER_UNIT)
-
-
-def learn_idf(texts: Iterable[Any], unit: Unit, sizes: tuple[int, ...], seed: int) -> IdfTable:
-    """The table of some documents, read once: `DocumentFrequencies.table` of their counts."""
-    from simindex.simhash.document_frequencies import count_documents
-
-    return count_documents(texts, unit, sizes, seed).table()

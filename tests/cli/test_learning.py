@@ -18,7 +18,7 @@ import pytest
 
 import simindex
 from simindex.cli import learning
-from simindex.simhash.fingerprint import WEIGHTINGS
+from simindex.simhash.weighting import WEIGHTINGS
 
 Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]

@@ -107,6 +107,29 @@ std::vector<std::pair<std::size_t, std::size_t>> ranges_of(const In<std::int64_t
   return ranges;
 }
 
+// Units that were found elsewhere, by document; refused unless they ascend within the bytes.
+std::vector<ReadyUnits> units_of(const In<std::uint8_t, 1>& bytes,
+                                 const In<std::uint64_t, 1>& starts,
+                                 const In<std::uint64_t, 1>& ends,
+                                 const In<std::int64_t, 1>& offsets) {
+  require(starts.size() == ends.size(), "starts and ends differ in length");
+  require(bytes.size() >= Units::kPadding, "bytes need 64 more behind the last unit");
+  const std::uint64_t most = bytes.size() - Units::kPadding;
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const std::uint64_t start = starts.data()[i];
+    const std::uint64_t end = ends.data()[i];
+    require(before <= start && start <= end && end <= most, "units are out of order or of bounds");
+    before = end;
+  }
+  std::vector<ReadyUnits> documents;
+  for (const auto& [begin, end] : ranges_of(offsets, ends.size())) {
+    documents.push_back({bytes.data(), as_span(starts).subspan(begin, end - begin),
+                         as_span(ends).subspan(begin, end - begin)});
+  }
+  return documents;
+}
+
 // The first text, in order, that is no UTF-8: (position, byte offset), or (-1, -1).
 class FirstInvalid {
  public:
@@ -181,9 +204,9 @@ class TextRecipe {
     level_ = resolve_level(level);
   }
 
-  Simhashes list(const nb::list& list, std::size_t threads) const {
-    const Texts texts = texts_of(list);
-    return simhash(texts.texts, threads);
+  Simhashes texts(const nb::list& list, std::size_t threads) const {
+    const Texts held = texts_of(list);
+    return simhash(held.texts, threads);
   }
 
   Simhashes column(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets,
@@ -194,23 +217,10 @@ class TextRecipe {
   Simhashes units(In<std::uint8_t, 1> bytes, In<std::uint64_t, 1> starts,
                   In<std::uint64_t, 1> ends, In<std::int64_t, 1> offsets,
                   std::size_t threads) const {
-    require(starts.size() == ends.size(), "starts and ends differ in length");
-    require(bytes.size() >= Units::kPadding, "bytes need 64 more behind the last unit");
-    const std::uint64_t most = bytes.size() - Units::kPadding;
-    std::uint64_t before = 0;
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      const std::uint64_t start = starts.data()[i];
-      const std::uint64_t end = ends.data()[i];
-      require(before <= start && start <= end && end <= most, "units are out of order or of bounds");
-      before = end;
-    }
-    const auto ranges = ranges_of(offsets, ends.size());
-    return rows(ranges.size(), threads,
+    const std::vector<ReadyUnits> documents = units_of(bytes, starts, ends, offsets);
+    return rows(documents.size(), threads,
                 [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto&) {
-                  const auto [begin, end] = ranges[i];
-                  fingerprinter.units({bytes.data(), as_span(starts).subspan(begin, end - begin),
-                                       as_span(ends).subspan(begin, end - begin)},
-                                      row);
+                  fingerprinter.units(documents[i], row);
                 });
   }
 
@@ -266,14 +276,24 @@ class TextRecipe {
     return {copied(hashes), copied(counts), offsets.release(), invalid.found()};
   }
 
-  Frequencies document_frequencies(const nb::list& list, std::size_t threads) const {
+  Frequencies text_frequencies(const nb::list& list, std::size_t threads) const {
     const Texts texts = texts_of(list);
-    return frequencies(texts.texts, threads);
+    return frequencies_of(texts.texts, threads);
   }
 
   Frequencies column_frequencies(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets,
                                  std::size_t threads) const {
-    return frequencies(texts_of(data, offsets), threads);
+    return frequencies_of(texts_of(data, offsets), threads);
+  }
+
+  Frequencies unit_frequencies(In<std::uint8_t, 1> bytes, In<std::uint64_t, 1> starts,
+                               In<std::uint64_t, 1> ends, In<std::int64_t, 1> offsets,
+                               std::size_t threads) const {
+    const std::vector<ReadyUnits> documents = units_of(bytes, starts, ends, offsets);
+    return frequencies(documents.size(), threads,
+                       [&](FeatureReader& reader, std::size_t i, auto& sink, auto&) {
+                         reader.read(documents[i], sink);
+                       });
   }
 
   SplitTexts split_texts(const nb::list& list) const {
@@ -293,6 +313,7 @@ class TextRecipe {
         for (bool more = true; more && !signals(); units.keep(0)) {
           more = units.read();
           for (std::size_t u = 0; u < units.ends().size(); ++u) {
+            if (!bytes.empty()) bytes.push_back(' ');
             starts.push_back(bytes.size());
             bytes.insert(bytes.end(), units.bytes() + units.starts()[u],
                          units.bytes() + units.ends()[u]);
@@ -303,6 +324,7 @@ class TextRecipe {
         offsets.data()[i + 1] = static_cast<std::int64_t>(ends.size());
       }
     }
+    bytes.resize(bytes.size() + Units::kPadding);
     signals.raise();
     return {copied(bytes), copied(starts), copied(ends), offsets.release(), invalid.found()};
   }
@@ -352,8 +374,22 @@ class TextRecipe {
             features.release(), {-1, -1}};
   }
 
-  Frequencies frequencies(const std::vector<Text>& texts, std::size_t threads) const {
+  Frequencies frequencies_of(const std::vector<Text>& texts, std::size_t threads) const {
     FirstInvalid invalid;
+    Frequencies counted = frequencies(
+        texts.size(), threads, [&](FeatureReader& reader, std::size_t i, auto& sink, auto& stopped) {
+          if (invalid.before(i)) return;
+          if (reader.read(texts[i], sink, stopped) == Reading::kInvalid) {
+            invalid.report(i, reader.invalid_at());
+          }
+        });
+    std::get<2>(counted) = invalid.found();
+    return counted;
+  }
+
+  // Calls read(reader, i, sink, stopped) for every document.
+  template <class Read>
+  Frequencies frequencies(std::size_t n, std::size_t threads, Read read) const {
     Signals signals;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> counted;
     std::size_t distinct = 0;
@@ -365,18 +401,13 @@ class TextRecipe {
     {
       const nb::gil_scoped_release release;
       split(
-          texts.size(), threads,
-          [this] { return Scratch{FeatureReader(plan_.features, level_), {}, {}}; },
+          n, threads, [this] { return Scratch{FeatureReader(plan_.features, level_), {}, {}}; },
           [&](Scratch& scratch, std::size_t i, auto& stopped) {
-            if (invalid.before(i)) return;
             scratch.document.clear();
-            const Reading reading = scratch.reader.read(
-                texts[i],
-                [&](std::span<const std::uint64_t> found) {
-                  for (const std::uint64_t hash : found) scratch.document.add(hash);
-                },
-                stopped);
-            if (reading == Reading::kInvalid) invalid.report(i, scratch.reader.invalid_at());
+            auto sink = [&](std::span<const std::uint64_t> found) {
+              for (const std::uint64_t hash : found) scratch.document.add(hash);
+            };
+            read(scratch.reader, i, sink, stopped);
             for (const std::uint64_t hash : scratch.document.hashes()) scratch.documents.add(hash);
           },
           [&](const Scratch& scratch) {
@@ -402,7 +433,7 @@ class TextRecipe {
       hashes.data()[i] = counted[i].first;
       counts.data()[i] = counted[i].second;
     }
-    return {hashes.release(), counts.release(), invalid.found()};
+    return {hashes.release(), counts.release(), {-1, -1}};
   }
 
   In<std::uint64_t, 2> idf_;
@@ -440,7 +471,7 @@ void bind_text(nb::module_& m) {
            nb::arg("unseen"), nb::arg("sublinear").noconvert(), nb::arg("projection"),
            nb::arg("quantiles").noconvert(), nb::arg("words"), nb::arg("min_features"),
            nb::arg("level") = -1)
-      .def("list", &TextRecipe::list, nb::arg("texts"), nb::arg("threads") = 1)
+      .def("texts", &TextRecipe::texts, nb::arg("texts"), nb::arg("threads") = 1)
       .def("column", &TextRecipe::column, nb::arg("data").noconvert(),
            nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
       .def("units", &TextRecipe::units, nb::arg("bytes").noconvert(),
@@ -451,9 +482,12 @@ void bind_text(nb::module_& m) {
       .def("given", &TextRecipe::given, nb::arg("hashes").noconvert(),
            nb::arg("weights").noconvert(), nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
       .def("features", &TextRecipe::features, nb::arg("texts"))
-      .def("document_frequencies", &TextRecipe::document_frequencies, nb::arg("texts"),
+      .def("text_frequencies", &TextRecipe::text_frequencies, nb::arg("texts"),
            nb::arg("threads") = 1)
       .def("column_frequencies", &TextRecipe::column_frequencies, nb::arg("data").noconvert(),
+           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("unit_frequencies", &TextRecipe::unit_frequencies, nb::arg("bytes").noconvert(),
+           nb::arg("starts").noconvert(), nb::arg("ends").noconvert(),
            nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
       .def("split", &TextRecipe::split_texts, nb::arg("texts"));
   m.def("idf_buckets", &idf_buckets, nb::arg("hashes").noconvert(), nb::arg("steps").noconvert());
