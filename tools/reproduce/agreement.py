@@ -11,7 +11,6 @@ of different pages within h.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -138,7 +137,7 @@ class _Cells:
         prints: NDArray[np.uint64],
     ) -> None:
         of = self._of
-        reached = np.digitize(cosines, np.float32(THRESHOLDS) - np.float32(1e-6)).astype(np.int64)
+        reached = np.digitize(cosines, np.array(THRESHOLDS) - 1e-6).astype(np.int64)
         low = np.minimum(of.page[a], of.page[b])
         high = np.maximum(of.page[a], of.page[b])
         both = low * self._pages + high
@@ -169,7 +168,8 @@ class _Cells:
         by_source = np.zeros((len(self._strangers), DRAWS + 1, 4, 65))
         for width in WIDTHS:
             keys, inverse = np.unique(np.concatenate(self._keys[width]), return_inverse=True)
-            sizes = np.bincount(inverse, weights=np.concatenate(self._sizes[width]))
+            sizes = np.zeros(len(keys))
+            np.add.at(sizes, inverse, np.concatenate(self._sizes[width]))
             both, cell = np.divmod(keys, 4 * (width + 1))
             pair, place = np.unique(both, return_inverse=True)
             first, second = np.divmod(pair, self._pages)

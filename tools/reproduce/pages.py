@@ -2,9 +2,9 @@
 
     DIR/*.jsonl.zst    one document a line: path, seq (the n-th revision of that path), text
 
-A page is a file's name without its ending, for an index file its folder's name: the same page stands
-under several paths after it moved ("pep-0001.txt", "peps/pep-0001.rst") or as several versions of
-one documentation ("9.x/routing.md", "10.x/routing.md"), and these are not independent.
+A page is a file's name without its ending, for an index file its folder's name: the same page
+stands under several paths after it moved ("pep-0001.txt", "peps/pep-0001.rst") or as several
+versions of one documentation ("9.x/routing.md", "10.x/routing.md"): these are not independent.
 """
 
 from __future__ import annotations

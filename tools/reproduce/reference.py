@@ -1,4 +1,4 @@
-"""An earlier measurement of the same pages, by another program: what is measured here stands beside.
+"""An earlier measurement of the same pages by another program, to stand beside.
 
 64 bits of MurmurHash3 x64-128, words `\\w+` in lower case; one run, no intervals.
 """

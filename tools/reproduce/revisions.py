@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduce import candidates, intervals, pages
-from reproduce.candidates import Candidate
 from simindex import Recipe
 
 FIRST_REVISIONS = 15
@@ -121,12 +120,13 @@ def of_source(
     a, b = unrelated(page, count, seed)
     for kind, first, second in (("consecutive", newer, newer - 1), ("unrelated", a, b)):
         distance = np.bitwise_count(prints[first] ^ prints[second]).astype(np.int64)
-        columns = np.array([np.bincount(one, minlength=MOST + 1) for one in distance.T], dtype=float)
+        columns = np.stack([np.bincount(one, minlength=MOST + 1) for one in distance.T])
         weights = intervals.pair_draws(drawn, page[first], page[second])
         made = np.stack(
             [np.bincount(distance[:, 0], weights=one, minlength=MOST + 1) for one in weights]
-        )
-        yield Distances(source, label, kind, len(np.unique(page[first])), made, columns)
+        ).astype(np.float64)
+        yield Distances(source, label, kind, len(np.unique(page[first])), made,
+                        columns.astype(np.float64))
 
 
 def unrelated(
