@@ -123,7 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.only != "revisions":
         parts += agreement_part(options.data, sources, options)
     report = "\n".join(f"## {title}\n\n{text}" for title, text in parts)
-    (options.out / "recipes.md").write_text(f"# What recipes do to text\n\n{report}")
+    head = "# Tables of choosing a recipe\n\nWritten by `tools/reproduce/recipes.py`.\n\n"
+    (options.out / "recipes.md").write_text(head + report, encoding="utf-8")
     say(f"written to {options.out}")
     return 0
 
