@@ -59,7 +59,7 @@ def revisions(found: list[Distances], path: Path) -> None:
         axis.set_xlim(0, 16)
     axes[0][0].set_ylabel("share of edits within h")
     axes[0][0].set_ylim(0.2, 1)
-    axes[0][-1].legend(loc="lower right", fontsize=7.5)
+    figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=6)
     _save(figure, path)
 
 
@@ -83,7 +83,7 @@ def unrelated(found: list[Distances], path: Path) -> None:
         axis.set_xlim(0, 48)
         axis.axvline(10, color="#999999", linewidth=0.8, linestyle=":")
     axes[0][0].set_ylabel("share of unrelated pairs")
-    axes[0][-1].legend(loc="upper left", fontsize=7)
+    figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     _save(figure, path)
 
 
@@ -105,7 +105,7 @@ def weightings(found: list[Curves], path: Path) -> None:
         h, value = (values[0] for values in one.crossing(64, 0.9))
         if np.isfinite(h):
             axis.plot([h], [value], "o", color=COLOURS[1], markersize=4)
-            axis.annotate(f"h = {h:.1f}", (h, value), (h + 0.6, value + 0.03), fontsize=8)
+            axis.text(0.4, 0.03, f"curves cross at {h:.1f}", fontsize=8)
         axis.set_title(one.candidate.label, fontsize=9)
         axis.set_xlabel("h (of 64 bits)")
         axis.set_xlim(0, 16)
@@ -119,9 +119,9 @@ def thresholds(one: Curves, path: Path) -> None:
     figure, axes = _figure(1, len(THRESHOLDS), 8, 3, sharey=True)
     for place, (axis, threshold) in enumerate(zip(axes[0], THRESHOLDS, strict=True)):
         _curves(axis, one, 64, threshold, COLOURS[place], 16)
-        h, value = (values[0] for values in one.crossing(64, threshold))
+        h = one.crossing(64, threshold)[0][0]
         if np.isfinite(h):
-            axis.annotate(f"h = {h:.1f}", (h, value), (h + 0.6, value + 0.03), fontsize=8)
+            axis.text(0.4, 0.03, f"curves cross at {h:.1f}", fontsize=8)
         axis.set_title(f"cosine >= {threshold}: {one.candidate.label}", fontsize=9)
         axis.set_xlabel("h (of 64 bits)")
         axis.set_xlim(0, 16)
@@ -201,9 +201,9 @@ def by_source(one: Curves, sources: list[str], path: Path) -> None:
             one.candidate, {64: one.by_source[place]}, one.by_source, one.strangers, one.by_cosine
         )
         _curves(axis, inside, 64, 0.9, COLOURS[place], 16)
-        h, value = (values[0] for values in inside.crossing(64, 0.9))
+        h = inside.crossing(64, 0.9)[0][0]
         if np.isfinite(h):
-            axis.annotate(f"h = {h:.1f}", (h, value), (h + 0.6, value + 0.03), fontsize=8)
+            axis.text(0.4, 0.03, f"curves cross at {h:.1f}", fontsize=8)
         axis.set_title(f"{source}: {one.candidate.label}", fontsize=9)
         axis.set_xlabel("h (of 64 bits)")
         axis.set_xlim(0, 16)
