@@ -473,7 +473,7 @@ class Index:
         method : str
             ``"psm"``, ``"scan"``, or ``"auto"`` for the cheapest that keeps the promise.
         threads : int, optional
-            By default `SIMINDEX_THREADS` or one for each processor; one for fewer than 4,096 queries.
+            By default `SIMINDEX_THREADS` or one for each processor; one below 4,096 queries.
 
         Returns
         -------

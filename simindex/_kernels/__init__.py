@@ -2,8 +2,8 @@
 
 Every function takes C-contiguous, little-endian numpy arrays whose shapes the caller has checked,
 bounds each offset it follows, and returns counts and new arrays. `level` picks the instruction
-set: 0 portable, 1 AVX2, 2 AVX-512, 3 AVX-512 with VPOPCNTDQ; `LEVELS` names those this processor runs and
-`level=-1` takes the widest, or the one named by the environment variable `SIMINDEX_SIMD`.
+set: 0 portable, 1 AVX2, 2 AVX-512, 3 AVX-512 with VPOPCNTDQ; `LEVELS` names those this processor
+runs and `level=-1` takes the widest, or the one named by the environment variable `SIMINDEX_SIMD`.
 """
 
 try:

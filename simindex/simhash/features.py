@@ -3,8 +3,8 @@
     text   "Ein   Straßen-Fest, 漢字の"     str, or bytes in UTF-8
     folded "ein   strassen-fest, 漢字の"    str.casefold
     units
-      word ein strassen fest 漢字 字の      matches of \\\\w+; letters of scripts without spaces in pairs
-      char e i n ␣ s t r ...               code points; white space made one space, none at the ends
+      word ein strassen fest 漢字 字の      matches of \\\\w+; scripts without spaces in pairs
+      char e i n ␣ s t r ...               code points; white space made one space
     feature (word, n = 2)                  n units in a row: "ein strassen", "strassen fest", ...
     feature hash                           first 64 bits of MurmurHash3 x64-128 of its UTF-8
 
@@ -87,9 +87,9 @@ def portions(texts: Iterable[Any]) -> Iterator[Portion]:
     """
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
         kind = type(texts).__name__
-        remedy = "give a list of texts, [text]" if isinstance(texts, (str, bytes)) else "give a list"
         raise InvalidBatch(
-            f"texts is a single {kind}: {remedy}", found=kind, expected="iterable of str or bytes"
+            f"texts is a single {kind}: give a list of texts, [text]",
+            found=kind, expected="iterable of str or bytes",
         )
     columns = _arrow_columns(texts)
     if columns is not None:

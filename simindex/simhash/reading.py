@@ -87,7 +87,7 @@ class Reader:
         )
 
     def simhashes(self, portion: Portion, first: int, threads: int) -> Simhashes:
-        """Fingerprints of a portion whose first text has position `first`; InvalidBatch names it."""
+        """Fingerprints of a portion, whose first text has the position `first` in errors."""
         if self._plain:
             call = self._kernel.column if isinstance(portion, Column) else self._kernel.texts
             made = self._called(call, portion, first, threads)

@@ -30,7 +30,12 @@ _PREFIX = Struct("<8sII")
 _DIGEST_BYTES = 16
 _MOST_DOCUMENTS = 1 << 48
 
-VERSION_1_VALUES: dict[str, Any] = {"projection": "sign", "unicode": None, "stop_words": [], "stemmer": None}
+VERSION_1_VALUES: dict[str, Any] = {
+    "projection": "sign",
+    "unicode": None,
+    "stop_words": [],
+    "stemmer": None,
+}
 """What a recipe of version 1 says of the options that came later."""
 
 

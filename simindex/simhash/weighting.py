@@ -55,7 +55,7 @@ MOST_SUBLINEAR = 1 << 16
 def sublinear_steps() -> NDArray[np.uint32]:
     """1 + ln tf in steps, for tf below MOST_SUBLINEAR: uint32 (65536,).
 
-    No value lies within 10^-5 of a step of where rounding changes, so every C library gives the same.
+    None lies within 10^-5 of a step of where rounding changes, so every C library gives the same.
     """
     steps = [0, *(round((1 + math.log(tf)) * STEPS_PER_UNIT) for tf in range(1, MOST_SUBLINEAR))]
     return np.array(steps, dtype=np.uint32)

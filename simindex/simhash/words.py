@@ -42,8 +42,8 @@ def name_of(tokenizer: Any) -> str:
     name = getattr(tokenizer, "__qualname__", None)
     if not module or not name or "<" in name:
         raise InvalidOption(
-            f"option tokenizer={tokenizer!r} has no name of its own that an index could store: give "
-            "a function that a module defines",
+            f"option tokenizer={tokenizer!r} has no name of its own that an index could store: "
+            "give a function that a module defines",
             option="tokenizer", found=repr(tokenizer), expected="a named function",
         )
     return f"{module}:{name}"
@@ -92,8 +92,8 @@ def stemmer_name(algorithm: str) -> str:
     installed = ".".join(stemming.version().split(".")[:2])
     if version not in ("", installed):
         raise InvalidOption(
-            f"the recipe's stems are those of PyStemmer {version}, {installed} is installed and may "
-            f"give others: pip install 'PyStemmer=={version}.*'",
+            f"the recipe's stems are those of PyStemmer {version}, {installed} is installed and "
+            f"may give others: pip install 'PyStemmer=={version}.*'",
             option="stemmer", found=installed, expected=version,
         )
     return f"{name}/{installed}"

@@ -1,0 +1,217 @@
+"""The tool that measures recipes counts what it says, on made-up text counted by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TOOLS = Path(__file__).resolve().parent.parent / "tools"
+NEEDS_SCIPY = pytest.mark.skipif(
+    importlib.util.find_spec("scipy") is None, reason="exact cosines need scipy"
+)
+
+
+@pytest.fixture(autouse=True)
+def tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TOOLS))
+
+
+def test_consecutive_revisions_are_of_one_path_without_a_gap() -> None:
+    from reproduce.pages import Document, consecutive
+
+    found = [
+        Document("s", path, seq, "")
+        for path, seq in [("a", 0), ("a", 1), ("a", 3), ("b", 0), ("b", 1), ("b", 2), ("c", 3)]
+    ]
+    assert consecutive(found).tolist() == [1, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("path", "page"),
+    [("pep-0001.txt", "pep-0001"), ("peps/pep-0001.rst", "pep-0001"),
+     ("10.x/routing.md", "routing"), ("b/bgb/index.md", "bgb")],
+)
+def test_a_page_keeps_its_name_when_it_moves(path: str, page: str) -> None:
+    from reproduce.pages import Document
+
+    assert Document("s", path, 0, "").page == page
+
+
+def test_a_sample_takes_few_and_evenly_spaced_revisions_of_a_path() -> None:
+    from reproduce.pages import Document, sampled
+
+    found = [Document("s", f"p{path}", seq, "") for path in range(20) for seq in range(11)]
+    chosen = sampled(found, 30, 3, seed=1)
+    assert len(chosen) == 30
+    assert {one.seq for one in chosen} == {0, 5, 10}
+    assert chosen == sampled(found, 30, 3, seed=1)
+    assert {one.path for one in chosen} != {one.path for one in sampled(found, 30, 3, seed=2)}
+
+
+def test_pages_are_drawn_again_within_their_source() -> None:
+    from reproduce.intervals import page_draws, pair_draws
+
+    drawn = page_draws(np.array([0, 0, 0, 1, 1]), 200, seed=3)
+    assert drawn[0].tolist() == [1, 1, 1, 1, 1]
+    assert set(drawn[:, :3].sum(axis=1)) == {3}
+    assert set(drawn[:, 3:].sum(axis=1)) == {2}
+    pairs = pair_draws(drawn, np.array([0, 0]), np.array([0, 4]))
+    assert np.array_equal(pairs[:, 0], drawn[:, 0])
+    assert np.array_equal(pairs[:, 1], drawn[:, 0] * drawn[:, 4])
+    assert drawn[:, 0].max() > 1
+
+
+def test_curves_cross_between_two_h() -> None:
+    from reproduce.intervals import crossing
+
+    h, value = crossing(np.array([1.0, 0.9, 0.7]), np.array([0.5, 0.8, 0.8]))
+    assert h == pytest.approx(1.5)
+    assert value == pytest.approx(0.8)
+    assert math.isnan(crossing(np.array([1.0, 1.0]), np.array([0.5, 0.6]))[0])
+    assert crossing(np.array([0.2, 0.1]), np.array([0.5, 0.6])) == (0.0, 0.2)
+
+
+def test_precision_and_recall_of_a_few_pairs() -> None:
+    from reproduce.agreement import precision_recall
+
+    # (class, distance): cosines below .8, from .8, from .9, from .95; distances 0, 1, 2.
+    pairs = np.array([[[0, 1, 6], [0, 2, 0], [1, 1, 0], [3, 0, 1]]], dtype=float)
+    precision, recall = precision_recall(pairs, 0.9)
+    assert precision[0].tolist() == pytest.approx([1, 5 / 8, 6 / 15])
+    assert recall[0].tolist() == pytest.approx([4 / 6, 5 / 6, 1])
+
+
+@NEEDS_SCIPY
+@pytest.mark.parametrize("weighting", ["binary", "tf", "sublinear", "idf", "tfidf",
+                                       "sublinear-tfidf"])
+@pytest.mark.parametrize("sizes", [(1,), (2,), (1, 3)])
+def test_cosines_are_those_of_counts_by_hand(weighting: str, sizes: tuple[int, ...]) -> None:
+    from reproduce import vectors
+
+    rng = np.random.default_rng(4)
+    texts = [" ".join(f"W{word}" for word in rng.zipf(1.5, 60) % 40) for _ in range(30)]
+    rows = vectors.weighted(vectors.counts(vectors.word_units(texts), sizes), weighting)
+    got = np.full((30, 30), np.nan)
+    for first, last, cosines in vectors.cosine_blocks(rows):
+        got[first:last, first:] = cosines
+
+    def weights(text: str) -> dict[tuple[str, ...], float]:
+        words = text.lower().split()
+        grams = [tuple(words[i : i + n]) for n in sizes for i in range(len(words) - n + 1)]
+        made = {}
+        for gram in set(grams):
+            tf = grams.count(gram)
+            weight = {"binary": 1, "idf": 1, "tf": tf, "tfidf": tf}.get(weighting, 1 + math.log(tf))
+            made[gram] = weight * (idf(gram) if "idf" in weighting else 1)
+        return made
+
+    @cache
+    def idf(gram: tuple[str, ...]) -> float:
+        n = len(gram)
+        containing = sum(
+            any(tuple(words[i : i + n]) == gram for i in range(len(words)))
+            for words in (text.lower().split() for text in texts)
+        )
+        return math.log(31 / (1 + containing)) + 1
+
+    by_hand = [weights(text) for text in texts]
+    for a in range(0, 30, 7):
+        for b in range(a + 1, 30, 5):
+            dot = sum(by_hand[a][gram] * by_hand[b].get(gram, 0) for gram in by_hand[a])
+            length = [math.sqrt(sum(w * w for w in by_hand[i].values())) for i in (a, b)]
+            assert got[a, b] == pytest.approx(dot / length[0] / length[1], abs=1e-5)
+
+
+def test_a_text_shorter_than_its_grams_is_one_feature() -> None:
+    from reproduce.vectors import ngrams
+
+    two = np.array([7, 8], dtype=np.uint64)
+    assert len(ngrams(two, (3,))) == 1
+    assert len(ngrams(two, (1, 3))) == 2
+    assert len(ngrams(two[:0], (1,))) == 0
+
+
+@NEEDS_SCIPY
+def test_the_pairs_of_a_sample_are_all_counted() -> None:
+    """Against a comparison of every pair, one by one."""
+    from reproduce import agreement, candidates, pages, vectors
+
+    rng = np.random.default_rng(5)
+    found = []
+    for page in range(12):
+        words = rng.integers(0, 400, 120).astype(str)
+        for seq in range(3):
+            words[rng.integers(0, 120, 6)] = "new"
+            found.append(pages.Document("ab"[page % 2], f"p{page}", seq, " ".join(words)))
+    of = agreement.sample(found, ["a", "b"], seed=1)
+    candidate = candidates.Candidate("word", 1, "tf")
+    recipe = candidates.recipe(candidate, lambda: of.texts)
+    assert recipe is not None
+    prints = recipe.batch(of.texts).rows
+    curves = agreement.measure(candidate, prints, of)
+
+    rows = vectors.weighted(of.counts(candidate), "tf").toarray()
+    cosines = rows @ rows.T
+    for width in (64, 256):
+        near, right, within = 0, 0, 0
+        for a in range(36):
+            for b in range(a + 1, 36):
+                bits = prints[a, : width // 64] ^ prints[b, : width // 64]
+                distance = int(np.bitwise_count(bits).sum())
+                near += int(cosines[a, b] >= 0.9)
+                within += int(distance <= width // 8)
+                right += int(cosines[a, b] >= 0.9 and distance <= width // 8)
+        assert right > 0
+        assert curves.precision(width, 0.9)[0, width // 8] == pytest.approx(right / within)
+        assert curves.recall(width, 0.9)[0, width // 8] == pytest.approx(right / near)
+    assert curves.by_cosine.sum() == 36 * 35 / 2
+    assert curves.strangers.sum() == 2 * (18 * 17 / 2 - 6 * 3)
+
+
+def test_a_weighting_that_the_package_does_not_know_is_left_out() -> None:
+    from reproduce import candidates
+
+    assert candidates.recipe(candidates.Candidate("word", 1, "none such"), list) is None
+
+
+@NEEDS_SCIPY
+def test_one_command_writes_every_table_and_plot(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    zstandard = pytest.importorskip("zstandard", reason="the tool reads .zst")
+    rng = np.random.default_rng(6)
+    (tmp_path / "data").mkdir()
+    for source in ("one", "two"):
+        lines = []
+        for page in range(25):
+            words = rng.integers(0, 900, 150).astype(str)
+            for seq in range(4):
+                words[rng.integers(0, 150, 3)] = f"new{seq}"
+                lines.append(
+                    json.dumps({"path": f"p{page}", "seq": seq, "text": " ".join(words)})
+                )
+        content = zstandard.ZstdCompressor().compress("\n".join(lines).encode())
+        (tmp_path / "data" / f"{source}.jsonl.zst").write_bytes(content)
+    environment = {name: v for name, v in os.environ.items() if name != "PYTHONSAFEPATH"}
+    finished = subprocess.run(
+        [sys.executable, str(TOOLS / "reproduce" / "recipes.py"), "--data",
+         str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--documents", "60"],
+        capture_output=True, text=True, check=False, timeout=200, env=environment,
+    )
+    assert finished.returncode == 0, finished.stderr
+    report = (tmp_path / "out" / "recipes.md").read_text()
+    assert "| one: word 1, tfidf | 75 | 25 |" in report
+    assert "| all: word 1, tfidf | 150 | 50 |" in report
+    assert "120 documents of 30 pages, 7,140 pairs" in report
+    assert sorted(file.name for file in (tmp_path / "out").glob("*.svg")) == [
+        "expected.svg", "features.svg", "revisions.svg", "sources.svg", "thresholds.svg",
+        "unrelated.svg", "weightings.svg", "widths.svg",
+    ]

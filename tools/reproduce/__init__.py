@@ -1,0 +1,1 @@
+"""What recipes do to real text: measured again by one command, `recipes.py`."""
