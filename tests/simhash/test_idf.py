@@ -10,16 +10,17 @@ import pickle
 import tracemalloc
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial, reduce
+from functools import reduce
 from hashlib import blake2b
 
 import msgpack
 import numpy as np
 import pytest
 import simhash_oracle as oracle
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simindex._kernels import LEVELS, _native
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
@@ -28,8 +29,10 @@ from simindex.errors import (
     RecipeMismatch,
 )
 from simindex.simhash import document_frequencies
-from simindex.simhash.document_frequencies import DocumentFrequencies, count_documents
-from simindex.simhash.idf import STEPS_PER_UNIT, idf_step
+from simindex.simhash.document_frequencies import DocumentFrequencies
+from simindex.simhash.fingerprint import Recipe
+from simindex.simhash.idf import idf_step
+from simindex.simhash.weighting import STEPS_PER_UNIT
 
 Corpus = list[set[int]]
 """Each document as the set of its features."""
@@ -367,19 +370,131 @@ def corpus_of(size: int) -> list[str]:
 @pytest.mark.parametrize("unit", ["word", "char"])
 def test_texts_are_counted_as_by_the_oracle(unit):
     texts = [*corpus_of(30), "", "W1 w1 W1"]
-    counted = count_documents(iter(texts), unit, (1, 2), 0, source="s")
+    counted = Recipe(unit=unit, ngram=(1, 2)).document_frequencies(iter(texts))
     exact = oracle.document_frequencies(texts, unit, (1, 2))
     assert shown(counted) == {oracle.feature_hash(name, 0): n for name, n in exact.items()}
     assert counted.documents == 32
-    assert counted.source == "s"
+
+
+def test_the_source_is_what_decides_features_and_nothing_else():
+    def source(**options) -> str:
+        return Recipe(**options).document_frequencies([]).source
+
+    same = [
+        source(), source(bits=128), source(weighting="tfidf"), source(min_features=3),
+        source(projection="gaussian"),
+    ]  # fmt: skip
+    assert len(set(same)) == 1
+    others = [
+        source(unit="char"), source(ngram=2), source(ngram=(3, 4)), source(seed=1),
+        source(tokenizer=1), source(stop_words=["the"]), source(stemmer="english"),
+        source(tokenizer=reversed_words),
+    ]  # fmt: skip
+    assert len({*same, *others}) == 1 + len(others)
+    with pytest.raises(RecipeMismatch, match="other features"):
+        Recipe(weighting="idf", seed=1).fit(Recipe().document_frequencies(["a"]))
+
+
+def reversed_words(text: str) -> list[str]:
+    return text.split()[::-1]
+
+
+def test_a_limit_of_features_reaches_the_count():
+    texts = [f"common w{i}" for i in range(40)]
+    counted = Recipe(ngram=1).document_frequencies(texts, max_features=5)
+    assert len(counted) <= 5 and counted.forgotten > 0
+    with pytest.raises(InvalidOption, match="max_features"):
+        Recipe().document_frequencies(texts, max_features=0)
 
 
 def test_processes_count_their_shards_and_the_results_are_merged():
     texts = corpus_of(60)
-    counting = partial(count_documents, unit="word", sizes=(1, 2), seed=5, source="s")
+    recipe = Recipe(ngram=(1, 2), seed=5, weighting="tfidf")
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=context) as pool:
+        counting = recipe.document_frequencies
         parts = list(pool.map(counting, [texts[:10], texts[10:45], texts[45:]]))
     merged = reduce(operator.add, parts)
-    assert merged.to_bytes() == counting(texts).to_bytes()
-    assert merged.table().digest == counting(texts).table().digest
+    assert merged.to_bytes() == recipe.document_frequencies(texts).to_bytes()
+    assert recipe.fit(merged) == recipe.fit(texts)
+    assert recipe.fit(merged).batch(texts).weights.tolist() == (
+        recipe.fit(texts).batch(texts).weights.tolist()
+    )
+
+
+# looking up ---------------------------------------------------------------------------------------
+
+
+def buckets_of(table: dict[int, int]) -> np.ndarray:
+    rows = sorted(table.items())
+    return _native.idf_buckets(
+        np.array([h for h, _ in rows], dtype=np.uint64),
+        np.array([s for _, s in rows], dtype=np.uint32),
+    )
+
+
+def looked_up(buckets: np.ndarray, asked: list[int], unseen: int, level: int) -> list[int]:
+    """The step of each hash: the weight of a document that has it alone, in its first bit."""
+    kernel = _native.TextRecipe(
+        0, True, np.array([1], dtype=np.uint8), 0, 1, True, buckets, unseen,
+        np.empty(0, dtype=np.uint32), 0, np.empty(0, dtype=np.int16), 1, 1, level,
+    )  # fmt: skip
+    hashes = np.array(asked, dtype=np.uint64)
+    _, weights, _, _ = kernel.hashes(hashes, np.arange(len(asked) + 1, dtype=np.int64))
+    return (np.abs(weights[:, 0].astype(np.float64)) * 4096).astype(np.int64).tolist()
+
+
+def crowded(top: int, number: int) -> list[int]:
+    """Hashes that all belong into one bucket."""
+    return [(top << 48) + i * 0x9E37 for i in range(number)]
+
+
+TABLES = {
+    "empty": [],
+    "one": [12345],
+    "both ends": [0, 2**64 - 1],
+    "only 0": [0],
+    "only the last": [2**64 - 1],
+    "low": list(range(300)),
+    "high": [2**64 - 1 - i for i in range(300)],
+    "one bucket": crowded(0x1234, 4),
+    "one bucket overflows": crowded(0x1234, 5),
+    "many in one bucket": crowded(0x8000, 200),
+    "the last bucket wraps around": crowded(0xFFFF, 200),
+    "wraps into the full first": [*crowded(0xFFFF, 50), *crowded(0, 50)],
+    "spread": [oracle.drawn(7, i) for i in range(1, 5000)],
+    "spread and crowded": [*[oracle.drawn(7, i) for i in range(1, 500)], *crowded(0xFF00, 300)],
+}
+
+
+@pytest.mark.parametrize("level", range(len(LEVELS)))
+@pytest.mark.parametrize("name", TABLES)
+def test_steps_are_looked_up_as_in_a_dict(name, level):
+    table = {h: 4096 + i for i, h in enumerate(TABLES[name])}
+    near = {(h + d) % 2**64 for h in table for d in (-1, 1, 2**48, -(2**48))}
+    asked = sorted({*table, *near, 0, 1, 2**63, 2**64 - 1})
+    buckets = buckets_of(table)
+    assert buckets.shape[1] == 8 and len(buckets) * 4 >= 2 * len(table)
+    assert looked_up(buckets, asked, 99_999, level) == [table.get(h, 99_999) for h in asked]
+
+
+@settings(max_examples=60)
+@given(
+    table=st.dictionaries(
+        st.integers(0, 2**64 - 1) | st.integers(0, 9) | st.integers(2**64 - 9, 2**64 - 1)
+        | st.integers(0, 40).map(lambda i: (0xABCD << 48) + i),
+        st.integers(1, 2**18), max_size=60,
+    ),
+    asked=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9), max_size=9),
+)  # fmt: skip
+def test_any_table_is_looked_up_as_a_dict(table, asked):
+    every = sorted({*table, *asked})
+    for level in range(len(LEVELS)):
+        expected = [table.get(h, 7) for h in every]
+        assert looked_up(buckets_of(table), every, 7, level) == expected
+
+
+def test_buckets_are_not_pickled():
+    fitted = Recipe(weighting="idf").fit(["a b c"])
+    assert fitted.idf.buckets.shape == (2, 8)
+    assert "buckets" not in vars(pickle.loads(pickle.dumps(fitted.idf)))  # noqa: S301

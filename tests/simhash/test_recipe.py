@@ -20,94 +20,11 @@ from simindex.simhash.fingerprint import Recipe
 CORPUS = [*oracle.SCRIPTS, *oracle.ODDITIES, "the fox and the dog", "the the the"]
 
 
-def recipe_of(unit, ngram, weighting, bits=64, seed=0) -> Recipe:
-    recipe = Recipe(bits=bits, unit=unit, ngram=ngram, weighting=weighting, seed=seed)
-    return recipe.fit(CORPUS) if weighting == "tfidf" else recipe
-
-
-def assert_as_defined(recipe: Recipe, texts: list[str]) -> None:
-    batch = recipe.batch(texts, ids=range(len(texts)))
-    assert batch.recipe is recipe
-    expected_ids, expected_skipped = [], []
-    for position, text in enumerate(texts):
-        words, weights, count = oracle.simhash(
-            text, unit=recipe.unit, sizes=recipe.sizes, weighting=recipe.weighting,
-            bits=recipe.bits, seed=recipe.seed,
-            corpus=CORPUS if recipe.weighting == "tfidf" else None,
-        )  # fmt: skip
-        if count == 0:
-            expected_skipped.append((position, position, "empty"))
-            continue
-        row = len(expected_ids)
-        expected_ids.append(position)
-        assert batch.rows[row].tolist() == words, text
-        assert batch.weights[row].tolist() == weights.tolist(), text
-    assert batch.ids.tolist() == expected_ids
-    assert [(s.position, s.key, s.reason) for s in batch.skipped] == expected_skipped
-
-
-@pytest.mark.parametrize("bits", [64, 128, 1024])
-@pytest.mark.parametrize("weighting", ["binary", "tf", "tfidf"])
-@pytest.mark.parametrize("ngram", [1, 3, (1, 2, 3), (2, 5)])
-@pytest.mark.parametrize("unit", ["word", "char"])
-def test_fingerprints_of_scripts_and_odd_strings_are_as_defined(unit, ngram, weighting, bits):
-    step = 1 if bits == 64 else 4 if bits == 128 else 9
-    assert_as_defined(recipe_of(unit, ngram, weighting, bits, seed=bits), CORPUS[::step])
-
-
-FEW = {
-    (unit, ngram, weighting): recipe_of(unit, ngram, weighting)
-    for unit in ("word", "char")
-    for ngram in (1, 2, (1, 3))
-    for weighting in ("binary", "tf", "tfidf")
-}
-
-
-@settings(max_examples=150, deadline=None)
-@given(texts=st.lists(oracle.texts, max_size=3), which=st.sampled_from(sorted(FEW, key=str)))
-def test_fingerprints_of_any_text_are_as_defined(texts, which):
-    """The oracle's frequencies are of CORPUS, cached here: only its lookups vary."""
-    recipe = FEW[which]
-    df = FREQUENCIES.setdefault(
-        (recipe.unit, recipe.sizes), oracle.document_frequencies(CORPUS, recipe.unit, recipe.sizes)
-    )
-    batch = recipe.batch(texts)
-    row = 0
-    for text in texts:
-        found = oracle.features(text, recipe.unit, recipe.sizes)
-        if not found:
-            continue
-        total = np.zeros(64, dtype=np.int64)
-        for feature, count in found.items():
-            weight = {"binary": 1, "tf": count}.get(
-                recipe.weighting, count * oracle.idf_steps(len(CORPUS), df[feature])
-            )
-            phi = np.array(oracle.phi(oracle.feature_hash(feature, 0), 1), dtype=np.int64)
-            total += (2 * phi - 1) * weight
-        scale = 4096 if recipe.weighting == "tfidf" else 1
-        assert batch.weights[row].tolist() == (total / scale).astype(np.float32).tolist()
-        assert f"{int(batch.fingerprints[row]):064b}" == "".join("01"[int(w >= 0)] for w in total)
-        row += 1
-    assert row == len(batch)
-
-
-FREQUENCIES: dict = {}
-
-
 def test_one_feature_gives_its_hash():
     """[PSM] Algorithm 1 with n = 1; also for a text shorter than the smallest n-gram."""
     for text in ("One, two THREE!", "one two", "one"):
         expected = oracle.feature_hash(" ".join(oracle.words(text)).encode(), 7)
         assert Recipe(seed=7).fingerprint(text).fingerprints.tolist() == [expected]
-
-
-def test_the_order_of_features_and_documents_changes_nothing():
-    recipe = Recipe(ngram=1, weighting="tfidf")
-    fitted = recipe.fit(["a b c", "b c d", "c"])
-    turned = recipe.fit(["c", "d c b", "c b a"])
-    assert fitted == turned
-    one, other = fitted.batch(["a a b c d e"]), fitted.batch(["e d c a b a"])
-    assert one.weights.tolist() == other.weights.tolist()
 
 
 def test_bytes_and_str_of_one_text_are_alike():
@@ -116,14 +33,6 @@ def test_bytes_and_str_of_one_text_are_alike():
             Recipe().fingerprint(text).fingerprints
             == Recipe().fingerprint(text.encode()).fingerprints
         )
-
-
-def test_slices_do_not_show(monkeypatch):
-    whole = Recipe().batch(CORPUS)
-    monkeypatch.setattr(features, "SLICE_TEXTS", 3)
-    sliced = Recipe().batch(iter(CORPUS))
-    assert whole.fingerprints.tolist() == sliced.fingerprints.tolist()
-    assert whole.skipped == sliced.skipped
 
 
 # guards -------------------------------------------------------------------------------------------
