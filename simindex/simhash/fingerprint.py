@@ -157,7 +157,7 @@ class Recipe:
         tokenizer = self.tokenizer
         _require(
             (is_int(tokenizer) and 1 <= tokenizer <= TOKENIZER)
-            or (isinstance(tokenizer, str) and ":" in tokenizer) or callable(tokenizer),
+            or (words.storable(tokenizer) and ":" in tokenizer) or callable(tokenizer),
             "tokenizer", tokenizer, "a function that gives the words of a text",
         )
         if callable(tokenizer):
@@ -167,13 +167,13 @@ class Recipe:
             given = words.language_stop_words(given)
         listed = tuple(given) if isinstance(given, Iterable) else None
         _require(
-            listed is not None and all(isinstance(word, str) for word in listed),
+            listed is not None and all(map(words.storable, listed)),
             "stop_words", self.stop_words, "words, or the code of a language",
         )
         folded = tuple(sorted({word.casefold() for word in listed or ()}))
         object.__setattr__(self, "stop_words", folded)
         _require(
-            self.stemmer is None or isinstance(self.stemmer, str),
+            self.stemmer is None or words.storable(self.stemmer),
             "stemmer", self.stemmer, "the name of an algorithm of Snowball",
         )
         if self.stemmer is not None and "/" not in self.stemmer:
@@ -544,7 +544,10 @@ class Recipe:
         """
         version, values, idf = recipe_bytes.unpacked(bytes(content))
         if version == 1:
-            values = {**values, **recipe_bytes.VERSION_1_VALUES}
+            later = recipe_bytes.VERSION_1_VALUES
+            if later.keys() & values.keys():
+                raise CorruptFile("the recipe has options that its version did not know")
+            values = {**values, **later}
         try:
             recipe = Recipe(
                 bits=values["bits"], unit=values["unit"], ngram=_as_ngram(values["ngram"]),

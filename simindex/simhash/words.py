@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,11 @@ class Units:
     starts: NDArray[np.uint64]
     ends: NDArray[np.uint64]
     offsets: NDArray[np.int64]
+
+
+def storable(text: object) -> TypeGuard[str]:
+    """Whether a value is a str that UTF-8 can hold: one without lone surrogates."""
+    return isinstance(text, str) and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def name_of(tokenizer: Any) -> str:
@@ -113,12 +118,15 @@ def tokenized(tokenizer: Tokenizer, texts: list[str], first: int) -> list[list[s
     """
     listed = []
     for position, text in enumerate(texts, first):
-        words = list(tokenizer(text.casefold()))
-        if not all(isinstance(word, str) for word in words):
-            kind = next(type(word).__name__ for word in words if not isinstance(word, str))
+        given = tokenizer(text.casefold())
+        several = isinstance(given, Iterable) and not isinstance(given, (str, bytes))
+        words = list(given) if several else []
+        wrong = [word for word in words if not isinstance(word, str)]
+        if not several or wrong:
+            kind = type(wrong[0] if several else given).__name__
             raise InvalidBatch(
-                f"the tokenizer gave a {kind} for text {position}: it must give words as str",
-                position=position, found=kind, expected="str",
+                f"the tokenizer gave a {kind} for text {position}: it must give words, each a str",
+                position=position, found=kind, expected="an iterable of str",
             )
         listed.append([word for word in words if word])
     return listed

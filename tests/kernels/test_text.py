@@ -1,6 +1,10 @@
-"""The text kernels alone: every level, hostile offsets, weights out of the ordinary."""
+"""The text kernels alone: every level, arrays out of the ordinary, what is refused."""
 
 from __future__ import annotations
+
+import os
+import random
+import threading
 
 import numpy as np
 import pytest
@@ -10,156 +14,303 @@ from hypothesis import strategies as st
 
 from simindex._kernels import LEVELS, _native
 
-UNITS = ("word", "char")
-WEIGHTINGS = ("binary", "tf", "tfidf")
-NO_HASHES = np.empty(0, dtype=np.uint64)
-NO_STEPS = np.empty(0, dtype=np.uint32)
-
-
-def packed(prepared: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
-    offsets = np.zeros(len(prepared) + 1, dtype=np.int64)
-    np.cumsum([len(text) for text in prepared], out=offsets[1:])
-    return np.frombuffer(b"".join(prepared), dtype=np.uint8), offsets
+LEVEL_NUMBERS = range(len(LEVELS))
+COUNTINGS = (0, 1, 2)
+NO_BUCKETS = np.empty((0, 8), dtype=np.uint64)
+SUBLINEAR = np.array(
+    [0, *(oracle.weight(tf, 4096, "sublinear") for tf in range(1, 1 << 16))], dtype=np.uint32
+)
+QUANTILES = oracle.quantiles().astype(np.int16)
+UNSEEN = oracle.idf_steps(9, 0)
 
 
 def sizes_array(*sizes: int) -> np.ndarray:
     return np.array(sizes, dtype=np.uint8)
 
 
-@pytest.mark.parametrize("level", range(len(LEVELS)))
-@pytest.mark.parametrize("weighting", [0, 1, 2])
-@pytest.mark.parametrize("words", [1, 2, 16, 64])
-def test_every_level_gives_the_bits_of_the_definition(level, weighting, words):
-    """300 units cross the block of 256 features in which the kernel sums."""
-    rng = np.random.default_rng(words)
-    text = " ".join(f"w{i}" for i in rng.integers(0, 400, 300 if words < 16 else 30))
-    corpus = [text, "w1 w2 w3", "w1"]
-    df = oracle.document_frequencies(corpus, "word", (1, 2))
-    known = sorted((oracle.feature_hash(f, 5), oracle.idf_steps(3, n)) for f, n in df.items())
-    data, offsets = packed([text.encode(), b"", b"w1"])
-    fingerprints, weights, counts = _native.simhash(
-        data, offsets, 0, sizes_array(1, 2), weighting,
-        np.array([h for h, _ in known], dtype=np.uint64),
-        np.array([s for _, s in known], dtype=np.uint32),
-        oracle.idf_steps(3, 0), words, 5, level,
-    )  # fmt: skip
-    for row, expected_text in enumerate([text, "", "w1"]):
-        expected = oracle.simhash(
-            expected_text, unit="word", sizes=(1, 2), weighting=WEIGHTINGS[weighting],
-            bits=64 * words, seed=5, corpus=corpus,
-        )  # fmt: skip
-        assert fingerprints[row].tolist() == expected[0]
-        assert weights[row].tolist() == expected[1].tolist()
-        assert counts[row] == expected[2]
+def buckets_of(table: dict[int, int]) -> np.ndarray:
+    rows = sorted(table.items())
+    return _native.idf_buckets(
+        np.array([h for h, _ in rows], dtype=np.uint64),
+        np.array([s for _, s in rows], dtype=np.uint32),
+    )
 
 
-@pytest.mark.parametrize("level", range(len(LEVELS)))
+def kernel(**changes):
+    arguments = {
+        "unit": 0, "pairs": True, "sizes": sizes_array(1), "seed": 0, "counting": 1,
+        "with_idf": False, "idf": NO_BUCKETS, "unseen": 4096, "sublinear": SUBLINEAR,
+        "projection": 0, "quantiles": QUANTILES, "words": 1, "min_features": 1, **changes,
+    }  # fmt: skip
+    return _native.TextRecipe(**arguments)
+
+
+def shown(made) -> tuple:
+    return made[0].tobytes(), made[1].tobytes(), made[2].tolist(), made[3]
+
+
+TEXTS = [
+    *oracle.SCRIPTS, *oracle.ODDITIES, "",
+    " ".join(f"w{i * i % 371}" for i in range(700)),
+    " ".join(f"w{i}" for i in range(5000)), "w1 " * 2500, "x" * 3000,
+    *["".join(random.Random(i).choices("aBc é漢- \u0301", k=i)) for i in range(60, 70)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("projection", [0, 1, 2], ids=oracle.PROJECTIONS)
+@pytest.mark.parametrize("with_idf", [False, True])
+@pytest.mark.parametrize("counting", COUNTINGS)
+@pytest.mark.parametrize(("unit", "sizes"), [(0, (1, 3)), (1, (3,)), (1, (1, 16))])
+def test_every_level_gives_what_the_plain_code_gives(unit, sizes, counting, with_idf, projection):
+    """Counts to the block sizes of all sums and around them; what is counted stays the same too."""
+    known = {oracle.drawn(3, i): 4096 + i for i in range(1, 300)}
+    for i in range(1, 371, 2):
+        known[oracle.feature_hash(b"w%d" % i, 0)] = 5000 + i
+    for words in (1, 3):
+        made = [
+            kernel(
+                unit=unit, sizes=sizes_array(*sizes), counting=counting, with_idf=with_idf,
+                idf=buckets_of(known), unseen=UNSEEN, projection=projection, words=words,
+                min_features=7, level=level,
+            )
+            for level in LEVEL_NUMBERS
+        ]  # fmt: skip
+        plain = shown(made[0].texts(TEXTS))
+        for other in made[1:]:
+            assert shown(other.texts(TEXTS)) == plain
+            assert shown(other.texts(TEXTS, 3)) == plain
+
+
+@pytest.mark.parametrize("level", LEVEL_NUMBERS)
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 15, 16, 63, 64, 65, 127, 128, 129, 255, 256, 257, 2048,
+                               2049, 5000])  # fmt: skip
+def test_sums_of_any_number_of_features_are_those_of_the_definition(level, n):
+    rng = np.random.default_rng(n)
+    hashes = rng.integers(0, 2**64, n, dtype=np.uint64)
+    offsets = np.array([0, n], dtype=np.int64)
+    weights = rng.integers(1, 1 << 18, n)
+    table = dict(zip(hashes.tolist(), weights.tolist(), strict=True))
+    for projection, name in enumerate(oracle.PROJECTIONS):
+        v = oracle.vectors(hashes, name, 128).astype(np.int64)
+        plain = kernel(projection=projection, words=2, level=level).hashes(hashes, offsets)
+        expected = v.sum(axis=0)
+        assert plain[1].tolist() == [oracle.shown_weights(expected, name, "tf").tolist()]
+        assert plain[0].tolist() == oracle.words_of(expected[None], name).tolist()
+        weighed = kernel(
+            projection=projection, words=2, level=level, with_idf=True, idf=buckets_of(table)
+        ).hashes(hashes, offsets)
+        expected = weights @ v
+        assert weighed[1].tolist() == [oracle.shown_weights(expected, name, "tfidf").tolist()]
+        assert weighed[0].tolist() == oracle.words_of(expected[None], name).tolist()
+        given_ = kernel(projection=projection, words=2, level=level).given(
+            hashes, weights / 7, offsets
+        )
+        fingerprint, expected = oracle.given(hashes, weights / 7, name, 128)
+        assert given_[0].tolist() == [fingerprint]
+        assert given_[1].tolist() == [expected.tolist()]
+
+
+@pytest.mark.parametrize("level", LEVEL_NUMBERS)
 @pytest.mark.parametrize("step", [1, 1 << 22, (1 << 23) - 1, 1 << 23, 1 << 24, (1 << 32) - 1])
 def test_sums_are_exact_for_light_and_heavy_features(level, step):
     """A weight from 2^23 leaves the 32-bit lanes; 300 just below it fill them."""
-    words = [f"w{i}".encode() for i in range(300)]
-    hashes = [oracle.feature_hash(word, 0) for word in words]
-    data, offsets = packed([b" ".join([*words, *words[:7]])])
-    fingerprints, weights, _ = _native.simhash(
-        data, offsets, 0, sizes_array(1), 2, NO_HASHES, NO_STEPS, step, 1, 0, level
-    )
-    expected = np.zeros(64, dtype=object)
-    for i, hash_ in enumerate(hashes):
-        signs = 2 * np.array(oracle.phi(hash_, 1), dtype=object) - 1
-        expected += signs * step * (2 if i < 7 else 1)
-    assert weights[0].tolist() == [float(np.float32(w / 4096)) for w in expected]
-    assert f"{int(fingerprints[0, 0]):064b}" == "".join("1" if w >= 0 else "0" for w in expected)
+    words = [f"w{i}" for i in range(300)]
+    text = " ".join([*words, *words[:7]])
+    hashes = np.array([oracle.feature_hash(w.encode(), 0) for w in words], dtype=np.uint64)
+    counts = np.array([2 if i < 7 else 1 for i in range(300)], dtype=object)
+    for projection, name in enumerate(oracle.PROJECTIONS):
+        made = kernel(
+            with_idf=True, idf=buckets_of({}), unseen=step, projection=projection, level=level
+        ).texts([text])
+        sums = (counts * step) @ oracle.vectors(hashes, name, 64).astype(object)
+        assert made[1].tolist() == [oracle.shown_weights(sums, name, "tfidf").tolist()]
+        assert made[0].tolist() == oracle.words_of(sums[None], name).tolist()
 
 
-@given(
-    texts=st.lists(oracle.texts, max_size=4),
-    unit=st.sampled_from(UNITS),
-    sizes=st.sets(st.integers(1, 5), min_size=1, max_size=3),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_features_are_counted_by_hash_in_order_of_occurrence(texts, unit, sizes, seed):
-    prepared = [
-        " ".join(oracle.words(t) if unit == "word" else t.casefold().split()) for t in texts
-    ]
-    data, offsets = packed([t.encode("utf-8", "surrogatepass") for t in prepared])
-    hashes, counts, ends = _native.features(
-        data, offsets, UNITS.index(unit), sizes_array(*sizes), seed
-    )
-    assert ends[0] == 0 and len(hashes) == len(counts) == ends[-1]
-    for row, text in enumerate(texts):
-        expected = oracle.features(text, unit, tuple(sorted(sizes)))
-        part = slice(ends[row], ends[row + 1])
-        assert hashes[part].tolist() == [oracle.feature_hash(f, seed) for f in expected]
-        assert counts[part].tolist() == list(expected.values())
-
-
-def test_a_text_of_many_features_grows_the_table():
-    text = " ".join(f"w{i % 5000}" for i in range(12_000)).encode()
-    hashes, counts, _ = _native.features(*packed([text, b"a", text]), 0, sizes_array(1), 0)
-    assert len(hashes) == 10_001
-    assert counts[:5000].tolist() == counts[5001:].tolist()
-    assert counts[:5000].sum() == 12_000
-    assert hashes[:5000].tolist() == [oracle.feature_hash(b"w%d" % i, 0) for i in range(5000)]
-
+# any arrays ---------------------------------------------------------------------------------------
 
 any_offset = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 40)
 
 
+def ranges_of(offsets: list[int], n: int) -> list[tuple[int, int]]:
+    begins = [min(max(begin, 0), n) for begin in offsets[:-1]]
+    return [(b, min(max(end, b), n)) for b, end in zip(begins, offsets[1:], strict=True)]
+
+
 @given(
     offsets=st.lists(any_offset, min_size=1, max_size=6),
-    data=st.binary(max_size=32),
+    data=st.binary(max_size=32) | st.text(max_size=20).map(str.encode),
     unit=st.sampled_from([0, 1]),
 )
-def test_any_offsets_and_bytes_are_survived(offsets, data, unit):
-    """Offsets are clamped to the data, bytes need not be UTF-8."""
+def test_any_offsets_of_a_column_are_clamped(offsets, data, unit):
     arrays = np.frombuffer(data, dtype=np.uint8), np.array(offsets, dtype=np.int64)
-    hashes, _, ends = _native.features(*arrays, unit, sizes_array(1, 3), 0)
-    assert ends[-1] == len(hashes)
-    fingerprints, weights, counts = _native.simhash(
-        *arrays, unit, sizes_array(1, 3), 1, NO_HASHES, NO_STEPS, 0, 2, 0
-    )
-    assert fingerprints.shape == (len(offsets) - 1, 2) and weights.shape == (len(offsets) - 1, 128)
-    assert counts.tolist() == np.diff(ends).tolist()
+    texts = [data[a:b] for a, b in ranges_of(offsets, len(data))]
+    made = kernel(unit=unit, sizes=sizes_array(1, 3), words=2)
+    expected = made.texts(texts)
+    found = made.column(*arrays)
+    assert found[3] == expected[3]
+    if found[3] == (-1, -1):
+        assert shown(found) == shown(expected)
+        assert [a.tolist() for a in made.column_frequencies(*arrays)[:2]] == (
+            [a.tolist() for a in made.text_frequencies(texts)[:2]]
+        )
+    assert found[0].shape == (len(offsets) - 1, 2) and found[1].shape == (len(offsets) - 1, 128)
+
+
+@given(
+    offsets=st.lists(any_offset, min_size=1, max_size=6),
+    hashes=st.lists(st.integers(0, 2**64 - 1), max_size=8),
+    projection=st.sampled_from([0, 1, 2]),
+)
+def test_any_offsets_of_hashes_are_clamped(offsets, hashes, projection):
+    array, ends = np.array(hashes, dtype=np.uint64), np.array(offsets, dtype=np.int64)
+    ranges = ranges_of(offsets, len(hashes))
+    for made in (
+        kernel(projection=projection).hashes(array, ends),
+        kernel(projection=projection).given(array, np.ones(len(hashes)), ends),
+    ):
+        v = oracle.vectors(array, oracle.PROJECTIONS[projection], 64).astype(np.int64)
+        sums = np.array([v[a:b].sum(axis=0) for a, b in ranges]).reshape(-1, 64)
+        name = oracle.PROJECTIONS[projection]
+        assert made[1].tolist() == oracle.shown_weights(sums, name, "tf").tolist()
+
+
+number = st.integers(0, 90) | st.sampled_from([2**63 - 1, 2**63, 2**64 - 1, 2**64 - 64])
+
+
+@settings(max_examples=200)
+@given(
+    size=st.integers(0, 80),
+    spans=st.lists(st.tuples(number, number), max_size=4),
+    offsets=st.lists(any_offset, min_size=1, max_size=4),
+)
+def test_any_units_are_read_or_refused(size, spans, offsets):
+    data = np.frombuffer(os.urandom(size), dtype=np.uint8)
+    starts = np.array([a for a, _ in spans], dtype=np.uint64)
+    ends = np.array([b for _, b in spans], dtype=np.uint64)
+    flat = [place for span in spans for place in span]
+    fine = size >= 64 and flat == sorted(flat) and (not flat or flat[-1] <= size - 64)
+    made = kernel(sizes=sizes_array(1, 2))
+    for call in (made.units, made.unit_frequencies):
+        arguments = data, starts, ends, np.array(offsets, dtype=np.int64)
+        if fine:
+            call(*arguments)
+        else:
+            with pytest.raises(ValueError):
+                call(*arguments)
 
 
 @settings(max_examples=60)
 @given(
-    known=st.dictionaries(st.integers(0, 2**64 - 1) | st.integers(0, 9), st.integers(1, 999)),
-    ordered=st.booleans(),
+    values=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3), min_size=32, max_size=32),
+    asked=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3), max_size=9),
 )
-def test_idf_is_found_for_known_hashes_and_unseen_for_others(known, ordered):
-    """The hash of a word is put among arbitrary ones; a table out of order is survived."""
-    mine = oracle.feature_hash(b"word", 0)
-    for present in (True, False):
-        table = {**known, mine: 77} if present else {h: s for h, s in known.items() if h != mine}
-        rows = sorted(table.items(), reverse=not ordered)
-        _, weights, _ = _native.simhash(
-            *packed([b"word"]), 0, sizes_array(1), 2,
-            np.array([h for h, _ in rows], dtype=np.uint64),
-            np.array([s for _, s in rows], dtype=np.uint32), 5, 1, 0,
-        )  # fmt: skip
-        if ordered:
-            assert np.abs(weights).tolist() == [[(77 if present else 5) / 4096] * 64]
+def test_any_buckets_are_survived(values, asked):
+    """Full ones, too, in which a look-up finds no free place."""
+    buckets = np.array(values, dtype=np.uint64).reshape(4, 8)
+    hashes = np.array(asked, dtype=np.uint64)
+    for level in LEVEL_NUMBERS:
+        for counting in COUNTINGS:
+            made = kernel(with_idf=True, idf=buckets, counting=counting, level=level)
+            made.hashes(hashes, np.array([0, len(asked)], dtype=np.int64))
+    full = np.ones((4, 8), dtype=np.uint64)
+    made = kernel(with_idf=True, idf=full, unseen=4096).hashes(
+        np.array([5], dtype=np.uint64), np.array([0, 1], dtype=np.int64)
+    )
+    assert np.abs(made[1]).tolist() == [[1.0] * 64]
+
+
+def test_hashes_out_of_order_and_steps_of_zero_are_survived():
+    hashes = np.array([9, 5, 5, 2**64 - 1, 0], dtype=np.uint64)
+    steps = np.array([1, 0, 3, 4, 5], dtype=np.uint32)
+    assert np.count_nonzero(_native.idf_buckets(hashes, steps)[:, 4:]) == 4
+    with pytest.raises(ValueError):
+        _native.idf_buckets(hashes, steps[:4])
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"offsets": np.empty(0, dtype=np.int64)},
-        {"unit": 2},
-        {"sizes": sizes_array()},
-        {"sizes": sizes_array(0, 1)},
-        {"weighting": 3},
-        {"idf_hashes": np.zeros(1, dtype=np.uint64)},
-        {"words": 0},
-        {"words": 65},
+        {"unit": 2}, {"unit": -1}, {"sizes": sizes_array()}, {"sizes": sizes_array(0, 1)},
+        {"counting": 3}, {"counting": -1}, {"words": 0}, {"words": 65}, {"words": -1},
+        {"projection": 3}, {"projection": -1}, {"min_features": 0},
+        {"counting": 2, "sublinear": SUBLINEAR[:0]},
+        {"projection": 1, "quantiles": QUANTILES[:-1]},
+        {"projection": 1, "quantiles": QUANTILES[:0]},
+        {"with_idf": True}, {"with_idf": True, "idf": np.zeros((1, 8), dtype=np.uint64)},
+        {"with_idf": True, "idf": np.zeros((3, 8), dtype=np.uint64)},
+        {"with_idf": True, "idf": np.zeros((2, 7), dtype=np.uint64)},
+        {"with_idf": True, "idf": np.zeros((2, 0), dtype=np.uint64)},
     ],
-)
-def test_inconsistent_arguments_are_refused(change):
-    data, offsets = packed([b"a"])
-    arguments = {
-        "data": data, "offsets": offsets, "unit": 0, "sizes": sizes_array(1), "weighting": 1,
-        "idf_hashes": NO_HASHES, "idf_steps": NO_STEPS, "unseen_step": 1, "words": 1, "seed": 0,
-    }  # fmt: skip
+    ids=lambda change: " ".join(change),
+)  # fmt: skip
+def test_inconsistent_recipes_are_refused(change):
     with pytest.raises(ValueError):
-        _native.simhash(**{**arguments, **change})
+        kernel(**change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sizes": np.array([1])}, {"seed": -1}, {"seed": 2**32}, {"unseen": -1},
+        {"idf": np.zeros(8, dtype=np.uint64)}, {"idf": np.zeros((2, 8))}, {"min_features": -1},
+        {"quantiles": QUANTILES.astype(np.int32)}, {"sublinear": SUBLINEAR.astype(np.int64)},
+    ],
+    ids=lambda change: " ".join(change),
+)  # fmt: skip
+def test_arguments_of_another_type_are_refused(change):
+    with pytest.raises(TypeError):
+        kernel(**change)
+
+
+def test_arrays_that_do_not_go_together_are_refused():
+    one, none = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64)
+    hashes, data = np.zeros(2, dtype=np.uint64), np.zeros(64, dtype=np.uint8)
+    made = kernel()
+    for call, arguments in (
+        (made.column, (data, none)), (made.column_frequencies, (data, none)),
+        (made.hashes, (hashes, none)), (made.given, (hashes, np.ones(1), one)),
+        (made.given, (hashes, np.ones(2), none)), (made.units, (data, hashes, hashes[:1], one)),
+        (made.units, (data[:63], hashes[:0], hashes[:0], one)),
+        (made.units, (data, hashes, hashes, none)),
+    ):  # fmt: skip
+        with pytest.raises(ValueError):
+            call(*arguments)
+    for call, arguments in (
+        (made.texts, ("text",)), (made.texts, (["a", 1],)), (made.texts, (None,)),
+        (made.features, ([bytearray(b"a")],)), (made.split, ([None],)),
+        (made.given, (hashes, np.ones(2, dtype=np.float32), one)),
+        (made.hashes, (hashes.astype(np.int64), one)),
+        (made.text_frequencies, ([1],)), (made.hashes, (hashes[::2], one.astype(np.int32))),
+    ):  # fmt: skip
+        with pytest.raises(TypeError):
+            call(*arguments)
+    assert shown(made.column(b"aba", np.array([0, 3]))) == shown(made.texts([b"aba"]))
+
+
+def test_the_smallest_recipes_and_the_largest_sizes_are_fine():
+    assert kernel(sizes=sizes_array(255)).texts(["a b"])[2].tolist() == [1]
+    repeated = kernel(sizes=sizes_array(3, 1, 3, 1)).texts(TEXTS)
+    assert shown(repeated) == shown(kernel(sizes=sizes_array(1, 3)).texts(TEXTS))
+    assert kernel(min_features=2**40).texts(["a b a"])[2].tolist() == [2]
+    short = kernel(counting=2, sublinear=np.array([0, 4096, 8192], dtype=np.uint32))
+    assert np.abs(short.texts(["a a a a a"])[1]).tolist() == [[2.0] * 64]
+    assert shown(kernel(level=99).texts(TEXTS)) == shown(kernel(level=-2).texts(TEXTS))
+    for n in (0, 1, 7):
+        assert kernel().texts(["a"] * n, 100)[0].shape == (n, 1)
+    assert len(kernel().texts([], 0)[0]) == 0
+
+
+def test_a_list_that_changes_meanwhile_is_read_as_it_was():
+    """The texts are held; the list may be emptied by another thread."""
+    texts = [f"text {i} " * 50 for i in range(20_000)]
+    expected = shown(kernel().texts(list(texts)))
+    found = []
+    thread = threading.Thread(target=lambda: found.append(shown(kernel().texts(texts, 2))))
+    held = list(texts)
+    thread.start()
+    thread.join(0.005)
+    texts[:] = ["other"] * len(texts)
+    del held
+    thread.join()
+    assert found[0] == expected or found[0] == shown(kernel().texts(texts))

@@ -356,7 +356,8 @@ def test_an_arrow_column_gives_what_a_list_gives(recipe, kind):
     "empty",
     [
         [], (), pa.array([], pa.string()), pa.array([], pa.large_string()),
-        pa.array(["a", "b"]).slice(1, 0), pa.array(["a"]).slice(1), pa.chunked_array([], pa.string()),
+        pa.array(["a", "b"]).slice(1, 0), pa.array(["a"]).slice(1),
+        pa.chunked_array([], pa.string()),
         pa.chunked_array([[]], pa.binary()), pa.array([], pa.string()).dictionary_encode(),
         pa.array([], pa.string_view()),
     ],
@@ -447,7 +448,8 @@ def test_a_text_of_another_type_is_refused_by_position(wrong, words, monkeypatch
 BAD_UTF8 = (
     b"\x80", b"\xbf", b"\xc0\x80", b"\xc1\xbf", b"\xc2", b"\xc2A", b"\xe0\x80\x80", b"\xe0\x9f\xbf",
     b"\xe1\x80", b"\xe1\x80A", b"\xe1", b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xef\xbf",
-    b"\xf0\x80\x80\x80", b"\xf0\x8f\xbf\xbf", b"\xf1\x80\x80", b"\xf1\x80\x80A", b"\xf4\x90\x80\x80",
+    b"\xf0\x80\x80\x80", b"\xf0\x8f\xbf\xbf", b"\xf1\x80\x80", b"\xf1\x80\x80A",
+    b"\xf4\x90\x80\x80",
     b"\xf5\x80\x80\x80", b"\xf8\x88\x80\x80\x80", b"\xfe", b"\xff",
 )  # fmt: skip
 

@@ -39,10 +39,8 @@ def frequencies(unit: str, sizes: tuple[int, ...]):
     return Recipe(unit=unit, ngram=sizes).document_frequencies(LEARNED)
 
 
-def recipe_of(unit="word", sizes=(1,), weighting="tf", projection="sign", bits=64, **more) -> Recipe:
-    recipe = Recipe(
-        bits=bits, unit=unit, ngram=sizes, weighting=weighting, projection=projection, **more
-    )
+def recipe_of(unit="word", sizes=(1,), weighting="tf", projection="sign", bits=64) -> Recipe:
+    recipe = Recipe(bits, unit, sizes, weighting, projection=projection)
     return recipe.fit(frequencies(unit, sizes)) if WEIGHTINGS[weighting].idf else recipe
 
 
@@ -144,7 +142,7 @@ def test_the_tables_handed_to_the_kernels_are_those_of_the_definition():
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("weighting", oracle.WEIGHTINGS)
 def test_long_texts_are_as_defined(weighting, projection):
-    """Beyond all blocks and pieces: 60,000 words, a feature that is there more than 65,535 times."""
+    """Beyond all blocks and pieces: 60,000 words, one of them more than 65,535 times."""
     rng = np.random.default_rng(4)
     text = " ".join(f"w{i}" for i in rng.zipf(1.3, 60_000) % 5000) + " often" * 66_000
     df = oracle.document_frequencies(LEARNED, "word", (1,))

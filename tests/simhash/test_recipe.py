@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import shlex
 import struct
+import textwrap
 
 import msgpack
 import numpy as np
 import pytest
 import simhash_oracle as oracle
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch, InvalidOption
 from simindex.simhash import document_frequencies, features, idf
@@ -97,9 +97,14 @@ def test_fit_refuses_where_there_is_nothing_to_learn():
     [
         ("bits", 0), ("bits", 65), ("bits", 4160), ("bits", True), ("bits", "64"),
         ("unit", "line"), ("unit", None), ("ngram", 0), ("ngram", 6), ("ngram", ()),
-        ("ngram", (1, 9)), ("ngram", "3"), ("ngram", 1.0), ("weighting", "idf"), ("seed", -1),
+        ("ngram", (1, 9)), ("ngram", "3"), ("ngram", 1.0), ("weighting", "df"), ("seed", -1),
         ("seed", 2**32), ("seed", None), ("min_features", 0), ("min_features", 1.5),
-        ("idf", {}),
+        ("idf", {}), ("weighting", None), ("weighting", []), ("projection", "gauss"),
+        ("projection", None), ("projection", 0), ("tokenizer", 0), ("tokenizer", 3),
+        ("tokenizer", "name"), ("tokenizer", "m:\ud800"), ("tokenizer", True), ("tokenizer", None),
+        ("stop_words", 7), ("stop_words", [1]), ("stop_words", b"en"), ("stop_words", None),
+        ("stop_words", ["\ud800"]), ("stemmer", 3), ("stemmer", "\ud800/1"),
+        ("stop_words", [f"w{i}" for i in range(200_000)]),
     ],
 )  # fmt: skip
 def test_an_option_out_of_range_is_refused_by_name(option, wrong):
@@ -111,9 +116,21 @@ def test_an_option_out_of_range_is_refused_by_name(option, wrong):
 def test_options_may_be_given_in_order():
     assert Recipe(128, "char", (3, 2, 3), "binary", 9, 4).to_dict() == {
         "bits": 128, "unit": "char", "ngram": [2, 3], "weighting": "binary", "seed": 9,
-        "min_features": 4, "tokenizer": 1, "documents": None, "features": None,
-        "idf_digest": None,
+        "min_features": 4, "projection": "sign", "tokenizer": 2,
+        "unicode": features.unicode_versions(), "stop_words": [], "stemmer": None,
+        "documents": None, "features": None, "idf_digest": None,
     }  # fmt: skip
+
+
+def test_n_grams_of_sixteen_code_points_are_as_defined():
+    text = "a quick brown fox "
+    for ngram in (16, (6, 16)):
+        recipe = Recipe(unit="char", ngram=ngram)
+        sizes = ngram if isinstance(ngram, tuple) else (ngram,)
+        expected = oracle.simhash(text * 9, unit="char", sizes=sizes, weighting="tf", bits=64)
+        assert recipe.batch([text * 9]).rows[0].tolist() == expected[0]
+    with pytest.raises(InvalidOption, match="ngram"):
+        Recipe(unit="char", ngram=17)
 
 
 # idf ----------------------------------------------------------------------------------------------
@@ -130,10 +147,10 @@ def test_idf_is_that_of_the_documents():
 @pytest.mark.parametrize("merge_features", [0, 5, 1 << 20])
 def test_document_frequencies_merged_in_parts_are_the_same(monkeypatch, merge_features):
     monkeypatch.setattr(document_frequencies, "_PENDING_FEATURES", merge_features)
-    monkeypatch.setattr(features, "SLICE_TEXTS", 2)
+    monkeypatch.setattr(features, "PORTION_TEXTS", 2)
     rng = np.random.default_rng(3)
     corpus = [" ".join(f"w{i}" for i in rng.integers(0, 60, 12)) for _ in range(40)]
-    table = Recipe(ngram=(1, 2), weighting="tfidf").fit(corpus).idf
+    table = Recipe(ngram=(1, 2), weighting="tfidf").fit(iter(corpus)).idf
     df = oracle.document_frequencies(corpus, "word", (1, 2))
     known = sorted((oracle.feature_hash(f, 0), oracle.idf_steps(40, n)) for f, n in df.items())
     assert list(zip(table.hashes.tolist(), table.steps.tolist(), strict=True)) == known
@@ -155,10 +172,19 @@ VARIANTS = [
     Recipe(weighting="tfidf").fit(["a b c", "a b c"]),
     Recipe(weighting="tfidf").fit(["a b d"]),
 ]
+OTHERS = [
+    *(Recipe(weighting=name) for name in ("sublinear", "idf", "sublinear-tfidf", "given")),
+    Recipe(projection="gaussian"), Recipe(projection="ternary"), Recipe(tokenizer=1),
+    Recipe(stop_words=["the"]), Recipe(stop_words=["a"]), Recipe(stop_words="en"),
+    Recipe(stemmer="english"), Recipe(stemmer="german"), Recipe(tokenizer=textwrap.wrap),
+    Recipe(tokenizer=shlex.split), Recipe(weighting="sublinear-tfidf").fit(["a b d"]),
+]  # fmt: skip
 
 
 def test_identity_tells_all_recipes_apart_and_is_stable():
-    assert len({recipe.identity for recipe in VARIANTS}) == len(set(VARIANTS)) == len(VARIANTS)
+    every = [*VARIANTS, *OTHERS]
+    assert len({recipe.identity for recipe in every}) == len(set(every)) == len(every)
+    assert Recipe(stop_words=["B", "a", "a"]) == Recipe(stop_words=("a", "b"))
     assert Recipe(ngram=(3,)) == Recipe(64, "word", 3, "tf") == Recipe()
     assert Recipe().identity == hashlib.blake2b(
         msgpack.packb(sorted(Recipe().to_dict().items())), digest_size=16
@@ -168,7 +194,8 @@ def test_identity_tells_all_recipes_apart_and_is_stable():
 
 def test_golden_identity_and_fingerprint():
     """Frozen: stored indexes compare with these."""
-    assert Recipe().identity == "ba73540124ab0dad9547a16a1f9f0112"
+    assert Recipe().identity == "d986d55640b72fa6d5c0350d9fb50fe0"
+    assert Recipe(tokenizer=1).identity == "22d8782b44e6314d09c87897c4407271"
     batch = Recipe().fingerprint("The quick brown fox jumps over the lazy dog")
     assert f"{int(batch.fingerprints[0]):016x}" == "f8130a3876855016"
 
@@ -180,11 +207,13 @@ def test_differences_name_what_differs():
     assert set(fitted.differences(other)) == {"idf_digest"}
 
 
-@pytest.mark.parametrize("recipe", VARIANTS, ids=repr)
+@pytest.mark.parametrize("recipe", [*VARIANTS, *OTHERS], ids=repr)
 def test_bytes_and_pickles_bring_the_recipe_back(recipe):
     for back in (Recipe.from_bytes(recipe.to_bytes()), pickle.loads(pickle.dumps(recipe))):  # noqa: S301
         assert back == recipe and back.to_dict() == recipe.to_dict()
-        if recipe.fitted:
+        if isinstance(back.tokenizer, str):
+            back = back.using(recipe.tokenizer)
+        if recipe.fitted and recipe.weighting != "given":
             assert (
                 back.batch(CORPUS).weights.tolist() == recipe.batch(CORPUS).weights.tolist()
             )
@@ -205,7 +234,7 @@ def test_any_damage_to_the_bytes_is_noticed(recipe):
         Recipe.from_bytes(content + b"\0")
 
 
-def sealed(header, arrays=b"", version=1, length=None) -> bytes:
+def sealed(header, arrays=b"", version=2, length=None) -> bytes:
     prefix = struct.pack("<8sII", b"SIMRECIP", version, len(header) if length is None else length)
     content = prefix + header + arrays
     return content + hashlib.blake2b(content, digest_size=16).digest()
@@ -225,6 +254,9 @@ def test_what_sealed_makes_is_what_is_written():
     [
         {"bits": 63}, {"bits": "64"}, {"unit": ["word"]}, {"ngram": [3]}, {"ngram": []},
         {"ngram": {}}, {"weighting": "tf"}, {"seed": None}, {"tokenizer": 0}, {"tokenizer": "1"},
+        {"tokenizer": None}, {"tokenizer": 1}, {"projection": "x"}, {"projection": 0},
+        {"unicode": None}, {"unicode": "1"}, {"stop_words": ["b", "a"]}, {"stop_words": "en"},
+        {"stop_words": ["A"]}, {"stop_words": {}}, {"stop_words": [1]}, {"stemmer": 0},
         {"documents": 0}, {"documents": -1}, {"documents": 2**60}, {"documents": None},
         {"features": 2}, {"features": -1}, {"features": None}, {"features": True},
         {"unseen": 1}, {"unseen": 2**20}, {"unseen": None}, {"idf_digest": "00"}, {"more": 1},
@@ -269,9 +301,82 @@ def test_an_idf_table_out_of_order_is_refused():
 
 def test_newer_bytes_are_refused_as_newer():
     with pytest.raises(FormatTooNew):
-        Recipe.from_bytes(sealed(b"", version=2))
-    with pytest.raises(FormatTooNew):
-        Recipe.from_bytes(sealed(msgpack.packb({**VALUES, "tokenizer": 2}), ARRAYS))
+        Recipe.from_bytes(sealed(b"", version=3))
+    with pytest.raises(FormatTooNew, match="tokenizer 3"):
+        Recipe.from_bytes(sealed(msgpack.packb({**VALUES, "tokenizer": 3}), ARRAYS))
+
+
+# version 1 ----------------------------------------------------------------------------------------
+
+OLD_VALUES = {
+    "bits": 64, "unit": "word", "ngram": 3, "weighting": "tf", "seed": 0, "min_features": 1,
+    "tokenizer": 1, "documents": None, "features": None, "idf_digest": None, "unseen": None,
+}  # fmt: skip
+OLD_TEXTS = [text for text in oracle.SCRIPTS if oracle.words(text) != oracle.words(text, False)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {}, {"bits": 256, "seed": 77}, {"ngram": [1, 2]}, {"weighting": "binary"},
+        {"unit": "char"}, {"min_features": 2, "ngram": 1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_recipe_of_version_1_goes_on_making_its_fingerprints(changes):
+    """Words without pairs; and what it is written as now is version 2, and the same recipe."""
+    values = {**OLD_VALUES, **changes}
+    recipe = Recipe.from_bytes(sealed(msgpack.packb(values), version=1))
+    assert recipe.tokenizer == 1 and recipe.to_dict()["unicode"] is None
+    assert {name: recipe.to_dict().get(name) for name in values} == values
+    assert recipe != Recipe() and recipe == Recipe.from_bytes(recipe.to_bytes())
+    assert recipe.to_bytes()[8:12] == struct.pack("<I", 2)
+    batch = recipe.batch(CORPUS, ids=range(len(CORPUS)))
+    assert len(OLD_TEXTS) > 2
+    for row, position in enumerate(batch.ids.tolist()):
+        fingerprint, weights, count = oracle.simhash(
+            CORPUS[position], unit=recipe.unit, sizes=recipe.sizes, weighting=recipe.weighting,
+            bits=recipe.bits, seed=recipe.seed, pairs=False,
+        )  # fmt: skip
+        assert count >= recipe.min_features
+        assert batch.rows[row].tolist() == fingerprint
+        assert batch.weights[row].tolist() == weights.tolist()
+
+
+def test_bytes_that_version_1_wrote_are_read():
+    """Frozen: what the version before wrote, with what it had learned, and made of two texts."""
+    recipe = Recipe.from_bytes(bytes.fromhex(VERSION_1_BYTES))
+    assert recipe == Recipe(
+        64, "word", (1, 2), "tfidf", 5, tokenizer=1
+    ).fit(["漢字の a b", "漢字の", "c"])
+    batch = recipe.batch(["漢字の a b", "สวัสดี ชาวโลก c"])
+    assert [f"{f:016x}" for f in batch.fingerprints.tolist()] == VERSION_1_FINGERPRINTS
+    assert batch.fingerprints.tolist() != (
+        Recipe(64, "word", (1, 2), "tfidf", 5)
+        .fit(["漢字の a b", "漢字の", "c"]).batch(["漢字の a b", "สวัสดี ชาวโลก c"])
+        .fingerprints.tolist()
+    )
+
+
+VERSION_1_BYTES = (
+    "53494d524543495001000000950000008ba46269747340a4756e6974a4776f7264a56e6772616d920102a9776569"
+    "676874696e67a57466696466a47365656405ac6d696e5f666561747572657301a9746f6b656e697a657201a9646f"
+    "63756d656e747303a8666561747572657306aa6964665f646967657374d920653166323632396561343839336232"
+    "6331643332666561373661643866313938a6756e7365656ecd262e95fa1094b4e9870139bd426c29fe300684a2d9"
+    "e758588752b531edea63d7c99e50627b22ac7b2bab9be05fb09f533fbf9a140000171b0000171b0000171b000017"
+    "1b0000171b00006438645d6b508fd7c237cc0d78abbeb6"
+)
+VERSION_1_FINGERPRINTS = ["0283fb28e659b295", "9e3ed04d104dd6db"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"projection": "ternary"}, {"stemmer": None}, {"tokenizer": 2}, {"bits": 63}],
+    ids=str,
+)
+def test_bytes_of_version_1_that_it_could_not_write_are_refused(change):
+    with pytest.raises(CorruptFile):
+        Recipe.from_bytes(sealed(msgpack.packb({**OLD_VALUES, **change}), version=1))
 
 
 def test_the_representation_is_short_and_says_what_was_learned():
