@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
@@ -19,7 +19,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-import simindex
 from simindex.cli.choices import Reading, input_options, output_options, say_passed_over
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
 from simindex.cli.console import as_json_line, cell, count, duration, megabytes, say
@@ -144,7 +143,10 @@ class _Printer:
                 )  # fmt: skip
                 made = {"key": document.key, **made}
                 if self._features:
-                    made["features"] = list(map(asdict, self._shown(document)))
+                    made["features"] = [
+                        {**asdict(found), "feature": _writable(found.feature)}
+                        for found in self._recipe.features(document.text)
+                    ]
                 sys.stdout.write(as_json_line(made) + "\n")
         else:
             for row, place in enumerate(places):
@@ -162,18 +164,17 @@ class _Printer:
         if self._weights:
             lines += "\t" + " ".join(_numbers(batch.weights[row]))
         if self._features:
-            for shown in self._shown(document):
-                lines += f"\n  {shown.weight:10.4g} {shown.count:6,}  {cell(shown.feature)}"
+            for found in self._recipe.features(document.text):
+                shown = _writable(cell(found.feature))
+                lines += f"\n  {found.weight:10.4g} {found.count:6,}  {shown}"
         return lines + "\n"
-
-    def _shown(self, document: Document) -> list[simindex.Feature]:
-        # As valid Unicode: half of a surrogate pair cannot be written.
-        return [
-            replace(found, feature=found.feature.encode("utf-8", "backslashreplace").decode())
-            for found in self._recipe.features(document.text)
-        ]
 
 
 def _numbers(weights: NDArray[np.float32]) -> list[str]:
     """The shortest decimal numbers that are read back as the same float32."""
     return [str(number).removesuffix(".0") for number in weights.astype("U").tolist()]
+
+
+def _writable(feature: str) -> str:
+    # Half of a surrogate pair, which stands for a byte of the call that is no UTF-8.
+    return feature.encode("utf-8", "backslashreplace").decode()

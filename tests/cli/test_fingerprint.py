@@ -49,7 +49,7 @@ def test_lines_are_the_fingerprints_of_the_recipe_asked_for(
     # The last text is made of one stop word: it is left out.
     made = simindex.Recipe(**recipe)
     kept = len(made.batch(TEXTS))
-    Path("stop.txt").write_text("The\n\n  of \n", encoding="utf-8-sig")
+    Path("stop.txt").write_text(" The \n\nof\n", encoding="utf-8-sig")
     expected = [f"{row}\tk{n}" for n, row in enumerate(digits_of(made))]
     assert run("fingerprint", "-", *options, input=LINES).stdout.splitlines() == expected
     given = [part for text in TEXTS for part in ("--text", text)]
@@ -131,7 +131,7 @@ def test_features_are_shown_heaviest_first(run: Run, objects: Any) -> None:
     empty, odd = objects(run(*options, "--json").stdout)
     assert empty["features"][0]["feature"] == "!"
     assert odd["features"] == [{"feature": "a\\udcff\\", "count": 1, "weight": 1.0}]
-    assert run(*options).stdout.splitlines()[-1].endswith("  a\\\\udcff\\\\")
+    assert run(*options).stdout.splitlines()[-1].endswith("  a\\udcff\\\\")
 
 
 def test_every_kind_of_input_is_read(run: Run, tmp_path: Path) -> None:
@@ -214,6 +214,21 @@ def test_a_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert "pip install 'simindex[stem]'" in refused.stderr
     refused = run("fingerprint", "--text", "a", "--stop-words", "en", code=2)
     assert "pip install 'simindex[stopwords]'" in refused.stderr
+
+
+@pytest.mark.parametrize("encoding", ["iso8859-1", "iso8859-15"])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_an_output_that_cannot_hold_a_name_is_told(
+    spawn: Spawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str,
+    options: tuple[str, ...],
+) -> None:
+    (tmp_path / "漢.txt").write_text("a b c", encoding="utf-8")
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    process = spawn("fingerprint", "漢.txt", *options)
+    out, complaint = process.communicate(timeout=30)
+    assert (process.returncode, out) == (2, b"")
+    said = f"simindex: standard output is {encoding}, which cannot hold '\\u6f22': set PYTHONUTF8=1"
+    assert complaint.decode().startswith(said)
 
 
 def test_ctrl_c_and_a_closed_pipe_are_quiet(spawn: Spawn, tmp_path: Path) -> None:
