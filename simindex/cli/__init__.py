@@ -12,7 +12,7 @@ Data goes to standard output, everything for people to standard error. Exit code
 
 from __future__ import annotations
 
-from simindex.cli import build, dedup, demo, export, maintenance, query
+from simindex.cli import build, dedup, demo, export, fingerprint, maintenance, query
 from simindex.cli.app import program
 
 __all__ = ["main", "program"]
@@ -21,6 +21,7 @@ for _command in (
     build.build,
     query.query,
     dedup.dedup,
+    fingerprint.fingerprint,
     maintenance.delete,
     maintenance.compact,
     maintenance.stats,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import sys
@@ -12,6 +13,7 @@ import click
 
 from simindex.errors import SimindexError
 
+WRONG_CALL = 2
 INTERRUPTED = 130
 READER_GONE = 141
 """What a shell reports for a program ended by SIGPIPE."""
@@ -42,6 +44,10 @@ class Program(click.Group):
         except OSError as error:
             named = f"{error.filename}: " if error.filename else ""
             _fail(ctx, f"{named}{error.strerror or error}", SYSTEM_FAILURE)
+        except UnicodeEncodeError as error:
+            if codecs.lookup(sys.stdout.encoding).name == "utf-8":
+                raise
+            _fail(ctx, _unwritable(error), WRONG_CALL)
         except MemoryError:
             _fail(ctx, "out of memory", SYSTEM_FAILURE)
         return result
@@ -53,6 +59,14 @@ def _fail(ctx: click.Context, sentence: str, code: int) -> None:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     ctx.exit(code)
+
+
+def _unwritable(error: UnicodeEncodeError) -> str:
+    lost = ascii(error.object[error.start : error.end][:20])
+    return (
+        f"standard output is {sys.stdout.encoding}, which cannot hold {lost}: set PYTHONUTF8=1 in "
+        "the environment, or a locale with UTF-8"
+    )
 
 
 def _forget_stdout() -> None:

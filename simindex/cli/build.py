@@ -16,15 +16,10 @@ import click
 import simindex
 from simindex.cli.app import Interrupted
 from simindex.cli.choices import (
-    Learning,
-    Prepared,
     Reading,
-    idf_options,
     index_argument,
     input_options,
     output_options,
-    prepare,
-    recipe_options,
     say_passed_over,
 )
 from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks
@@ -32,9 +27,21 @@ from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.interrupt import uninterrupted
 from simindex.cli.learning import Lesson
 from simindex.cli.progress import Progress
+from simindex.cli.recipes import (
+    Learning,
+    Prepared,
+    idf_options,
+    prepare,
+    recipe_options,
+    stored_recipe,
+)
 from simindex.cli.replacement import replacing
-from simindex.errors import IndexExists, IndexNotFound, InvalidOption, SimindexError
+from simindex.errors import IndexExists, IndexNotFound, SimindexError
 from simindex.inputs import Document, Intake, require_inputs
+
+NO_TEXTS = (
+    "texts cannot be added to it from the command line: append fingerprints with the Python API"
+)
 
 
 @click.command()
@@ -72,7 +79,7 @@ def build(
     if append:
         intake = reading.intake()
         documents = reading.documents(inputs, intake, path.resolve())
-        prepared = Prepared(_stored_recipe(path), documents, intake)
+        prepared = Prepared(stored_recipe(path, NO_TEXTS), documents, intake)
     else:
         _require_free(path, overwrite)
         prepared = prepare(recipe_given, learning, inputs, reading, path.resolve(), quiet=quiet)
@@ -198,17 +205,6 @@ def _batch(recipe: Any, chunk: list[Document]) -> Any:
     return recipe.batch(
         [document.text for document in chunk], keys=[document.key for document in chunk]
     )
-
-
-def _stored_recipe(path: Path) -> Any:
-    with simindex.open(path, "r") as index:
-        if index.recipe is None:
-            raise InvalidOption(
-                f"{path} stores no recipe, so texts cannot be added to it from the command line: "
-                "append fingerprints with the Python API",
-                path=str(path),
-            )
-        return index.recipe
 
 
 def _require_free(path: Path, overwrite: bool) -> None:

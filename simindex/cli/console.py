@@ -10,7 +10,12 @@ import click
 
 def emit(record: dict[str, Any]) -> None:
     """One JSON object on one line of standard output."""
-    click.echo(json.dumps(record, ensure_ascii=False, separators=(", ", ": ")))
+    click.echo(as_json_line(record))
+
+
+def as_json_line(record: dict[str, Any]) -> str:
+    """A JSON object without a line end."""
+    return json.dumps(record, ensure_ascii=False, separators=(", ", ": "))
 
 
 def say(sentence: object) -> None:

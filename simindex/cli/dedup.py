@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -25,17 +25,12 @@ import click
 import numpy as np
 
 import simindex
-from simindex.cli.choices import (
-    Reading,
-    input_options,
-    make_recipe,
-    output_options,
-    recipe_options,
-    say_passed_over,
-)
+from simindex.cli.choices import Reading, input_options, output_options, say_passed_over
 from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks, places_of_rows
 from simindex.cli.console import count, duration, say
+from simindex.cli.learning import Lesson
 from simindex.cli.progress import Progress
+from simindex.cli.recipes import Learning, idf_options, prepare, recipe_options
 from simindex.clusters import neighbours
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
@@ -57,11 +52,12 @@ TEMPORARY_BATCH_ROWS = 1 << 16
 @click.option("--report", type=click.Path(), help="A file to list the dropped ones in, as JSONL.")
 @click.option("--temp-dir", type=click.Path(), help="Where the temporary index is kept.")
 @recipe_options
+@idf_options
 @input_options
 @output_options
 def dedup(
     inputs: tuple[str, ...], h: int, recall: float, report: str | None, temp_dir: str | None,
-    recipe_given: dict[str, Any], reading: Reading, as_json: bool, quiet: bool,
+    recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Print documents but no near-duplicates.
 
@@ -72,23 +68,24 @@ def dedup(
     """
     inputs = inputs or ("-",)
     require_inputs(inputs)
-    recipe, intake = make_recipe(recipe_given, inputs, reading, reading.intake())
     started = time.perf_counter()
     without = SkippedReport()
-    with (
-        _temporary_folder(temp_dir) as folder,
-        _report_file(report) as listing,
-        Progress("deduplicating", quiet=quiet or sys.stdout.isatty()) as progress,
-        simindex.open(
-            folder / "kept", "n",
-            options=simindex.IndexOptions(
-                keys="str", batch_rows=TEMPORARY_BATCH_ROWS, recipe=recipe
-            ),
-        ) as index,
-    ):
+    silent = quiet or sys.stdout.isatty()
+    with ExitStack() as opened:
+        folder = opened.enter_context(_temporary_folder(temp_dir))
+        listing = opened.enter_context(_report_file(report))
+        prepared = prepare(
+            recipe_given, learning, inputs, reading, quiet=silent, printed=True
+        )
+        recipe, intake = prepared.recipe, prepared.intake
+        options = simindex.IndexOptions(
+            keys="str", batch_rows=TEMPORARY_BATCH_ROWS, recipe=recipe
+        )
+        progress = opened.enter_context(Progress("deduplicating", quiet=silent))
+        index = opened.enter_context(simindex.open(folder / "kept", "n", options=options))
         output = sys.stdout.buffer
         read = kept = 0
-        for chunk in chunks(reading.documents(inputs, intake), CHUNK_DOCUMENTS):
+        for chunk in chunks(prepared.documents, CHUNK_DOCUMENTS):
             batch = recipe.batch(
                 [document.text for document in chunk], keys=[document.key for document in chunk]
             )
@@ -114,11 +111,13 @@ def dedup(
     without.close()
     seconds = time.perf_counter() - started
     if as_json:
-        _say_json(read, kept, without.number, intake.bad_records, seconds)
+        _say_json(read, kept, without.number, intake.bad_records, seconds, prepared.lesson)
     elif not quiet:
         say_passed_over(intake)
         if intake.bad_records:
             say(f"skipped {count(intake.bad_records, 'bad record')}")
+        if prepared.lesson is not None:
+            say(prepared.lesson)
         say(
             f"kept {kept:,} of {count(read, 'document')}, dropped {read - kept:,} within {h} of an "
             f"earlier one, in {duration(seconds)}"
@@ -168,7 +167,9 @@ def _list(listing: TextIO, document: Document, near: tuple[str, int]) -> None:
     listing.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-def _say_json(read: int, kept: int, without: int, bad_records: int, seconds: float) -> None:
+def _say_json(
+    read: int, kept: int, without: int, bad_records: int, seconds: float, lesson: Lesson | None
+) -> None:
     # Standard output is the documents', so the summary goes where summaries go.
     summary = {
         "documents": read,
@@ -177,6 +178,7 @@ def _say_json(read: int, kept: int, without: int, bad_records: int, seconds: flo
         "without_fingerprint": without,
         "bad_records": bad_records,
         "seconds": round(seconds, 3),
+        **({} if lesson is None else {"idf": lesson.record()}),
     }
     click.echo(json.dumps(summary), err=True)
 

@@ -97,23 +97,22 @@ def learned_from_sample(
 
 
 def learned_from_first(
-    recipe: Any, documents: Iterator[Document], most: int, source: str, *, quiet: bool
+    recipe: Any, documents: Iterator[Document], most: int, source: str, *, quiet: bool,
+    printed: bool,
 ) -> tuple[Any, Lesson, Iterator[Document]]:
     """The recipe fitted on the first `most` documents, and all documents, these first.
 
     Fewer are learned from where the documents end before, or where their texts take
     MOST_HELD_BYTES. Of a document that was held, only what indexing needs comes again: key, text
-    and place.
+    and place; and what it was read from, if documents are to be `printed`.
     """
     held: deque[Document] = deque()
     held_bytes = 0
     ended = True
     with Progress("learning", quiet=quiet) as progress:
         for document in documents:
-            held.append(
-                replace(document, raw=None, fields=None if document.fields is None else {})
-            )
-            held_bytes += sys.getsizeof(document.text)
+            held.append(_slim(document, printed))
+            held_bytes += _held_bytes(held[-1])
             progress.advance(1, len(document.text))
             if len(held) >= most or held_bytes >= MOST_HELD_BYTES:
                 ended = False
@@ -124,6 +123,22 @@ def learned_from_first(
     full = not ended and len(held) < most
     lesson = Lesson(len(held), source, ended=ended, held_bytes=held_bytes if full else None)
     return fitted, lesson, _continued(held, documents)
+
+
+def _slim(document: Document, printed: bool) -> Document:
+    """A document without what is not needed of its record."""
+    if document.fields is None or (printed and document.raw is None):
+        return document
+    return replace(document, fields={}, raw=document.raw if printed else None)
+
+
+def _held_bytes(document: Document) -> int:
+    fields = () if document.fields is None else document.fields.values()
+    return (
+        sys.getsizeof(document.text)
+        + len(document.raw or b"")
+        + sum(sys.getsizeof(value) for value in fields if value is not document.text)
+    )
 
 
 def _continued(held: deque[Document], rest: Iterator[Document]) -> Iterator[Document]:

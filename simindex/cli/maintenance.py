@@ -154,10 +154,14 @@ def stats(index_path: str, as_json: bool, quiet: bool) -> None:
 def _inline(values: dict[str, Any] | None) -> str:
     if values is None:
         return "none"
-    return ", ".join(
-        f"{name} {value}" for name, value in values.items()
-        if isinstance(value, (str, int, float, list, tuple)) and len(str(value)) <= 60
-    )
+    told = {name: value for name, value in values.items() if value not in (None, [], "")}
+    return ", ".join(f"{name} {_brief(value)}" for name, value in told.items())
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        return f"({len(value):,})" if len(value) > 5 else ",".join(map(str, value))
+    return str(value)
 
 
 @click.command()

@@ -31,8 +31,10 @@ def corpus(n: int) -> list[str]:
     return texts
 
 
-def kept_by_brute_force(texts: list[str], h: int) -> list[int]:
-    rows = [int(row) for row in simindex.Recipe().batch(texts).fingerprints]
+def kept_by_brute_force(
+    texts: list[str], h: int, recipe: simindex.Recipe | None = None
+) -> list[int]:
+    rows = [int(row) for row in (recipe or simindex.Recipe()).batch(texts).fingerprints]
     kept: list[int] = []
     for number, row in enumerate(rows):
         if all((row ^ rows[earlier]).bit_count() > h for earlier in kept):
@@ -121,4 +123,56 @@ def test_recipe_and_empty_input(run: Run) -> None:
     assert len(run("dedup", input=lines).stdout.splitlines()) == 2
     Path("a.jsonl").write_text(lines)
     run("dedup", "a.jsonl", "--weighting", "tfidf", "--bits", 128, "--unit", "char")
-    run("dedup", "--weighting", "tfidf", input=lines, code=2)
+    said = run("dedup", "--weighting", "tfidf", input="", code=2).stderr
+    assert "--weighting tfidf learns from documents, and the inputs hold none" in said
+
+
+IDF = ("--weighting", "tfidf", "--ngram", "1")
+
+
+@pytest.mark.parametrize(
+    ("options", "learned", "said"),
+    [
+        ((), 80, "80 documents, all of the stream"),
+        (("--idf-first", 7), 7, "the first 7 documents of the stream"),
+    ],
+)
+def test_a_stream_is_deduplicated_by_the_idf_of_its_first_documents(
+    run: Run, monkeypatch: pytest.MonkeyPatch, options: tuple[Any, ...], learned: int, said: str
+) -> None:
+    """Those that were held come out byte for byte, too."""
+    texts = corpus(80)
+    lines = [json.dumps({"id": n, "x": [n], "text": text}) + " " for n, text in enumerate(texts)]
+    result = run("dedup", *IDF, *options, input="\n".join(lines))
+    recipe = simindex.Recipe(weighting="tfidf", ngram=1).fit(texts[:learned])
+    kept = kept_by_brute_force(texts, 3, recipe)
+    assert kept != kept_by_brute_force(texts, 3)
+    assert result.stdout.splitlines() == [lines[number] for number in kept]
+    assert f"idf learned from {said}\n" in result.stderr
+    summary = run("dedup", *IDF, *options, "--json", input="\n".join(lines)).stderr
+    assert json.loads(summary)["idf"] == {"documents": learned, "first": learned}
+
+
+def test_files_are_deduplicated_by_the_idf_of_a_sample(run: Run, objects: Any) -> None:
+    texts = corpus(40)
+    table = "id,text,n\n" + "".join(f"k{n},{text},{n}\n" for n, text in enumerate(texts))
+    Path("a.csv").write_text(table)
+    recipe = simindex.Recipe(weighting="tfidf", ngram=1)
+    for options, learned in ((("--idf-sample", 1), 40), (("--idf-first", 3), 3)):
+        kept = kept_by_brute_force(texts, 3, recipe.fit(texts[:learned]))
+        result = run("dedup", "a.csv", *IDF, *options)
+        assert objects(result.stdout) == [
+            {"id": f"k{n}", "text": texts[n], "n": str(n)} for n in kept
+        ]
+    result = run("dedup", "-", *IDF, "--idf-sample", 1, input="", code=2)
+    assert "--idf-sample reads the inputs twice" in result.stderr
+
+
+def test_what_a_stream_holds_counts_whole_lines(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simindex.cli.learning.MOST_HELD_BYTES", 10_000)
+    lines = [json.dumps({"text": f"w{n}", "other": "x" * 2000}) for n in range(9)]
+    result = run("dedup", *IDF, input="\n".join(lines))
+    assert result.stdout.splitlines() == lines
+    assert "idf learned from the first 5 documents of the stream" in result.stderr

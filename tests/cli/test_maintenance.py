@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import simindex
+from simindex.simhash.words import language_stop_words
 
 Run = Callable[..., Any]
 
@@ -119,3 +120,12 @@ def test_check_finds_damage(run: Run, keyed: str, objects: Any, tmp_path: Path) 
 def test_a_missing_index_is_named_by_every_command(run: Run) -> None:
     for command in ["stats", "check", "compact", "export"]:
         assert "nowhere" in run(command, "nowhere", code=3).stderr
+
+
+def test_stats_tell_the_recipe_in_one_line(run: Run) -> None:
+    options = ("--stop-words", "en", "--ngram", "1,2", "--stemmer", "english")
+    run("build", "i.sim", "-", *options, input='{"text": "many foxes jumped"}')
+    (line,) = [x for x in run("stats", "i.sim").stdout.splitlines() if x.startswith("recipe")]
+    assert "ngram 1,2, weighting tf, seed 0, " in line
+    assert f"stop_words ({len(language_stop_words('en')):,}), stemmer english/" in line
+    assert "idf" not in line

@@ -119,7 +119,8 @@ def test_the_program_tells_its_version_and_commands(run: Run) -> None:
     assert run("--version").stdout.startswith("simindex ")
     listed = run("--help").stdout
     for command in [
-        "build", "query", "dedup", "compact", "delete", "stats", "check", "export", "demo",
+        "build", "query", "dedup", "fingerprint", "compact", "delete", "stats", "check", "export",
+        "demo",
     ]:
         assert command in listed
         assert "Usage: simindex" in run(command, "--help").stdout

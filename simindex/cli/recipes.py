@@ -1,0 +1,247 @@
+"""How texts become fingerprints, as the command line is told: options, and the recipe they make.
+
+    --bits --weighting ...   -> recipe -> idf learned from the inputs, if it has any -> documents
+    --append, --recipe INDEX -> recipe of an index, with its idf                     -> documents
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+import simindex
+from simindex.cli.choices import Reading, adopt, together
+from simindex.cli.learning import (
+    FIRST_DOCUMENTS,
+    Lesson,
+    learned_from_first,
+    learned_from_sample,
+)
+from simindex.errors import InvalidOption
+from simindex.inputs import Document, Intake, rereadable
+from simindex.simhash.projection import PROJECTIONS
+from simindex.simhash.weighting import WEIGHTINGS
+from simindex.simhash.words import language_stop_words
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _ngram(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    if value is None:
+        return None
+    try:
+        sizes = tuple(int(size) for size in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of numbers such as 3 or 1,2,3") from None
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def _stop_words(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    if value is None:
+        return None
+    if value.startswith("@"):
+        return _listed_words(value.removeprefix("@"))
+    try:
+        return language_stop_words(value)
+    except InvalidOption as error:
+        raise InvalidOption(
+            f"--stop-words {value} is no language with stop words: give @FILE with one word a "
+            f"line, or one of {error.data['expected']}",
+            option="stop_words", found=value, expected=error.data["expected"],
+        ) from error
+
+
+def _listed_words(path: str) -> frozenset[str]:
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise InvalidOption(
+            f"--stop-words @{path} cannot be read: {error.strerror or error}",
+            option="stop_words", path=path,
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InvalidOption(
+            f"--stop-words @{path} is not UTF-8 at byte {error.start}: store it as UTF-8",
+            option="stop_words", path=path, offset=error.start,
+        ) from error
+    return frozenset(line.strip() for line in lines) - {""}
+
+
+_OF_TEXTS = [name for name in WEIGHTINGS if name != "given"]  # no weight of a text's features
+
+_recipe_options = together(
+    click.option(
+        "--bits", type=int, help="Width of a fingerprint: 64 to 4096, a multiple of 64."
+    ),
+    click.option("--unit", type=click.Choice(["word", "char"]), help="What n-grams are made of."),
+    click.option("--ngram", callback=_ngram, metavar="N[,N...]", help="Sizes of the n-grams."),
+    click.option(
+        "--weighting", type=click.Choice(_OF_TEXTS),
+        help="How much a feature counts; kinds with idf learn it from the documents first.",
+    ),
+    click.option(
+        "--projection", type=click.Choice(PROJECTIONS),
+        help="The random vectors that features are summed onto.",
+    ),
+    click.option("--seed", type=int, help="Seed of the feature hash."),
+    click.option(
+        "--stop-words", callback=_stop_words, metavar="LANGUAGE|@FILE",
+        help="Words to leave out: of a language, such as en, or of a file, one a line.",
+    ),
+    click.option(
+        "--stemmer", metavar="NAME",
+        help="Cut words down to stems by this Snowball algorithm, such as english.",
+    ),
+    click.option(
+        "--min-features", type=int, help="A text with fewer features gets no fingerprint."
+    ),
+)
+
+_RECIPE_NAMES = (
+    "bits", "unit", "ngram", "weighting", "projection", "seed", "stop_words", "stemmer",
+    "min_features",
+)
+
+
+def recipe_options(command: Command) -> Command:
+    """How texts become fingerprints; the command gets what was asked for as `recipe_given`."""
+
+    def collected(*args: Any, **given: Any) -> Any:
+        asked = {name: given.pop(name) for name in _RECIPE_NAMES}
+        chosen = {name: value for name, value in asked.items() if value is not None}
+        return command(*args, recipe_given=chosen, **given)
+
+    adopt(collected, command)
+    return _recipe_options(collected)  # type: ignore[return-value]
+
+
+def asked_recipe(given: dict[str, Any]) -> Any:
+    """The recipe asked for, without idf; InvalidOption names the option as it is typed."""
+    try:
+        return simindex.Recipe(**given)
+    except InvalidOption as error:
+        name, found = error.data.get("option"), error.data.get("found")
+        if name not in given:
+            raise
+        typed = ",".join(map(str, found)) if isinstance(found, tuple) else found
+        said = str(error).removeprefix(f"option {name}={found!r}")
+        if said == str(error):
+            said = f": {said}"
+        option = f"--{name.replace('_', '-')} {typed}"
+        raise InvalidOption(f"{option}{said}", **error.data) from error
+
+
+def stored_recipe(path: str | Path, instead: str) -> Any:
+    """The recipe of an index; InvalidOption, with what to do `instead`, if it stores none."""
+    with simindex.open(path, "r") as index:
+        if index.recipe is None:
+            raise InvalidOption(f"{path} stores no recipe, so {instead}", path=str(path))
+        return index.recipe
+
+
+_idf_options = together(
+    click.option(
+        "--idf-sample", type=float, metavar="FRACTION",
+        help="Share of the documents to learn idf from, in a first pass; by default 1, all.",
+    ),
+    click.option(
+        "--idf-first", type=click.IntRange(min=1), metavar="N",
+        help="Learn idf from the first N documents and read the inputs once; by default "
+        f"{FIRST_DOCUMENTS:,} where they can be read only once.",
+    ),
+)
+
+
+def idf_options(command: Command) -> Command:
+    """From which documents idf is learned; the command gets a `Learning` as `learning`."""
+
+    def collected(
+        *args: Any, idf_sample: float | None, idf_first: int | None, **others: Any
+    ) -> Any:
+        return command(*args, learning=Learning(idf_sample, idf_first), **others)
+
+    adopt(collected, command)
+    return _idf_options(collected)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """From which documents idf is to be learned; None where nothing was asked."""
+
+    sample: float | None = None
+    first: int | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether any option was given."""
+        return self.sample is not None or self.first is not None
+
+    def check(self, recipe: Any, inputs: Sequence[str]) -> None:
+        """Refuse what contradicts itself, the recipe or the inputs, before anything is read."""
+        if not self.asked:
+            return
+        option = "--idf-first" if self.sample is None else "--idf-sample"
+        if recipe.fitted:
+            raise InvalidOption(
+                f"{option} is about idf, and --weighting {recipe.weighting} learns none: leave it "
+                "out, or choose a weighting with idf",
+                option=option, found=recipe.weighting,
+            )
+        if self.sample is None:
+            return
+        if self.first is not None:
+            raise click.UsageError("--idf-sample and --idf-first exclude each other")
+        if not 0 < self.sample <= 1:
+            raise InvalidOption(
+                f"--idf-sample {self.sample:g} is not valid: give a share above 0 and up to 1",
+                option=option, found=self.sample, expected="above 0 and up to 1",
+            )
+        if not rereadable(inputs):
+            raise InvalidOption(
+                "--idf-sample reads the inputs twice, which standard input and pipes do not "
+                "allow: learn from the first documents with --idf-first",
+                option=option, found=self.sample,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A recipe that can make fingerprints, and the documents to make them of."""
+
+    recipe: Any
+    documents: Iterator[Document]
+    intake: Intake
+    """The account of reading these documents."""
+    lesson: Lesson | None = None
+    """What idf was learned from, if it was."""
+
+
+def prepare(
+    given: dict[str, Any], learning: Learning, inputs: Sequence[str], reading: Reading,
+    without: Path | None = None, *, quiet: bool, printed: bool = False,
+) -> Prepared:
+    """The recipe asked for, with its idf learned, and the documents of the inputs.
+
+    Inputs that can be read twice are, unless `learning` asks for the first documents; bad records
+    are reported in the first pass only. Documents keep their records if they are to be `printed`.
+    """
+    recipe = asked_recipe(given)
+    learning.check(recipe, inputs)
+    intake = reading.intake()
+    documents = reading.documents(inputs, intake, without)
+    if recipe.fitted:
+        return Prepared(recipe, documents, intake)
+    if learning.first is None and rereadable(inputs):
+        fraction = 1 if learning.sample is None else learning.sample
+        fitted, lesson = learned_from_sample(recipe, documents, fraction, quiet=quiet)
+        intake = reading.intake(silent=True)
+        return Prepared(fitted, reading.documents(inputs, intake, without), intake, lesson)
+    source = "the inputs" if rereadable(inputs) else "the stream"
+    fitted, lesson, documents = learned_from_first(
+        recipe, documents, learning.first or FIRST_DOCUMENTS, source, quiet=quiet, printed=printed
+    )
+    return Prepared(fitted, documents, intake, lesson)
