@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,104 @@ def test_real_text_counts_pairs_of_consecutive_revisions(tmp_path: Path) -> None
     assert found / pairs == source["recall"]
     # 90 consecutive pairs, asked from both sides; some are further apart than 3.
     assert 60 < pairs <= 180
+
+
+def test_text_reports_every_recipe_and_level_and_checks_them(tmp_path: Path) -> None:
+    from simindex._kernels import LEVELS
+
+    _, measured = bench("text", "--rows", "60", "--threads", "1", into=tmp_path / "a.json")
+    ours = {one["workload"]: one for one in measured if one["engine"] == "simindex"}
+    assert len(ours) == 9
+    for one in ours.values():
+        checked = 25 if one["rows"] >= 25 else one["rows"]
+        assert f"equal to regex + mmh3 on {checked} of {checked} documents" in one["notes"]
+    assert "times the 40,000 asked for" in ours["text: tf, words 1-3"]["notes"]
+    assert "MiB beside the texts" in ours["text: tf, words 1-3"]["notes"]
+    # 300 words, 299 pairs, 298 triples.
+    rate, features = ours["text: tf, words 1-3"]["median"], 897
+    assert f"{rate * features / 1e6:.1f} M features/s" in ours["text: tf, words 1-3"]["notes"]
+    assert {one["engine"] for one in measured} == {"simindex", *(f"simindex, {n}" for n in LEVELS)}
+
+
+def test_text_cuts_real_pages_into_300_words(tmp_path: Path) -> None:
+    from benchmarks.texts import documents
+
+    zstandard = pytest.importorskip("zstandard", reason="the pages are .zst")
+    page = " ".join(f"Word_{i}, é{i}" for i in range(400))
+    records = [
+        {"path": path, "seq": seq, "text": f"{path} {seq}: {page}"}
+        for path in "ab" for seq in range(3)
+    ]
+    for name in ("peps", "gesetze"):
+        (tmp_path / f"{name}.jsonl.zst").write_bytes(
+            zstandard.ZstdCompressor().compress("\n".join(map(json.dumps, records)).encode())
+        )
+    found = documents(tmp_path, 10, seed=1)
+    assert found.origin == "cut from peps"
+    assert len(found.texts) == 4
+    words = [re.findall(r"\w+", text) for text in found.texts]
+    assert [one[0] for one in words] == ["a", "Word_149", "b", "Word_149"]
+    assert {len(one) for one in words} == {300}
+    assert documents(tmp_path, 3, seed=1).texts == found.texts[:3]
+
+
+def test_made_up_documents_have_300_words_of_english_lengths() -> None:
+    from benchmarks.texts import documents
+
+    found = documents(None, 200, seed=3)
+    words = [re.findall(r"\w+", text) for text in found.texts]
+    assert {len(one) for one in words} == {300}
+    assert found.texts == documents(None, 200, seed=3).texts != documents(None, 200, seed=4).texts
+    assert 4.4 < np.mean([len(word) for one in words for word in one]) < 6.0
+
+
+def test_text_refuses_a_result_that_differs_from_the_definition() -> None:
+    from benchmarks.recipes import RECIPES, check
+    from benchmarks.texts import made
+
+    texts = [*made(3, seed=2), "漢字とかなカナ Latin漢字 ภาษาไทยไม่มี"]
+    recipe = RECIPES["tf, words 1-3"].fitted(texts)
+    batch = recipe.batch(texts)
+    assert check("tf", texts, batch) == "equal to regex + mmh3 on 4 of 4 documents"
+    assert batch.weights is not None
+    batch.weights[2, 5] += 2
+    with pytest.raises(SystemExit, match="document 2 differs"):
+        check("tf", texts, batch)
+
+
+def test_text_corpus_takes_every_document_in_seconds(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard", reason="text-corpus reads .zst")
+    texts = [f"page {i} of some words and {i * i} more" for i in range(40)]
+    lines = [json.dumps({"path": str(i), "seq": 0, "text": text}) for i, text in enumerate(texts)]
+    (tmp_path / "made.jsonl.zst").write_bytes(
+        zstandard.ZstdCompressor().compress("\n".join(lines).encode())
+    )
+    _, measured = bench("text-corpus", "--data", str(tmp_path), into=tmp_path / "a.json")
+    assert [one["workload"] for one in measured] == [
+        "text-corpus: tf, words 1-3", "text-corpus: tf-idf, words"
+    ]
+    for one in measured:
+        assert one["rows"] == 40
+        assert one["unit"] == "s"
+        size = sum(map(len, texts))
+        assert f"{size / one['median'] / 1e6:.0f} MB/s" in one["notes"]
+
+
+def test_text_bounds_parts_make_up_the_whole(tmp_path: Path) -> None:
+    _, measured = bench("text-bounds", "--rows", "50", into=tmp_path / "a.json")
+    at = {one["workload"].removeprefix("text-bounds: "): one["median"] for one in measured}
+    parts = at["splitting"] + at["hashing"] + at["sums, 64 bits"]
+    assert parts == pytest.approx(at["whole, words 1-3, 64 bits"])
+    assert at["sums, 64 bits"] < at["sums, 1024 bits"] < at["sums, 4096 bits"]
+
+
+def test_calls_in_turn_are_repeated_round_by_round() -> None:
+    from benchmarks.stopwatch import Stopwatch
+
+    order: list[str] = []
+    times = Stopwatch(2).in_turn({name: lambda name=name: order.append(name) for name in "ab"})
+    assert order == ["a", "b"] * 3
+    assert [len(seconds) for seconds in times.values()] == [2, 2]
 
 
 def test_a_corpus_is_the_same_for_the_same_seed_and_knows_its_pairs() -> None:

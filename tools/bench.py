@@ -25,13 +25,16 @@ WORKLOADS = {
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
     "open": (60_000_000, "open and first query in a fresh process"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
+    "text": (20_000, "texts of 300 words to fingerprints; of --data DIR, or made up"),
+    "text-corpus": (0, "every text of --data DIR to fingerprints"),
+    "text-bounds": (20_000, "what bounds text: splitting, hashing, sums, memory"),
 }
 """Name -> rows unless --rows says otherwise, and what it is."""
 
 
 def workload(name: str) -> Workload:
     """The function that measures a workload."""
-    from benchmarks import building, online, realtext
+    from benchmarks import building, online, realtext, text, textbounds
 
     return {
         "online-psm": online.online_psm,
@@ -39,6 +42,9 @@ def workload(name: str) -> Workload:
         "build-fingerprints": building.build_fingerprints,
         "open": building.open_large,
         "real-text": realtext.real_text,
+        "text": text.text,
+        "text-corpus": text.text_corpus,
+        "text-bounds": textbounds.text_bounds,
     }[name]
 
 
@@ -64,7 +70,10 @@ def parser() -> argparse.ArgumentParser:
         help="auto: MultiHash up to 20 M rows, BinaryFlat on few queries beyond",
     )
     made.add_argument("--no-peer", dest="peer", action="store_const", const="none")
-    made.add_argument("--data", type=Path, help="directory of *.jsonl.zst, for real-text")
+    made.add_argument("--data", type=Path, help="directory of *.jsonl.zst, of texts")
+    made.add_argument(
+        "--threads", type=int, default=2, help="text: so many, beside one; 1 leaves this out"
+    )
     made.add_argument("--dir", type=Path, help="where indexes are made; a temporary directory")
     made.add_argument(
         "--keep", action="store_true", help="leave what was made in --dir, for the next run"

@@ -5,6 +5,9 @@
     stopwatch  repeated timing, and runs in a fresh process
     corpora    documents drawn from a seed: weights, fingerprints, and rewrites as queries
     stored     the index of a corpus, made once and kept
+    texts      English documents of 300 words, real or made up
+    texttruth  fingerprints by the definition, for a sample
+    recipes    what the text workloads measure, and what is asked of it
     peers      FAISS
-    online, building, opening, realtext      the workloads
+    online, building, realtext, text, textbounds      the workloads
 """

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -22,6 +21,9 @@ import numpy as np
 
 from benchmarks import machine, peers
 from benchmarks.corpora import U64, H
+from benchmarks.recipes import RECIPES
+from benchmarks.stopwatch import Stopwatch
+from benchmarks.texts import loaded
 
 BATCH_ROWS = 1_000_000
 
@@ -35,7 +37,7 @@ def batches(fingerprints: str, rows: int) -> Iterator[tuple[int, U64]]:
 
 def grown(before: int) -> int:
     """Bytes that the largest resident size exceeds `before`."""
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return machine.peak_bytes() - before
 
 
 def build(path: str, fingerprints: str, rows: int) -> dict[str, Any]:
@@ -116,6 +118,23 @@ def open_peer(path: str, query: int) -> dict[str, Any]:
     }
 
 
+def fingerprint(
+    texts: str, recipe: str, repeat: int, clock: Literal["wall", "cpu"]
+) -> dict[str, Any]:
+    """Fingerprint the texts of a file by a recipe of `recipes`, on one thread."""
+    listed = loaded(Path(texts))
+    made = RECIPES[recipe].fitted(listed)
+    made.batch(listed[:1], threads=1)
+    machine.forget_peak()
+    before = machine.resident_bytes()
+    batch = made.batch(listed, threads=1)
+    peak = grown(before)
+    assert batch.weights is not None
+    result_bytes = batch.rows.nbytes + batch.weights.nbytes
+    seconds, _ = Stopwatch(repeat, clock).seconds(lambda: made.batch(listed, threads=1))
+    return {"seconds": seconds, "peak_bytes": peak, "result_bytes": result_bytes}
+
+
 def timed(call: Callable[[], object]) -> float:
     """Seconds of a call."""
     start = time.perf_counter()
@@ -125,6 +144,7 @@ def timed(call: Callable[[], object]) -> float:
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "build": build, "build-peer": build_peer, "open": open_index, "open-peer": open_peer,
+    "fingerprint": fingerprint,
 }
 
 if __name__ == "__main__":

@@ -5,9 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-PACKAGES = ("simindex", "numpy", "lmdb", "faiss-cpu")
+PACKAGES = ("simindex", "numpy", "lmdb", "faiss-cpu", "gaoya")
+CORES = frozenset(os.sched_getaffinity(0))
+"""Those this process could use when it began."""
 
 
 def pin_to_one_core() -> int:
@@ -17,6 +21,17 @@ def pin_to_one_core() -> int:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"
     return core
+
+
+@contextmanager
+def on_every_core() -> Iterator[None]:
+    """Lets this thread, and those it starts, use every core again for a while."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, CORES)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def machine_line(cores: int) -> str:
@@ -65,6 +80,17 @@ def resident_bytes() -> int:
     """Memory that this process holds now, files it maps included."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def forget_peak() -> None:
+    """Makes `peak_bytes` begin anew."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def peak_bytes() -> int:
+    """The most memory this process held; unlike getrusage's, nothing of the process before exec."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
 
 
 def disk_bytes(path: Path) -> int:
