@@ -10,6 +10,8 @@
 #include "cpu.hpp"
 
 NB_MODULE(_native, m) {
+  // Recipes that a program still holds when it ends are no leak worth a page of warnings.
+  nanobind::set_leak_warnings(false);
   simindex::import_numpy();
   m.def("levels", [] {
     std::vector<std::string> names{"portable"};

@@ -1,14 +1,27 @@
 #include "features.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <random>
 
 namespace simindex {
 namespace {
 
 constexpr std::size_t kSmallestTable = 256;
 
+// Drawn anew by every process, so that no document can be written whose features all fall into one
+// run of slots. Results do not depend on it: entries stand in the order of their first occurrence.
+std::uint64_t drawn_factor() {
+  std::random_device random;
+  return (std::uint64_t{random()} << 32 | random()) | 1;
+}
+
+const std::uint64_t kFactor = drawn_factor();
+
 }  // namespace
+
+std::size_t FeatureTable::slot_of(std::uint64_t hash) const { return hash * kFactor >> shift_; }
 
 void FeatureTable::clear() {
   hashes_.clear();
@@ -17,7 +30,7 @@ void FeatureTable::clear() {
 }
 
 void FeatureTable::add(std::uint64_t hash, std::uint32_t times) {
-  std::size_t slot = hash & mask_;
+  std::size_t slot = slot_of(hash);
   while (slots_[slot] != 0) {
     const std::size_t entry = slots_[slot] - 1;
     if (hashes_[entry] == hash) {
@@ -37,8 +50,9 @@ void FeatureTable::resize_slots(std::size_t capacity) {
   if (slots_.size() < capacity) slots_.resize(capacity);
   std::fill_n(slots_.begin(), capacity, 0);
   mask_ = capacity - 1;
+  shift_ = 64 - std::countr_zero(capacity);
   for (std::size_t entry = 0; entry < hashes_.size(); ++entry) {
-    std::size_t slot = hashes_[entry] & mask_;
+    std::size_t slot = slot_of(hashes_[entry]);
     while (slots_[slot] != 0) slot = (slot + 1) & mask_;
     slots_[slot] = static_cast<std::uint32_t>(entry + 1);
   }

@@ -3,7 +3,8 @@
 // `FeatureReader` gives the hashes of a document's n-grams block by block, in no stated order; a
 // document with at least one unit but fewer than the smallest n-gram has one feature, itself.
 //
-// `FeatureTable` counts distinct hashes. It is reused from document to document and probes linearly:
+// `FeatureTable` counts distinct hashes. It is reused from document to document and probes linearly,
+// from the top bits of the hash times a number that every process draws anew:
 //
 //   slots  | 0 | 2 | 0 | 1 | 3 | 0 ...    power of two, at most half full; 0 is free, else entry + 1
 //   hashes | h0 | h1 | h2 |               in order of first occurrence
@@ -137,10 +138,12 @@ class FeatureTable {
   std::size_t size() const { return hashes_.size(); }
 
  private:
+  std::size_t slot_of(std::uint64_t hash) const;
   void resize_slots(std::size_t capacity);
 
   std::vector<std::uint32_t> slots_;
   std::size_t mask_ = 0;  // slots in use - 1; slots_ itself may be longer
+  int shift_ = 0;
   std::vector<std::uint64_t> hashes_;
   std::vector<std::uint32_t> counts_;
 };
