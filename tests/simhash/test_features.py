@@ -306,7 +306,7 @@ def columns() -> dict[str, pa.Array | pa.ChunkedArray]:
     """The same texts as Arrow stores them in all its ways."""
     listed = pa.array(TEXTS)
     longer = pa.array(["before", "é", *TEXTS, "after"])
-    made = {
+    return {
         "string": listed,
         "large string": listed.cast(pa.large_string()),
         "binary": pa.array([text.encode() for text in TEXTS]),
@@ -325,7 +325,6 @@ def columns() -> dict[str, pa.Array | pa.ChunkedArray]:
         "binary view": pa.array([text.encode() for text in TEXTS], pa.binary_view()),
         "sliced string view": longer.cast(pa.string_view()).slice(2, len(TEXTS)),
     }
-    return made
 
 
 COLUMNS = columns()

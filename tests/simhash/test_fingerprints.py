@@ -1,4 +1,4 @@
-"""Fingerprints and weights against the definition, bit for bit, for every combination of options."""
+"""Fingerprints and weights against the definition, bit for bit, for all combinations of options."""
 
 from __future__ import annotations
 

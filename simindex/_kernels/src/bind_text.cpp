@@ -219,8 +219,8 @@ class TextRecipe {
                   std::size_t threads) const {
     const std::vector<ReadyUnits> documents = units_of(bytes, starts, ends, offsets);
     return rows(documents.size(), threads,
-                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto&) {
-                  fingerprinter.units(documents[i], row);
+                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto& stopped) {
+                  fingerprinter.units(documents[i], row, stopped);
                 });
   }
 
@@ -228,9 +228,9 @@ class TextRecipe {
                    std::size_t threads) const {
     const auto ranges = ranges_of(offsets, hashes.size());
     return rows(ranges.size(), threads,
-                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto&) {
+                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto& stopped) {
                   const auto [begin, end] = ranges[i];
-                  fingerprinter.hashes(as_span(hashes).subspan(begin, end - begin), row);
+                  fingerprinter.hashes(as_span(hashes).subspan(begin, end - begin), row, stopped);
                 });
   }
 
@@ -239,10 +239,10 @@ class TextRecipe {
     require(hashes.size() == weights.size(), "hashes and weights differ in length");
     const auto ranges = ranges_of(offsets, hashes.size());
     return rows(ranges.size(), threads,
-                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto&) {
+                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto& stopped) {
                   const auto [begin, end] = ranges[i];
                   fingerprinter.given(as_span(hashes).subspan(begin, end - begin),
-                                      as_span(weights).subspan(begin, end - begin), row);
+                                      as_span(weights).subspan(begin, end - begin), row, stopped);
                 });
   }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -40,9 +41,13 @@ struct Row {
   std::int64_t* features;      // distinct features, counted up to min_features at least
 };
 
-// The scratch of one thread.
+// The scratch of one thread. `stopped()` is asked between blocks of features; after it said so, the
+// row is not complete.
 class Fingerprinter {
  public:
+  using Hashes = std::span<const std::uint64_t>;
+  static constexpr std::size_t kBlock = 2048;
+
   Fingerprinter(const RecipePlan& plan, int level)
       : plan_(plan),
         level_(level),
@@ -53,36 +58,51 @@ class Fingerprinter {
   template <class Stopped>
   Reading text(const Text& text, const Row& row, Stopped&& stopped) {
     begin();
-    const Reading reading = reader_.read(
-        text, [this](std::span<const std::uint64_t> hashes) { add(hashes); }, stopped);
-    if (reading == Reading::kDone) finish(row);
+    const auto sink = [&](Hashes hashes) {
+      if (!stopped()) add(hashes);
+    };
+    const Reading reading = reader_.read(text, sink, stopped);
+    if (reading == Reading::kDone) finish(row, std::ref(stopped));
     return reading;
   }
 
-  void units(const ReadyUnits& units, const Row& row) {
+  template <class Stopped>
+  void units(const ReadyUnits& units, const Row& row, Stopped&& stopped) {
     begin();
-    reader_.read(units, [this](std::span<const std::uint64_t> hashes) { add(hashes); });
-    finish(row);
+    reader_.read(units, [&](Hashes hashes) {
+      if (!stopped()) add(hashes);
+    });
+    finish(row, std::ref(stopped));
   }
 
-  void hashes(std::span<const std::uint64_t> hashes, const Row& row) {
+  template <class Stopped>
+  void hashes(Hashes hashes, const Row& row, Stopped&& stopped) {
     begin();
-    constexpr std::size_t kBlock = 2048;
-    for (std::size_t i = 0; i < hashes.size(); i += kBlock) {
+    for (std::size_t i = 0; i < hashes.size() && !stopped(); i += kBlock) {
       add(hashes.subspan(i, std::min(kBlock, hashes.size() - i)));
     }
-    finish(row);
+    finish(row, std::ref(stopped));
   }
 
-  void given(std::span<const std::uint64_t> hashes, std::span<const double> weights,
-             const Row& row);
+  template <class Stopped>
+  void given(Hashes hashes, std::span<const double> weights, const Row& row, Stopped&& stopped) {
+    begin();
+    for (std::size_t i = 0; i < hashes.size() && !stopped(); i += kBlock) {
+      const std::size_t n = std::min(kBlock, hashes.size() - i);
+      add(hashes.subspan(i, n), weights.subspan(i, n));
+    }
+    finish_given(row);
+  }
 
   std::size_t invalid_at() const { return reader_.invalid_at(); }
 
  private:
   void begin();
-  void add(std::span<const std::uint64_t> hashes);
-  void finish(const Row& row);
+  void add(Hashes hashes);
+  void add(Hashes hashes, std::span<const double> weights);
+  void count(Hashes hashes);
+  void finish(const Row& row, const std::function<bool()>& stopped);
+  void finish_given(const Row& row);
 
   RecipePlan plan_;
   int level_;
