@@ -13,7 +13,7 @@ hands over texts in portions.
 
 Invariants
     1. What a word is and how letters are folded comes from the kernels' tables, never from the
-       running Python; `unicode_versions` names them.
+       running Python; UNICODE names their versions.
     2. What the tables and the rule of pairs decide is numbered TOKENIZER; another decision needs
        another number. 1 was the same without pairs, folded by the running Python.
 """
@@ -28,7 +28,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex._kernels import _native
 from simindex.errors import InvalidBatch
 
 Unit = Literal["word", "char"]
@@ -43,6 +42,9 @@ TOKENIZER = 2
 PAIRING_TOKENIZER = 2
 """The first version that gives letters of scripts without spaces in pairs."""
 
+UNICODE = {1: None, 2: "words 18.0.0, folding 15.1.0"}
+"""Unicode versions by tokenizer, as recipes store them; 1 left them to the running Python."""
+
 THREADED_TEXTS = 256
 """Fewer texts than these are not split over threads unless asked."""
 
@@ -50,12 +52,6 @@ PORTION_TEXTS = 1 << 14
 """Texts of an iterator that are taken at once, ..."""
 PORTION_CHARACTERS = 1 << 25
 """... unless they have more characters, the last text not counted."""
-
-
-def unicode_versions() -> str:
-    """The Unicode versions of the tables, in words."""
-    words, folding = _native.unicode_versions()
-    return f"words {words}, folding {folding}"
 
 
 @dataclass(frozen=True, slots=True)

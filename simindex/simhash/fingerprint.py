@@ -24,10 +24,10 @@ from simindex.simhash.features import (
     MOST_NGRAM,
     THREADED_TEXTS,
     TOKENIZER,
+    UNICODE,
     UNITS,
     Unit,
     portions,
-    unicode_versions,
 )
 from simindex.simhash.idf import IdfTable
 from simindex.simhash.projection import PROJECTIONS, ProjectionName
@@ -236,7 +236,12 @@ class Recipe:
             first += len(portion)
         return counted
 
-    def fit(self, documents: Iterable[str | bytes] | DocumentFrequencies) -> Recipe:
+    def fit(
+        self,
+        documents: Iterable[str | bytes] | DocumentFrequencies,
+        *,
+        threads: int | None = None,
+    ) -> Recipe:
         """This recipe with the idf of some documents, which are read once, or were counted before.
 
         Raises
@@ -255,7 +260,7 @@ class Recipe:
                 option="weighting", found=self.weighting, expected="tfidf",
             )
         if not isinstance(documents, DocumentFrequencies):
-            documents = self.document_frequencies(documents)
+            documents = self.document_frequencies(documents, threads=threads)
         elif documents.source != self._features_source:
             raise RecipeMismatch(
                 "these document frequencies were counted by a recipe that makes other features of "
@@ -491,7 +496,7 @@ class Recipe:
             "min_features": self.min_features,
             "projection": self.projection,
             "tokenizer": tokenizer,
-            "unicode": unicode_versions() if tokenizer == TOKENIZER else None,
+            "unicode": UNICODE[tokenizer] if isinstance(tokenizer, int) else None,
             "stop_words": list(self.stop_words),
             "stemmer": self.stemmer,
             "documents": None if idf is None else idf.documents,

@@ -2,7 +2,7 @@
 
     text -> folded -> words -> without stop words -> stems -> n-grams
 
-This way goes through Python word by word: about a tenth of the speed of the tokenizer's own words.
+This way goes through Python word by word, tens of times slower than the tokenizer's own words.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def storable(text: object) -> TypeGuard[str]:
 
 def name_of(tokenizer: Any) -> str:
     """The name that a recipe stores for a tokenizer; InvalidOption for one that has none."""
-    module = getattr(tokenizer, "__module__", None)
+    owner = getattr(tokenizer, "__objclass__", tokenizer)  # the class, of a method as str.split
+    module = getattr(owner, "__module__", None)
     name = getattr(tokenizer, "__qualname__", None)
     if not module or not name or "<" in name:
         raise InvalidOption(

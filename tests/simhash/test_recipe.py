@@ -117,7 +117,7 @@ def test_options_may_be_given_in_order():
     assert Recipe(128, "char", (3, 2, 3), "binary", 9, 4).to_dict() == {
         "bits": 128, "unit": "char", "ngram": [2, 3], "weighting": "binary", "seed": 9,
         "min_features": 4, "projection": "sign", "tokenizer": 2,
-        "unicode": features.unicode_versions(), "stop_words": [], "stemmer": None,
+        "unicode": features.UNICODE[features.TOKENIZER], "stop_words": [], "stemmer": None,
         "documents": None, "features": None, "idf_digest": None,
     }  # fmt: skip
 
