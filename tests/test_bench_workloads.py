@@ -178,7 +178,8 @@ def test_text_bounds_parts_make_up_the_whole(tmp_path: Path) -> None:
     at = {one["workload"].removeprefix("text-bounds: "): one["median"] for one in measured}
     parts = at["splitting"] + at["hashing"] + at["sums, 64 bits"]
     assert parts == pytest.approx(at["whole, words 1-3, 64 bits"])
-    assert at["sums, 64 bits"] < at["sums, 1024 bits"] < at["sums, 4096 bits"]
+    assert "897 features" in measured[0]["notes"]
+    assert {one["unit"] for one in measured} == {"µs", "GB/s"}
 
 
 def test_calls_in_turn_are_repeated_round_by_round() -> None:

@@ -119,19 +119,23 @@ def open_peer(path: str, query: int) -> dict[str, Any]:
 
 
 def fingerprint(
-    texts: str, recipe: str, repeat: int, clock: Literal["wall", "cpu"]
+    texts: str, recipes: list[str], repeat: int, clock: Literal["wall", "cpu"]
 ) -> dict[str, Any]:
-    """Fingerprint the texts of a file by a recipe of `recipes`, on one thread."""
+    """Fingerprint the texts of a file by some of `RECIPES`, on one thread."""
     listed = loaded(Path(texts))
-    made = RECIPES[recipe].fitted(listed)
-    made.batch(listed[:1], threads=1)
+    return {name: _fingerprint(listed, name, Stopwatch(repeat, clock)) for name in recipes}
+
+
+def _fingerprint(texts: list[str], name: str, watch: Stopwatch) -> dict[str, Any]:
+    recipe = RECIPES[name].fitted(texts)
+    recipe.batch(texts[:1], threads=1)
     machine.forget_peak()
     before = machine.resident_bytes()
-    batch = made.batch(listed, threads=1)
+    batch = recipe.batch(texts, threads=1)
     peak = grown(before)
     assert batch.weights is not None
     result_bytes = batch.rows.nbytes + batch.weights.nbytes
-    seconds, _ = Stopwatch(repeat, clock).seconds(lambda: made.batch(listed, threads=1))
+    seconds, _ = watch.seconds(lambda: recipe.batch(texts, threads=1))
     return {"seconds": seconds, "peak_bytes": peak, "result_bytes": result_bytes}
 
 
