@@ -87,20 +87,21 @@ constexpr std::size_t kTogether = 64;
 SIMINDEX_TARGET_AVX512 void hash_some(const std::uint8_t* text, const std::uint64_t* starts,
                                       const std::uint64_t* ends, std::size_t n,
                                       std::uint32_t seed, std::uint64_t* hashes) {
-  alignas(64) std::uint64_t at[kTogether] = {};
-  alignas(64) std::uint64_t rest[kTogether] = {};
+  alignas(64) std::uint64_t at[kTogether];
+  alignas(64) std::uint64_t rest[kTogether];
   alignas(64) std::uint64_t first[kTogether];
   alignas(64) std::uint64_t second[kTogether];
   alignas(64) std::uint64_t h1s[kTogether];
   alignas(64) std::uint64_t h2s[kTogether];
   const __m512i sixteen = _mm512_set1_epi64(16);
   const __m512i eight = _mm512_set1_epi64(8);
-  std::memcpy(at, starts, n * sizeof *at);
   const std::size_t vectors = (n + 7) / 8;
   for (std::size_t v = 0; v < 8 * vectors; v += 8) {
     const auto present = static_cast<__mmask8>(n - v >= 8 ? 0xff : (1u << (n - v)) - 1);
-    _mm512_store_si512(rest + v, _mm512_sub_epi64(_mm512_maskz_loadu_epi64(present, ends + v),
-                                                  _mm512_load_si512(at + v)));
+    const __m512i from = _mm512_maskz_loadu_epi64(present, starts + v);
+    _mm512_store_si512(at + v, from);
+    _mm512_store_si512(rest + v,
+                       _mm512_sub_epi64(_mm512_maskz_loadu_epi64(present, ends + v), from));
     _mm512_store_si512(h1s + v, _mm512_set1_epi64(static_cast<long long>(std::uint64_t{seed})));
     _mm512_store_si512(h2s + v, _mm512_set1_epi64(static_cast<long long>(std::uint64_t{seed})));
   }
