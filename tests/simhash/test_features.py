@@ -63,10 +63,13 @@ def assert_features(text: str | bytes, shown: str, unit: str, sizes, level: int,
 
 # code points --------------------------------------------------------------------------------------
 
+ALIKE = ((0x3500, 0x4D80), (0x4F00, 0x9F00), (0xAD00, 0xD700), (0xE100, 0xF800),
+         (0x17100, 0x18700), (0x20100, 0x2A600), (0x33500, 0xDFF00), (0xE0200, 0x10FF00))  # fmt: skip
 LISTED = [
-    chr(c) for c in range(sys.maxunicode + 1) if not 0x33480 < c < 0xE0000 or c % 0x101 == 0
-]
-"""All code points, of the planes 4 to 13, where nothing is, one of 257."""
+    chr(c) for c in range(sys.maxunicode + 1)
+    if c % 0x101 == 0 or not any(first < c < last for first, last in ALIKE)
+]  # fmt: skip
+"""All code points, but of the insides of large blocks of the same kind one of 257."""
 
 
 def test_every_code_point_is_folded_as_python_folds_it():
@@ -91,7 +94,7 @@ def test_every_code_point_is_in_a_word_exactly_where_regex_says_so():
         c for c in LISTED
         if c not in oracle.NEWER_FOLDS and (same_tables or unicodedata.category(c) != "Cn")
     ]  # fmt: skip
-    assert len(listed) > 280_000
+    assert len(listed) > 70_000
     for around in ("-{}-a{}b", "漢{}字-漢\u0301{}か"):
         written = "\n".join([around.replace("{}", c) for c in listed])
         assert split([written]) == [oracle.words(written)], around
