@@ -124,7 +124,7 @@ ONE = np.array([1], dtype=np.uint64)
     ids=str,
 )  # fmt: skip
 def test_arrays_that_do_not_fit_are_refused(hashes, offsets):
-    with pytest.raises(InvalidBatch, match="hashes|offset"):
+    with pytest.raises(InvalidBatch, match=r"hashes|offset"):
         Recipe().batch_features(hashes, offsets)
 
 
