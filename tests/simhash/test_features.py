@@ -63,8 +63,10 @@ def assert_features(text: str | bytes, shown: str, unit: str, sizes, level: int,
 
 # code points --------------------------------------------------------------------------------------
 
-ALIKE = ((0x3500, 0x4D80), (0x4F00, 0x9F00), (0xAD00, 0xD700), (0xE100, 0xF800),
-         (0x17100, 0x18700), (0x20100, 0x2A600), (0x33500, 0xDFF00), (0xE0200, 0x10FF00))  # fmt: skip
+ALIKE = (
+    (0x3500, 0x4D80), (0x4F00, 0x9F00), (0xAD00, 0xD700), (0xE100, 0xF800), (0x17100, 0x18700),
+    (0x20100, 0x2A600), (0x33500, 0xDFF00), (0xE0200, 0x10FF00),
+)  # fmt: skip
 LISTED = [
     chr(c) for c in range(sys.maxunicode + 1)
     if c % 0x101 == 0 or not any(first < c < last for first, last in ALIKE)
