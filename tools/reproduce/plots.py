@@ -38,11 +38,16 @@ def _save(figure: Any, path: Path) -> None:
     plt.close(figure)
 
 
+def _drawn_labels(found: list[Distances]) -> list[str]:
+    """Recipes that are drawn: sub-linear ones stand in the tables only, close to others."""
+    return [one for one in dict.fromkeys(one.label for one in found) if "sublinear" not in one]
+
+
 def revisions(found: list[Distances], path: Path) -> None:
     """What share of page edits stays within h?"""
     sources = list(dict.fromkeys(one.source for one in found))
     figure, axes = _figure(1, len(sources), 10, 3.1, sharey=True)
-    labels = list(dict.fromkeys(one.label for one in found if "own" not in one.label))
+    labels = [label for label in _drawn_labels(found) if "own" not in label]
     for axis, source in zip(axes[0], sources, strict=True):
         for one in found:
             if one.source != source or one.kind != "consecutive" or one.label not in labels:
@@ -67,10 +72,8 @@ def unrelated(found: list[Distances], path: Path) -> None:
     """How far apart do unrelated pages stand?"""
     sources = list(dict.fromkeys(one.source for one in found))
     figure, axes = _figure(1, len(sources), 10, 2.9, sharey=True)
-    wanted = [one for one in found if one.kind == "unrelated" and one.label.startswith("word 1")]
-    labels = list(dict.fromkeys(one.label for one in wanted))
-    shingle = "word 3, tf"
-    labels.append(shingle)
+    labels = [label for label in _drawn_labels(found) if label.startswith("word 1")]
+    labels.append("word 3, tf")
     for axis, source in zip(axes[0], sources, strict=True):
         for one in found:
             if one.source == source and one.kind == "unrelated" and one.label in labels:
@@ -98,7 +101,7 @@ def _curves(axis: Any, one: Curves, width: int, threshold: float, colour: str, m
 
 def weightings(found: list[Curves], path: Path) -> None:
     """Which weighting of single words is a fingerprint true to, and up to which h?"""
-    words = [one for one in found if one.candidate.features == "word 1"]
+    words = [one for one in found if one.candidate.single_words]
     figure, axes = _figure(1, len(words), max(7.5, 2.4 * len(words)), 3, sharey=True)
     for axis, one in zip(axes[0], words, strict=True):
         _curves(axis, one, 64, 0.9, COLOURS[0], 16)

@@ -138,7 +138,7 @@ def agreement(found: list[Curves]) -> str:
             ]
         )
         earlier = reference.AGREEMENT.get(one.candidate.weighting)
-        if earlier and one.candidate.features == "word 1":
+        if earlier and one.candidate.single_words:
             met, there_p, there_r = earlier
             pairs = zip(there_p, there_r, strict=True)
             rows.append(
@@ -169,7 +169,7 @@ def by_source(found: list[Curves], sources: list[str]) -> str:
     """The same within each source, for single words: crossing, and precision / recall at some h."""
     rows = []
     for one in found:
-        if one.candidate.features != "word 1":
+        if not one.candidate.single_words:
             continue
         for place, source in enumerate(sources):
             histograms = one.by_source[place]
