@@ -212,6 +212,6 @@ def test_one_command_writes_every_table_and_plot(tmp_path: Path) -> None:
     assert "| all: word 1, tfidf | 150 | 50 |" in report
     assert "120 documents of 30 pages, 7,140 pairs" in report
     assert sorted(file.name for file in (tmp_path / "out").glob("*.svg")) == [
-        "expected.svg", "features.svg", "revisions.svg", "sources.svg", "thresholds.svg",
+        "expected.svg", "features.svg", "mixes.svg", "revisions.svg", "sources.svg", "thresholds.svg",
         "unrelated.svg", "weightings.svg", "widths.svg",
     ]

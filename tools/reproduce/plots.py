@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from reproduce.agreement import THRESHOLDS, WIDTHS, Curves
+from reproduce import kernel, mixes, reference
+from reproduce.agreement import THRESHOLDS, WIDTHS, Curves, precision_recall
 from reproduce.intervals import interval
 from reproduce.revisions import Distances, shares
 
@@ -200,9 +202,7 @@ def by_source(one: Curves, sources: list[str], path: Path) -> None:
     """Does the same h suit every source?"""
     figure, axes = _figure(1, len(sources), 10, 2.9, sharey=True)
     for place, (axis, source) in enumerate(zip(axes[0], sources, strict=True)):
-        inside = Curves(
-            one.candidate, {64: one.by_source[place]}, one.by_source, one.strangers, one.by_cosine
-        )
+        inside = replace(one, histograms={64: one.by_source[place]})
         _curves(axis, inside, 64, 0.9, COLOURS[place], 16)
         h = inside.crossing(64, 0.9)[0][0]
         if np.isfinite(h):
@@ -212,4 +212,35 @@ def by_source(one: Curves, sources: list[str], path: Path) -> None:
         axis.set_xlim(0, 16)
         axis.set_ylim(0, 1.05)
     axes[0][0].set_ylabel("precision (solid), recall (dashed)\nagainst cosine >= 0.9")
+    _save(figure, path)
+
+
+def other_mixes(
+    found: list[Curves], sources: list[str], again: list[Curves], source: str, path: Path
+) -> None:
+    """Does the mix of pairs explain the earlier curves?"""
+    figure, axes = _figure(1, len(again), 3.1 * len(again) + 0.6, 3.6, sharey=True)
+    even = kernel.mix([1.0] * len(sources))
+    for axis, one, other in zip(axes[0], mixes.compared(found), again, strict=True):
+        for measured, weights, colour, name in (
+            (one, even, COLOURS[0], "as sampled"),
+            (other, mixes.weights_of(source, sources), COLOURS[1], mixes.heavy(source)),
+        ):
+            there = precision_recall(measured.histograms[64][:1], 0.9)
+            line = precision_recall(kernel.predicted(one.angles, weights), 0.9)
+            for values, cosines, style in zip(there, line, ("o", "^"), strict=True):
+                label = f"{name}, measured" if style == "o" else None
+                axis.plot(PANELS_H, values[0, :17], style, color=colour, markersize=3, label=label)
+                label = f"{name}, expected from cosines" if style == "o" else None
+                axis.plot(PANELS_H, cosines[0, :17], color=colour, linewidth=1, label=label)
+        earlier = reference.AGREEMENT[one.candidate.weighting][1:]
+        for shares_there, style in zip(earlier, ("o", "^"), strict=True):
+            axis.plot(reference.AGREEMENT_H, shares_there, style, color="black", markersize=5,
+                      fillstyle="none", label="earlier" if style == "o" else None)
+        axis.set_title(one.candidate.label, fontsize=9)
+        axis.set_xlabel("h (of 64 bits)")
+        axis.set_xlim(0, 12.3)
+        axis.set_ylim(0, 1.05)
+    axes[0][0].set_ylabel("precision (circles), recall (triangles)\nagainst cosine >= 0.9")
+    figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     _save(figure, path)
