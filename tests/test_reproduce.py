@@ -143,7 +143,7 @@ def test_a_text_shorter_than_its_grams_is_one_feature() -> None:
 @NEEDS_SCIPY
 def test_the_pairs_of_a_sample_are_all_counted() -> None:
     """Against a comparison of every pair, one by one."""
-    from reproduce import agreement, candidates, pages, vectors
+    from reproduce import agreement, candidates, kernel, pages, vectors
 
     rng = np.random.default_rng(5)
     found = []
@@ -174,7 +174,85 @@ def test_the_pairs_of_a_sample_are_all_counted() -> None:
         assert curves.precision(width, 0.9)[0, width // 8] == pytest.approx(right / within)
         assert curves.recall(width, 0.9)[0, width // 8] == pytest.approx(right / near)
     assert curves.by_cosine.sum() == 36 * 35 / 2
+    assert curves.columns.sum(axis=(1, 2)).tolist() == [36 * 35 / 2] * 4
+    # Within source a: pairs of a path, of two paths; the same of b; of two sources.
+    assert curves.angles.sum(axis=(1, 2)).tolist() == [18, 135, 18, 135, 324]
+    upper = np.minimum(cosines[np.triu_indices(36, 1)], 1)
+    middles = (np.arange(kernel.ANGLES) + 0.5) * np.pi / 2 / kernel.ANGLES
+    assert curves.angles.sum(axis=(0, 1)) @ middles == pytest.approx(np.arccos(upper).sum(), 1e-3)
+    assert curves.angles[:, 2:].sum() == near
     assert curves.strangers.sum() == 2 * (18 * 17 / 2 - 6 * 3)
+
+
+@NEEDS_SCIPY
+def test_a_cosine_leads_to_a_binomial_distance() -> None:
+    """Mean 64 arccos(cosine) / pi, and the deviation of 64 bits that differ by that chance."""
+    from reproduce import kernel
+
+    for cosine in (0.0, 0.5, 0.9, 0.99):
+        cells = kernel.cells(
+            np.array([0]), np.array([0]), np.array([cosine], dtype=np.float32), (3, 1)
+        )
+        chances = kernel.predicted(cells, kernel.mix([1]))[0, 0]
+        mean = chances @ np.arange(65)
+        p = math.acos(cosine) / math.pi
+        assert chances.sum() == pytest.approx(1)
+        assert mean == pytest.approx(64 * p, abs=0.03)
+        deviation = math.sqrt(chances @ (np.arange(65) - mean) ** 2)
+        assert deviation == pytest.approx(math.sqrt(64 * p * (1 - p)), abs=0.05)
+
+
+def test_a_mix_with_more_documents_has_more_pairs_of_each_kind() -> None:
+    """Counted: two sources with paths of two revisions, one of them three times as large."""
+    from reproduce import kernel
+
+    def kinds(paths: list[int]) -> list[int]:
+        source = np.repeat(np.arange(len(paths)), np.array(paths) * 2)
+        path = np.repeat(np.arange(sum(paths)), 2)
+        a, b = np.triu_indices(len(path), 1)
+        found = kernel.kinds(source[a], source[b], path[a] == path[b], len(paths))
+        return np.bincount(found, minlength=5).tolist()
+
+    few, many = np.array(kinds([200, 200])), np.array(kinds([600, 200]))
+    assert few[-1] == 400 * 400
+    assert (kernel.mix([3, 1]) * few).tolist() == pytest.approx(many.tolist(), rel=0.005)
+    assert kernel.mix([3, 1], 0)[[0, 2]].tolist() == [0, 0]
+
+
+LIBRARY = (
+    "图书馆每天早上八点开门,晚上九点关门。读者可以凭借书证借阅图书,每次最多借五本,期限为三十天。"
+    "如果需要延长借阅时间,请在到期以前通过网站或者电话办理续借手续。逾期没有归还的图书,每本每天"
+    "收取一角钱的费用。遗失或者损坏图书的读者,应当购买相同版本的新书赔偿,或者按照原价的两倍付款。"
+)
+FLOOD = (
+    "今年夏天的雨水比往年多,山里的河流涨得很快。村民们在河边修了一道石墙,又把牲畜赶到高处。"
+    "老人说,这样的大水四十年前也来过一次,那时候还没有公路,粮食要用船运进来。雨停以后,"
+    "孩子们在田里捡到许多小鱼,晚饭的时候家家户户都飘出香味。"
+)
+
+
+@pytest.mark.parametrize("edit", [("五本", "六本"), ("三十天", "二十天"), ("九点", "十点")])
+def test_an_edited_letter_changes_two_features_without_spaces(edit: tuple[str, str]) -> None:
+    """Two made-up Chinese texts: pairs of letters hold an edit small, whole clauses do not."""
+    from simindex import Recipe
+
+    edited = LIBRARY.replace(*edit)
+
+    def features(text: str, recipe: Recipe) -> set[str]:
+        return {feature.feature for feature in recipe.features(text)}
+
+    def distance(text: str) -> int:
+        rows = recipe.batch([LIBRARY, text]).rows
+        return int(np.bitwise_count(rows[0] ^ rows[1]).sum())
+
+    recipe = Recipe(ngram=1, weighting="binary")
+    before = features(LIBRARY, recipe)
+    assert len(before) == 108
+    assert len(before - features(edited, recipe)) == 2
+    assert distance(edited) <= 4
+    assert distance(FLOOD) == 29
+    clauses = Recipe(ngram=1, weighting="binary", tokenizer=1)
+    assert len(features(LIBRARY, clauses)) == 12
 
 
 def test_a_weighting_that_the_package_does_not_know_is_left_out() -> None:
@@ -212,6 +290,6 @@ def test_one_command_writes_every_table_and_plot(tmp_path: Path) -> None:
     assert "| all: word 1, tfidf | 150 | 50 |" in report
     assert "120 documents of 30 pages, 7,140 pairs" in report
     assert sorted(file.name for file in (tmp_path / "out").glob("*.svg")) == [
-        "expected.svg", "features.svg", "revisions.svg", "sources.svg", "thresholds.svg",
-        "unrelated.svg", "weightings.svg", "widths.svg",
+        "expected.svg", "features.svg", "mixes.svg", "revisions.svg", "sources.svg",
+        "thresholds.svg", "unrelated.svg", "weightings.svg", "widths.svg",
     ]

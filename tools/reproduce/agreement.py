@@ -2,6 +2,7 @@
 
     cells    (page, page) x (width, cosine class, distance) -> pairs
     draws    weight of each (page, page) x cells -> curves, one a draw of pages
+    angles   what the cosines alone lead to expect, see `kernel`
 
 Every weighting is held against its own cosine: what is asked is how well the fingerprint stands for
 the weighted text, not whether that weighting is a good idea. For that there is `strangers`: pairs
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reproduce import intervals, pages, vectors
+from reproduce import intervals, kernel, pages, vectors
 from reproduce.candidates import BITS, Candidate
 
 THRESHOLDS = (0.8, 0.9, 0.95)
@@ -30,6 +31,7 @@ class Sample:
     """The documents compared and what is made of them once."""
 
     documents: list[pages.Document]
+    path: NDArray[np.int64]
     page: NDArray[np.int64]
     source: NDArray[np.int64]
     drawn: intervals.Floats
@@ -55,11 +57,12 @@ class Sample:
 
 def sample(documents: list[pages.Document], sources: list[str], seed: int) -> Sample:
     """The documents, with their pages drawn again DRAWS times source by source."""
+    path, _ = pages.numbered([f"{one.source}/{one.path}" for one in documents])
     page, count = pages.numbered([f"{one.source}/{one.page}" for one in documents])
     source = np.array([sources.index(one.source) for one in documents], dtype=np.int64)
     of_page = np.zeros(count, dtype=np.int64)
     of_page[page] = source
-    return Sample(documents, page, source, intervals.page_draws(of_page, DRAWS, seed), {}, {})
+    return Sample(documents, path, page, source, intervals.page_draws(of_page, DRAWS, seed), {}, {})
 
 
 @dataclass(slots=True)
@@ -74,6 +77,8 @@ class Curves:
     by_source: intervals.Floats  # (sources, DRAWS + 1, classes, 65), pairs within a source
     strangers: intervals.Floats  # (sources, 65), 64 bits, pairs of different pages of a source
     by_cosine: intervals.Floats  # (COSINE_BINS, 65), 64 bits, all pairs
+    columns: intervals.Floats  # (hash sets, classes, 65), each 64 bits of the wide one
+    angles: intervals.Floats  # (kinds, classes, kernel.ANGLES)
 
     def precision(self, width: int, threshold: float) -> intervals.Floats:
         """(draws, h): share of the pairs within h that reach the cosine."""
@@ -93,6 +98,11 @@ def crossings(histograms: intervals.Floats, threshold: float) -> tuple[Any, Any]
     precision, recall = precision_recall(histograms, threshold)
     met = np.array([intervals.crossing(p, r) for p, r in zip(precision, recall, strict=True)])
     return intervals.interval(met[:, 0]), intervals.interval(met[:, 1])
+
+
+def cosine_class(cosines: NDArray[np.float32]) -> NDArray[np.int64]:
+    """How many of THRESHOLDS each cosine reaches."""
+    return np.digitize(cosines, np.array(THRESHOLDS) - 1e-6).astype(np.int64)
 
 
 def precision_recall(
@@ -131,19 +141,26 @@ class _Cells:
         sources = int(of.source.max()) + 1
         self._strangers = np.zeros((sources, 65))
         self._by_cosine = np.zeros((COSINE_BINS, 65))
+        self._columns = np.zeros((BITS // 64, 4, 65))
+        self._angles = np.zeros((2 * sources + 1, 4, kernel.ANGLES))
 
     def add(
         self, a: NDArray[np.intp], b: NDArray[np.intp], cosines: NDArray[np.float32],
         prints: NDArray[np.uint64],
     ) -> None:
         of = self._of
-        reached = np.digitize(cosines, np.array(THRESHOLDS) - 1e-6).astype(np.int64)
+        reached = cosine_class(cosines)
+        sources = len(self._strangers)
+        kind = kernel.kinds(of.source[a], of.source[b], of.path[a] == of.path[b], sources)
+        self._angles += kernel.cells(kind, reached, cosines, (2 * sources + 1, 4))
         low = np.minimum(of.page[a], of.page[b])
         high = np.maximum(of.page[a], of.page[b])
         both = low * self._pages + high
         distance = np.zeros(len(a), dtype=np.int64)
         for word in range(BITS // 64):
-            distance += np.bitwise_count(prints[a, word] ^ prints[b, word])
+            of_word = np.bitwise_count(prints[a, word] ^ prints[b, word]).astype(np.int64)
+            self._columns[word] += _histogram(reached, of_word, 4)
+            distance += of_word
             width = 64 * (word + 1)
             if width == 64:
                 place = np.clip((cosines * COSINE_BINS).astype(np.int64), 0, COSINE_BINS - 1)
@@ -180,7 +197,10 @@ class _Cells:
                 for source in range(len(by_source)):
                     one = (weights * (inside & (of_page[first] == source)))
                     by_source[source] = _drawn(one, place, cell, sizes, width)
-        return Curves(candidate, histograms, by_source, self._strangers, self._by_cosine)
+        return Curves(
+            candidate, histograms, by_source, self._strangers, self._by_cosine, self._columns,
+            self._angles,
+        )
 
 
 def _histogram(

@@ -13,11 +13,12 @@ BITS = 256
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Unit, sizes and weighting of a recipe."""
+    """Unit, sizes, weighting and projection of a recipe."""
 
     unit: str
     ngram: int | tuple[int, ...]
     weighting: str
+    projection: str = "sign"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -31,8 +32,14 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """Features and weighting."""
-        return f"{self.features}, {self.weighting}"
+        """Features and weighting, and the projection if it is not random signs."""
+        projection = "" if self.projection == "sign" else f", {self.projection}"
+        return f"{self.features}, {self.weighting}{projection}"
+
+    @property
+    def single_words(self) -> bool:
+        """Whether it is one of the weightings of single words under random signs."""
+        return self.features == "word 1" and self.projection == "sign"
 
 
 def recipe(candidate: Candidate, texts: Callable[[], Iterable[str]]) -> Recipe | None:
@@ -41,6 +48,7 @@ def recipe(candidate: Candidate, texts: Callable[[], Iterable[str]]) -> Recipe |
         made = Recipe(
             bits=BITS, unit=candidate.unit, ngram=candidate.ngram,  # type: ignore[arg-type]
             weighting=candidate.weighting,  # type: ignore[arg-type]
+            projection=candidate.projection,  # type: ignore[arg-type]
         )
     except InvalidOption:
         return None
@@ -52,8 +60,7 @@ WORDS = [
     for weighting in ("tfidf", "tf", "binary", "idf", "sublinear", "sublinear-tfidf")
 ]
 REVISIONS = [
-    WORDS[0], WORDS[1], WORDS[2], WORDS[3],
-    Candidate("word", 3, "tf"), Candidate("word", 3, "binary"),
+    *WORDS[:4], Candidate("word", 3, "tf"), Candidate("word", 3, "binary"), *WORDS[4:],
 ]
 """Compared on consecutive revisions."""
 
@@ -61,5 +68,9 @@ UNITS = [
     *(Candidate("word", n, w) for n in (2, 3, (1, 2, 3)) for w in ("tfidf", "tf", "binary")),
     *(Candidate("char", n, w) for n in (3, 5) for w in ("tfidf", "tf", "binary")),
 ]
-AGREEMENT = [*WORDS, *UNITS]
+PROJECTIONS = [
+    Candidate("word", 1, weighting, projection)
+    for weighting in ("tfidf", "tf") for projection in ("gaussian", "ternary")
+]
+AGREEMENT = [*WORDS, *UNITS, *PROJECTIONS]
 """Compared on all pairs of a sample, with exact cosines."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from reproduce.agreement import THRESHOLDS, WIDTHS, Curves
+from reproduce import kernel, mixes, reference
+from reproduce.agreement import THRESHOLDS, WIDTHS, Curves, precision_recall
 from reproduce.intervals import interval
 from reproduce.revisions import Distances, shares
 
@@ -38,11 +40,16 @@ def _save(figure: Any, path: Path) -> None:
     plt.close(figure)
 
 
+def _drawn_labels(found: list[Distances]) -> list[str]:
+    """Recipes that are drawn: sub-linear ones stand in the tables only, close to others."""
+    return [one for one in dict.fromkeys(one.label for one in found) if "sublinear" not in one]
+
+
 def revisions(found: list[Distances], path: Path) -> None:
     """What share of page edits stays within h?"""
     sources = list(dict.fromkeys(one.source for one in found))
     figure, axes = _figure(1, len(sources), 10, 3.1, sharey=True)
-    labels = list(dict.fromkeys(one.label for one in found if "own" not in one.label))
+    labels = [label for label in _drawn_labels(found) if "own" not in label]
     for axis, source in zip(axes[0], sources, strict=True):
         for one in found:
             if one.source != source or one.kind != "consecutive" or one.label not in labels:
@@ -67,10 +74,8 @@ def unrelated(found: list[Distances], path: Path) -> None:
     """How far apart do unrelated pages stand?"""
     sources = list(dict.fromkeys(one.source for one in found))
     figure, axes = _figure(1, len(sources), 10, 2.9, sharey=True)
-    wanted = [one for one in found if one.kind == "unrelated" and one.label.startswith("word 1")]
-    labels = list(dict.fromkeys(one.label for one in wanted))
-    shingle = "word 3, tf"
-    labels.append(shingle)
+    labels = [label for label in _drawn_labels(found) if label.startswith("word 1")]
+    labels.append("word 3, tf")
     for axis, source in zip(axes[0], sources, strict=True):
         for one in found:
             if one.source == source and one.kind == "unrelated" and one.label in labels:
@@ -98,7 +103,7 @@ def _curves(axis: Any, one: Curves, width: int, threshold: float, colour: str, m
 
 def weightings(found: list[Curves], path: Path) -> None:
     """Which weighting of single words is a fingerprint true to, and up to which h?"""
-    words = [one for one in found if one.candidate.features == "word 1"]
+    words = [one for one in found if one.candidate.single_words]
     figure, axes = _figure(1, len(words), max(7.5, 2.4 * len(words)), 3, sharey=True)
     for axis, one in zip(axes[0], words, strict=True):
         _curves(axis, one, 64, 0.9, COLOURS[0], 16)
@@ -197,9 +202,7 @@ def by_source(one: Curves, sources: list[str], path: Path) -> None:
     """Does the same h suit every source?"""
     figure, axes = _figure(1, len(sources), 10, 2.9, sharey=True)
     for place, (axis, source) in enumerate(zip(axes[0], sources, strict=True)):
-        inside = Curves(
-            one.candidate, {64: one.by_source[place]}, one.by_source, one.strangers, one.by_cosine
-        )
+        inside = replace(one, histograms={64: one.by_source[place]})
         _curves(axis, inside, 64, 0.9, COLOURS[place], 16)
         h = inside.crossing(64, 0.9)[0][0]
         if np.isfinite(h):
@@ -209,4 +212,35 @@ def by_source(one: Curves, sources: list[str], path: Path) -> None:
         axis.set_xlim(0, 16)
         axis.set_ylim(0, 1.05)
     axes[0][0].set_ylabel("precision (solid), recall (dashed)\nagainst cosine >= 0.9")
+    _save(figure, path)
+
+
+def other_mixes(
+    found: list[Curves], sources: list[str], again: list[Curves], source: str, path: Path
+) -> None:
+    """Does the mix of pairs explain the earlier curves?"""
+    figure, axes = _figure(1, len(again), 3.1 * len(again) + 0.6, 3.6, sharey=True)
+    even = kernel.mix([1.0] * len(sources))
+    for axis, one, other in zip(axes[0], mixes.compared(found), again, strict=True):
+        for measured, weights, colour, name in (
+            (one, even, COLOURS[0], "as sampled"),
+            (other, mixes.weights_of(source, sources), COLOURS[1], mixes.heavy(source)),
+        ):
+            there = precision_recall(measured.histograms[64][:1], 0.9)
+            line = precision_recall(kernel.predicted(one.angles, weights), 0.9)
+            for values, cosines, style in zip(there, line, ("o", "^"), strict=True):
+                label = f"{name}, measured" if style == "o" else None
+                axis.plot(PANELS_H, values[0, :17], style, color=colour, markersize=3, label=label)
+                label = f"{name}, expected from cosines" if style == "o" else None
+                axis.plot(PANELS_H, cosines[0, :17], color=colour, linewidth=1, label=label)
+        earlier = reference.AGREEMENT[one.candidate.weighting][1:]
+        for shares_there, style in zip(earlier, ("o", "^"), strict=True):
+            axis.plot(reference.AGREEMENT_H, shares_there, style, color="black", markersize=5,
+                      fillstyle="none", label="earlier" if style == "o" else None)
+        axis.set_title(one.candidate.label, fontsize=9)
+        axis.set_xlabel("h (of 64 bits)")
+        axis.set_xlim(0, 12.3)
+        axis.set_ylim(0, 1.05)
+    axes[0][0].set_ylabel("precision (circles), recall (triangles)\nagainst cosine >= 0.9")
+    figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     _save(figure, path)

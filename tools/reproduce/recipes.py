@@ -1,7 +1,7 @@
 """What recipes do to real text: `python tools/reproduce/recipes.py --data DIR --out DIR`.
 
 Writes every table of docs/choosing-a-recipe.md to OUT/recipes.md and its plots to OUT/*.svg; about
-eight minutes on one core. DIR holds `*.jsonl.zst`: path, seq and text a line, sorted by
+ten minutes on one core. DIR holds `*.jsonl.zst`: path, seq and text a line, sorted by
 path and seq. Needs the extras `plots` and `zst`.
 """
 
@@ -18,7 +18,15 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from reproduce import agreement, candidates, pages, plots, revisions, tables  # noqa: E402
+from reproduce import (  # noqa: E402
+    agreement,
+    candidates,
+    mixes,
+    pages,
+    plots,
+    revisions,
+    tables,
+)
 
 _START = time.monotonic()
 
@@ -68,20 +76,28 @@ def revision_part(
     ]
 
 
-def agreement_part(
-    data: Path, sources: list[str], options: argparse.Namespace
-) -> list[tuple[str, str]]:
-    """All pairs of a sample against exact cosines."""
+def sample(
+    data: Path, sources: list[str], options: argparse.Namespace, times: dict[str, int]
+) -> tuple[agreement.Sample, str]:
+    """Documents of each source, of some so many times as many; and how many they are."""
     documents = []
     for source in sources:
+        most = options.documents * times.get(source, 1)
         every = list(pages.documents(data, source))
-        documents += pages.sampled(every, options.documents, options.of_a_path, options.seed)
-    of = agreement.sample(documents, sources, options.seed)
-    n, drawn = len(documents), of.drawn.shape[1]
+        documents += pages.sampled(every, most, options.of_a_path, options.seed)
+    made = agreement.sample(documents, sources, options.seed)
+    n, drawn = len(documents), made.drawn.shape[1]
     size = f"{n:,} documents of {drawn:,} pages, {n * (n - 1) // 2:,} pairs"
     say(size)
+    return made, size
+
+
+def compared(
+    recipes: list[candidates.Candidate], of: agreement.Sample
+) -> tuple[list[agreement.Curves], list[str]]:
+    """The curves of each recipe, and lines for those that are not known."""
     found, missing = [], []
-    for candidate in candidates.AGREEMENT:
+    for candidate in recipes:
         recipe = candidates.recipe(candidate, lambda: of.texts)
         if recipe is None:
             missing.append(f"left out, not known to this version: {candidate.label}")
@@ -89,6 +105,15 @@ def agreement_part(
             continue
         found.append(agreement.measure(candidate, recipe.batch(of.texts).rows, of))
         say(candidate.label)
+    return found, missing
+
+
+def agreement_part(
+    data: Path, sources: list[str], options: argparse.Namespace
+) -> list[tuple[str, str]]:
+    """All pairs of a sample against exact cosines."""
+    of, size = sample(data, sources, options, {})
+    found, missing = compared(candidates.AGREEMENT, of)
     named = {one.candidate.label: one for one in found}
     main = named["word 1, tfidf"]
     shown = [main, named["word 1, tf"], named["word 3, tf"]]
@@ -98,6 +123,10 @@ def agreement_part(
     plots.widths([main, named["word 3, tf"]], options.out / "widths.svg")
     plots.expected(shown, options.out / "expected.svg")
     plots.by_source(main, sources, options.out / "sources.svg")
+    more = mixes.nearest(found, sources)
+    heavy, heavy_size = sample(data, sources, options, {more: mixes.TIMES})
+    again, _ = compared([one.candidate for one in mixes.compared(found)], heavy)
+    plots.other_mixes(found, sources, again, more, options.out / "mixes.svg")
     return [
         (f"Precision / recall against cosine >= 0.9, 64 bits: {size}",
          tables.agreement(found) + "".join(f"\n{one}\n" for one in missing)),
@@ -105,6 +134,10 @@ def agreement_part(
         ("Within each source, cosine >= 0.9", tables.by_source(found, sources)),
         ("Pairs of different pages of one source within h, in a million", tables.strangers(found)),
         ("Mean distance by cosine, tf-idf words", tables.expected(main)),
+        ("Measured, {range of four sets of hash functions}, and expected from the cosines alone",
+         tables.from_cosines(found, sources)),
+        (f"Other mixes of the same pairs; {mixes.heavy(more)}: {heavy_size}",
+         tables.other_mixes(found, sources, again, mixes.heavy(more))),
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from reproduce import reference
+from reproduce import kernel, mixes, reference
 from reproduce.agreement import THRESHOLDS, WIDTHS, Curves, crossings, precision_recall
 from reproduce.intervals import interval
 from reproduce.revisions import Distances, pooled
@@ -138,7 +138,7 @@ def agreement(found: list[Curves]) -> str:
             ]
         )
         earlier = reference.AGREEMENT.get(one.candidate.weighting)
-        if earlier and one.candidate.features == "word 1":
+        if earlier and one.candidate.single_words:
             met, there_p, there_r = earlier
             pairs = zip(there_p, there_r, strict=True)
             rows.append(
@@ -169,7 +169,7 @@ def by_source(found: list[Curves], sources: list[str]) -> str:
     """The same within each source, for single words: crossing, and precision / recall at some h."""
     rows = []
     for one in found:
-        if one.candidate.features != "word 1":
+        if not one.candidate.single_words:
             continue
         for place, source in enumerate(sources):
             histograms = one.by_source[place]
@@ -219,3 +219,62 @@ def expected(one: Curves) -> str:
             ]
         )
     return table(["cosine", "pairs", "mean distance", "expected", "deviation"], rows)
+
+
+def from_cosines(found: list[Curves], sources: list[str]) -> str:
+    """Curves with each of four sets of hash functions, beside those that the cosines lead to."""
+    even = kernel.mix([1.0] * len(sources))
+    rows = []
+    for one in found:
+        expected_pairs = kernel.predicted(one.angles, even)
+        cells = []
+        for digits, values in (
+            (1, lambda it: np.array([crossings(draw[None], 0.9)[0][0] for draw in it])),
+            (2, lambda it: precision_recall(it, 0.9)[0][:, 6]),
+            (2, lambda it: precision_recall(it, 0.9)[1][:, 3]),
+            (2, lambda it: precision_recall(it, 0.9)[1][:, 6]),
+        ):
+            measured = values(one.columns)
+            cells += [
+                f"{plain(measured[0], digits)} {{{plain(measured.min(), digits)}-"
+                f"{plain(measured.max(), digits)}}}",
+                plain(values(expected_pairs)[0], digits),
+            ]
+        rows.append([one.candidate.label, *cells])
+    head = ["cross at h", "precision at 6", "recall at 3", "recall at 6"]
+    return table(["recipe", *(name for one in head for name in (one, "expected"))], rows)
+
+
+def other_mixes(found: list[Curves], sources: list[str], again: list[Curves], mix: str) -> str:
+    """Other mixes expected from the cosines, one of them measured, and the earlier values."""
+    shown_h = (3, 6, 8, 10)
+    rows = []
+    for one, measured in zip(mixes.compared(found), again, strict=True):
+        expected_of = [
+            (f"{name}, expected", kernel.predicted(one.angles, weights))
+            for name, weights in mixes.named(sources).items()
+        ]
+        measured_of = [
+            ("as sampled, measured", one.histograms[64]),
+            (f"{mix}, measured", measured.histograms[64]),
+        ]
+        for name, histograms in expected_of + measured_of:
+            precision, recall = precision_recall(histograms, 0.9)
+            h, value = crossings(histograms[:1], 0.9)
+            rows.append(
+                [
+                    f"{one.candidate.label}: {name}", plain(h[0], 1), plain(value[0], 2),
+                    *(f"{plain(precision[0, h], 2)}/{plain(recall[0, h], 2)}" for h in shown_h),
+                    plain(mixes.away(one, histograms), 3),
+                ]
+            )
+        met, there_p, there_r = reference.AGREEMENT[one.candidate.weighting]
+        places = [reference.AGREEMENT_H.index(h) for h in shown_h]
+        rows.append(
+            [
+                f"{one.candidate.label}: earlier", plain(met, 1), "",
+                *(f"{plain(there_p[at], 2)}/{plain(there_r[at], 2)}" for at in places), "",
+            ]
+        )
+    head = ["recipe: mix", "cross at h", "value", *(f"h = {h}" for h in shown_h), "away"]
+    return table(head, rows)
