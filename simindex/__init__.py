@@ -35,9 +35,10 @@ from simindex.errors import (
 from simindex.index import Index, open
 from simindex.options import IndexOptions
 from simindex.records import Batch, Finding, IndexStats, Match, Matches, QueryStats, Skipped
+from simindex.simhash.anatomy import Feature
 from simindex.simhash.bits import hamming
 from simindex.simhash.document_frequencies import DocumentFrequencies
-from simindex.simhash.fingerprint import Feature, Recipe
+from simindex.simhash.fingerprint import Recipe
 
 __version__ = version("simindex")
 

@@ -5,53 +5,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-import mmh3
 import msgpack
 import numpy as np
 
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption, RecipeMismatch
-from simindex.options import MAX_BITS
 from simindex.records import Batch, Skipped, as_keys
 from simindex.simhash import recipe_bytes, words
+from simindex.simhash.anatomy import Feature, anatomy
 from simindex.simhash.document_frequencies import MAX_FEATURES, DocumentFrequencies
 from simindex.simhash.features import (
-    MOST_NGRAM,
     THREADED_TEXTS,
     TOKENIZER,
     UNICODE,
-    UNITS,
     Unit,
     portions,
 )
 from simindex.simhash.idf import IdfTable
-from simindex.simhash.projection import PROJECTIONS, ProjectionName
+from simindex.simhash.projection import ProjectionName
 from simindex.simhash.reading import Reader, Simhashes, checked_features, require_known
-from simindex.simhash.recipe_bytes import is_int
-from simindex.simhash.weighting import (
-    STEP_BITS,
-    STEPS_PER_UNIT,
-    WEIGHTINGS,
-    WeightingName,
-    sublinear_steps,
-)
+from simindex.simhash.recipe_checks import checked, require
+from simindex.simhash.weighting import WEIGHTINGS, WeightingName
 from simindex.threads import thread_count
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """One feature of a text, as `Recipe.features` shows it."""
-
-    feature: str
-    """Its units, joined."""
-    count: int
-    """How often the text has it."""
-    weight: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,75 +96,14 @@ class Recipe:
     stemmer: str | None = None
 
     def __post_init__(self) -> None:
-        _require(
-            is_int(self.bits) and 64 <= self.bits <= MAX_BITS and self.bits % 64 == 0,
-            "bits", self.bits, f"a multiple of 64 from 64 to {MAX_BITS}",
-        )
-        _require(self.unit in UNITS, "unit", self.unit, '"word" or "char"')
-        most = MOST_NGRAM[self.unit]
-        sizes = self.ngram if isinstance(self.ngram, (tuple, list)) else (self.ngram,)
-        _require(
-            len(sizes) > 0 and all(is_int(size) and 1 <= size <= most for size in sizes),
-            "ngram", self.ngram, f"a number from 1 to {most}, or a tuple of such numbers",
-        )
-        ascending = tuple(sorted(set(sizes)))
-        object.__setattr__(self, "ngram", ascending if len(ascending) > 1 else ascending[0])
-        _require(
-            isinstance(self.weighting, str) and self.weighting in WEIGHTINGS,
-            "weighting", self.weighting, "one of " + ", ".join(WEIGHTINGS),
-        )
-        _require(
-            is_int(self.seed) and 0 <= self.seed < 1 << 32,
-            "seed", self.seed, "from 0 to 2**32 - 1",
-        )
-        _require(
-            is_int(self.min_features) and 1 <= self.min_features < 1 << 31,
-            "min_features", self.min_features, "from 1 to 2**31 - 1",
-        )
-        _require(
-            self.idf is None
-            or (isinstance(self.idf, IdfTable) and WEIGHTINGS[self.weighting].idf),
-            "idf", self.idf, "None, or with a weighting by idf what fit learned",
-        )
-        _require(
-            isinstance(self.projection, str) and self.projection in PROJECTIONS,
-            "projection", self.projection, "one of " + ", ".join(PROJECTIONS),
-        )
-        self._check_words()
-
-    def _check_words(self) -> None:
-        tokenizer = self.tokenizer
-        _require(
-            (is_int(tokenizer) and 1 <= tokenizer <= TOKENIZER)
-            or (words.storable(tokenizer) and ":" in tokenizer) or callable(tokenizer),
-            "tokenizer", tokenizer, "a function that gives the words of a text",
-        )
-        if callable(tokenizer):
-            words.name_of(tokenizer)
-        given = self.stop_words
-        if isinstance(given, str):
-            given = words.language_stop_words(given)
-        listed = tuple(given) if isinstance(given, Iterable) else None
-        _require(
-            listed is not None and all(map(words.storable, listed)),
-            "stop_words", self.stop_words, "words, or the code of a language",
-        )
-        folded = tuple(sorted({word.casefold() for word in listed or ()}))
-        object.__setattr__(self, "stop_words", folded)
-        _require(
-            self.stemmer is None or words.storable(self.stemmer),
-            "stemmer", self.stemmer, "the name of an algorithm of Snowball",
-        )
-        if self.stemmer is not None and "/" not in self.stemmer:
-            object.__setattr__(self, "stemmer", words.stemmer_name(self.stemmer))
-        _require(
-            self.unit == "word" or not (folded or self.stemmer or not is_int(tokenizer)),
-            "unit", self.unit, '"word", for a tokenizer, stop words or stems are about words',
-        )
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in checked(options).items():
+            object.__setattr__(self, name, value)
         header = recipe_bytes.packed_header(self.to_dict(), self.idf)
-        _require(
+        require(
             len(header) < recipe_bytes.MOST_HEADER_BYTES,
-            "stop_words", f"{len(folded)} words", "fewer: a recipe has room for about a megabyte",
+            "stop_words", f"{len(tuple(self.stop_words))} words",
+            "fewer: a recipe has room for about a megabyte",
         )
 
     @property
@@ -391,35 +309,9 @@ class Recipe:
         """
         self._require_fitted()
         units = self._reader.units([text])[0]
-        joiner = " " if self.unit == "word" else ""
-        grams = [
-            joiner.join(units[start : start + size])
-            for size in self.sizes
-            for start in range(len(units) - size + 1)
-        ]
-        if units and len(units) < self.sizes[0]:
-            grams = [joiner.join(units)]
-        weighed = [
-            Feature(gram, count, self._weight(gram, count))
-            for gram, count in Counter(grams).items()
-        ]
-        return sorted(weighed, key=lambda feature: (-feature.weight, feature.feature))
-
-    def _weight(self, gram: str, count: int) -> float:
-        counting, with_idf, _ = WEIGHTINGS[self.weighting]
-        if counting != "sublinear" and not with_idf:
-            return float(1 if counting == "once" else count)
-        steps = STEPS_PER_UNIT
-        if self.idf is not None:
-            encoded = gram.encode("utf-8", "surrogatepass")
-            steps = self.idf.step(mmh3.hash64(encoded, seed=self.seed, signed=False)[0])
-        if counting == "sublinear":
-            table = sublinear_steps()
-            factor = int(table[min(count, len(table) - 1)])
-            steps = (steps * factor + STEPS_PER_UNIT // 2) >> STEP_BITS
-        elif counting == "often":
-            steps *= count
-        return steps / STEPS_PER_UNIT
+        return anatomy(
+            units, self.unit, self.sizes, WEIGHTINGS[self.weighting], seed=self.seed, idf=self.idf
+        )
 
     @cached_property
     def _reader(self) -> Reader:
@@ -605,11 +497,3 @@ def _name(batch: Batch, position: int) -> Any:
     if batch.keys is not None:
         return batch.keys[position]
     return None if batch.ids is None else int(batch.ids[position])
-
-
-def _require(held: bool, option: str, found: object, expected: str) -> None:
-    if not held:
-        raise InvalidOption(
-            f"option {option}={found!r} is not valid: give {expected}",
-            option=option, found=found, expected=expected,
-        )

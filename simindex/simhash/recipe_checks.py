@@ -1,0 +1,103 @@
+"""What a recipe's options may be; checked once, where a recipe is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from simindex.errors import InvalidOption
+from simindex.options import MAX_BITS
+from simindex.simhash import words
+from simindex.simhash.features import MOST_NGRAM, TOKENIZER, UNITS
+from simindex.simhash.idf import IdfTable
+from simindex.simhash.projection import PROJECTIONS
+from simindex.simhash.recipe_bytes import is_int
+from simindex.simhash.weighting import WEIGHTINGS
+
+
+def checked(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a recipe, by name, in the one form that is stored and compared.
+
+    Sizes ascend, stop words are folded and sorted, a stemmer has its version. Raises InvalidOption,
+    with the option, what was found and what is expected, and MissingExtra.
+    """
+    bits, unit = options["bits"], options["unit"]
+    require(
+        is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
+        "bits", bits, f"a multiple of 64 from 64 to {MAX_BITS}",
+    )
+    require(isinstance(unit, str) and unit in UNITS, "unit", unit, '"word" or "char"')
+    weighting, projection = options["weighting"], options["projection"]
+    require(
+        isinstance(weighting, str) and weighting in WEIGHTINGS,
+        "weighting", weighting, "one of " + ", ".join(WEIGHTINGS),
+    )
+    require(
+        isinstance(projection, str) and projection in PROJECTIONS,
+        "projection", projection, "one of " + ", ".join(PROJECTIONS),
+    )
+    seed, min_features, idf = options["seed"], options["min_features"], options["idf"]
+    require(is_int(seed) and 0 <= seed < 1 << 32, "seed", seed, "from 0 to 2**32 - 1")
+    require(
+        is_int(min_features) and 1 <= min_features < 1 << 31,
+        "min_features", min_features, "from 1 to 2**31 - 1",
+    )
+    require(
+        idf is None or (isinstance(idf, IdfTable) and WEIGHTINGS[weighting].idf),
+        "idf", idf, "None, or with a weighting by idf what fit learned",
+    )
+    chosen = {
+        "ngram": _ngram(options["ngram"], MOST_NGRAM[unit]),
+        "stop_words": _stop_words(options["stop_words"]),
+        "stemmer": _stemmer(options["stemmer"]),
+    }
+    tokenizer = options["tokenizer"]
+    require(
+        (is_int(tokenizer) and 1 <= tokenizer <= TOKENIZER)
+        or (words.storable(tokenizer) and ":" in tokenizer) or callable(tokenizer),
+        "tokenizer", tokenizer, "a function that gives the words of a text",
+    )
+    if callable(tokenizer):
+        words.name_of(tokenizer)
+    require(
+        unit == "word"
+        or not (chosen["stop_words"] or chosen["stemmer"] or not is_int(tokenizer)),
+        "unit", unit, '"word", for a tokenizer, stop words or stems are about words',
+    )
+    return {**options, **chosen}
+
+
+def require(held: bool, option: str, found: object, expected: str) -> None:
+    """Raises InvalidOption, naming the option, what was found and what to give, unless `held`."""
+    if not held:
+        raise InvalidOption(
+            f"option {option}={found!r} is not valid: give {expected}",
+            option=option, found=found, expected=expected,
+        )
+
+
+def _ngram(given: Any, most: int) -> int | tuple[int, ...]:
+    sizes = given if isinstance(given, (tuple, list)) else (given,)
+    require(
+        len(sizes) > 0 and all(is_int(size) and 1 <= size <= most for size in sizes),
+        "ngram", given, f"a number from 1 to {most}, or a tuple of such numbers",
+    )
+    ascending = tuple(sorted(set(sizes)))
+    return ascending if len(ascending) > 1 else ascending[0]
+
+
+def _stop_words(given: Any) -> tuple[str, ...]:
+    listed: Any = words.language_stop_words(given) if isinstance(given, str) else given
+    listed = tuple(listed) if isinstance(listed, Iterable) else None
+    require(
+        listed is not None and all(map(words.storable, listed)),
+        "stop_words", given, "words, or the code of a language",
+    )
+    return tuple(sorted({word.casefold() for word in listed}))
+
+
+def _stemmer(given: Any) -> str | None:
+    if given is None:
+        return None
+    require(words.storable(given), "stemmer", given, "the name of an algorithm of Snowball")
+    return given if "/" in given else words.stemmer_name(given)
