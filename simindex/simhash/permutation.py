@@ -227,8 +227,9 @@ class BlockDesign:
     def table_flips(self, h: int) -> tuple[int, ...]:
         """How many header bits to flip in each table to be exact for h; -1 where none is needed.
 
-        At h = `exact_for` that is r in every table. A smaller h asks less: no flips in some tables,
-        other tables not at all. Flips are avoided first, then tables; the first tables stay.
+        At h = `exact_for` of a flat design that is r in every table. A smaller h asks less: fewer
+        flips, or some tables not at all, as of a nested design with a != c. Flips are avoided
+        first, then tables; the first ones stay.
 
         Raises
         ------
@@ -411,7 +412,8 @@ def designs_for(
 
     Notes
     -----
-    Half a millisecond for 32 tables, a tenth of a second for 4096. Of flat designs without flips, what is left has G = g + h: [PSM] (13).
+    Half a millisecond for 32 tables, a tenth of a second for 4096.
+    Of flat designs without flips, what is left has G = g + h: [PSM] (13).
     """
     _require_radius(h)
     _require(_is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
