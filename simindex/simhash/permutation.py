@@ -159,7 +159,9 @@ class BlockDesign:
                 return cls.nested(outer, inner, flips=flips, bits=bits)
             return cls.flat(count, leading, flips=flips, bits=bits)
         except InvalidOption as error:
-            raise InvalidOption(f"{structure}: {error}", structure=structure, **error.data) from None
+            raise InvalidOption(
+                f"{structure}: {error}", structure=structure, **error.data
+            ) from None
 
     @property
     def structure(self) -> str:
