@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.methods import psm, scan
+from simindex.methods import bphs, psm, scan
 from simindex.methods.base import Found, QueryPlan, TablePlan
 from simindex.options import IndexOptions
 from simindex.records import F32, U64, Matches, QueryStats
@@ -146,6 +146,8 @@ def _search_slice(
 ) -> Found:
     if plan.method == "scan":
         return scan.search(table, queries, h=h, first=first)
+    if plan.design is not None:
+        return bphs.search(table, queries, plan.design, h=h, first=first)
     return psm.search(table, queries, weights, plan, volatility, h=h, first=first)
 
 

@@ -19,6 +19,7 @@ from simindex.cli.learning import (
 )
 from simindex.errors import InvalidOption
 from simindex.inputs import FORMATS, Document, Intake, ReadOptions, read, rereadable
+from simindex.options import split_structures
 from simindex.simhash.weighting import WEIGHTINGS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -39,6 +40,12 @@ output_options = _together(
 )
 
 index_argument = click.argument("index_path", metavar="INDEX", type=click.Path())
+
+structures_option = click.option(
+    "--structures", metavar="NAMES",
+    callback=lambda _ctx, _parameter, text: None if text is None else split_structures(text),
+    help="What each segment carries, such as psm,bphs:G=5,g=2: permuted tables for exact queries.",
+)
 
 _input_options = _together(
     click.option(

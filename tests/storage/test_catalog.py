@@ -238,7 +238,7 @@ def test_segments_come_and_go_with_their_directories(catalog: Catalog) -> None:
     record = SegmentRecord("0000000000000001-00000009.rows", 5, 1, 4242, 77, 16)
     directory = np.linspace(0, 5, (1 << 16) + 1).astype(np.uint32)
     edit = edit_of(catalog)
-    edit.add_segment(record, directory)
+    edit.add_segment(record, [(0, directory)])
     catalog.commit(edit)
     with catalog.reading() as reading:
         _, head = reading.head()
