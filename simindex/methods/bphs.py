@@ -21,15 +21,22 @@ from functools import lru_cache
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile
 from simindex.methods.base import Found
-from simindex.methods.psm import exhaustive_masks
+from simindex.methods.psm import (
+    ROWS_PER_PROBE,
+    SWEPT_PROBES,
+    SWEPT_ROWS,
+    exhaustive_masks,
+)
 from simindex.records import U64
 from simindex.simhash.permutation import BlockDesign
 from simindex.storage.table import SortedRows, Table
+
+SLICE_QUERIES = 1 << 16
+"""Queries at a time where no table is swept, so that their permutations stay in cache."""
 
 
 def looked_up(design: BlockDesign, h: int, widths: Sequence[int]) -> list[tuple[int, int]]:
@@ -63,78 +70,62 @@ def search(table: Table, queries: U64, design: BlockDesign, *, h: int, first: bo
     CorruptFile
         If the permuted tables cannot be opened, or hold a row that table 0 does not.
     """
-    permuted = table.structures[design.structure].tables
-    flips = design.table_flips(h)
-    parts: list[tuple[NDArray[np.int64], U64, NDArray[np.uint16]]] = []
-    probes = compared = 0
-    asked: NDArray[np.int64] | None = None
-    some = queries
-    for number, flipped in enumerate(flips):
-        if flipped < 0:
-            continue
-        rows = permuted[number - 1] if number else table
-        query, hits, distance, counts = _search_table(
-            rows, some, design, h=h, first=first, number=number
+    *found, missing = _native.bphs(
+        table.checked, table.header_bits, checked_tables(table, design, h), queries, h, first,
+        sweep_probes(len(table), table.fingerprints.shape[1], first),
+    )
+    if missing:
+        raise CorruptFile(
+            f"the tables of {design.structure} beside {table.name} hold {missing} rows that it does "
+            "not: run `simindex check`",
+            path=table.name,
         )
-        probes, compared = probes + counts[0], compared + counts[1]
-        if asked is not None:
-            query = asked[query]
-        parts.append((query, hits, distance))
-        if first:
-            left = np.ones(len(queries), np.bool_)
-            for earlier, _, _ in parts:
-                left[earlier] = False
-            asked = np.flatnonzero(left).astype(np.int64)
-            some = queries[asked]
-            if not len(asked):
-                break
-    return _found_again(
-        table,
-        np.concatenate([part[0] for part in parts]),
-        np.concatenate([part[1] for part in parts]),
-        np.concatenate([part[2] for part in parts]),
-        first, probes, compared, design,
-    )
+    return Found._make(found)
 
 
-def _search_table(
-    rows: SortedRows, queries: U64, design: BlockDesign, *, h: int, first: bool, number: int
-) -> tuple[NDArray[np.int64], U64, NDArray[np.uint16], tuple[int, int]]:
-    """Queries, un-permuted fingerprints and distances of what one table is the first to find."""
-    flips = design.table_flips(h)
+def sweep_probes(rows: int, words: int, first: bool) -> int:
+    """From how many probes of a table on it is swept once; 0 for never. As for PSM."""
+    return -(-rows // ROWS_PER_PROBE) if not first and words == 1 and rows >= SWEPT_ROWS else 0
+
+
+def slice_queries(table: Table, design: BlockDesign, h: int, threads: int) -> int:
+    """How many queries of a call are given to the kernel at a time."""
+    rows, words = table.fingerprints.shape
+    if not sweep_probes(rows, words, False):
+        return SLICE_QUERIES
+    probes = max(probes for probes, _ in looked_up(design, h, _widths(table, design)))
+    return max(SLICE_QUERIES, SWEPT_PROBES // probes // threads)
+
+
+def checked_tables(table: Table, design: BlockDesign, h: int) -> list[_native.CheckedPermuted]:
+    """The tables that h needs as the kernel takes them, kept beside the table."""
+    structure = table.structures[design.structure]
+    known = structure.checked.get(h)
+    if known is None:
+        permuted: list[SortedRows] = [table, *structure.tables]
+        known = structure.checked[h] = [
+            _checked_table(permuted[number], design, number, flips)
+            for number, flips in enumerate(design.table_flips(h))
+            if flips >= 0
+        ]
+    return known
+
+
+def _checked_table(
+    rows: SortedRows, design: BlockDesign, number: int, flips: int
+) -> _native.CheckedPermuted:
     bits = min(rows.header_bits, design.header_bits[number])
-    asked = design.permute(queries, number) if number else queries
-    query, row, distance, probes, compared = _native.probe(
-        rows.fingerprints, rows.directory, rows.header_bits, bits, asked,
-        exhaustive_masks(bits, flips[number]), h, first,
+    none = np.empty((0, 4), np.uint64)
+    return _native.CheckedPermuted(
+        rows.fingerprints, rows.directory, rows.header_bits, bits,
+        design.rotations(number) if number else none,
+        design.rotations(number, inverse=True) if number else none,
+        exhaustive_masks(bits, flips), header_masks(design)[number], flips,
     )
-    hits = rows.fingerprints[row]
-    if not first:
-        again = (row > 0) & (hits == rows.fingerprints[np.maximum(row, 1) - 1]).all(axis=1)
-        if number == 0:
-            again = _again(query, hits)
-        query, hits, distance = query[~again], hits[~again], distance[~again]
-    if number:
-        hits = design.unpermute(hits, number)
-    if number and not first and len(query):
-        differing = hits ^ queries[query]
-        mine = np.ones(len(query), np.bool_)
-        for earlier in range(number):
-            if flips[earlier] >= 0:
-                within = np.bitwise_count(differing & header_masks(design)[earlier]).sum(axis=1)
-                mine &= within > flips[earlier]
-        query, hits, distance = query[mine], hits[mine], distance[mine]
-    return query, hits, distance, (probes, compared)
 
 
-def _again(query: NDArray[np.int64], hits: U64) -> NDArray[np.bool_]:
-    """Which (query, fingerprint) pairs stand before already."""
-    _, places = np.unique(
-        np.column_stack([query.astype(np.uint64), hits]), axis=0, return_index=True
-    )
-    again = np.ones(len(query), np.bool_)
-    again[places] = False
-    return again
+def _widths(table: Table, design: BlockDesign) -> tuple[int, ...]:
+    return (table.header_bits, *table.structures[design.structure].record.header_bits)
 
 
 @lru_cache(maxsize=256)
@@ -147,28 +138,3 @@ def header_masks(design: BlockDesign) -> U64:
     words = np.packbits(masks, axis=1).view(">u8").astype(np.uint64)
     words.setflags(write=False)
     return words
-
-
-def _found_again(
-    table: Table,
-    query: NDArray[np.int64],
-    hits: U64,
-    distance: NDArray[np.uint16],
-    first: bool,
-    probes: int,
-    compared: int,
-    design: BlockDesign,
-) -> Found:
-    """The rows of table 0 with these fingerprints."""
-    hit, row, _, ids, *_ = _native.probe_checked(
-        table.checked, table.header_bits, hits, exhaustive_masks(table.header_bits, 0), 0, first
-    )
-    present = np.zeros(len(hits), np.bool_)
-    present[hit] = True
-    if not present.all():
-        raise CorruptFile(
-            f"the tables of {design.structure} beside {table.name} hold a row that it does not: "
-            "run `simindex check`",
-            path=table.name,
-        )
-    return Found(query[hit], row, distance[hit], ids, probes, compared)

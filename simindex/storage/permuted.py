@@ -173,6 +173,8 @@ class PermutedTables:
     ) -> None:
         self.record, self.design, self.damage = record, design, damage
         self._envelope, self._load = envelope, load
+        self.checked: dict[int, list[_native.CheckedPermuted]] = {}
+        """By radius, what the kernel takes; kept by `methods.bphs`."""
 
     @property
     def envelope(self) -> Envelope:
