@@ -8,16 +8,15 @@ Exact for every h that the design is exact for. `first` is BPHSF, which goes on 
 only with the queries that have found nothing; else BPHSA.
 
 Invariants
-1. A pair of query and fingerprint is reported once: by the first table of the design whose header
-   differs in at most that table's flips. Which one that is depends on their exclusive or alone, and
-   that table does find the pair.
+1. A pair of query and fingerprint is reported once: by the first table whose header, as far as it
+   is looked up, differs in at most that table's flips. Which one that is follows from their
+   exclusive or, and it is the first table that finds the pair.
 2. Equal rows of a permuted table are neighbours, and only the first of them is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import comb
 
 import numpy as np
@@ -76,8 +75,8 @@ def search(table: Table, queries: U64, design: BlockDesign, *, h: int, first: bo
     )
     if missing:
         raise CorruptFile(
-            f"the tables of {design.structure} beside {table.name} hold {missing} rows that it does "
-            "not: run `simindex check`",
+            f"the tables of {design.structure} beside {table.name} hold {missing} rows that it "
+            "does not: run `simindex check`",
             path=table.name,
         )
     return Found._make(found)
@@ -120,7 +119,7 @@ def _checked_table(
         rows.fingerprints, rows.directory, rows.header_bits, bits,
         design.rotations(number) if number else none,
         design.rotations(number, inverse=True) if number else none,
-        exhaustive_masks(bits, flips), header_masks(design)[number], flips,
+        exhaustive_masks(bits, flips), header_mask(design, number, bits), flips,
     )
 
 
@@ -128,13 +127,10 @@ def _widths(table: Table, design: BlockDesign) -> tuple[int, ...]:
     return (table.header_bits, *table.structures[design.structure].record.header_bits)
 
 
-@lru_cache(maxsize=256)
-def header_masks(design: BlockDesign) -> U64:
-    """uint64 (T, W): of each table, the columns of its header, before they are permuted."""
-    masks = np.zeros((design.tables, design.bits), np.bool_)
-    for table, header in enumerate(design.headers):
-        for column, width in header:
-            masks[table, column : column + width] = True
-    words = np.packbits(masks, axis=1).view(">u8").astype(np.uint64)
-    words.setflags(write=False)
-    return words
+def header_mask(design: BlockDesign, number: int, header_bits: int) -> U64:
+    """uint64 (W,): columns of the first bits of a table's header, before they are permuted."""
+    mask = np.zeros(design.bits, np.bool_)
+    for column, width in design.headers[number]:
+        mask[column : column + min(width, header_bits)] = True
+        header_bits -= min(width, header_bits)
+    return np.packbits(mask).view(">u8").astype(np.uint64)

@@ -35,7 +35,7 @@ struct PermutedTable {
   std::span<const Rotation> rotations;
   std::span<const Rotation> inverse;
   std::span<const std::uint64_t> flips;   // masks of the header, the empty one among them
-  std::span<const std::uint64_t> header;  // (words,) its columns before they are permuted
+  std::span<const std::uint64_t> header;  // (words,) what is looked up, not permuted
   std::uint64_t most_flips = 0;           // a row whose header differs in as many bits is found
 };
 
