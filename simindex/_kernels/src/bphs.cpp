@@ -47,56 +47,68 @@ SIMINDEX_INLINE bool equal_rows(const std::uint64_t* a, const std::uint64_t* b, 
   return std::equal(a, a + words, b);
 }
 
-// Whether an earlier table's header, too, differs in no more bits than it flips.
+// What is looked up in a table, as the columns stand in another one.
+struct Header {
+  const std::uint64_t* mask;  // (words,)
+  std::uint64_t most_flips;
+};
+
+// Whether a row and a query differ in no more bits of an earlier table's header than it flips.
 template <int kWords>
 SIMINDEX_INLINE bool seen_before(const std::uint64_t* row, const std::uint64_t* query,
-                                 std::size_t words, std::span<const PermutedTable> earlier) {
-  for (const PermutedTable& table : earlier) {
+                                 std::size_t words, std::span<const Header> earlier) {
+  for (const Header& header : earlier) {
     std::uint64_t bits = 0;
     if constexpr (kWords == 1) {
-      bits = (row[0] ^ query[0]) & table.header[0];
+      bits = (row[0] ^ query[0]) & header.mask[0];
       // What is left when as many bits are taken away as may differ.
-      for (std::uint64_t i = 0; i < table.most_flips; ++i) bits &= bits - (bits != 0);
+      for (std::uint64_t i = 0; i < header.most_flips; ++i) bits &= bits - (bits != 0);
       if (bits == 0) return true;
     } else {
       for (std::size_t w = 0; w < words; ++w)
-        bits += portable::popcount((row[w] ^ query[w]) & table.header[w]);
-      if (bits <= table.most_flips) return true;
+        bits += portable::popcount((row[w] ^ query[w]) & header.mask[w]);
+      if (bits <= header.most_flips) return true;
     }
   }
   return false;
 }
 
-// Adds what table `number` is the first to find. The rows are long out of the caches, so each is
-// asked for while those before it are looked at (three quarters of the time here without).
+// Adds what table `number` is the first to find; queries are permuted as the table is. Most matches
+// have been seen before, so only what is kept is un-permuted. Rows and queries are long out of the
+// caches, so each is asked for while those before it are looked at.
 template <int kWords>
-void keep_first_found(const Search& search, std::span<const PermutedTable> tables,
+void keep_first_found(const std::uint64_t* queries, std::span<const PermutedTable> tables,
                       std::size_t number, const Matches& matches, Hits& hits) {
   constexpr std::size_t kAhead = 24;
+  if (matches.size == 0) return;
   const PermutedTable& permutation = tables[number];
   const std::size_t words = kWords == 1 ? 1 : permutation.table.words;
-  std::vector<std::uint64_t> several(words);
+  std::vector<std::uint64_t> masks(number * words);
+  std::vector<Header> earlier(number);
+  for (std::size_t i = 0; i < number; ++i) {
+    permute(tables[i].header.data(), 1, words, permutation.rotations, masks.data() + i * words,
+            kPortable);
+    earlier[i] = {masks.data() + i * words, tables[i].most_flips};
+  }
   for (std::size_t i = 0; i < matches.size; ++i) {
     if (i + kAhead < matches.size) {
       __builtin_prefetch(permutation.table.rows + matches.row[i + kAhead] * words);
-      __builtin_prefetch(search.queries +
-                         static_cast<std::size_t>(matches.query[i + kAhead]) * words);
+      __builtin_prefetch(queries + static_cast<std::size_t>(matches.query[i + kAhead]) * words);
     }
     const std::size_t at = matches.row[i];
     const std::uint64_t* here = permutation.table.rows + at * words;
     if (at > 0 && equal_rows<kWords>(here, here - words, words)) continue;
-    std::uint64_t single = 0;
-    std::uint64_t* row = kWords == 1 ? &single : several.data();
-    if constexpr (kWords != 1) std::fill_n(row, words, 0);
+    const std::int64_t query = matches.query[i];
+    if (seen_before<kWords>(here, queries + static_cast<std::size_t>(query) * words, words,
+                            earlier))
+      continue;
+    const std::size_t end = hits.rows.size();
+    hits.rows.resize(end + words);
+    std::uint64_t* row = hits.rows.data() + end;
     for (const Rotation& rotation : permutation.inverse)
       row[kWords == 1 ? 0 : rotation.target] |=
           std::rotl(here[kWords == 1 ? 0 : rotation.source], static_cast<int>(rotation.left)) &
           rotation.mask;
-    const std::int64_t query = matches.query[i];
-    if (seen_before<kWords>(row, search.queries + static_cast<std::size_t>(query) * words, words,
-                            tables.first(number)))
-      continue;
-    hits.rows.insert(hits.rows.end(), row, row + words);
     hits.query.push_back(query);
     hits.distance.push_back(matches.distance[i]);
   }
@@ -175,9 +187,9 @@ FoundAgain bphs_all(const Table& own, std::span<const PermutedTable> tables, con
     if (is_own) {
       append(out.matches, found.matches);
     } else if (words == 1) {
-      keep_first_found<1>(search, tables, number, found.matches, hits);
+      keep_first_found<1>(part.queries, tables, number, found.matches, hits);
     } else {
-      keep_first_found<0>(search, tables, number, found.matches, hits);
+      keep_first_found<0>(part.queries, tables, number, found.matches, hits);
     }
   }
   find_again(own, hits, false, level, result);

@@ -257,16 +257,27 @@ using avx2::look;
 namespace avx512_level {
 using avx512::locate;
 using avx512::look;
-#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "sweep.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
+
+namespace avx512_vpopcntdq_level {
+using avx512_vpopcntdq::locate;
+using avx512_vpopcntdq::look;
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
+#include "sweep.inc"
+#undef SIMINDEX_LEVEL_TARGET
+}  // namespace avx512_vpopcntdq_level
 #endif
 
 void sweep_at(const Table& table, const Search& search, const Probes& probes,
               std::int64_t first_number, int level, Found& found) {
 #if SIMINDEX_X86
-  if (level >= kAvx512Vpopcntdq) return avx512_level::sweep_any(table, search, probes, first_number, found);
+  if (level >= kAvx512Vpopcntdq)
+    return avx512_vpopcntdq_level::sweep_any(table, search, probes, first_number, found);
+  if (level >= kAvx512)
+    return avx512_level::sweep_any(table, search, probes, first_number, found);
   if (level >= kAvx2) return avx2_level::sweep_any(table, search, probes, first_number, found);
 #else
   (void)level;
