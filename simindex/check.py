@@ -13,10 +13,12 @@ from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.records import Finding
 from simindex.snapshot import Snapshot
+from simindex.storage import permuted
 from simindex.storage.catalog import Catalog
 from simindex.storage.format import TEMPORARY_PREFIX, read_format
-from simindex.storage.segment import Segment
-from simindex.storage.table import Table
+from simindex.storage.permuted import PermutedTables
+from simindex.storage.segment import Segment, SegmentRecord
+from simindex.storage.table import SortedRows, Table
 
 SLICE_ROWS = 1 << 20
 
@@ -66,14 +68,47 @@ def _check_segment(path: Path, catalog: Catalog, segment: Segment) -> Iterator[F
     if not damaged:
         for what in _disorder(segment):
             yield _error(file, what)
+    yield from _check_directory(path, catalog, segment.record, 0, None if damaged else segment)
+    if segment.structures and not damaged:
+        expected = permuted.content_sum(segment.fingerprints)
+        for structure in segment.structures.values():
+            yield from _check_structure(path, catalog, segment.record, structure, expected)
+
+
+def _check_structure(
+    path: Path, catalog: Catalog, record: SegmentRecord, structure: PermutedTables,
+    expected_sum: int,
+) -> Iterator[Finding]:
+    file = path / "segments" / structure.record.name
+    try:
+        damaged = structure.envelope.damaged_chunks()
+        for offset, size in damaged:
+            yield _error(file, f"damaged within {size} bytes at offset {offset}")
+        if damaged:
+            return
+        for what in permuted.disorder(structure, expected_sum):
+            yield _error(file, what)
+        for number, table in enumerate(structure.tables, structure.record.first_table):
+            yield from _check_directory(path, catalog, record, number, table)
+    except CorruptFile as error:
+        yield _error(file, str(error))
+
+
+def _check_directory(
+    path: Path, catalog: Catalog, record: SegmentRecord, number: int, rows: SortedRows | None
+) -> Iterator[Finding]:
+    """Compares a stored header directory with the rows, unless these are damaged."""
+    name = record.name + (f", table {number}," if number else "")
     try:
         with catalog.reading() as reading:
             _, head = reading.head()
-            if segment.name not in head.segments:
+            if record.name not in head.segments:
                 return
-            stored = reading.directory(segment.record)
-        if not damaged and not np.array_equal(stored, segment.compute_directory()):
-            yield _error(path / "catalog", f"the header directory of {segment.name} is not its own")
+            if reading.segment(head, record.name) != record:
+                return
+            stored = reading.directory(record, number)
+        if rows is not None and not np.array_equal(stored, rows.compute_directory()):
+            yield _error(path / "catalog", f"the header directory of {name} is not its own")
     except CorruptFile as error:
         yield _error(path / "catalog", str(error))
 
@@ -99,7 +134,7 @@ def _disorder(table: Table) -> Iterator[str]:
 
 
 def _strays(path: Path, snapshot: Snapshot) -> Iterator[Finding]:
-    live = {segment.name for segment in snapshot.segments}
+    live = {name for segment in snapshot.segments for name in segment.record.files}
     try:
         files = sorted((path / "segments").iterdir())
     except OSError as error:

@@ -11,6 +11,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from simindex.designs import checked_designs
 from simindex.errors import IndexExists, IndexNotFound, InvalidOption
 from simindex.options import IndexOptions
 from simindex.storage import format as durable
@@ -42,6 +43,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
             "the recipe is tfidf and knows no documents yet: give recipe.fit(texts)",
             option="recipe",
         )
+    checked_designs(options)
     if directory.is_symlink() or directory.exists():
         if not directory.is_dir():
             raise IndexExists(f"{directory} is a file: it was kept", path=str(directory))

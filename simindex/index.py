@@ -9,8 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -21,6 +22,7 @@ from simindex.admission import check_recipe, checked_batch, checked_keys
 from simindex.calibration import Calibration
 from simindex.check import check
 from simindex.compaction import Progress
+from simindex.designs import checked_designs
 from simindex.errors import (
     ClosedIndex,
     CorruptFile,
@@ -32,7 +34,7 @@ from simindex.errors import (
     SimindexError,
     UnsupportedStorage,
 )
-from simindex.options import IndexOptions
+from simindex.options import IndexOptions, checked_structures
 from simindex.planner import Planner
 from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_ids
 from simindex.searching import THREADED_QUERIES, search
@@ -169,6 +171,7 @@ class Index:
         with self._catalog.reading() as reading:
             _, head = reading.head()
             stored = reading.value(head, "options")
+            self._options_crc = head.values.get("options")
             recipe = reading.value(head, "recipe")
         options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
         self._recipe = Recipe.from_bytes(recipe) if recipe is not None else None
@@ -279,6 +282,8 @@ class Index:
             if self._catalog.head_value() != self._snapshot.value:
                 self._snapshot = self._take(self._snapshot)
                 self._follow_recipe(self._snapshot)
+                if self._follow_options(self._snapshot):
+                    self._snapshot = self._take(self._snapshot)
             return self._snapshot
 
     def _follow_recipe(self, snapshot: Snapshot) -> None:
@@ -287,6 +292,18 @@ class Index:
                 _, head = reading.head()
                 payload = reading.value(head, "recipe")
             self._recipe = Recipe.from_bytes(payload) if payload is not None else None
+
+    def _follow_options(self, snapshot: Snapshot) -> bool:
+        """Structures are the one option that changes, by a compaction."""
+        crc = snapshot.head.values.get("options")
+        if crc == self._options_crc:
+            return False
+        with self._catalog.reading() as reading:
+            _, head = reading.head()
+            stored = reading.value(head, "options")
+            self._options_crc = head.values.get("options")
+        self.options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
+        return True
 
     # -- what it is --------------------------------------------------------------------------------
 
@@ -412,15 +429,38 @@ class Index:
                 while writer.merge_due(self._current()):
                     pass
 
-    def compact(self, *, full: bool = False, progress: Progress | None = None) -> None:
+    def compact(
+        self,
+        *,
+        full: bool = False,
+        structures: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
         """Commits, then merges segments that are too many; `full` merges all into one, or into
         as few as their row numbers allow.
 
-        Dead rows of the merged segments are dropped and their space is given back. Memory is
-        bounded; while it runs, old and new files stand side by side.
+        Parameters
+        ----------
+        structures : sequence of str, optional
+            What each segment carries from now on, as `IndexOptions.structures`. Permuted tables
+            that are missing or damaged are built, those not named are dropped, in one commit.
+
+        Notes
+        -----
+        Dead rows of the merged segments are dropped and their space is given back. While it runs,
+        old and new files stand side by side. Memory is bounded, but for permuted tables: they are
+        sorted one at a time in memory, 8 bytes a row of 64 bits.
         """
         with self._lock:
             writer = self._writing()
+            if structures is not None:
+                wanted = checked_structures(structures)
+                checked_designs(replace(self.options, structures=wanted))
+                self.commit()
+                # What is to go is not merged first, and what is to come is built once.
+                kept = [name for name in self.options.structures if name in wanted]
+                if writer.restructure(self._current(), kept if full else wanted):
+                    self._current()
             if full:
                 writer.commit(self._current(), seal_pending=True)
                 segments = self._current().segments
@@ -434,6 +474,8 @@ class Index:
                 fanout = self.options.min_merge or USUAL_FANOUT
                 while inputs := writer.due(self._current(), fanout):
                     writer.compact(self._current(), inputs, progress)
+            if full and structures is not None:
+                writer.restructure(self._current(), wanted)
             self._current()
 
     def _adopt_recipe(self, writer: Writer, batch: Batch) -> None:
@@ -471,7 +513,8 @@ class Index:
             Share of the matches to be found: 1.0 is always exact. Below it, the number of bit flips
             tried is chosen from near-duplicates of the index itself, see `Matches.stats.guarantee`.
         method : str
-            ``"psm"``, ``"scan"``, or ``"auto"`` for the cheapest that keeps the promise.
+            ``"psm"``, ``"scan"``, ``"bphs"`` for the index's permuted tables (or the name of one
+            design), or ``"auto"`` for the cheapest that keeps the promise.
         threads : int, optional
             By default `SIMINDEX_THREADS` or one for each processor; one below 4,096 queries.
 
@@ -482,7 +525,9 @@ class Index:
 
         Notes
         -----
-        Source: [PSM] sections 4 and 5; PSMA, or PSMF with `first`.
+        Source: [PSM] sections 4 to 6; PSMA and BPHSA, or PSMF and BPHSF with `first`. Permuted
+        tables are exact at any `recall`; where they are not for `h`, ``"bphs"`` raises
+        InvalidOption and ``"auto"`` never uses them.
         """
         self._check_open()
         if type(batch) is Batch:

@@ -1,6 +1,7 @@
 """What a search costs, in nanoseconds a query on one thread, and so which search to choose.
 
     PSM    (k + 1) (PROBE + rows / 2^t * ROW) + VOSH of k          as [PSM] (19), lookups prefetched
+    BPHS   sum over tables of p (PROBE + rows / 2^t * ROW) + PERMUTED     p probes of a table
     scan   rows * SCANNED
 
 The constants are fits to measurements of the kernels at 10 M rows (docs/performance.md names the
@@ -9,6 +10,8 @@ k = 10 with 19 and 38 rows. Only their ratios matter, and they change little bet
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from simindex.simhash.vosh import MAX_NETWORKED_FLIPS
 
@@ -33,6 +36,10 @@ FLIP_NS = 3.0
 FLIP_HEAP_NS = 70.0
 """One flip set in VOSH order by heap, for many flips."""
 
+PERMUTED_NS = 5.0
+"""Permuting a query for one table."""
+
+
 def probing_ns(rows: int, header_bits: int, flips: int, *, ordered: bool) -> float:
     """Time of one query that looks under `flips` + 1 headers; `ordered` adds making the VOSH."""
     bucket = rows / (1 << header_bits)
@@ -41,6 +48,14 @@ def probing_ns(rows: int, header_bits: int, flips: int, *, ordered: bool) -> flo
         networked = flips <= MAX_NETWORKED_FLIPS
         vosh = QUERY_NS + flips * (FLIP_NS if networked else FLIP_HEAP_NS)
     return (flips + 1) * (PROBE_NS + bucket * ROW_NS) + vosh
+
+
+def permuted_ns(rows: int, tables: Sequence[tuple[int, int]]) -> float:
+    """Time of one query that makes (probes, header bits) in each of a design's tables."""
+    return sum(
+        probes * (PROBE_NS + rows / (1 << header_bits) * ROW_NS) + PERMUTED_NS
+        for probes, header_bits in tables
+    )
 
 
 def scanning_ns(rows: int, words: int, queries: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -10,8 +11,15 @@ from simindex.errors import InvalidOption
 MAX_BITS = 4096
 """Widest fingerprint, in bits."""
 
-STRUCTURES = ("psm",)
-"""Structures a segment can carry."""
+_STRUCTURE = re.compile(
+    r"psm|bphs:(?:G=[1-9]\d{0,3},g=[1-9]\d{0,3}|nested=[1-9]\d{0,3}x[1-9]\d{0,3})"
+    r"(?:,r=[1-9]\d{0,3})?",
+    re.ASCII,
+)
+_STRUCTURE_FORMS = '"psm" and block designs such as "bphs:G=5,g=2" or "bphs:nested=4x4,r=1"'
+
+MAX_STRUCTURES = 16
+"""Most structures of an index."""
 
 KeyKind = Literal["str", "bytes"]
 
@@ -26,7 +34,8 @@ class IndexOptions:
         Width b of a fingerprint: a multiple of 64, at most 4096.
     structures : tuple of str
         What each segment carries beside its rows. ``"psm"`` is the sorted table with its header
-        directory.
+        directory, and always there; a block design such as ``"bphs:G=5,g=2"`` adds its permuted
+        tables, which answer exact queries fast.
     batch_rows : int
         The most rows an uncommitted append holds in memory before it writes a segment file. Commits
         of fewer than an eighth of it collect in the catalog, until they are that many together.
@@ -64,17 +73,10 @@ class IndexOptions:
         )
         if self.recipe is not None and self.bits == 64:
             object.__setattr__(self, "bits", self.recipe.bits)
-        if isinstance(self.structures, list):
-            object.__setattr__(self, "structures", tuple(self.structures))
+        object.__setattr__(self, "structures", checked_structures(self.structures))
         _require(
             _is_int(self.bits) and 64 <= self.bits <= MAX_BITS and self.bits % 64 == 0,
             "bits", self.bits, f"a multiple of 64 from 64 to {MAX_BITS}",
-        )
-        _require(
-            isinstance(self.structures, tuple)
-            and len(self.structures) > 0
-            and all(name in STRUCTURES for name in self.structures),
-            "structures", self.structures, f"a tuple out of {STRUCTURES}",
         )
         _require(
             _is_int(self.batch_rows) and 1 <= self.batch_rows <= 1 << 26,
@@ -135,6 +137,33 @@ class IndexOptions:
         """Options that differ, as name -> (mine, other's)."""
         mine, theirs = self.to_dict(), other.to_dict()
         return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
+
+
+def checked_structures(names: Any) -> tuple[str, ...]:
+    """Structure names of the right form, "psm" first; whether a design fits is not looked at.
+
+    Raises InvalidOption on anything but a list or tuple of distinct names.
+    """
+    expected = f"a tuple out of {_STRUCTURE_FORMS}, at most {MAX_STRUCTURES}, each once"
+    listed = list(names) if isinstance(names, (list, tuple)) else []
+    _require(
+        0 < len(listed) <= MAX_STRUCTURES
+        and all(isinstance(name, str) and _STRUCTURE.fullmatch(name) for name in listed)
+        and len(set(listed)) == len(listed),
+        "structures", names, expected,
+    )
+    return ("psm", *(name for name in listed if name != "psm"))
+
+
+def split_structures(text: str) -> tuple[str, ...]:
+    """The names in a list such as "psm,bphs:G=5,g=2": a comma inside a design separates nothing."""
+    names: list[str] = []
+    for part in text.split(","):
+        if names and ":" in names[-1] and ":" not in part and "=" in part:
+            names[-1] += f",{part.strip()}"
+        else:
+            names.append(part.strip())
+    return checked_structures(names)
 
 
 def _is_int(value: object) -> bool:

@@ -8,14 +8,15 @@ from typing import Any
 
 from simindex.calibration import Calibration, calibrate, exact_plan
 from simindex.errors import InvalidOption
-from simindex.methods import psm
+from simindex.methods import bphs, psm
 from simindex.methods.base import QueryPlan, TablePlan
-from simindex.model import probing_ns, scanning_ns
+from simindex.model import permuted_ns, probing_ns, scanning_ns
 from simindex.records import F32
+from simindex.simhash.permutation import BlockDesign
 from simindex.snapshot import Snapshot
 from simindex.storage.table import Table
 
-METHODS = ("auto", "psm", "scan")
+METHODS = ("auto", "psm", "bphs", "scan")
 
 CALIBRATION_BUDGET_S = 0.4
 """Expected seconds a first query may spend on learning flips; `Index.tune` takes longer."""
@@ -38,11 +39,39 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> No
             f"recall={recall!r} is not a share: give more than 0 and at most 1",
             option="recall", found=recall,
         )
-    if method not in METHODS:
+    if method not in METHODS and not _names_design(method):
         raise InvalidOption(
-            f"method={method!r} is unknown: give one of {', '.join(METHODS)}",
+            f"method={method!r} is unknown: give one of {', '.join(METHODS)}, or a structure of "
+            "the index",
             option="method", found=method,
         )
+
+
+def _names_design(method: object) -> bool:
+    return isinstance(method, str) and method.startswith("bphs:")
+
+
+def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[BlockDesign]:
+    """Of an index's designs, those that a call may use: exact for h, and what `method` names.
+
+    Raises
+    ------
+    InvalidOption
+        If `method` asks for permuted tables and none will do; names designs that would.
+    """
+    explicit = method == "bphs" or _names_design(method)
+    named = [d for d in designs if method in ("auto", "bphs", d.structure)]
+    exact = [design for design in named if h <= design.exact_for]
+    if not explicit or exact:
+        return exact
+    if named:
+        max(named, key=lambda design: design.exact_for).require_exact(h)
+    have = ", ".join(design.structure for design in designs) or "no permuted tables"
+    raise InvalidOption(
+        f"method={method!r} needs permuted tables, and the index has {have}: add some with "
+        '`simindex compact --structures` or Index.compact(structures=...), or use method="auto"',
+        option="method", found=method, designs=tuple(design.structure for design in designs),
+    )
 
 
 def plan(
@@ -53,24 +82,30 @@ def plan(
     method: str,
     queries: int,
     calibration: Calibration | None,
+    designs: Sequence[BlockDesign] = (),
 ) -> QueryPlan:
     """A plan for each table.
 
     Parameters
     ----------
+    designs : sequence of BlockDesign
+        Those that may be used, see `asked_designs`; a table that has none of them is searched
+        exactly without.
     calibration : Calibration, or None
         Says how many flips a recall takes; None where the queries have no weights, so that only
         exact plans remain.
     """
     flips = None if calibration is None else calibration.flips
     plans = [
-        _plan_table(table, h=h, recall=recall, method=method, queries=queries, flips=flips)
+        _plan_table(
+            table, h=h, recall=recall, method=method, queries=queries, flips=flips, designs=designs
+        )
         for table in tables
     ]
     guarantee = "exact"
     if calibration is not None and not all(plan.exact for plan in plans):
         guarantee = f"expected recall >= {recall:g}, learned from {calibration.source}"
-    elif recall < 1 and calibration is None and method != "scan":
+    elif recall < 1 and calibration is None and method in ("auto", "psm"):
         guarantee = "exact, since the queries have no weights"
     return QueryPlan.of(plans, guarantee)
 
@@ -83,12 +118,22 @@ def _plan_table(
     method: str,
     queries: int,
     flips: Callable[[int, int, float], int] | None,
+    designs: Sequence[BlockDesign],
 ) -> TablePlan:
     rows, words = len(table), table.fingerprints.shape[1]
     scan = TablePlan("scan", 0, 0, True, scanning_ns(rows, words, queries))
     if method == "scan":
         return scan
-    candidates = [] if method == "psm" else [exact_plan(table, h=h, queries=queries)]
+    permuted = [
+        permuted_plan(table, design, h=h) for design in designs
+        if design.structure in table.structures
+    ]
+    if method not in ("auto", "psm"):
+        return min(
+            permuted or [exact_plan(table, h=h, queries=queries)],
+            key=lambda candidate: candidate.nanoseconds,
+        )
+    candidates = [] if method == "psm" else [exact_plan(table, h=h, queries=queries), *permuted]
     narrowest = max(0, table.header_bits - NARROWEST)
     for header_bits in range(table.header_bits, narrowest - 1, -1):
         every = psm.flip_sets(header_bits, h)
@@ -97,6 +142,16 @@ def _plan_table(
         cost = probing_ns(rows, header_bits, k, ordered=not exact)
         candidates.append(TablePlan("psm", header_bits, k, exact, cost))
     return min(candidates, key=lambda candidate: candidate.nanoseconds)
+
+
+def permuted_plan(table: Table, design: BlockDesign, *, h: int) -> TablePlan:
+    """How a design's tables are searched, if the table has them."""
+    widths = (table.header_bits, *table.structures[design.structure].record.header_bits)
+    looked_up = bphs.looked_up(design, h, widths)
+    return TablePlan(
+        design.structure, 0, max(probes for probes, _ in looked_up) - 1, True,
+        permuted_ns(len(table), looked_up), design,
+    )
 
 
 class Planner:
@@ -137,12 +192,13 @@ class Planner:
         known = plans.get(asked)
         if known is not None:
             return known
+        designs = asked_designs(method, h, snapshot.designs)
         calibration = None
-        if recall < 1 and weights is not None and method != "scan":
+        if recall < 1 and weights is not None and method in ("auto", "psm"):
             calibration = self._calibrated(snapshot, h, weights)
         planned = plan(
             snapshot.tables, h=h, recall=recall, method=method, queries=queries,
-            calibration=calibration,
+            calibration=calibration, designs=designs,
         )
         if calibration is None or not calibration.provisional:
             plans[asked] = (planned, calibration)

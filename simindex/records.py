@@ -10,7 +10,7 @@ inside the package arrays are trusted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -265,7 +265,7 @@ class QueryStats(NamedTuple):
     """How a query was answered."""
 
     method: str
-    """`"psm"`, `"scan"`, or both joined by `+` when segments differ."""
+    """`"psm"`, `"scan"` or a block design, or several joined by `+` when segments differ."""
     guarantee: str
     """`"exact"`, or `"expected recall >= 0.95"` with what that expectation rests on."""
     exact: bool
@@ -350,9 +350,12 @@ class IndexStats:
     bits: int
     keys: bool | str
     bytes_segments: int
+    """Of all their files: rows and permuted tables."""
     bytes_catalog: int
     bytes_per_row: float
     recipe: dict[str, Any] | None
     sample_rows: int
     """Rows whose weights are kept, to learn from how bits flip."""
     segment_list: list[dict[str, Any]]
+    structures: dict[str, int] = field(default_factory=dict)
+    """Bytes that each structure takes beside the rows; "psm" takes none but its headers."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.methods import psm, scan
+from simindex.methods import bphs, psm, scan
 from simindex.methods.base import Found, QueryPlan, TablePlan
 from simindex.options import IndexOptions
 from simindex.records import F32, U64, Matches, QueryStats
@@ -63,7 +63,7 @@ def search(
         deleted = tombstones.later_than(table.horizon)
         # A deleted row must not stand for a live one: then all matches are needed, not the first.
         early = first and not deleted
-        size = _slice_size(table, table_plan, len(some), early, threads)
+        size = _slice_size(table, table_plan, len(some), h, early, threads)
         if size == len(some):
             found = _search_slice(table, table_plan, some, some_weights, volatility, h, early)
         else:
@@ -92,13 +92,18 @@ def search(
     return _arranged(parts, len(queries), first, stats, options)
 
 
-def _slice_size(table: Table, plan: TablePlan, queries: int, first: bool, threads: int) -> int:
+def _slice_size(
+    table: Table, plan: TablePlan, queries: int, h: int, first: bool, threads: int
+) -> int:
     if queries < psm.SWEPT_QUERIES and threads == 1:
         return queries
     swept = None
     if plan.method == "psm":
         rows, words = table.fingerprints.shape
         swept = psm.slice_queries(rows, words, plan, queries, first, threads)
+    if plan.design is not None and not first:
+        most = bphs.slice_queries(table, plan.design, h, threads)
+        return min(most, -(-queries // threads))
     return min(SLICE_QUERIES, -(-queries // threads)) if swept is None else swept
 
 
@@ -146,6 +151,8 @@ def _search_slice(
 ) -> Found:
     if plan.method == "scan":
         return scan.search(table, queries, h=h, first=first)
+    if plan.design is not None:
+        return bphs.search(table, queries, plan.design, h=h, first=first)
     return psm.search(table, queries, weights, plan, volatility, h=h, first=first)
 
 

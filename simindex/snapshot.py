@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from simindex.designs import checked_designs
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.storage import pending
 from simindex.storage.catalog import Catalog, Head
+from simindex.storage.permuted import open_permuted
 from simindex.storage.reservoir import Reservoir
 from simindex.storage.segment import Segment, SegmentRecord, open_segment
 from simindex.storage.table import Table
@@ -39,13 +41,20 @@ class Snapshot:
         runs: tuple[Table, ...],
         tombstones: Tombstones,
         samples: tuple[Reservoir, ...],
-        words: int,
+        options: IndexOptions,
     ) -> None:
         self._catalog = catalog
         self.value, self.head = value, head
         self.segments, self.pending = segments, runs
         self.tables: tuple[Table, ...] = (*segments, *runs)
-        self.tombstones, self.samples, self._words = tombstones, samples, words
+        self.tombstones, self.samples, self._words = tombstones, samples, options.words
+        found = {
+            tables.design.structure: tables.design
+            for segment in segments for tables in segment.structures.values()
+        }
+        found.update((design.structure, design) for design in checked_designs(options))
+        self.designs = tuple(found.values())
+        """Block designs whose tables some segment has, or will have."""
 
     @cached_property
     def stored_rows(self) -> int:
@@ -91,9 +100,12 @@ def take(
     """
     known = {table.name: table for table in before.tables} if before is not None else {}
     gone: FileNotFoundError | None = None
-    for _ in range(RETRIES):
+    for attempt in range(1, RETRIES + 1):
         try:
-            return _take(catalog, segments_directory, index, options, known, before)
+            return _take(
+                catalog, segments_directory, index, options, known, before,
+                missing_ok=attempt == RETRIES,
+            )
         except FileNotFoundError as error:
             gone = error
     raise CorruptFile(
@@ -109,6 +121,8 @@ def _take(
     options: IndexOptions,
     known: dict[str, Table],
     before: Snapshot | None,
+    *,
+    missing_ok: bool,
 ) -> Snapshot:
     keyed = options.keys is not False
     kept: dict[str, Reservoir] = {}
@@ -116,7 +130,12 @@ def _take(
         kept = dict(zip((t.name for t in before.pending), before.samples, strict=True))
     with catalog.reading() as reading:
         value, head = reading.head()
-        records = [reading.segment(head, name) for name in head.segments if name not in known]
+        # A segment that was given other structures has its old name and another record.
+        same = {} if before is None else before.head.segments
+        records = [
+            reading.segment(head, name) for name, crc in head.segments.items()
+            if name not in known or same.get(name) != crc
+        ]
         runs: list[Table] = []
         samples: list[Reservoir] = []
         for run in head.pending:
@@ -142,13 +161,20 @@ def _take(
                 ],
                 keyed=keyed,
             )
-    opened = {
-        record.name: open_segment(
-            directory, record, index=index, bits=options.bits,
-            load_directory=partial(_load_directory, catalog, record),
+    opened = {}
+    for record in records:
+        load = partial(_load_directory, catalog, record)
+        segment = open_segment(
+            directory, record, index=index, bits=options.bits, load_directory=partial(load, 0)
         )
-        for record in records
-    }
+        segment.structures = {
+            structure.structure: open_permuted(
+                directory, record, structure, index=index, bits=options.bits,
+                load_directory=load, missing_ok=missing_ok,
+            )
+            for structure in record.structures
+        }
+        opened[record.name] = segment
     segments = []
     for name in head.segments:
         table = opened.get(name) or known[name]
@@ -156,12 +182,22 @@ def _take(
             segments.append(table)
     return Snapshot(
         catalog, value, head, tuple(segments), tuple(runs),
-        dead, tuple(samples), options.words,
+        dead, tuple(samples), options,
     )
 
 
-def _load_directory(catalog: Catalog, record: SegmentRecord) -> NDArray[np.uint32] | None:
-    """A segment's header directory, or None once the segment was compacted away."""
+def _load_directory(
+    catalog: Catalog, record: SegmentRecord, table: int
+) -> NDArray[np.uint32] | None:
+    """A header directory of a segment, or None once it was compacted away."""
     with catalog.reading() as reading:
         _, head = reading.head()
-        return reading.directory(record) if record.name in head.segments else None
+        if record.name not in head.segments:
+            return None
+        # Its structures may have changed since, and others have taken their numbers.
+        now = reading.segment(head, record.name)
+        owner = [s for s in record.structures if table in dict(s.directories)]
+        if not set(owner) <= set(now.structures):
+            return None
+        directory: NDArray[np.uint32] = reading.directory(record, table)
+        return directory

@@ -19,7 +19,13 @@ def gather(
     catalog_bytes: int,
 ) -> IndexStats:
     """The counts of a snapshot; see `Index.stats`."""
+    structures: dict[str, int] = {}
+    for segment in snapshot.segments:
+        for structure in segment.record.structures:
+            bytes_before = structures.get(structure.structure, 0)
+            structures[structure.structure] = bytes_before + structure.file_bytes
     segment_bytes = sum(segment.envelope.file_bytes for segment in snapshot.segments)
+    segment_bytes += sum(structures.values())
     live = snapshot.stored_rows - snapshot.dead_rows
     return IndexStats(
         path=str(path),
@@ -42,7 +48,13 @@ def gather(
                 "rows": len(segment),
                 "bytes": segment.envelope.file_bytes,
                 "header_bits": segment.header_bits,
+                "structures": {
+                    structure.structure: structure.file_bytes
+                    for structure in segment.record.structures
+                },
             }
             for segment in snapshot.segments
         ],
+        structures={name: structures.get(name, 0) for name in options.structures}
+        | structures,
     )

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,28 +25,35 @@ import numpy as np
 
 from simindex import compaction
 from simindex.compaction import Progress
+from simindex.designs import checked_designs
 from simindex.errors import (
     CorruptFile,
     ReadOnlyIndex,
     StorageFull,
 )
-from simindex.options import IndexOptions
+from simindex.options import IndexOptions, checked_structures
 from simindex.records import U64, Batch
+from simindex.simhash.permutation import BlockDesign
 from simindex.snapshot import Snapshot
 from simindex.storage import format as durable
-from simindex.storage import pending, tombstones
+from simindex.storage import pending, permuted, tombstones
 from simindex.storage.catalog import Catalog, Edit, Run, pack, seal
+from simindex.storage.permuted import Directories
 from simindex.storage.reservoir import Reservoir
 from simindex.storage.segment import (
     NAME,
     Segment,
     SegmentRecord,
     SegmentWriter,
+    StructureRecord,
     generation_of,
     open_segment,
 )
-from simindex.storage.table import U32, KeyHeap, Table, sort_table
+from simindex.storage.table import KeyHeap, Table, sort_table
 from simindex.storage.tombstones import Tombstones
+
+Written = tuple[SegmentRecord, Directories]
+"""A durable segment that is not live yet, with the header directories of all its tables."""
 
 log = logging.getLogger("simindex")
 
@@ -68,6 +75,7 @@ class Writer:
     ) -> None:
         self._directory, self._segments = directory, directory / "segments"
         self._catalog, self._index, self._options = catalog, index, options
+        self._designs = checked_designs(options)
         self._failed: str | None = None
         self._lock_fd = durable.lock(directory / "LOCK")
         try:
@@ -86,7 +94,7 @@ class Writer:
         self._buffer: list[_Rows] = []
         self._buffered = 0
         self._appended = 0
-        self._spilled: list[tuple[SegmentRecord, U32]] = []
+        self._spilled: list[Written] = []
         self._drawn: list[Reservoir] = []
         self._deleted_ids: list[U64] = []
         self._deleted_keys: list[Any] = []
@@ -133,12 +141,15 @@ class Writer:
                 f"{self._segments} is missing: bring it back, with the files in it",
                 path=str(self._segments),
             ) from error
-        strays = [
+        ours = [
             path for path in found
-            if NAME.fullmatch(path.name)
-            and path.name not in self._head.segments
+            if (NAME.fullmatch(path.name) or permuted.NAME.fullmatch(path.name))
             and not path.is_dir()
         ]
+        live = set(self._head.segments)
+        if any(path.suffix != ".rows" for path in ours):
+            live |= self._live_structures()
+        strays = [path for path in ours if path.name not in live]
         for path in strays:
             if generation_of(path.name) > newest:
                 raise CorruptFile(
@@ -149,6 +160,12 @@ class Writer:
         strays += [path for path in found if path.name.startswith(durable.TEMPORARY_PREFIX)]
         for path in strays:
             durable.remove(path)
+
+    def _live_structures(self) -> set[str]:
+        """Names of the live segments' files of permuted tables."""
+        with self._catalog.reading() as reading:
+            records = [reading.segment(self._head, name) for name in self._head.segments]
+        return {structure.name for record in records for structure in record.structures}
 
     # -- buffering ---------------------------------------------------------------------------------
 
@@ -170,8 +187,7 @@ class Writer:
         try:
             self._buffer_rows(batch, ids, keys, ordinal)
         except BaseException:
-            for record, _ in self._spilled[spilled:]:
-                durable.remove(self._segments / record.name)
+            self._remove(record for record, _ in self._spilled[spilled:])
             del self._spilled[spilled:]
             self._buffer, self._buffered, self._appended, self._drawn = before
             raise
@@ -228,8 +244,7 @@ class Writer:
     def discard(self) -> None:
         """Forgets everything since the last commit."""
         if self._failed is None:
-            for record, _ in self._spilled:
-                durable.remove(self._segments / record.name)
+            self._remove(record for record, _ in self._spilled)
         self._forget()
 
     # -- committing --------------------------------------------------------------------------------
@@ -266,8 +281,8 @@ class Writer:
             size = self._options.reservoir_rows
             samples.insert(0, self._stored_reservoir())
             edit.set_value("reservoir", Reservoir.merged(samples, size).encode())
-        for record, directory in written:
-            edit.add_segment(record, directory)
+        for record, directories in written:
+            edit.add_segment(record, directories)
         for name, payload in self._values.items():
             edit.set_value(name, payload)
         horizons = [segment.horizon for segment in snapshot.segments]
@@ -279,7 +294,9 @@ class Writer:
         self._finish(edit, [record for record, _ in written[len(self._spilled) :]])
         return True
 
-    def _finish(self, edit: Edit, written: Sequence[SegmentRecord]) -> None:
+    def _finish(
+        self, edit: Edit, written: Sequence[SegmentRecord], files: Sequence[str] = ()
+    ) -> None:
         """Commits, and unlinks what was written for it only if it is certain that it did not."""
         try:
             head = self._catalog.commit(edit)
@@ -287,8 +304,9 @@ class Writer:
             self._head = head
             self._forget()
         except StorageFull:
-            for record in written:
-                durable.remove(self._segments / record.name)
+            self._remove(written)
+            for name in files:
+                durable.remove(self._segments / name)
             raise
         except BaseException as error:
             # An interrupt arrives when the transaction has just ended, most likely well.
@@ -390,11 +408,49 @@ class Writer:
             description=pack(self._options.to_dict()),
         )
 
-    def _write_segment(self, table: Table) -> tuple[SegmentRecord, U32]:
+    def _write_segment(self, table: Table) -> Written:
         key_bytes = None if table.keys is None else len(table.keys.data)
         with self._open_writer(len(table), key_bytes, table.horizon) as writer:
             writer.write(table.fingerprints, table.ids, table.keys)
-            return writer.finish(), table.compute_directory()
+            record = writer.finish()
+        return self._with_structures(record, table)
+
+    def _with_structures(self, record: SegmentRecord, table: Table) -> Written:
+        """A new segment with its permuted tables; none of its files stay if one fails."""
+        try:
+            written, directories = self._permuted(record, table.fingerprints, self._designs)
+            directories.insert(0, (0, table.compute_directory()))
+        except BaseException:
+            self._remove([record])
+            raise
+        return replace(record, structures=tuple(written)), directories
+
+    def _permuted(
+        self, record: SegmentRecord, fingerprints: U64, designs: Sequence[BlockDesign]
+    ) -> tuple[list[StructureRecord], Directories]:
+        """Writes the permuted tables of some designs beside a segment's file, all or none."""
+        written: list[StructureRecord] = []
+        directories: Directories = []
+        try:
+            for design in designs:
+                taken = [*record.directories, *(d for made in written for d in made.directories)]
+                structure, more = permuted.write(
+                    self._segments, record, fingerprints, design,
+                    first_table=permuted.free_tables(taken, design.tables - 1),
+                    index=self._index, generation=self._head.generation + 1,
+                )
+                written.append(structure)
+                directories += more
+        except BaseException:
+            for structure in written:
+                durable.remove(self._segments / structure.name)
+            raise
+        return written, directories
+
+    def _remove(self, records: Iterable[SegmentRecord]) -> None:
+        for record in records:
+            for name in record.files:
+                durable.remove(self._segments / name)
 
     def due(self, snapshot: Snapshot, fanout: int) -> list[Segment]:
         """Segments that have become too many, oldest first."""
@@ -435,14 +491,69 @@ class Writer:
                     self._segments, record, index=self._index, bits=self._options.bits,
                     load_directory=lambda: None,
                 )
-                edit.add_segment(record, merged.directory)
             except BaseException:
-                durable.remove(self._segments / record.name)
+                self._remove([record])
                 raise
+            record, directories = self._with_structures(record, merged)
+            edit.add_segment(record, directories)
         gone = {segment.name for segment in inputs}
         self._drop_settled(
             edit, min((t.horizon for t in snapshot.tables if t.name not in gone), default=horizon)
         )
         self._finish(edit, [] if record is None else [record])
-        for segment in inputs:
-            durable.remove(self._segments / segment.name)
+        self._remove(segment.record for segment in inputs)
+
+    def restructure(self, snapshot: Snapshot, structures: Sequence[str]) -> bool:
+        """Gives all segments these structures, in one commit; returns whether anything changed.
+
+        Tables that are there and undamaged stay; their files are read to know it.
+        """
+        self._check_usable()
+        options = replace(self._options, structures=checked_structures(structures))
+        designs = checked_designs(options)
+        edit = Edit(self._snapshot_value, self._head)
+        if options.structures != self._options.structures:
+            edit.set_value("options", pack(options.to_dict()))
+        added: list[str] = []
+        dropped: list[str] = []
+        try:
+            for segment in snapshot.segments:
+                kept = [s for s in segment.record.structures if _sound(segment, s, designs)]
+                stale = [s.name for s in segment.record.structures if s not in kept]
+                names = {structure.structure for structure in kept}
+                record = replace(segment.record, structures=tuple(kept))
+                missing = [design for design in designs if design.structure not in names]
+                if not stale and not missing:
+                    continue
+                if missing:
+                    segment.envelope.verify()
+                made, directories = self._permuted(record, segment.fingerprints, missing)
+                added += [structure.name for structure in made]
+                dropped += stale
+                edit.change_structures(
+                    segment.record, replace(record, structures=(*kept, *made)), directories
+                )
+            if not edit.puts:
+                return False
+        except BaseException:
+            for name in added:
+                durable.remove(self._segments / name)
+            raise
+        self._finish(edit, [], added)
+        self._options, self._designs = options, designs
+        for name in dropped:
+            durable.remove(self._segments / name)
+        return True
+
+
+def _sound(
+    segment: Segment, structure: StructureRecord, designs: Sequence[BlockDesign]
+) -> bool:
+    """Whether a segment's tables of a design are wanted and whole."""
+    if structure.structure not in {design.structure for design in designs}:
+        return False
+    try:
+        segment.structures[structure.structure].envelope.verify()
+    except CorruptFile:
+        return False
+    return True

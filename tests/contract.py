@@ -57,7 +57,9 @@ def weights_of(rng: np.random.Generator, fingerprints: oracle.U64) -> oracle.F32
     return np.where(bits == 1, size, -size).astype(np.float32)
 
 
-def fill(path: Path, kind: str, bits: int, keys: bool | str) -> tuple[oracle.Model, oracle.U64]:
+def fill(
+    path: Path, kind: str, bits: int, keys: bool | str, structures: tuple[str, ...] = ("psm",)
+) -> tuple[oracle.Model, oracle.U64]:
     """Builds the index at `path`; returns its model and every fingerprint ever appended."""
     rng = np.random.default_rng([bits, len(kind), bool(keys)])
     fingerprints = rows_of(kind, rng, ROWS, bits // 64)
@@ -69,7 +71,9 @@ def fill(path: Path, kind: str, bits: int, keys: bool | str) -> tuple[oracle.Mod
     if keys:
         names = [f"page/{number:x}?ü" for number in names]
     model = oracle.Model()
-    options = IndexOptions(bits=bits, batch_rows=BATCH_ROWS, min_merge=0, keys=keys)
+    options = IndexOptions(
+        bits=bits, batch_rows=BATCH_ROWS, min_merge=0, keys=keys, structures=structures
+    )
 
     def named(some: list[Any]) -> dict[str, Any]:
         return {"keys": some} if keys else {"ids": np.array(some, dtype=np.uint64)}
@@ -107,9 +111,11 @@ KINDS = (
 """(distribution, bits, keys) of the indexes every method answers on."""
 
 
-def opened_case(path: Path, kind: str, bits: int, keys: bool | str) -> Iterator[Case]:
+def opened_case(
+    path: Path, kind: str, bits: int, keys: bool | str, structures: tuple[str, ...] = ("psm",)
+) -> Iterator[Case]:
     """A filled index, open for reading, with queries near its rows and far from them."""
-    model, fingerprints = fill(path, kind, bits, keys)
+    model, fingerprints = fill(path, kind, bits, keys, structures)
     rng = np.random.default_rng(7)
     near = oracle.flip(rng, fingerprints[rng.choice(ROWS, 120)], rng.integers(0, 9, 120))
     queries = np.concatenate([
@@ -132,6 +138,12 @@ class MethodContract:
     method: str
     every_width = True
     """Whether the method takes any width; one that does not must say so, never answer wrongly."""
+    structures: tuple[str, ...] = ("psm",)
+    """What the indexes carry that a test makes for itself."""
+
+    def options(self, **options: Any) -> IndexOptions:
+        """Options of an index that a test makes for itself."""
+        return IndexOptions(structures=self.structures, **options)
 
     def ask(self, case: Case, batch: Any, **options: Any) -> simindex.Matches:
         """The method's answer, or a skip where it truthfully refuses the width."""
@@ -212,7 +224,7 @@ class MethodContract:
     def test_an_empty_index_gives_no_matches(self, index_path: Path, bits: int) -> None:
         words = bits // 64
         queries = oracle.uniform(np.random.default_rng(3), 4, words)
-        with simindex.open(index_path, "n", options=IndexOptions(bits=bits)):
+        with simindex.open(index_path, "n", options=self.options(bits=bits)):
             pass
         with simindex.open(index_path) as index:
             assert len(index) == 0
@@ -222,7 +234,7 @@ class MethodContract:
 
     def test_an_index_of_deleted_rows_gives_no_matches(self, index_path: Path) -> None:
         rows = oracle.uniform(np.random.default_rng(3), 50)
-        options = IndexOptions(batch_rows=20, min_merge=0)
+        options = self.options(batch_rows=20, min_merge=0)
         with simindex.open(index_path, "n", options=options) as index:
             index.append(rows[:, 0], ids=np.arange(50))
             index.commit()
@@ -233,7 +245,7 @@ class MethodContract:
             assert named(self.ask(case, case.batch(), h=8, recall=1.0)) == []
 
     def test_compaction_changes_no_answer(self, index_path: Path) -> None:
-        model, fingerprints = fill(index_path, "skewed", 64, False)
+        model, fingerprints = fill(index_path, "skewed", 64, False, self.structures)
         rng = np.random.default_rng(5)
         queries = oracle.flip(rng, fingerprints[:100], 2)
         with simindex.open(index_path, "w") as index:

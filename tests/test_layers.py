@@ -31,7 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("methods",),
     (
         "index", "admission", "statistics", "creation", "searching", "snapshot", "writer",
-        "planner", "calibration", "model", "compaction", "check", "pairs", "clusters",
+        "planner", "calibration", "model", "compaction", "check", "pairs", "clusters", "designs",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,15 +14,24 @@ from hypothesis import strategies as st
 from simindex import planner
 from simindex.errors import InvalidOption
 from simindex.methods import psm
-from simindex.storage.table import Table, header_bits
+from simindex.simhash.permutation import BlockDesign
+from simindex.storage.table import SortedRows, Table, header_bits
 
 
 class Rows:
     """Stands for a table of any size: plans see sizes alone."""
 
-    def __init__(self, rows: int, words: int = 1) -> None:
+    def __init__(self, rows: int, words: int = 1, designs: Sequence[BlockDesign] = ()) -> None:
         self.fingerprints = np.broadcast_to(np.zeros(1, np.uint64), (rows, words))
         self.header_bits = header_bits(rows)
+        self.structures = {
+            design.structure: SimpleNamespace(
+                record=SimpleNamespace(
+                    header_bits=tuple(min(self.header_bits, t) for t in design.header_bits[1:])
+                )
+            )
+            for design in designs
+        }
 
     def __len__(self) -> int:
         return len(self.fingerprints)
@@ -35,18 +46,24 @@ class Learned:
         self.flips = flips
 
 
+DESIGNS = [
+    BlockDesign.parse(name)
+    for name in ("bphs:G=5,g=2", "bphs:nested=4x4", "bphs:G=2,g=1,r=1", "bphs:G=9,g=1")
+]
+
+
 def learned(flips: Any) -> Any:
     return None if flips is None else Learned(flips)
 
 
 def plan(
     rows: int, *, h: int = 3, recall: float = 1.0, method: str = "auto", queries: int = 1,
-    flips: Any = None, words: int = 1,
+    flips: Any = None, words: int = 1, designs: Sequence[BlockDesign] = (),
 ) -> Any:
-    table: Any = Rows(rows, words)
+    table: Any = Rows(rows, words, designs)
     (found,) = planner.plan(
         [table], h=h, recall=recall, method=method, queries=queries,
-        calibration=learned(flips),
+        calibration=learned(flips), designs=designs,
     ).tables
     return found
 
@@ -68,14 +85,14 @@ def test_plan_keeps_the_promise(
         rows, h=h, recall=recall, method=method, queries=queries, flips=flips, words=words
     )
     assert found.method in ("psm", "scan")
-    assert method == "auto" or found.method == method
+    assert method in ("auto", "bphs") or found.method == method
     assert 0 <= found.header_bits <= header_bits(rows)
     assert found.nanoseconds >= 0
     every = psm.flip_sets(found.header_bits, h)
     if found.method == "psm":
         assert found.exact == (found.flips == every)
         assert found.flips <= every
-    if recall == 1 or flips is None or found.method == "scan":
+    if recall == 1 or flips is None or found.method == "scan" or method == "bphs":
         assert found.exact
     elif not found.exact:
         assert found.flips == k
@@ -86,8 +103,11 @@ def test_auto_is_no_dearer_than_either_method(rows: int, h: int, queries: int) -
     def flips(header_bits: int, h: int, recall: float) -> int:
         return header_bits * h
 
+    designs = [d for d in DESIGNS if h <= d.exact_for]
     costs = {
-        method: plan(rows, h=h, recall=0.9, method=method, queries=queries, flips=flips).nanoseconds
+        method: plan(
+            rows, h=h, recall=0.9, method=method, queries=queries, flips=flips, designs=designs
+        ).nanoseconds
         for method in planner.METHODS
     }
     assert costs["auto"] <= min(costs.values())
@@ -115,6 +135,36 @@ def test_each_table_has_its_own_plan() -> None:
     assert none.tables == ()
 
 
+def test_exact_recall_uses_permuted_tables_where_they_are_cheaper() -> None:
+    for rows, design in ((10**7, "bphs:G=5,g=2"), (10**7, "bphs:G=2,g=1,r=1")):
+        found = plan(rows, designs=[BlockDesign.parse(design)])
+        assert (found.method, found.exact) == (design, True)
+        assert found.nanoseconds < plan(rows).nanoseconds / 4
+    assert plan(100, designs=[BlockDesign.parse("bphs:G=5,g=2")]).method == "scan"
+
+
+def test_the_cheapest_design_is_taken() -> None:
+    both = [BlockDesign.parse(name) for name in ("bphs:G=5,g=2", "bphs:G=4,g=1")]
+    assert plan(10**8, method="bphs", designs=both).method == "bphs:G=5,g=2"
+    assert plan(10**4, method="bphs", designs=both).method == "bphs:G=4,g=1"
+
+
+def test_designs_are_asked_for_by_name_and_radius() -> None:
+    def names(method: str, h: int) -> list[str]:
+        return [d.structure for d in planner.asked_designs(method, h, DESIGNS)]
+
+    assert names("bphs", 3) == names("auto", 3) == [d.structure for d in DESIGNS]
+    assert names("auto", 8) == names("bphs", 8) == ["bphs:G=9,g=1"]
+    assert names("bphs:nested=4x4", 2) == ["bphs:nested=4x4"]
+    assert names("auto", 9) == names("psm", 3) == names("scan", 3) == []
+    for method in ("bphs", "bphs:G=5,g=2"):
+        with pytest.raises(InvalidOption, match="use bphs:") as caught:
+            planner.asked_designs(method, 9, DESIGNS)
+        assert caught.value.data["designs"]
+    with pytest.raises(InvalidOption, match="compact --structures"):
+        planner.asked_designs("bphs:G=7,g=1", 3, DESIGNS)
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -140,4 +190,5 @@ def test_options_at_their_limits_are_taken() -> None:
 
 def test_stand_in_has_what_a_plan_looks_at() -> None:
     """So that these tests mean real tables."""
-    assert {"fingerprints", "header_bits"} <= set(Table.__slots__)
+    found = {*Table.__slots__, *SortedRows.__slots__}
+    assert {"fingerprints", "header_bits", "structures"} <= found

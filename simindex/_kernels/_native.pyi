@@ -133,6 +133,31 @@ class CheckedVosh:
         select_network: U16,
     ) -> None: ...
 
+class CheckedPermuted:
+    def __init__(
+        self,
+        rows: U64,
+        directory: U32,
+        directory_bits: int,
+        header_bits: int,
+        rotations: U64,
+        inverse: U64,
+        flips: U64,
+        header: U64,
+        most_flips: int,
+    ) -> None: ...
+
+def bphs(
+    table: CheckedTable,
+    header_bits: int,
+    tables: list[CheckedPermuted],
+    queries: U64,
+    h: int,
+    first: bool,
+    sweep_probes: int,
+    level: int = -1,
+) -> tuple[I64, U32, U16, U64, int, int, int]: ...
+def permute(rows: U64, rotations: U64, level: int = -1) -> U64: ...
 def probe_checked(
     table: CheckedTable,
     header_bits: int,

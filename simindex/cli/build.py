@@ -21,6 +21,7 @@ from simindex.cli.choices import (
     input_options,
     output_options,
     say_passed_over,
+    structures_option,
 )
 from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks
 from simindex.cli.console import count, duration, emit, megabytes, say
@@ -55,14 +56,15 @@ NO_TEXTS = (
     "is one commit, all or nothing.",
 )
 @click.option("--batch-rows", type=int, help="Rows of one segment file before merging.")
+@structures_option
 @recipe_options
 @idf_options
 @input_options
 @output_options
 def build(
     index_path: str, inputs: tuple[str, ...], append: bool, overwrite: bool, commit_every: int,
-    batch_rows: int | None, recipe_given: dict[str, Any], learning: Learning, reading: Reading,
-    as_json: bool, quiet: bool,
+    batch_rows: int | None, structures: tuple[str, ...] | None, recipe_given: dict[str, Any],
+    learning: Learning, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Create INDEX from documents, or add to it.
 
@@ -72,7 +74,10 @@ def build(
     started = time.perf_counter()
     if append and overwrite:
         raise click.UsageError("--append and --overwrite exclude each other")
-    if append and (recipe_given or learning.asked or batch_rows is not None):
+    options: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
+    if structures is not None:
+        options["structures"] = structures
+    if append and (recipe_given or learning.asked or options):
         raise click.UsageError("--append uses the index's own recipe and options; drop the others")
     require_inputs(inputs)
     path = Path(index_path)
@@ -84,7 +89,6 @@ def build(
         _require_free(path, overwrite)
         prepared = prepare(recipe_given, learning, inputs, reading, path.resolve(), quiet=quiet)
     run = _Run(path, prepared.intake, prepared.lesson, append, commit_every, started)
-    options = {} if batch_rows is None else {"batch_rows": batch_rows}
     place = replacing(run.path) if overwrite else nullcontext(run.path)
     try:
         with Progress("indexing", quiet=quiet) as progress, place as run.place:

@@ -11,6 +11,7 @@ import click
 
 from simindex.cli.console import count, say
 from simindex.inputs import FORMATS, Document, Intake, ReadOptions, read
+from simindex.options import split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,6 +32,12 @@ output_options = together(
 )
 
 index_argument = click.argument("index_path", metavar="INDEX", type=click.Path())
+
+structures_option = click.option(
+    "--structures", metavar="NAMES",
+    callback=lambda _ctx, _parameter, text: None if text is None else split_structures(text),
+    help="What each segment carries, such as psm,bphs:G=5,g=2: permuted tables for exact queries.",
+)
 
 _input_options = together(
     click.option(

@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 import simindex
-from simindex.cli.choices import index_argument, output_options
+from simindex.cli.choices import index_argument, output_options, structures_option
 from simindex.cli.console import cell, count, duration, emit, megabytes, say
 from simindex.cli.interrupt import uninterrupted
 from simindex.errors import InvalidInput
@@ -93,13 +93,19 @@ def _decoded(path: str, file: BinaryIO) -> Iterator[str]:
 @click.command()
 @index_argument
 @click.option("--full", is_flag=True, help="Into one segment, whatever the sizes.")
+@structures_option
 @output_options
-def compact(index_path: str, full: bool, as_json: bool, quiet: bool) -> None:
-    """Merge segments, drop deleted rows."""
+def compact(
+    index_path: str, full: bool, structures: tuple[str, ...] | None, as_json: bool, quiet: bool
+) -> None:
+    """Merge segments, drop deleted rows.
+
+    With --structures, also build or drop permuted tables.
+    """
     started = time.perf_counter()
     with simindex.open(index_path, "w") as index:
         before = index.stats()
-        index.compact(full=full)
+        index.compact(full=full, structures=structures)
         with uninterrupted():
             index.commit()
         after = index.stats()
@@ -111,6 +117,7 @@ def compact(index_path: str, full: bool, as_json: bool, quiet: bool) -> None:
                 "rows": after.rows, "dead_rows": after.dead_rows,
                 "bytes_segments": after.bytes_segments,
                 "bytes_segments_before": before.bytes_segments,
+                "structures": after.structures,
                 "seconds": round(seconds, 3),
             }
         )
@@ -138,6 +145,9 @@ def stats(index_path: str, as_json: bool, quiet: bool) -> None:
         "rows": f"{held.rows:,}, and {held.dead_rows:,} deleted but not compacted away",
         "pending": f"{held.pending_rows:,} of these rows are in no segment yet",
         "segments": f"{held.segments:,}, {megabytes(held.bytes_segments)}",
+        "structures": ", ".join(
+            f"{name} {megabytes(size)}" if size else name for name, size in held.structures.items()
+        ),
         "catalog": megabytes(held.bytes_catalog),
         "disk": f"{held.bytes_per_row:.1f} bytes a row",
         "bits": held.bits,

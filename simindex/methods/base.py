@@ -11,21 +11,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simindex.simhash.permutation import BlockDesign
+
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
     """How one table is searched."""
 
     method: str
-    """`"psm"` or `"scan"`."""
+    """`"psm"`, `"scan"`, or the name of a block design."""
     header_bits: int
-    """Width t of the headers probed; 0 for a scan."""
+    """Width t of the headers probed; 0 for a scan, and for a design, whose tables differ."""
     flips: int
     """Flip sets tried beside the query itself."""
     exact: bool
     """Whether every row within h is found: all flip sets are tried, or all rows compared."""
     nanoseconds: float
     """Expected time of one query, by the model."""
+    design: BlockDesign | None = None
+    """Whose permuted tables are searched, if `method` names one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,9 +37,10 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.errors import CommitFailed, CorruptFile, SimindexError, StorageFull
-from simindex.storage import headers
+from simindex.storage import headers, permuted
 from simindex.storage.environment import Environment, Transaction
-from simindex.storage.segment import NAME, SegmentRecord
+from simindex.storage.permuted import Directories
+from simindex.storage.segment import NAME, SegmentRecord, StructureRecord
 
 MAX_HEAD_ITEMS = 1 << 20
 
@@ -173,6 +174,22 @@ def _count(value: Any) -> int:
     return value
 
 
+def _structure(segment: str, value: Any) -> StructureRecord:
+    structure, name, file_bytes, footer, first_table, header_bits = value
+    record = StructureRecord(
+        str(structure), str(name), _count(file_bytes), _count(footer), _count(first_table),
+        tuple(_count(width) for width in header_bits),
+    )
+    if (
+        not permuted.NAME.fullmatch(record.name)
+        or permuted.owner_of(record.name) != segment
+        or max(record.header_bits, default=0) > 32
+        or not 1 <= record.first_table <= permuted.MAX_TABLE + 1 - len(record.header_bits)
+    ):
+        raise ValueError("out of range")
+    return record
+
+
 class Catalog:
     """Reads and commits on the shared environment of one index."""
 
@@ -288,20 +305,26 @@ class Reading:
         key = name.encode()
         payload = unseal("segments", key, self._txn.get("segments", key), head.segments[name])
         try:
-            rows, horizon, file_bytes, footer, header_bits = (int(v) for v in unpack(name, payload))
+            fields = unpack(name, payload)
+            rows, horizon, file_bytes, footer, header_bits = (int(v) for v in fields[:5])
+            more = fields[5:]
+            structures = tuple(_structure(name, value) for value in (more[0] if more else ()))
+            if len(more) > 1 or len({found.structure for found in structures}) < len(structures):
+                raise ValueError("not a record of this version")
         except (TypeError, ValueError) as error:
             raise CorruptFile(f"the catalog's record of {name} is not whole", path=name) from error
         if not 0 <= header_bits <= 32:
             raise CorruptFile(f"the catalog's record of {name} is out of range", path=name)
-        return SegmentRecord(name, rows, horizon, file_bytes, footer, header_bits)
+        return SegmentRecord(name, rows, horizon, file_bytes, footer, header_bits, structures)
 
-    def directory(self, record: SegmentRecord) -> Any:
-        """A segment's header directory uint32 (2**t + 1,), copied out and checked."""
+    def directory(self, record: SegmentRecord, table: int = 0) -> Any:
+        """A header directory uint32 (2**t + 1,) of a segment, copied out and checked."""
 
         def get(key: bytes) -> bytes:
             return unseal("headers", key, self._txn.get("headers", key))
 
-        return headers.assemble(record.name, 0, record.header_bits, record.rows, get)
+        width = dict(record.directories)[table]
+        return headers.assemble(record.name, table, width, record.rows, get)
 
 
 class Edit:
@@ -365,21 +388,49 @@ class Edit:
         else:
             self.head = replace(self.head, tombstones=runs)
 
-    def add_segment(self, record: SegmentRecord, directory: Any) -> None:
-        """Makes a written segment live, with its header directory."""
-        for key, payload in headers.pages(record.name, 0, directory):
-            self._put("headers", key, payload)
-        crc = self._put(
-            "segments", record.name.encode(),
-            pack([record.rows, record.horizon, record.file_bytes, record.footer_checksum,
-                  record.header_bits]),
-        )
+    def add_segment(self, record: SegmentRecord, directories: Directories) -> None:
+        """Makes a written segment live, with the header directories of all its tables."""
+        self._put_directories(record, directories)
+        self._put_record(record)
+
+    def change_structures(
+        self, before: SegmentRecord, after: SegmentRecord, added: Directories
+    ) -> None:
+        """Gives a live segment other structures: directories no longer named go, `added` come."""
+        kept = {structure.name for structure in after.structures}
+        for structure in before.structures:
+            if structure.name not in kept:
+                self._delete_directories(before.name, structure.directories)
+        self._put_directories(after, added)
+        self._put_record(after)
+
+    def _put_directories(self, record: SegmentRecord, directories: Directories) -> None:
+        for table, directory in directories:
+            for key, payload in headers.pages(record.name, table, directory):
+                self._put("headers", key, payload)
+
+    def _put_record(self, record: SegmentRecord) -> None:
+        packed: list[Any] = [
+            record.rows, record.horizon, record.file_bytes, record.footer_checksum,
+            record.header_bits,
+        ]
+        if record.structures:
+            packed.append([
+                [s.structure, s.name, s.file_bytes, s.footer_checksum, s.first_table,
+                 list(s.header_bits)]
+                for s in record.structures
+            ])
+        crc = self._put("segments", record.name.encode(), pack(packed))
         self.head = replace(self.head, segments={**self.head.segments, record.name: crc})
 
     def drop_segment(self, record: SegmentRecord) -> None:
-        """Takes a segment out of the index; its file is unlinked after the commit."""
-        for page in range(headers.page_count(record.header_bits)):
-            self.deletes.append(("headers", headers.page_key(record.name, 0, page)))
+        """Takes a segment out of the index; its files are unlinked after the commit."""
+        self._delete_directories(record.name, record.directories)
         self.deletes.append(("segments", record.name.encode()))
         kept = {n: crc for n, crc in self.head.segments.items() if n != record.name}
         self.head = replace(self.head, segments=kept)
+
+    def _delete_directories(self, segment: str, widths: Iterable[tuple[int, int]]) -> None:
+        for table, header_bits in widths:
+            for page in range(headers.page_count(header_bits)):
+                self.deletes.append(("headers", headers.page_key(segment, table, page)))

@@ -46,6 +46,25 @@ MAX_ROWS = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
+class StructureRecord:
+    """What the catalog says of a structure that a segment carries; see `permuted`."""
+
+    structure: str
+    name: str
+    file_bytes: int
+    footer_checksum: int
+    first_table: int
+    """Number of its first directory among those of the segment: table 0 is the rows' own."""
+    header_bits: tuple[int, ...]
+    """Widths of its directories."""
+
+    @property
+    def directories(self) -> tuple[tuple[int, int], ...]:
+        """(number, width) of its directories."""
+        return tuple(enumerate(self.header_bits, self.first_table))
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentRecord:
     """What the catalog says of a segment."""
 
@@ -56,6 +75,17 @@ class SegmentRecord:
     file_bytes: int
     footer_checksum: int
     header_bits: int
+    structures: tuple[StructureRecord, ...] = ()
+
+    @property
+    def directories(self) -> tuple[tuple[int, int], ...]:
+        """(number, width) of all its directories, table 0's first."""
+        return ((0, self.header_bits), *(d for s in self.structures for d in s.directories))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of all files of the segment."""
+        return (self.name, *(structure.name for structure in self.structures))
 
 
 def generation_of(name: str) -> int:

@@ -10,11 +10,12 @@ A pending batch and a segment file are both tables; a method need not know which
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import mmh3
 import numpy as np
@@ -23,6 +24,9 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.options import KeyKind
 from simindex.records import U64
+
+if TYPE_CHECKING:
+    from simindex.storage.permuted import PermutedTables
 
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
@@ -103,39 +107,22 @@ def header_bits(rows: int) -> int:
     return min(30, max(0, round(log2(max(1, rows))) - narrower))
 
 
-class Table:
-    """One sorted run of rows. Immutable; its directory is made or loaded when first needed."""
+class SortedRows:
+    """Fingerprints in order of their first word. Immutable; the directory is made or loaded when
+    first needed."""
 
-    __slots__ = (
-        "_checked",
-        "_directory",
-        "_load",
-        "_lock",
-        "fingerprints",
-        "header_bits",
-        "horizon",
-        "ids",
-        "keys",
-        "name",
-    )
+    __slots__ = ("_directory", "_load", "_lock", "fingerprints", "header_bits")
 
     def __init__(
         self,
-        name: str,
         fingerprints: U64,
-        ids: U64,
-        keys: KeyHeap | None,
         *,
-        horizon: int,
         header_bits: int,
         load_directory: Callable[[], U32 | None] | None = None,
     ) -> None:
-        self.name, self.horizon = name, horizon
-        self.fingerprints, self.ids, self.keys = fingerprints, ids, keys
-        self.header_bits = header_bits
+        self.fingerprints, self.header_bits = fingerprints, header_bits
         self._load = load_directory
         self._directory: U32 | None = None
-        self._checked: _native.CheckedTable | None = None
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -151,15 +138,6 @@ class Table:
                     self._directory = self.compute_directory() if loaded is None else loaded
         return self._directory
 
-    @property
-    def checked(self) -> _native.CheckedTable:
-        """The table as the probing kernels take it."""
-        if self._checked is None:
-            self._checked = _native.CheckedTable(
-                self.fingerprints, self.directory, self.header_bits, self.ids
-            )
-        return self._checked
-
     def compute_directory(self) -> U32:
         """The header directory, from the rows. O(n), in bounded memory."""
         if self.fingerprints.shape[1] == 1:
@@ -173,6 +151,38 @@ class Table:
             found = np.bincount((headers - headers[0]).astype(np.int64))
             counts[first + 1 : first + 1 + len(found)] += found
         return np.cumsum(counts).astype(np.uint32)
+
+
+class Table(SortedRows):
+    """One sorted run of rows, table 0 of whatever else was built over them."""
+
+    __slots__ = ("_checked", "horizon", "ids", "keys", "name", "structures")
+
+    def __init__(
+        self,
+        name: str,
+        fingerprints: U64,
+        ids: U64,
+        keys: KeyHeap | None,
+        *,
+        horizon: int,
+        header_bits: int,
+        load_directory: Callable[[], U32 | None] | None = None,
+    ) -> None:
+        super().__init__(fingerprints, header_bits=header_bits, load_directory=load_directory)
+        self.name, self.horizon = name, horizon
+        self.ids, self.keys = ids, keys
+        self.structures: Mapping[str, PermutedTables] = {}
+        self._checked: _native.CheckedTable | None = None
+
+    @property
+    def checked(self) -> _native.CheckedTable:
+        """The table as the probing kernels take it."""
+        if self._checked is None:
+            self._checked = _native.CheckedTable(
+                self.fingerprints, self.directory, self.header_bits, self.ids
+            )
+        return self._checked
 
 
 def sort_table(

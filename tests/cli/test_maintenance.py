@@ -129,3 +129,32 @@ def test_stats_tell_the_recipe_in_one_line(run: Run) -> None:
     assert "ngram 1,2, weighting tf, seed 0, " in line
     assert f"stop_words ({len(language_stop_words('en')):,}), stemmer english/" in line
     assert "idf" not in line
+
+
+def test_structures_are_built_listed_and_dropped(
+    run: Run, write_jsonl: Callable[..., Path], objects: Any
+) -> None:
+    """Commas stand in the names of designs as well as between them."""
+    texts = [{"id": f"k{n}", "text": f"{n} some text that is number {n} of ten"} for n in range(10)]
+    path = write_jsonl("a.jsonl", texts)
+    run("build", "i.sim", path, "--batch-rows", 8, "--structures", "psm,bphs:G=5,g=2,bphs:G=4,g=1")
+
+    def held() -> dict[str, int]:
+        (answer,) = objects(run("stats", "i.sim", "--json").stdout)
+        structures: dict[str, int] = answer["structures"]
+        return structures
+
+    assert list(held()) == ["psm", "bphs:G=5,g=2", "bphs:G=4,g=1"]
+    assert held()["psm"] == 0 < held()["bphs:G=4,g=1"] <= held()["bphs:G=5,g=2"]
+    shown = run("query", "i.sim", "--text", texts[3]["text"], "--method", "bphs:G=5,g=2")
+    assert "k3" in shown.stdout
+    assert "bphs:G=5,g=2" in shown.stderr
+    run("compact", "i.sim", "--structures", "bphs:nested=4x4,r=1")
+    assert list(held()) == ["psm", "bphs:nested=4x4,r=1"]
+    assert "bphs:nested=4x4,r=1" in run("stats", "i.sim").stdout
+    for wrong in ("trie", "bphs:G=5", "psm,,", "bphs:G=4,g=1,bphs:G=4,g=1", "g=2,bphs:G=5", ""):
+        assert "structures" in run("compact", "i.sim", "--structures", wrong, code=2).stderr
+    assert "G=70" in run("compact", "i.sim", "--structures", "bphs:G=70,g=1", code=2).stderr
+    run("build", "i.sim", path, "--append", "--structures", "psm", code=2)
+    assert list(held()) == ["psm", "bphs:nested=4x4,r=1"]
+    assert run("check", "i.sim").stdout == ""

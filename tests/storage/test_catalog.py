@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from simindex.storage.catalog import (
     unseal,
 )
 from simindex.storage.environment import Transaction, acquire, release
-from simindex.storage.segment import SegmentRecord
+from simindex.storage.segment import SegmentRecord, StructureRecord
 
 U64 = st.integers(0, 2**63)
 NAMES = st.integers(0, 2**64 - 1).map(lambda n: f"{n:016x}-{n & 0xFFFFFFFF:08x}.rows")
@@ -238,7 +239,7 @@ def test_segments_come_and_go_with_their_directories(catalog: Catalog) -> None:
     record = SegmentRecord("0000000000000001-00000009.rows", 5, 1, 4242, 77, 16)
     directory = np.linspace(0, 5, (1 << 16) + 1).astype(np.uint32)
     edit = edit_of(catalog)
-    edit.add_segment(record, directory)
+    edit.add_segment(record, [(0, directory)])
     catalog.commit(edit)
     with catalog.reading() as reading:
         _, head = reading.head()
@@ -250,6 +251,67 @@ def test_segments_come_and_go_with_their_directories(catalog: Catalog) -> None:
     with catalog.environment._env.begin() as txn:
         for database in ("headers", "segments"):
             assert txn.stat(catalog.environment._databases[database])["entries"] == 0
+
+
+def test_structures_come_and_go_with_their_directories(catalog: Catalog) -> None:
+    def structure(name: str, own: str, first: int, bits: tuple[int, ...]) -> StructureRecord:
+        file = f"0000000000000001-00000009-{own}.bphs"
+        return StructureRecord(name, file, 7, 8, first, bits)
+
+    def directory(bits: int, rows: int = 5) -> Any:
+        return np.linspace(0, rows, (1 << bits) + 1).astype(np.uint32)
+
+    def entries() -> int:
+        with catalog.environment._env.begin() as txn:
+            found: int = txn.stat(catalog.environment._databases["headers"])["entries"]
+        return found
+
+    bare = SegmentRecord("0000000000000001-00000009.rows", 5, 1, 4242, 77, 2)
+    one = structure("bphs:G=3,g=1", "0000000a", 1, (3, 17))
+    two = structure("bphs:G=2,g=1", "0000000b", 1, (4,))
+    with_one, with_two = replace(bare, structures=(one,)), replace(bare, structures=(two,))
+    edit = edit_of(catalog)
+    edit.add_segment(with_one, [(0, directory(2)), (1, directory(3)), (2, directory(17))])
+    catalog.commit(edit)
+    assert entries() == 1 + 1 + 4
+    edit = edit_of(catalog)  # another structure takes the numbers of the one that goes
+    edit.change_structures(with_one, with_two, [(1, directory(4))])
+    catalog.commit(edit)
+    assert entries() == 1 + 1
+    with catalog.reading() as reading:
+        _, head = reading.head()
+        assert reading.segment(head, bare.name) == with_two
+        assert np.array_equal(reading.directory(with_two, 1), directory(4))
+    edit = edit_of(catalog)
+    edit.drop_segment(with_two)
+    catalog.commit(edit)
+    assert entries() == 0
+
+
+@pytest.mark.parametrize(
+    "structures",
+    [
+        9, [9], [["bphs:G=2,g=1", "x.bphs", 1, 2, 1, [3]]],
+        [["bphs:G=2,g=1", "0000000000000001-00000008-00000001.bphs", 1, 2, 1, [3]]],
+        [["bphs:G=2,g=1", "0000000000000001-00000009-00000001.bphs", 1, 2, 0, [3]]],
+        [["bphs:G=2,g=1", "0000000000000001-00000009-00000001.bphs", 1, 2, 1 << 16, [3]]],
+        [["bphs:G=2,g=1", "0000000000000001-00000009-00000001.bphs", 1, -2, 1, [3]]],
+        [["bphs:G=2,g=1", "0000000000000001-00000009-00000001.bphs", 1, 2, 1, [33]]],
+        [["bphs:G=2,g=1", "0000000000000001-00000009-00000001.bphs", 1, 2, 1, [3]]] * 2,
+    ],
+)
+def test_structures_of_another_shape_are_noticed(catalog: Catalog, structures: Any) -> None:
+    name = "0000000000000001-00000009.rows"
+    sealed = seal("segments", name.encode(), pack([5, 1, 4242, 77, 2, structures]))
+    edit = edit_of(catalog)
+    edit.puts.append(("segments", name.encode(), sealed))
+    crc = int.from_bytes(sealed[-4:], "little")
+    edit.head = replace(edit.head, segments={name: crc})
+    catalog.commit(edit)
+    with catalog.reading() as reading:
+        _, head = reading.head()
+        with pytest.raises(CorruptFile, match="not whole"):
+            reading.segment(head, name)
 
 
 @pytest.mark.parametrize(

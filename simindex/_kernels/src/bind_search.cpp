@@ -1,6 +1,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +11,10 @@
 #include <new>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "bindings.hpp"
+#include "bphs.hpp"
 #include "columns.hpp"
 #include "cpu.hpp"
 #include "probe.hpp"
@@ -232,6 +235,93 @@ IdResult bound_psm_swept(const CheckedTable& checked, const CheckedVosh& vosh,
   });
 }
 
+// One table of a block design, checked once.
+class CheckedPermuted {
+ public:
+  CheckedPermuted(In<std::uint64_t, 2> rows, In<std::uint32_t, 1> directory, int directory_bits,
+                  int header_bits, In<std::uint64_t, 2> rotations, In<std::uint64_t, 2> inverse,
+                  In<std::uint64_t, 1> flips, In<std::uint64_t, 1> header, int most_flips)
+      : rows_(std::move(rows)), directory_(std::move(directory)),
+        rotations_(std::move(rotations)), inverse_(std::move(inverse)), flips_(std::move(flips)),
+        header_(std::move(header)),
+        table_{table_of(rows_, directory_, directory_bits, header_bits),
+               rotations_of(rotations_), rotations_of(inverse_),
+               {flips_.data(), flips_.shape(0)}, {header_.data(), header_.shape(0)},
+               static_cast<std::uint64_t>(most_flips)} {
+    require(most_flips >= 0, "most_flips: 0 or more");
+    require(header_.shape(0) == rows_.shape(1), "header: as many words as the rows");
+    require(rotations_.shape(0) == 0 || inverse_.shape(0) != 0, "inverse: of the rotations");
+    for (const auto part : {table_.rotations, table_.inverse})
+      for (const Rotation& rotation : part)
+        require(rotation.source < rows_.shape(1) && rotation.target < rows_.shape(1) &&
+                    rotation.left < 64,
+                "rotations: of words that are there, by less than 64");
+  }
+
+  const PermutedTable& table() const { return table_; }
+
+  static std::span<const Rotation> rotations_of(const In<std::uint64_t, 2>& rotations) {
+    require(rotations.shape(1) == 4, "rotations: (k, 4)");
+    require(aligned(rotations.data(), 8), "rotations: aligned to 8 bytes; copy the array");
+    return {reinterpret_cast<const Rotation*>(rotations.data()), rotations.shape(0)};
+  }
+
+ private:
+  In<std::uint64_t, 2> rows_;
+  In<std::uint32_t, 1> directory_;
+  In<std::uint64_t, 2> rotations_;
+  In<std::uint64_t, 2> inverse_;
+  In<std::uint64_t, 1> flips_;
+  In<std::uint64_t, 1> header_;
+  PermutedTable table_;
+};
+
+// IdResult, and how many hits table 0 does not hold.
+using BphsResult = std::tuple<nb::object, nb::object, nb::object, nb::object, std::uint64_t,
+                              std::uint64_t, std::uint64_t>;
+
+BphsResult bound_bphs(const CheckedTable& checked, int header_bits,
+                      const std::vector<const CheckedPermuted*>& permuted,
+                      const In<std::uint64_t, 2>& queries, int h, bool first,
+                      std::uint64_t sweep_probes, int level) {
+  const Table table = checked.table(header_bits);
+  const Search search = search_of(queries, table.words, h, first);
+  std::vector<PermutedTable> tables;
+  for (const CheckedPermuted* one : permuted) {
+    require(one != nullptr && one->table().table.words == table.words,
+            "tables: as many words as the rows");
+    require(!one->table().rotations.empty() || one->table().table.n == table.n,
+            "tables: without rotations, as many rows as table 0");
+    tables.push_back(one->table());
+  }
+  std::uint64_t missing = 0;
+  IdResult all = with_ids(checked, [&] {
+    FoundAgain again = bphs(table, tables, search, sweep_probes, resolve_level(level));
+    missing = again.missing;
+    return std::move(again.found);
+  });
+  return std::tuple_cat(std::move(all), std::make_tuple(missing));
+}
+
+Out<std::uint64_t> bound_permute(const In<std::uint64_t, 2>& rows,
+                                 const In<std::uint64_t, 2>& rotations, int level) {
+  check_rows(rows);
+  const std::span<const Rotation> moves = CheckedPermuted::rotations_of(rotations);
+  for (const Rotation& rotation : moves)
+    require(rotation.source < rows.shape(1) && rotation.target < rows.shape(1) &&
+                rotation.left < 64,
+            "rotations: of words that are there, by less than 64");
+  auto* permuted = static_cast<std::uint64_t*>(
+      std::malloc((rows.size() + 1) * sizeof(std::uint64_t)));
+  if (permuted == nullptr) throw std::bad_alloc();
+  nb::capsule owner(permuted, [](void* memory) noexcept { std::free(memory); });
+  {
+    nb::gil_scoped_release released;
+    permute(rows.data(), rows.shape(0), rows.shape(1), moves, permuted, resolve_level(level));
+  }
+  return Out<std::uint64_t>(permuted, {rows.shape(0), rows.shape(1)}, owner);
+}
+
 ProbeResult result_of(Found& found) {
   Columns all = columns(found.matches);
   return {std::move(all.query), std::move(all.row), std::move(all.distance), found.probes,
@@ -341,6 +431,18 @@ void bind_search(nb::module_& m) {
         nb::arg("level") = -1);
   m.def("psm_swept", &bound_psm_swept, nb::arg("table"), nb::arg("vosh"),
         nb::arg("queries").noconvert(), nb::arg("weights").noconvert(), nb::arg("level") = -1);
+  nb::class_<CheckedPermuted>(m, "CheckedPermuted")
+      .def(nb::init<In<std::uint64_t, 2>, In<std::uint32_t, 1>, int, int, In<std::uint64_t, 2>,
+                    In<std::uint64_t, 2>, In<std::uint64_t, 1>, In<std::uint64_t, 1>, int>(),
+           nb::arg("rows").noconvert(), nb::arg("directory").noconvert(),
+           nb::arg("directory_bits"), nb::arg("header_bits"), nb::arg("rotations").noconvert(),
+           nb::arg("inverse").noconvert(), nb::arg("flips").noconvert(),
+           nb::arg("header").noconvert(), nb::arg("most_flips"));
+  m.def("bphs", &bound_bphs, nb::arg("table"), nb::arg("header_bits"), nb::arg("tables"),
+        nb::arg("queries").noconvert(), nb::arg("h"), nb::arg("first"), nb::arg("sweep_probes"),
+        nb::arg("level") = -1);
+  m.def("permute", &bound_permute, nb::arg("rows").noconvert(), nb::arg("rotations").noconvert(),
+        nb::arg("level") = -1);
   m.def("scan", &bound_scan, nb::arg("rows").noconvert(), nb::arg("queries").noconvert(),
         nb::arg("h"), nb::arg("first"), nb::arg("level") = -1);
 }

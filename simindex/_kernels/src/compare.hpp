@@ -12,8 +12,8 @@
 //             the same at every level
 //
 // Level 3 compares 8 rows per XOR + VPOPCNTQ, 32 rows with one test, which runs at memory speed (short
-// buckets have their own way, bucket.hpp). Levels 1 and 2 count short runs with POPCNT and long ones with
-// the nibble table (PSHUFB); level 0 counts with shifts and masks, which the compiler turns into
+// buckets have their own way, bucket.hpp); level 2 the same with the nibble table (VPSHUFB) in place of
+// VPOPCNTQ. Level 1 counts short runs with POPCNT and long ones with the nibble table; level 0 counts with shifts and masks, which the compiler turns into
 // SSE2, because the baseline of x86-64 has no POPCNT.
 #pragma once
 
@@ -165,102 +165,33 @@ SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE bool compare(const std::uint64_t* rows, std
 
 namespace avx512 {
 
-SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE __mmask8 lowest(std::uint32_t count) {
-  return static_cast<__mmask8>((1u << (count < 8 ? count : 8)) - 1);
+// Bits of each half byte are looked up, and summed over the eight bytes of a lane.
+SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE __m512i bit_counts(__m512i x) {
+  const __m512i halves = _mm512_set1_epi8(0x0f);
+  const __m512i counts = _mm512_set4_epi32(0x04030302, 0x03020201, 0x03020201, 0x02010100);
+  const __m512i low = _mm512_shuffle_epi8(counts, _mm512_and_si512(x, halves));
+  const __m512i high =
+      _mm512_shuffle_epi8(counts, _mm512_and_si512(_mm512_srli_epi16(x, 4), halves));
+  return _mm512_sad_epu8(_mm512_add_epi8(low, high), _mm512_setzero_si512());
 }
 
-SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE std::uint64_t total(__m512i x) {
-  const __m256i half = _mm256_add_epi64(_mm512_castsi512_si256(x),
-                                        _mm512_maskz_extracti64x4_epi64(0xff, x, 1));
-  const __m128i pair =
-      _mm_add_epi64(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-  return static_cast<std::uint64_t>(
-      _mm_cvtsi128_si64(_mm_add_epi64(pair, _mm_unpackhi_epi64(pair, pair))));
-}
-
-// Records the rows of `near`, whose bit 0 is row `at`; true if the search is over.
-SIMINDEX_TARGET_AVX512_VPOPCNTDQ inline bool record(const std::uint64_t* rows, std::uint32_t at,
-                                          std::uint32_t hi, std::uint64_t near,
-                                          std::uint64_t wanted, std::int64_t number, bool first,
-                                          Matches& out, std::uint64_t& compared) {
-  for (; near != 0; near &= near - 1) {
-    const std::uint32_t row = at + static_cast<std::uint32_t>(std::countr_zero(near));
-    out.push(number, row, static_cast<std::uint64_t>(__builtin_popcountll(rows[row] ^ wanted)));
-    if (first) {
-      compared -= hi - (row + 1);
-      return true;
-    }
-  }
-  return false;
-}
-
-SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE __m512i distances(__m512i rows, __m512i wanted) {
-  return _mm512_popcnt_epi64(_mm512_xor_si512(rows, wanted));
-}
-
-// compare<1> without its accounting: `compared` already holds all of lo .. hi-1.
-template <bool kAhead>
-SIMINDEX_TARGET_AVX512_VPOPCNTDQ inline bool compare_words(const std::uint64_t* rows, std::uint32_t lo,
-                                                std::uint32_t hi, std::uint64_t query,
-                                                std::int64_t number, std::uint64_t h, bool first,
-                                                Matches& out, std::uint64_t& compared) {
-  const __m512i wanted = _mm512_set1_epi64(static_cast<long long>(query));
-  const __m512i limit = _mm512_set1_epi64(static_cast<long long>(h));
-  std::uint32_t i = lo;
-  for (; hi - i >= 32; i += 32) {
-    ask_ahead<kAhead>(rows, i, hi, 4);
-    __m512i bits[4];
-    for (int j = 0; j < 4; ++j)
-      bits[j] = distances(_mm512_loadu_si512(rows + i + 8 * j), wanted);
-    // Counts fit the lowest byte, so the byte minimum, which runs beside the counting, will do.
-    const __m512i least = _mm512_min_epu8(_mm512_min_epu8(bits[0], bits[1]),
-                                          _mm512_min_epu8(bits[2], bits[3]));
-    if (_mm512_cmple_epu64_mask(least, limit) == 0) continue;
-    std::uint64_t near = 0;
-    for (int j = 0; j < 4; ++j)
-      near |= static_cast<std::uint64_t>(_mm512_cmple_epu64_mask(bits[j], limit)) << (8 * j);
-    if (record(rows, i, hi, near, query, number, first, out, compared)) return true;
-  }
-  for (; i < hi; i += hi - i < 8 ? hi - i : 8) {
-    const __mmask8 present = lowest(hi - i);
-    const __m512i row = _mm512_maskz_loadu_epi64(present, rows + i);
-    const __mmask8 near = _mm512_mask_cmple_epu64_mask(present, distances(row, wanted), limit);
-    if (near != 0 && record(rows, i, hi, near, query, number, first, out, compared)) return true;
-  }
-  return false;
-}
-
-template <int kWords, bool kAhead = true>
-SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE bool compare(const std::uint64_t* rows, std::size_t words,
-                                                    std::uint32_t lo, std::uint32_t hi,
-                                                    const std::uint64_t* query,
-                                                    std::int64_t number, std::uint64_t h,
-                                                    bool first, Matches& out,
-                                                    std::uint64_t& compared) {
-  compared += hi - lo;
-  if constexpr (kWords == 1)
-    return compare_words<kAhead>(rows, lo, hi, query[0], number, h, first, out, compared);
-  for (std::uint32_t i = lo; i < hi; ++i) {
-    const std::uint64_t* row = rows + i * words;
-    __m512i sums = _mm512_setzero_si512();
-    for (std::size_t w = 0; w < words; w += 8) {
-      const __mmask8 present = lowest(static_cast<std::uint32_t>(words - w));
-      sums = _mm512_add_epi64(
-          sums, _mm512_popcnt_epi64(_mm512_xor_si512(_mm512_maskz_loadu_epi64(present, row + w),
-                                                     _mm512_maskz_loadu_epi64(present, query + w))));
-    }
-    const std::uint64_t bits = total(sums);
-    if (bits > h) continue;
-    out.push(number, i, bits);
-    if (first) {
-      compared -= hi - (i + 1);
-      return true;
-    }
-  }
-  return false;
-}
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
+#include "compare.inc"
+#undef SIMINDEX_LEVEL_TARGET
 
 }  // namespace avx512
+
+namespace avx512_vpopcntdq {
+
+SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE __m512i bit_counts(__m512i x) {
+  return _mm512_popcnt_epi64(x);
+}
+
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
+#include "compare.inc"
+#undef SIMINDEX_LEVEL_TARGET
+
+}  // namespace avx512_vpopcntdq
 #endif
 
 }  // namespace simindex

@@ -184,10 +184,18 @@ using avx2::look;
 namespace avx512_level {
 using avx512::locate;
 using avx512::look;
-#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "probe.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
+
+namespace avx512_vpopcntdq_level {
+using avx512_vpopcntdq::locate;
+using avx512_vpopcntdq::look;
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
+#include "probe.inc"
+#undef SIMINDEX_LEVEL_TARGET
+}  // namespace avx512_vpopcntdq_level
 #endif
 
 template <class Source>
@@ -196,6 +204,10 @@ Found run_at(const Table& table, const Search& search, Source& source, int level
   if (table.n == 0 || search.m == 0) return found;
 #if SIMINDEX_X86
   if (level >= kAvx512Vpopcntdq) {
+    avx512_vpopcntdq_level::run_any(table, search, source, found);
+    return found;
+  }
+  if (level >= kAvx512) {
     avx512_level::run_any(table, search, source, found);
     return found;
   }

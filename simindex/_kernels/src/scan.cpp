@@ -27,10 +27,17 @@ using avx2::compare;
 
 namespace avx512_level {
 using avx512::compare;
-#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "scan.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
+
+namespace avx512_vpopcntdq_level {
+using avx512_vpopcntdq::compare;
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
+#include "scan.inc"
+#undef SIMINDEX_LEVEL_TARGET
+}  // namespace avx512_vpopcntdq_level
 #endif
 
 // Stable counting sort of `from` by query, of which there are m.
@@ -58,6 +65,8 @@ Found scan(const std::uint64_t* rows, std::size_t n, std::size_t words, const Se
   if (n == 0 || search.m == 0) return found;
 #if SIMINDEX_X86
   if (level >= kAvx512Vpopcntdq)
+    avx512_vpopcntdq_level::scan_any(rows, n, words, search, found);
+  else if (level >= kAvx512)
     avx512_level::scan_any(rows, n, words, search, found);
   else if (level >= kAvx2)
     avx2_level::scan_any(rows, n, words, search, found);

@@ -257,21 +257,53 @@ using avx2::look;
 namespace avx512_level {
 using avx512::locate;
 using avx512::look;
-#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "sweep.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
+
+namespace avx512_vpopcntdq_level {
+using avx512_vpopcntdq::locate;
+using avx512_vpopcntdq::look;
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
+#include "sweep.inc"
+#undef SIMINDEX_LEVEL_TARGET
+}  // namespace avx512_vpopcntdq_level
 #endif
 
 void sweep_at(const Table& table, const Search& search, const Probes& probes,
               std::int64_t first_number, int level, Found& found) {
 #if SIMINDEX_X86
-  if (level >= kAvx512Vpopcntdq) return avx512_level::sweep_any(table, search, probes, first_number, found);
+  if (level >= kAvx512Vpopcntdq)
+    return avx512_vpopcntdq_level::sweep_any(table, search, probes, first_number, found);
+  if (level >= kAvx512)
+    return avx512_level::sweep_any(table, search, probes, first_number, found);
   if (level >= kAvx2) return avx2_level::sweep_any(table, search, probes, first_number, found);
 #else
   (void)level;
 #endif
   portable_level::sweep_any(table, search, probes, first_number, found);
+}
+
+// Cuts a batch into sub-batches of bounded memory; `partition` fills in the probes of one.
+template <class Partition>
+Found sweep_parts(const Table& table, const Search& search, std::size_t probes_each, int level,
+                  const Partition& partition) {
+  Found found;
+  if (table.n == 0 || search.m == 0) return found;
+  const std::size_t most = std::max(kLanes, kProbeBytes / (sizeof(Group) / kGroup) / probes_each);
+  const std::size_t parts = (search.m + most - 1) / most;
+  const std::size_t size = (search.m + parts - 1) / parts;
+  Probes probes(table, size * probes_each);
+  for (std::size_t start = 0; start < search.m; start += size) {
+    const std::size_t m = std::min(size, search.m - start);
+    const Search part{search.queries + start * table.words, m, search.h, false};
+    probes.clear();
+    partition(start, m, probes);
+    sweep_at(table, part, probes, static_cast<std::int64_t>(start), level, found);
+    found.probes += m * probes_each;
+  }
+  return found;
 }
 
 }  // namespace
@@ -281,23 +313,30 @@ Found psm_swept(const Table& table, const Search& search, const Vosh& plan, cons
   // Networks exist for 1 .. 32 header bits, so a header is the top of the upper half word.
   if (search.first || !plan.networked() || plan.flips == 0 || table.header_bits == 0)
     return psm(table, search, plan, weights, level);
-  Found found;
-  if (table.n == 0 || search.m == 0) return found;
-  const std::size_t probes_each = plan.flips + 1;
-  const std::size_t most = std::max(kLanes, kProbeBytes / (sizeof(Group) / kGroup) / probes_each);
-  const std::size_t parts = (search.m + most - 1) / most;
-  const std::size_t size = (search.m + parts - 1) / parts;
   Partitioner partitioner(table, plan, level);
-  Probes probes(table, size * probes_each);
-  for (std::size_t start = 0; start < search.m; start += size) {
-    const std::size_t m = std::min(size, search.m - start);
-    const Search part{search.queries + start * table.words, m, search.h, false};
-    probes.clear();
-    partitioner.run(part.queries, weights + start * plan.bits, m, probes);
-    sweep_at(table, part, probes, static_cast<std::int64_t>(start), level, found);
-    found.probes += m * probes_each;
-  }
-  return found;
+  return sweep_parts(table, search, plan.flips + 1, level,
+                     [&](std::size_t start, std::size_t m, Probes& probes) {
+                       partitioner.run(search.queries + start * table.words,
+                                       weights + start * plan.bits, m, probes);
+                     });
+}
+
+Found swept(const Table& table, const Search& search, const std::uint64_t* flips, std::size_t k,
+            int level) {
+  if (search.first || k == 0 || table.header_bits == 0)
+    return probe(table, search, flips, k, 0, level);
+  const int right = 64 - table.header_bits;
+  const int left = table.directory_bits - table.header_bits;
+  return sweep_parts(
+      table, search, k, level, [&](std::size_t start, std::size_t m, Probes& probes) {
+        for (std::size_t query = 0; query < m; ++query) {
+          const std::uint64_t word = search.queries[(start + query) * table.words];
+          for (std::size_t flip = 0; flip < k; ++flip)
+            probes.add(word, static_cast<std::uint32_t>((word ^ flips[flip]) >> right << left),
+                       static_cast<std::uint32_t>(query));
+        }
+        probes.finish();
+      });
 }
 
 }  // namespace simindex
