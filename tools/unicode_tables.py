@@ -2,7 +2,7 @@
 
 The engine itself depends neither on `regex` nor on the running Python's Unicode: what a word is and
 how it is folded stands in the table, so that fingerprints do not change with a version of either.
-Run again only together with a new tokenizer version (`simindex.simhash.tokenizer.TOKENIZER`),
+Run again only together with a new tokenizer version (`simindex.simhash.features.TOKENIZER`),
 because other words make other fingerprints:
 
     python tools/unicode_tables.py
@@ -79,8 +79,17 @@ def unicode_version() -> str:
     return found[1] if found else "unknown"
 
 
+OLDEST_FOLDING = (15, 1)
+"""Unicode of the Python that this needs at least: an older one would fold fewer letters."""
+
+
 def main() -> None:
     """Write the table."""
+    if tuple(map(int, unicodedata.unidata_version.split(".")))[:2] < OLDEST_FOLDING:
+        sys.exit(
+            f"this Python knows Unicode {unicodedata.unidata_version}: run with one that knows "
+            f"{'.'.join(map(str, OLDEST_FOLDING))} or newer"
+        )
     flags = flags_of_every_code_point()
     kinds: dict[tuple[int, int], int] = {}
     expansions: dict[tuple[int, ...], int] = {}

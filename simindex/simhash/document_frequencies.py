@@ -49,6 +49,7 @@ from simindex.errors import (
     InvalidOption,
     RecipeMismatch,
 )
+from simindex.simhash import recipe_bytes
 from simindex.simhash.idf import IdfTable, idf_step
 
 MAX_FEATURES = 1 << 23
@@ -87,7 +88,7 @@ class DocumentFrequencies:
     Notes
     -----
     Memory is 12 bytes a feature at rest, 32 at the peak of adding and 64 at that of merging two
-    full tables (both of them included), and up to 48 MB beside that. Where features were forgotten,
+    full tables (both of them included), and up to 64 MB beside that. Where features were forgotten,
     counts depend on the order and the grouping in which documents came, within the bounds. One
     thread at a time may use an object.
     """
@@ -185,12 +186,12 @@ class DocumentFrequencies:
         InvalidOption
             If they have more than 2**32 - 1 documents together.
         """
-        if self.source != other.source:
-            raise RecipeMismatch(
-                "these document frequencies were counted by recipes that make other features of a "
-                "text: count with the same unit, ngram, seed, tokenizer, stop_words and stemmer",
-                found=other.source, expected=self.source,
+        if not isinstance(other, DocumentFrequencies):
+            raise InvalidBatch(
+                f"a {type(other).__name__} cannot be merged: give DocumentFrequencies",
+                found=type(other).__name__, expected="DocumentFrequencies",
             )
+        require_source(other, self.source)
         _require_countable(self.documents + other.documents)
         both = DocumentFrequencies(
             self.source, max_features=min(self.max_features, other.max_features)
@@ -267,7 +268,7 @@ class DocumentFrequencies:
         FormatTooNew
             If a newer version wrote them.
         """
-        return _decoded(bytes(content))
+        return _decoded(recipe_bytes.as_content(content))
 
     def __reduce__(self) -> tuple[Callable[[bytes], DocumentFrequencies], tuple[bytes]]:
         return DocumentFrequencies.from_bytes, (self.to_bytes(),)
@@ -356,6 +357,16 @@ def _put_union(
     counts[at:end][old] = summed
     counts[at:end][rows] = few[1][fresh]
     return end
+
+
+def require_source(counted: DocumentFrequencies, source: str) -> None:
+    """Raises RecipeMismatch unless the hashes counted are those of `source`."""
+    if counted.source != source:
+        raise RecipeMismatch(
+            "these document frequencies were counted by a recipe that makes other features of a "
+            "text: count with the same unit, ngram, seed, tokenizer, stop_words and stemmer",
+            found=counted.source, expected=source,
+        )
 
 
 def _checked(hashes: Any, counts: Any, documents: Any) -> _Counted:

@@ -52,6 +52,8 @@ PORTION_TEXTS = 1 << 14
 """Texts of an iterator that are taken at once, ..."""
 PORTION_CHARACTERS = 1 << 25
 """... unless they have more characters, the last text not counted."""
+SMALL_PORTION_CHARACTERS = 1 << 20
+"""The same where all features or words of a portion are held: lists are taken in portions, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +66,29 @@ class Column:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def parts(self, most: int) -> Iterator[Column]:
+        """The column in parts of `most` bytes, the last text of each not counted."""
+        start = 0
+        while start < len(self):
+            past = int(np.searchsorted(self.offsets, self.offsets[start] + most))
+            stop = min(len(self), max(start + 1, past))
+            yield Column(self.data, self.offsets[start : stop + 1])
+            start = stop
+
     def listed(self) -> list[bytes]:
         """The texts as objects."""
-        data, offsets = self.data.tobytes(), self.offsets.tolist()
-        return [data[start:end] for start, end in pairwise(offsets)]
+        first = int(self.offsets[0])
+        data = self.data[first : int(self.offsets[-1])].tobytes()
+        return [data[start:end] for start, end in pairwise((self.offsets - first).tolist())]
 
 
 Portion = list[Any] | Column
 
 
-def portions(texts: Iterable[Any]) -> Iterator[Portion]:
+def portions(texts: Iterable[Any], *, small: bool = False) -> Iterator[Portion]:
     """The texts in their order: a list as it is, an Arrow column by chunks, else bounded lists.
+
+    With `small`, all of them in portions of SMALL_PORTION_CHARACTERS, the last text not counted.
 
     Raises
     ------
@@ -89,21 +103,23 @@ def portions(texts: Iterable[Any]) -> Iterator[Portion]:
         )
     columns = _arrow_columns(texts)
     if columns is not None:
-        yield from columns
-    elif isinstance(texts, (list, tuple)):
+        for column in columns:
+            yield from column.parts(SMALL_PORTION_CHARACTERS) if small else (column,)
+    elif isinstance(texts, (list, tuple)) and not small:
         yield list(texts)
     else:
         rest = iter(texts)
-        while portion := list(_some(rest)):
+        most = SMALL_PORTION_CHARACTERS if small else PORTION_CHARACTERS
+        while portion := list(_some(rest, most)):
             yield portion
 
 
-def _some(texts: Iterator[Any]) -> Iterator[Any]:
+def _some(texts: Iterator[Any], most: int) -> Iterator[Any]:
     characters = 0
     for text in islice(texts, PORTION_TEXTS):
         yield text
         characters += len(text) if isinstance(text, (str, bytes)) else 0
-        if characters >= PORTION_CHARACTERS:
+        if characters >= most:
             return
 
 

@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from types import FunctionType
 from typing import Any
 
 import msgpack
 import numpy as np
 
-from simindex.errors import CorruptFile, InvalidBatch, InvalidOption, RecipeMismatch
+from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
 from simindex.records import Batch, Skipped, as_keys
 from simindex.simhash import recipe_bytes, words
 from simindex.simhash.anatomy import Feature, anatomy
-from simindex.simhash.document_frequencies import MAX_FEATURES, DocumentFrequencies
+from simindex.simhash.document_frequencies import (
+    MAX_FEATURES,
+    DocumentFrequencies,
+    require_source,
+)
 from simindex.simhash.features import (
     THREADED_TEXTS,
     TOKENIZER,
@@ -148,7 +153,7 @@ class Recipe:
         """
         counted = DocumentFrequencies(self._features_source, max_features=max_features)
         first = 0
-        for portion in portions(texts):
+        for portion in portions(texts, small=True):
             n = thread_count(threads, len(portion), worth=THREADED_TEXTS)
             counted.add(*self._reader.frequencies(portion, first, n), len(portion))
             first += len(portion)
@@ -179,12 +184,8 @@ class Recipe:
             )
         if not isinstance(documents, DocumentFrequencies):
             documents = self.document_frequencies(documents, threads=threads)
-        elif documents.source != self._features_source:
-            raise RecipeMismatch(
-                "these document frequencies were counted by a recipe that makes other features of "
-                "a text: count with the same unit, ngram, seed, tokenizer, stop_words and stemmer",
-                found=documents.source, expected=self._features_source,
-            )
+        else:
+            require_source(documents, self._features_source)
         return replace(self, idf=documents.table())
 
     def fingerprint(self, text: str | bytes) -> Batch:
@@ -230,18 +231,14 @@ class Recipe:
         Notes
         -----
         Linear in the bytes of the texts; memory beside the result is a few megabytes a thread,
-        and with weightings other than tf and tfidf 40 bytes a distinct feature of the largest text.
+        and with weightings other than tf and tfidf 40 bytes a distinct feature of the largest text;
+        with a tokenizer, stop words or stems, texts are taken in portions of a million characters,
+        whose words are held as Python strings.
         """
-        if self.weighting == "given":
-            raise InvalidOption(
-                'weighting="given" has the weights from the caller: use batch_features, or give '
-                'another weighting to fingerprint texts',
-                option="weighting", found="given",
-            )
-        self._require_fitted()
+        self._require_weights()
         made = []
         first = 0
-        for portion in portions(texts):
+        for portion in portions(texts, small=not self._reader.plain):
             n = thread_count(threads, len(portion), worth=THREADED_TEXTS)
             made.append(self._reader.simhashes(portion, first, n))
             first += len(portion)
@@ -307,7 +304,7 @@ class Recipe:
         O(features) in Python; the same features, counts and weights as `batch` uses. Raises
         InvalidBatch and InvalidOption as `batch` does.
         """
-        self._require_fitted()
+        self._require_weights()
         units = self._reader.units([text])[0]
         return anatomy(
             units, self.unit, self.sizes, WEIGHTINGS[self.weighting], seed=self.seed, idf=self.idf
@@ -328,6 +325,15 @@ class Recipe:
             stop_words=frozenset(self.stop_words),
             stemmer=self.stemmer,
         )
+
+    def _require_weights(self) -> None:
+        if self.weighting == "given":
+            raise InvalidOption(
+                'weighting="given" has the weights from the caller: use batch_features, or give '
+                "another weighting for texts",
+                option="weighting", found="given",
+            )
+        self._require_fitted()
 
     def _require_fitted(self) -> None:
         if not self.fitted:
@@ -422,7 +428,10 @@ class Recipe:
         )
 
     def __reduce__(self) -> tuple[Callable[[bytes, Any], Recipe], tuple[bytes, Any]]:
-        return _restored, (self.to_bytes(), self.tokenizer if callable(self.tokenizer) else None)
+        # A function is pickled by its name. A method would take its object along, as jieba's do
+        # their dictionary: such a recipe comes back as from an index, and wants `using`.
+        by_name = isinstance(self.tokenizer, FunctionType)
+        return _restored, (self.to_bytes(), self.tokenizer if by_name else None)
 
     def to_bytes(self) -> bytes:
         """The recipe with all it learned, as `from_bytes` reads it; of a tokenizer its name."""
@@ -439,7 +448,7 @@ class Recipe:
         FormatTooNew
             If a newer version wrote them, or the recipe splits texts in a newer way.
         """
-        version, values, idf = recipe_bytes.unpacked(bytes(content))
+        version, values, idf = recipe_bytes.unpacked(recipe_bytes.as_content(content))
         if version == 1:
             later = recipe_bytes.VERSION_1_VALUES
             if later.keys() & values.keys():

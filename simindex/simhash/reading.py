@@ -31,6 +31,9 @@ from simindex.simhash.weighting import COUNTINGS, STEPS_PER_UNIT, Weighting, sub
 U64 = NDArray[np.uint64]
 F32 = NDArray[np.float32]
 
+MOST_WEIGHT = 1e37
+"""Most that a caller's weights of one document may add up to: sums are kept as float32."""
+
 _NO_BUCKETS = np.empty((0, 8), dtype=np.uint64)
 _NO_STEPS = np.empty(0, dtype=np.uint32)
 _NO_QUANTILES = np.empty(0, dtype=np.int16)
@@ -88,7 +91,7 @@ class Reader:
 
     def simhashes(self, portion: Portion, first: int, threads: int) -> Simhashes:
         """Fingerprints of a portion, whose first text has the position `first` in errors."""
-        if self._plain:
+        if self.plain:
             call = self._kernel.column if isinstance(portion, Column) else self._kernel.texts
             made = self._called(call, portion, first, threads)
         else:
@@ -103,7 +106,7 @@ class Reader:
         self, portion: Portion, first: int, threads: int
     ) -> tuple[U64, NDArray[np.uint32]]:
         """Distinct features of a portion, ascending, and in how many of its texts each occurs."""
-        if self._plain:
+        if self.plain:
             kernel = self._kernel
             column = isinstance(portion, Column)
             call = kernel.column_frequencies if column else kernel.text_frequencies
@@ -132,7 +135,8 @@ class Reader:
         return words.as_lists(self._units(portion, 0))
 
     @property
-    def _plain(self) -> bool:
+    def plain(self) -> bool:
+        """Whether words are those of the tokenizer, so that kernels need nothing of Python."""
         return (
             isinstance(self._tokenizer, int) and not self._stop_words and self._stems is None
         )
@@ -143,7 +147,7 @@ class Reader:
             *arrays, invalid = self._called(self._kernel.split, listed, first)
             refuse_invalid(invalid, first)
             units = words.Units(*arrays)
-            if self._plain:
+            if self.plain:
                 return units
             chosen = words.as_lists(units)
         else:
@@ -190,8 +194,11 @@ def checked_features(
     hashes: Any, offsets: Any, weights: Any
 ) -> tuple[U64, NDArray[np.int64], NDArray[np.float64] | None]:
     """Features of some documents as arrays; InvalidBatch names what does not fit."""
-    hashes, offsets = np.asarray(hashes), np.asarray(offsets)
-    if hashes.ndim != 1 or (hashes.dtype != np.uint64 and len(hashes)):
+    hashes, offsets = _as_array("hashes", hashes), _as_array("offsets", offsets)
+    whole = hashes.dtype.kind == "u" or (
+        hashes.dtype.kind == "i" and bool((hashes >= 0).all())
+    )
+    if hashes.ndim != 1 or not (whole or not len(hashes)):
         raise InvalidBatch(
             f"hashes are {hashes.dtype} of shape {hashes.shape}: give uint64 (f,)",
             found=str(hashes.dtype), expected="uint64 (f,)",
@@ -214,10 +221,10 @@ def checked_features(
     hashes = np.ascontiguousarray(hashes, dtype=np.uint64)
     if weights is None:
         return hashes, ascending, None
-    given = np.asarray(weights)
+    given = _as_array("weights", weights)
     if given.shape != hashes.shape or given.dtype.kind not in "fiu":
         raise InvalidBatch(
-            f"weights are {given.dtype} of shape {given.shape}: give one number for each of the "
+            f"weights are {given.dtype} of shape {given.shape}: give numbers, one for each of the "
             f"{len(hashes)} hashes",
             found=given.shape, expected=hashes.shape,
         )
@@ -230,6 +237,27 @@ def checked_features(
             "and not negative",
             row=int(bad[0]), document=document, found=float(numbers[bad[0]]),
         )
+    if len(numbers) and float(numbers.max()) > MOST_WEIGHT / len(numbers):
+        _refuse_heavy(ascending, numbers)
     return hashes, ascending, numbers
+
+
+def _refuse_heavy(offsets: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
+    for document in range(len(offsets) - 1):
+        with np.errstate(over="ignore"):
+            total = float(weights[offsets[document] : offsets[document + 1]].sum())
+        if total > MOST_WEIGHT:
+            raise InvalidBatch(
+                f"the weights of document {document} add up to {total:g}: scale them down, to "
+                f"{MOST_WEIGHT:g} at most",
+                document=document, found=total, expected=MOST_WEIGHT,
+            )
+
+
+def _as_array(name: str, values: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidBatch(f"{name} are no array: {error}") from error
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeGuard
 import msgpack
 import numpy as np
 
-from simindex.errors import CorruptFile, FormatTooNew
+from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch
 from simindex.simhash.features import TOKENIZER
 from simindex.simhash.idf import IdfTable
 from simindex.simhash.weighting import STEPS_PER_UNIT
@@ -120,6 +120,16 @@ def _table(values: dict[str, Any], arrays: bytes) -> IdfTable | None:
     if not ascending or bool(((steps < STEPS_PER_UNIT) | (steps > unseen)).any()):
         raise CorruptFile("the recipe's idf table is out of order or out of range")
     return IdfTable(documents, hashes, steps, unseen)
+
+
+def as_content(content: object) -> bytes:
+    """What is to be read, as bytes; InvalidBatch if it is anything else."""
+    if not isinstance(content, (bytes, bytearray, memoryview)):
+        raise InvalidBatch(
+            f"a {type(content).__name__} is not what to_bytes gave: give bytes",
+            found=type(content).__name__, expected="bytes",
+        )
+    return bytes(content)
 
 
 def digest(content: bytes) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from simindex.errors import InvalidOption
 from simindex.options import MAX_BITS
 from simindex.simhash import words
@@ -21,6 +23,10 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
     Sizes ascend, stop words are folded and sorted, a stemmer has its version. Raises InvalidOption,
     with the option, what was found and what is expected, and MissingExtra.
     """
+    options = {
+        name: int(value) if isinstance(value, np.integer) else value
+        for name, value in options.items()
+    }
     bits, unit = options["bits"], options["unit"]
     require(
         is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
@@ -45,6 +51,14 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
     require(
         idf is None or (isinstance(idf, IdfTable) and WEIGHTINGS[weighting].idf),
         "idf", idf, "None, or with a weighting by idf what fit learned",
+    )
+    language = options["stop_words"]
+    require(
+        not isinstance(language, str) or language not in words.PAIRED_LANGUAGES
+        or not is_int(options["tokenizer"]),
+        "stop_words", language,
+        "words, together with a tokenizer of the language: without one its words are pairs of "
+        "letters here, which no list of stop words knows",
     )
     chosen = {
         "ngram": _ngram(options["ngram"], MOST_NGRAM[unit]),
@@ -77,7 +91,10 @@ def require(held: bool, option: str, found: object, expected: str) -> None:
 
 
 def _ngram(given: Any, most: int) -> int | tuple[int, ...]:
-    sizes = given if isinstance(given, (tuple, list)) else (given,)
+    several = isinstance(given, (tuple, list, range, set, frozenset))
+    sizes = tuple(int(size) if isinstance(size, np.integer) else size for size in given) if (
+        several
+    ) else (given,)
     require(
         len(sizes) > 0 and all(is_int(size) and 1 <= size <= most for size in sizes),
         "ngram", given, f"a number from 1 to {most}, or a tuple of such numbers",
@@ -100,4 +117,10 @@ def _stemmer(given: Any) -> str | None:
     if given is None:
         return None
     require(words.storable(given), "stemmer", given, "the name of an algorithm of Snowball")
-    return given if "/" in given else words.stemmer_name(given)
+    if "/" not in given:
+        return words.stemmer_name(given)
+    require(
+        words.STORED_STEMMER.fullmatch(given) is not None,
+        "stemmer", given, 'the name of an algorithm of Snowball, such as "english"',
+    )
+    return str(given)

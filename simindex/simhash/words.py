@@ -8,8 +8,11 @@ This way goes through Python word by word, tens of times slower than the tokeniz
 from __future__ import annotations
 
 import itertools
+import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import MethodType
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -42,10 +45,17 @@ def storable(text: object) -> TypeGuard[str]:
 
 
 def name_of(tokenizer: Any) -> str:
-    """The name that a recipe stores for a tokenizer; InvalidOption for one that has none."""
+    """The name that a recipe stores for a tokenizer: "module:name".
+
+    Raises InvalidOption for one that has none. A method of an object has one only if its module
+    holds that very method, as `jieba.lcut` is: another object's would make other words.
+    """
     owner = getattr(tokenizer, "__objclass__", tokenizer)  # the class, of a method as str.split
     module = getattr(owner, "__module__", None)
     name = getattr(tokenizer, "__qualname__", None)
+    if isinstance(tokenizer, MethodType) and not isinstance(tokenizer.__self__, type):
+        held = vars(sys.modules[module]) if module in sys.modules else {}
+        name = next((key for key, value in held.items() if value == tokenizer), None)
     if not module or not name or "<" in name:
         raise InvalidOption(
             f"option tokenizer={tokenizer!r} has no name of its own that an index could store: "
@@ -83,6 +93,13 @@ def _stemming() -> Any:
             "stems need an extra: pip install 'simindex[stem]'", extra="stem"
         ) from error
     return Stemmer
+
+
+PAIRED_LANGUAGES = frozenset({"ja", "ko", "th", "zh"})
+"""Languages whose words the built-in tokenizer gives as pairs of letters."""
+
+STORED_STEMMER = re.compile(r"[a-z_]+/[0-9]+\.[0-9]+")
+"""A stemmer as a recipe stores it: algorithm, and version of its rules."""
 
 
 def stemmer_name(algorithm: str) -> str:

@@ -114,8 +114,8 @@ ONE = np.array([1], dtype=np.uint64)
 @pytest.mark.parametrize(
     ("hashes", "offsets"),
     [
-        ([1], [0, 1]), (ONE.astype(np.int64), [0, 1]), (ONE[:, None], [0, 1]),
-        (ONE.astype(">u8"), [0, 1]), (None, [0]), (ONE.astype(float), [0, 1]),
+        ([-1], [0, 1]), ([[1], [2, 3]], [0, 1]), (ONE[:, None], [0, 1]),
+        (ONE, [[0], [1, 2]]), (None, [0]), (ONE.astype(float), [0, 1]),
         (ONE, []), (ONE, [0]), (ONE, [1]), (ONE, [0, 2]), (ONE, [1, 1]), (ONE, [-1, 1]),
         (ONE, [0, 1, 0]), (ONE, [0, 1, 0, 1]), (ONE, [0.0, 1.0]), (ONE, [[0, 1]]), (ONE, 7),
         (ONE, None), (ONE, np.array([0, 2**64 - 1, 1], dtype=np.uint64)),
@@ -153,11 +153,23 @@ def test_weights_of_another_kind_or_number_are_refused(weights):
         )
 
 
-def test_sums_that_are_no_float_are_refused():
-    hashes = np.array([1, 2], dtype=np.uint64)
+def test_whole_numbers_of_any_type_are_hashes():
+    expected = Recipe().batch_features(ONE, [0, 1]).fingerprints.tolist()
+    for same in ([1], ONE.astype(np.int64), ONE.astype(">u8"), ONE.astype(np.uint8)):
+        assert Recipe().batch_features(same, [0, 1]).fingerprints.tolist() == expected
+
+
+@pytest.mark.parametrize("projection", ["sign", "gaussian"])
+def test_sums_that_are_no_float_are_refused_by_their_document(projection):
+    hashes = np.array([1, 2, 3], dtype=np.uint64)
+    recipe = Recipe(weighting="given", projection=projection)
     for large in (1e39, 1e308):
-        with pytest.raises(InvalidBatch, match="not finite"):
-            Recipe(weighting="given").batch_features(hashes, [0, 2], [large, large])
+        with pytest.raises(InvalidBatch, match=r"document 1 add up to .* scale them down"):
+            recipe.batch_features(hashes, [0, 1, 3], [1.0, large, large])
+    heaviest = recipe.batch_features(hashes, [0, 1, 3], [1.0, 5e36, 5e36]).weights
+    assert np.isfinite(heaviest).all() and np.abs(heaviest).max() > 1e36
+    with pytest.raises(InvalidBatch, match="weights are no array"):
+        recipe.batch_features(hashes, [0, 1, 3], [[1.0], [2.0, 3.0]])
 
 
 def test_weights_go_with_their_weighting_only():

@@ -10,11 +10,13 @@ import textwrap
 
 import msgpack
 import numpy as np
+import pyarrow as pa
 import pytest
 import simhash_oracle as oracle
 
 from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch, InvalidOption
-from simindex.simhash import document_frequencies, features, idf
+from simindex.simhash import document_frequencies, features, idf, reading
+from simindex.simhash.document_frequencies import DocumentFrequencies
 from simindex.simhash.fingerprint import Recipe
 
 CORPUS = [*oracle.SCRIPTS, *oracle.ODDITIES, "the fox and the dog", "the the the"]
@@ -382,3 +384,61 @@ def test_bytes_of_version_1_that_it_could_not_write_are_refused(change):
 def test_the_representation_is_short_and_says_what_was_learned():
     assert repr(Recipe()) == f"<Recipe 64 bits, word 3, tf, {Recipe().identity[:8]}>"
     assert "fitted on 2 documents" in repr(VARIANTS[-2])
+
+
+def test_sizes_may_be_any_set_of_whole_numbers():
+    several = [{1, 2, 3}, frozenset((3, 1, 2)), range(1, 4), [1, 2, 3], np.arange(1, 4).tolist()]
+    assert {Recipe(ngram=sizes) for sizes in several} == {Recipe(ngram=(1, 2, 3))}
+    assert Recipe(bits=np.int64(128), ngram=np.int64(2)) == Recipe(bits=128, ngram=2)
+
+
+def test_what_is_no_bytes_is_refused():
+    for read in (Recipe.from_bytes, DocumentFrequencies.from_bytes):
+        for wrong in ("abc", None, 5):
+            with pytest.raises(InvalidBatch, match="give bytes"):
+                read(wrong)
+    with pytest.raises(InvalidBatch, match="cannot be merged"):
+        DocumentFrequencies().merge(5)
+
+
+def test_a_recipe_whose_weights_are_given_shows_no_features():
+    with pytest.raises(InvalidOption, match="batch_features"):
+        Recipe(weighting="given").features("a b")
+
+
+def distinct_words(documents):
+    return [" ".join(f"{i:x}w{j:x}" for j in range(200)) for i in range(documents)]
+
+
+def test_counting_holds_a_portion_at_a_time_whatever_it_is_given(monkeypatch):
+    texts = distinct_words(60)
+    recipe = Recipe(ngram=(1, 2), weighting="tfidf")
+    whole = recipe.document_frequencies(texts)
+    monkeypatch.setattr(features, "SMALL_PORTION_CHARACTERS", 3000)
+    seen = []
+    real = reading.Reader.frequencies
+
+    def watched(self, portion, first, threads):
+        seen.append((first, len(portion)))
+        return real(self, portion, first, threads)
+
+    monkeypatch.setattr(reading.Reader, "frequencies", watched)
+    for given in (texts, tuple(texts), iter(texts), pa.array(texts), pa.chunked_array([texts])):
+        seen.clear()
+        counted = recipe.document_frequencies(given)
+        assert counted.documents == 60 and counted.hashes.tolist() == whole.hashes.tolist()
+        assert counted.counts.tolist() == whole.counts.tolist()
+        assert len(seen) > 10 and max(n for _, n in seen) <= 4
+        assert [first for first, _ in seen] == np.cumsum([0, *(n for _, n in seen)])[:-1].tolist()
+
+
+def test_words_through_python_are_held_a_portion_at_a_time(monkeypatch):
+    texts = distinct_words(60)
+    recipe = Recipe(stop_words=["0w1"], ngram=2)
+    whole = recipe.batch(texts)
+    monkeypatch.setattr(features, "SMALL_PORTION_CHARACTERS", 3000)
+    for given in (texts, iter(texts), pa.array(texts)):
+        made = recipe.batch(given)
+        assert made.weights.tolist() == whole.weights.tolist()
+    with pytest.raises(InvalidBatch, match="text 61 is NoneType"):
+        recipe.batch([*texts, "a", None])

@@ -152,17 +152,44 @@ def test_what_is_no_tokenizer_is_refused(wrong):
 def test_a_recipe_that_was_read_asks_for_its_tokenizer():
     recipe = Recipe(tokenizer=jieba.lcut)
     read = Recipe.from_bytes(recipe.to_bytes())
-    assert read == recipe and read.tokenizer == "jieba:Tokenizer.lcut"
+    assert read == recipe and read.tokenizer == "jieba:lcut"
     for call in (read.batch, read.document_frequencies, read.features, read.fingerprint):
         with pytest.raises(InvalidOption, match=r"recipe\.using\(tokenizer\)"):
             call(CHINESE[:1] if call != read.fingerprint else CHINESE[0])
     again = read.using(jieba.lcut)
     assert again == recipe
     assert again.batch(CHINESE).weights.tolist() == recipe.batch(CHINESE).weights.tolist()
-    with pytest.raises(InvalidOption, match=r"not 'jieba:Tokenizer\.cut'"):
+    with pytest.raises(InvalidOption, match=r"not 'jieba:cut'"):
         read.using(jieba.cut)
     with pytest.raises(InvalidOption, match="tokenizer is 2"):
         Recipe().using(jieba.lcut)
+
+
+def test_a_method_of_another_object_is_no_tokenizer():
+    """Its words depend on that object's dictionary, of which a name says nothing."""
+    with pytest.raises(InvalidOption, match="no name of its own"):
+        Recipe(tokenizer=jieba.Tokenizer().lcut)
+
+
+def test_a_recipe_with_a_method_is_pickled_by_name():
+    recipe = Recipe(tokenizer=jieba.lcut)
+    again = pickle.loads(pickle.dumps(recipe))  # noqa: S301
+    assert again == recipe and again.tokenizer == "jieba:lcut"
+    assert again.using(jieba.lcut).tokenizer == jieba.lcut
+
+
+def test_stop_words_of_languages_whose_words_are_pairs_want_a_tokenizer():
+    for language in ("ja", "ko", "th", "zh"):
+        with pytest.raises(InvalidOption, match="together with a tokenizer"):
+            Recipe(stop_words=language)
+    recipe = Recipe(stop_words="zh", tokenizer=jieba.lcut, ngram=1)
+    assert "的" not in {feature.feature for feature in recipe.features("我的书")}
+
+
+@pytest.mark.parametrize("name", ["/", "english/", "/3.1", "english/x", "english/3.1/", "a b/1.0"])
+def test_a_stemmer_with_half_a_version_is_refused(name):
+    with pytest.raises(InvalidOption, match="stemmer"):
+        Recipe(stemmer=name)
 
 
 def test_a_tokenizer_is_pickled_with_its_recipe():

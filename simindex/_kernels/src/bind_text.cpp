@@ -23,7 +23,6 @@ namespace simindex {
 namespace {
 
 constexpr int kMostWords = 64;
-constexpr int kMostSize = 255;
 
 FeatureChoice choice_of(int unit, bool pairs, const In<std::uint8_t, 1>& sizes,
                         std::uint32_t seed) {

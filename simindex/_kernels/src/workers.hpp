@@ -40,6 +40,7 @@ void split(std::size_t n, std::size_t threads, Make make, Work work, Collect col
         const std::size_t end = std::min(begin + chunk, n);
         for (std::size_t i = begin; i < end && !stopped(); ++i) work(scratch, i, stopped);
       }
+      if (stop) return;
       const std::lock_guard lock(collecting);
       collect(scratch);
     } catch (...) {
