@@ -33,8 +33,21 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.index import Index, open
+from simindex.methods.rotation import rotation_pairs
 from simindex.options import IndexOptions
-from simindex.records import Batch, Finding, IndexStats, Match, Matches, QueryStats, Skipped
+from simindex.records import (
+    Batch,
+    Finding,
+    IndexStats,
+    Match,
+    Matches,
+    Pair,
+    Pairs,
+    QueryStats,
+    RotationPairs,
+    RotationStats,
+    Skipped,
+)
 from simindex.simhash.bits import hamming
 from simindex.simhash.document_frequencies import DocumentFrequencies
 from simindex.simhash.fingerprint import Feature, Recipe
@@ -63,10 +76,14 @@ __all__ = [
     "Match",
     "Matches",
     "MissingExtra",
+    "Pair",
+    "Pairs",
     "QueryStats",
     "ReadOnlyIndex",
     "Recipe",
     "RecipeMismatch",
+    "RotationPairs",
+    "RotationStats",
     "SimindexError",
     "Skipped",
     "StorageFull",
@@ -74,4 +91,5 @@ __all__ = [
     "__version__",
     "hamming",
     "open",
+    "rotation_pairs",
 ]

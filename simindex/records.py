@@ -5,6 +5,7 @@ inside the package arrays are trusted.
 
     Batch    fingerprints (n,) or (n, W)   ids or keys (n,)   weights (n, b)   skipped
     Matches  query (r,)   id (r,)   distance (r,)             sorted by (query, distance, id)
+    Pairs    a (p,)       b (p,)    distance (p,)             sorted by (a, b), a < b
 """
 
 from __future__ import annotations
@@ -322,6 +323,79 @@ class Matches:
             self.query.tolist(), self.id.tolist(), keys, self.distance.tolist(), strict=True
         ):
             yield Match(query, row_id, key, distance)
+
+
+class Pair(NamedTuple):
+    """Two rows within h of each other."""
+
+    a: int
+    b: int
+    distance: int
+
+
+class Pairs:
+    """Rows within h of each other, unique, a < b, ordered by (a, b).
+
+    Columns `a` and `b`, int64 row numbers of the fingerprints given, and `distance` uint16, all
+    (p,). Iteration gives `Pair`.
+    """
+
+    __slots__ = ("a", "b", "distance")
+
+    def __init__(
+        self, a: NDArray[np.int64], b: NDArray[np.int64], distance: NDArray[np.uint16]
+    ) -> None:
+        self.a, self.b, self.distance = a, b, distance
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} Pairs>"
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def __iter__(self) -> Iterator[Pair]:
+        columns = (self.a.tolist(), self.b.tolist(), self.distance.tolist())
+        return map(Pair, *columns)
+
+
+class RotationStats(NamedTuple):
+    """How pairs were found by rotation, and how many were not."""
+
+    method: str
+    guarantee: str
+    """`"exact"`, or the recall in words with what it rests on."""
+    exact: bool
+    """Whether no pair is missed: all were compared, or all that an exact search found are there."""
+    rotations: int
+    window: int
+    rows_compared: int
+    """Pairs of rows whose distance was computed, over all rotations."""
+    recall: float | None
+    """Share of all pairs within h that was found; None if that was not measured."""
+    recall_low: float
+    """Lower end of its 95% interval; `recall` itself where all rows were compared for it."""
+    recall_high: float
+    recall_rows: int
+    """Rows that were compared with all others to measure it."""
+    seconds: float
+
+    @property
+    def false_negatives(self) -> float | None:
+        """Share of all pairs within h that was missed."""
+        return None if self.recall is None else 1 - self.recall
+
+
+class RotationPairs(Pairs):
+    """Pairs that rotation found; `stats` says what share of all that is."""
+
+    __slots__ = ("stats",)
+
+    def __init__(self, pairs: Pairs, stats: RotationStats) -> None:
+        super().__init__(pairs.a, pairs.b, pairs.distance)
+        self.stats = stats
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} Pairs by rotation, {self.stats.guarantee}>"
 
 
 @dataclass(frozen=True, slots=True)
