@@ -38,6 +38,7 @@ from simindex.options import IndexOptions
 from simindex.records import (
     Batch,
     Finding,
+    Hot,
     IndexStats,
     Match,
     Matches,
@@ -46,6 +47,7 @@ from simindex.records import (
     QueryStats,
     RotationPairs,
     RotationStats,
+    Skew,
     Skipped,
 )
 from simindex.simhash.bits import hamming
@@ -64,6 +66,7 @@ __all__ = [
     "Finding",
     "FormatTooNew",
     "FormatTooOld",
+    "Hot",
     "Index",
     "IndexExists",
     "IndexLocked",
@@ -85,6 +88,7 @@ __all__ = [
     "RotationPairs",
     "RotationStats",
     "SimindexError",
+    "Skew",
     "Skipped",
     "StorageFull",
     "UnsupportedStorage",

@@ -572,12 +572,16 @@ class Index:
             snapshot=self._current(),
         )
 
-    def stats(self) -> IndexStats:
-        """What the index holds. Reads all ids once after something was deleted."""
+    def stats(self, *, skew: bool = False) -> IndexStats:
+        """What the index holds. Reads all ids once after something was deleted.
+
+        `skew` also names the headers and fingerprints that most rows share, which reads the first
+        word of every row: 0.12 s for 10 M.
+        """
         self._check_open()
         return gather(
             self.path, self._current(), options=self.options, recipe=self._recipe,
-            catalog_bytes=self._environment.file_bytes,
+            catalog_bytes=self._environment.file_bytes, skew=skew,
         )
 
 

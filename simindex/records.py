@@ -409,6 +409,32 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Hot:
+    """A header or a fingerprint, and how many stored rows have it."""
+
+    value: str
+    """A header in binary, its first bit first; a fingerprint in hexadecimal."""
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """Where rows crowd, deleted ones included until a compaction drops them."""
+
+    header_bits: int
+    """Width of the headers: that of the largest table's directory."""
+    rows_per_header: float
+    """What each header would have if fingerprints were uniform."""
+    headers: list[Hot]
+    """Those that most rows share, at most ten."""
+    fingerprints: list[Hot]
+    """Those that most rows share, at most ten, each of two rows or more."""
+    certain: bool
+    """Whether nothing unlisted can have more rows: false only for many segments without a hot one,
+    where the tenth hardly differs from the eleventh."""
+
+
+@dataclass(frozen=True, slots=True)
 class IndexStats:
     """What an index holds, as of one commit."""
 
@@ -433,3 +459,5 @@ class IndexStats:
     segment_list: list[dict[str, Any]]
     structures: dict[str, int] = field(default_factory=dict)
     """Bytes that each structure takes beside the rows; "psm" takes none but its headers."""
+    skew: Skew | None = None
+    """The hottest headers and fingerprints, if `Index.stats` was asked for them."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from simindex.options import IndexOptions
 from simindex.records import IndexStats
 from simindex.simhash.fingerprint import Recipe
+from simindex.skew import hottest
 from simindex.snapshot import Snapshot
 
 
@@ -17,6 +18,7 @@ def gather(
     options: IndexOptions,
     recipe: Recipe | None,
     catalog_bytes: int,
+    skew: bool = False,
 ) -> IndexStats:
     """The counts of a snapshot; see `Index.stats`."""
     structures: dict[str, int] = {}
@@ -57,4 +59,5 @@ def gather(
         ],
         structures={name: structures.get(name, 0) for name in options.structures}
         | structures,
+        skew=hottest(snapshot.tables) if skew else None,
     )

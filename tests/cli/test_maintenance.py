@@ -148,3 +148,18 @@ def test_structures_are_built_listed_and_dropped(
     run("build", "i.sim", path, "--append", "--structures", "psm", code=2)
     assert list(held()) == ["psm", "bphs:nested=4x4,r=1"]
     assert run("check", "i.sim").stdout == ""
+
+
+def test_stats_name_the_hottest_headers_and_fingerprints(run: Run, objects: Any) -> None:
+    rows = np.arange(100, dtype=np.uint64) << np.uint64(57)
+    rows[:7] = 0xABCD << 48
+    with simindex.open("i.sim", "n") as index:
+        index.append(rows)
+    assert "headers" not in run("stats", "i.sim").stdout
+    lines = run("stats", "i.sim", "--skew").stdout.splitlines()
+    header = f"{0xABCD:016b}"[:3]
+    assert f"{'':<11} {header}  23 rows" in lines
+    assert lines[-1] == f"{'':<11} abcd000000000000  7 rows"
+    (answer,) = objects(run("stats", "i.sim", "--skew", "--json").stdout)
+    assert answer["skew"]["headers"][0] == {"value": header, "rows": 23}
+    assert answer["skew"]["fingerprints"] == [{"value": "abcd000000000000", "rows": 7}]
