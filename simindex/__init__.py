@@ -36,6 +36,7 @@ from simindex.index import Index, open
 from simindex.methods.rotation import rotation_pairs
 from simindex.options import IndexOptions
 from simindex.records import (
+    Audit,
     Batch,
     Finding,
     Hot,
@@ -57,6 +58,7 @@ from simindex.simhash.fingerprint import Feature, Recipe
 __version__ = version("simindex")
 
 __all__ = [
+    "Audit",
     "Batch",
     "ClosedIndex",
     "CommitFailed",

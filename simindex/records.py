@@ -435,6 +435,37 @@ class Skew:
 
 
 @dataclass(frozen=True, slots=True)
+class Audit:
+    """A recall that was measured on the index itself; made by `Index.audit`."""
+
+    generation: int
+    """The commit it was measured at."""
+    h: int
+    asked: float
+    """The recall asked for."""
+    method: str
+    guarantee: str
+    """What `QueryStats` say of the last calls."""
+    recall: float | None
+    """Mean over the rows with a match of the share of their matches that was found, rows equal to
+    them left out; None if no row has one."""
+    recall_low: float
+    """Lower end of its 95% interval."""
+    recall_high: float
+    rows: int
+    """Sampled rows that were asked."""
+    rows_with_match: int
+    matches: int
+    """Of all these rows, by the exact calls."""
+    found: int
+
+    @property
+    def kept(self) -> bool:
+        """Whether the asked recall is within or below the interval: nothing speaks against it."""
+        return self.recall_high >= self.asked
+
+
+@dataclass(frozen=True, slots=True)
 class IndexStats:
     """What an index holds, as of one commit."""
 
@@ -461,3 +492,5 @@ class IndexStats:
     """Bytes that each structure takes beside the rows; "psm" takes none but its headers."""
     skew: Skew | None = None
     """The hottest headers and fingerprints, if `Index.stats` was asked for them."""
+    audit: Audit | None = None
+    """The last recall measured, by this handle or by a writer that committed it."""

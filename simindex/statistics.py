@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from simindex.options import IndexOptions
-from simindex.records import IndexStats
+from simindex.records import Audit, IndexStats
 from simindex.simhash.fingerprint import Recipe
 from simindex.skew import hottest
 from simindex.snapshot import Snapshot
@@ -19,6 +19,7 @@ def gather(
     recipe: Recipe | None,
     catalog_bytes: int,
     skew: bool = False,
+    audit: Audit | None = None,
 ) -> IndexStats:
     """The counts of a snapshot; see `Index.stats`."""
     structures: dict[str, int] = {}
@@ -60,4 +61,5 @@ def gather(
         structures={name: structures.get(name, 0) for name in options.structures}
         | structures,
         skew=hottest(snapshot.tables) if skew else None,
+        audit=audit,
     )

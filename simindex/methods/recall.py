@@ -19,4 +19,5 @@ def wilson(share: float, trials: float) -> tuple[float, float]:
     z2 = CONFIDENCE_Z**2 / trials
     middle = share + z2 / 2
     half = sqrt(z2 * (share * (1 - share) + z2 / 4))
-    return max(0.0, (middle - half) / (1 + z2)), min(1.0, (middle + half) / (1 + z2))
+    low, high = (middle - half) / (1 + z2), (middle + half) / (1 + z2)
+    return max(0.0, min(low, share)), min(1.0, max(high, share))  # rounding must not part them

@@ -163,3 +163,23 @@ def test_stats_name_the_hottest_headers_and_fingerprints(run: Run, objects: Any)
     (answer,) = objects(run("stats", "i.sim", "--skew", "--json").stdout)
     assert answer["skew"]["headers"][0] == {"value": header, "rows": 23}
     assert answer["skew"]["fingerprints"] == [{"value": "abcd000000000000", "rows": 7}]
+
+
+def test_stats_tell_the_recall_that_was_measured(run: Run, objects: Any) -> None:
+    with simindex.open("i.sim", "n") as index:
+        index.append(np.arange(9, dtype=np.uint64))
+        index.commit()
+        index.audit(h=2, sample=5)
+    assert "recall unknown: none of 0 sampled rows has a match" in run("stats", "i.sim").stdout
+    weights = np.where(np.random.default_rng(1).random((9, 64)) < 0.5, -1, 1).astype(np.float32)
+    weights[:] = weights[0]
+    weights[np.arange(1, 9), np.arange(1, 9)] *= -1
+    bits = np.packbits(weights > 0, axis=1).view(">u8").astype(np.uint64)
+    with simindex.open("j.sim", "n") as index:
+        index.append(simindex.Batch(bits, weights=weights))
+        index.commit()
+        measured = index.audit(h=2, sample=5)
+    assert measured.matches == 5 * 8
+    assert f"recall {measured.recall:.4f} (" in run("stats", "j.sim").stdout
+    (answer,) = objects(run("stats", "j.sim", "--json").stdout)
+    assert answer["audit"]["rows_with_match"] == 5

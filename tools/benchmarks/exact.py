@@ -262,7 +262,8 @@ def batch_rate(
         bytes_per_row=disk_bytes(path) / len(truth.rows), recall=1.0,
         notes=(
             f"h = {truth.h}; {found.stats.probes / asked:,.0f} probes and "
-            f"{found.stats.rows_compared / asked:,.0f} rows compared a query; calls of {asked:,}; "
+            f"{found.stats.rows_compared / asked:,.0f} rows compared a query, "
+            f"{len(found) / asked:.2f} matches; calls of {asked:,}; "
             f"{min(asked, truth.checked):,} confirmed by brute force"
         ),
     )
