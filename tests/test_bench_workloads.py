@@ -129,6 +129,17 @@ def test_rows_of_templates_are_a_tenth_and_crowd() -> None:
     assert (distance.min(), distance.max()) == (0, 6)
 
 
+def test_rotation_reports_the_recall_it_measures(tmp_path: Path) -> None:
+    _, measured = bench("rotation", "--rows", "20000", into=tmp_path / "a.json")
+    assert len(measured) == 6
+    for with_recall, bare in zip(measured[::2], measured[1::2], strict=True):
+        assert with_recall["recall"] > 0.99
+        assert "of 20,000 rows; found 0.99" in with_recall["notes"] or (
+            "found 1.0000 of 1,000 planted" in with_recall["notes"]
+        )
+        assert bare["recall"] is None
+
+
 def test_build_and_open_are_measured_in_fresh_processes(tmp_path: Path) -> None:
     _, (built,) = bench("build-fingerprints", "--rows", "50000", into=tmp_path / "a.json")
     assert built["unit"] == "rows/s"

@@ -25,6 +25,7 @@ WORKLOADS = {
     "online-exact": (1_000_000, "a million exact queries in a call, for each structure"),
     "online-exact-skewed": (1_000_000, "the same with templates among rows and queries; p50, p99"),
     "online-h6": (10_000_000, "within 6 bits: exact, and with weights at recall 0.95"),
+    "rotation": (1_000_000, "all pairs in memory by rotation, and how many are missed"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
     "open": (60_000_000, "open and first query in a fresh process"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
@@ -34,7 +35,7 @@ WORKLOADS = {
 
 def workload(name: str) -> Workload:
     """The function that measures a workload."""
-    from benchmarks import building, exact, online, realtext
+    from benchmarks import building, exact, online, realtext, rotating
 
     return {
         "online-psm": online.online_psm,
@@ -42,6 +43,7 @@ def workload(name: str) -> Workload:
         "online-exact": exact.online_exact,
         "online-exact-skewed": exact.online_exact_skewed,
         "online-h6": exact.online_h6,
+        "rotation": rotating.rotation,
         "build-fingerprints": building.build_fingerprints,
         "open": building.open_large,
         "real-text": realtext.real_text,

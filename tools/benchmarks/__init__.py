@@ -6,5 +6,5 @@
     corpora    documents drawn from a seed: weights, fingerprints, and rewrites as queries
     stored     the index of a corpus, made once and kept
     peers      FAISS
-    online, exact, building, realtext      the workloads
+    online, exact, rotating, building, realtext      the workloads
 """
