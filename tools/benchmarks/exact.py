@@ -111,7 +111,8 @@ def online_h6(options: Namespace, directory: Path, watch: Stopwatch) -> list[Mea
                 truth.sample(index, structure)
     if "psm" in (options.structure or WIDE_STRUCTURES):
         measured.insert(0, psm_at_recall(options, stored, truth, watch))
-    return [*measured, *peer_rates("online-h6", options, ("multihash4-1",), truth, watch)]
+    kinds = ("multihash4-1", "multihash3-2")
+    return [*measured, *peer_rates("online-h6", options, kinds, truth, watch)]
 
 
 def psm_at_recall(

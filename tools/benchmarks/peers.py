@@ -21,10 +21,11 @@ LARGEST_MULTIHASH = 20_000_000
 MULTIHASHES = {
     "multihash": (2, 32, 1, 100_000),
     "multihash4": (4, 16, 0, 20_000),
-    "multihash4-1": (4, 16, 1, 2_000),
+    "multihash4-1": (4, 16, 1, 1_000),
+    "multihash3-2": (3, 21, 2, 1_000),
 }
 """Kind -> parts, bits of each, bits flipped in each, queries that are enough to time it. By
-pigeonhole they are exact up to h = 3, 3 and 7."""
+pigeonhole they are exact up to h = 3, 3, 7 and 8."""
 
 
 @dataclass(frozen=True, slots=True)
