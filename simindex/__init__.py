@@ -33,8 +33,24 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.index import Index, open
+from simindex.methods.rotation import rotation_pairs
 from simindex.options import IndexOptions
-from simindex.records import Batch, Finding, IndexStats, Match, Matches, QueryStats, Skipped
+from simindex.records import (
+    Audit,
+    Batch,
+    Finding,
+    Hot,
+    IndexStats,
+    Match,
+    Matches,
+    Pair,
+    Pairs,
+    QueryStats,
+    RotationPairs,
+    RotationStats,
+    Skew,
+    Skipped,
+)
 from simindex.simhash.anatomy import Feature
 from simindex.simhash.bits import hamming
 from simindex.simhash.document_frequencies import DocumentFrequencies
@@ -43,6 +59,7 @@ from simindex.simhash.fingerprint import Recipe
 __version__ = version("simindex")
 
 __all__ = [
+    "Audit",
     "Batch",
     "ClosedIndex",
     "CommitFailed",
@@ -52,6 +69,7 @@ __all__ = [
     "Finding",
     "FormatTooNew",
     "FormatTooOld",
+    "Hot",
     "Index",
     "IndexExists",
     "IndexLocked",
@@ -64,15 +82,21 @@ __all__ = [
     "Match",
     "Matches",
     "MissingExtra",
+    "Pair",
+    "Pairs",
     "QueryStats",
     "ReadOnlyIndex",
     "Recipe",
     "RecipeMismatch",
+    "RotationPairs",
+    "RotationStats",
     "SimindexError",
+    "Skew",
     "Skipped",
     "StorageFull",
     "UnsupportedStorage",
     "__version__",
     "hamming",
     "open",
+    "rotation_pairs",
 ]

@@ -17,7 +17,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, Literal
 
-from simindex import compaction, creation
+from simindex import auditing, compaction, creation
 from simindex.admission import check_recipe, checked_batch, checked_keys
 from simindex.calibration import Calibration
 from simindex.check import check
@@ -36,7 +36,17 @@ from simindex.errors import (
 )
 from simindex.options import IndexOptions, checked_structures
 from simindex.planner import Planner
-from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_ids
+from simindex.records import (
+    F32,
+    U64,
+    Audit,
+    Batch,
+    Finding,
+    IndexStats,
+    Matches,
+    as_fingerprints,
+    as_ids,
+)
 from simindex.searching import THREADED_QUERIES, search
 from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, take
@@ -140,6 +150,7 @@ class Index:
         self._lock = RLock()
         self._writer: Writer | None = None
         self._planner = Planner()
+        self._audit: Audit | None = None
         writable = mode != "r"
         self._uuid = durable.read_format(path)
         for name in ("catalog", "segments"):
@@ -540,6 +551,23 @@ class Index:
             rows, weights = as_fingerprints(batch, bits=self.options.bits), None
         snapshot = self._current()
         self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+        return self._search(
+            snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
+            threads=threads,
+        )
+
+    def _search(
+        self,
+        snapshot: Snapshot,
+        rows: U64,
+        weights: F32 | None,
+        *,
+        h: int,
+        first: bool,
+        recall: float,
+        method: str,
+        threads: int | None,
+    ) -> Matches:
         threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
         plan, calibration = self._planner.plan(
             snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
@@ -559,6 +587,61 @@ class Index:
         self._check_open()
         return self._planner.learn(self._current(), h=h, budget_s=float("inf"), queries=None)
 
+    def audit(
+        self,
+        *,
+        h: int = 3,
+        recall: float = 0.95,
+        method: str = "auto",
+        sample: int = auditing.SAMPLE_ROWS,
+        threads: int | None = None,
+    ) -> Audit:
+        """What share of matches queries at `recall` find, measured on rows of the index.
+
+        Sampled rows with weights are asked as queries, once so and once exactly. The result is kept
+        in `stats`: in those of this handle, and, if it is a writer, in everybody's from its next
+        commit on.
+
+        Parameters
+        ----------
+        sample : int
+            Rows to ask, of the `reservoir_rows` that are kept.
+
+        Notes
+        -----
+        The rows are indexed texts, some of which may also have taught how bits flip: the recall of
+        other texts may differ. Costs `sample` exact queries.
+        """
+        self._check_open()
+        snapshot = self._current()
+        self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+
+        def ask(batch: Batch, recall: float) -> Matches:
+            return self._search(
+                snapshot, batch.rows, batch.weights, h=h, first=False, recall=recall,
+                method="auto" if recall == 1.0 else method, threads=threads,
+            )
+
+        self._audit = auditing.audit(
+            snapshot.reservoir, ask, h=h, recall=recall, sample=sample,
+            generation=snapshot.head.generation,
+        )
+        if self._writer is not None:
+            with self._lock:
+                self._writing().set_value("audit", auditing.encode(self._audit))
+        return self._audit
+
+    def _last_audit(self) -> Audit | None:
+        with self._catalog.reading() as reading:
+            _, head = reading.head()
+            payload = reading.value(head, "audit")
+        stored = None if payload is None else auditing.decode(payload)
+        if self._audit is None or (
+            stored is not None and stored.generation > self._audit.generation
+        ):
+            return stored
+        return self._audit
+
     # -- looking after it --------------------------------------------------------------------------
 
     def check(self) -> list[Finding]:
@@ -572,12 +655,16 @@ class Index:
             snapshot=self._current(),
         )
 
-    def stats(self) -> IndexStats:
-        """What the index holds. Reads all ids once after something was deleted."""
+    def stats(self, *, skew: bool = False) -> IndexStats:
+        """What the index holds. Reads all ids once after something was deleted.
+
+        `skew` also names the headers and fingerprints that most rows share, which reads the first
+        word of every row: 0.12 s for 10 M.
+        """
         self._check_open()
         return gather(
             self.path, self._current(), options=self.options, recipe=self._recipe,
-            catalog_bytes=self._environment.file_bytes,
+            catalog_bytes=self._environment.file_bytes, skew=skew, audit=self._last_audit(),
         )
 
 

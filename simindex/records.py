@@ -5,6 +5,7 @@ inside the package arrays are trusted.
 
     Batch    fingerprints (n,) or (n, W)   ids or keys (n,)   weights (n, b)   skipped
     Matches  query (r,)   id (r,)   distance (r,)             sorted by (query, distance, id)
+    Pairs    a (p,)       b (p,)    distance (p,)             sorted by (a, b), a < b
 """
 
 from __future__ import annotations
@@ -324,6 +325,79 @@ class Matches:
             yield Match(query, row_id, key, distance)
 
 
+class Pair(NamedTuple):
+    """Two rows within h of each other."""
+
+    a: int
+    b: int
+    distance: int
+
+
+class Pairs:
+    """Rows within h of each other, unique, a < b, ordered by (a, b).
+
+    Columns `a` and `b`, int64 row numbers of the fingerprints given, and `distance` uint16, all
+    (p,). Iteration gives `Pair`.
+    """
+
+    __slots__ = ("a", "b", "distance")
+
+    def __init__(
+        self, a: NDArray[np.int64], b: NDArray[np.int64], distance: NDArray[np.uint16]
+    ) -> None:
+        self.a, self.b, self.distance = a, b, distance
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} Pairs>"
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def __iter__(self) -> Iterator[Pair]:
+        columns = (self.a.tolist(), self.b.tolist(), self.distance.tolist())
+        return map(Pair, *columns)
+
+
+class RotationStats(NamedTuple):
+    """How pairs were found by rotation, and how many were not."""
+
+    method: str
+    guarantee: str
+    """`"exact"`, or the recall in words with what it rests on."""
+    exact: bool
+    """Whether no pair is missed: all were compared, or all that an exact search found are there."""
+    rotations: int
+    window: int
+    rows_compared: int
+    """Pairs of rows whose distance was computed, over all rotations."""
+    recall: float | None
+    """Share of all pairs within h that was found; None if that was not measured."""
+    recall_low: float
+    """Lower end of its 95% interval; `recall` itself where all rows were compared for it."""
+    recall_high: float
+    recall_rows: int
+    """Rows that were compared with all others to measure it."""
+    seconds: float
+
+    @property
+    def false_negatives(self) -> float | None:
+        """Share of all pairs within h that was missed."""
+        return None if self.recall is None else 1 - self.recall
+
+
+class RotationPairs(Pairs):
+    """Pairs that rotation found; `stats` says what share of all that is."""
+
+    __slots__ = ("stats",)
+
+    def __init__(self, pairs: Pairs, stats: RotationStats) -> None:
+        super().__init__(pairs.a, pairs.b, pairs.distance)
+        self.stats = stats
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} Pairs by rotation, {self.stats.guarantee}>"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something `check` noticed."""
@@ -332,6 +406,63 @@ class Finding:
     """`"error"`: damage; `"note"`: harmless, such as a stray file."""
     path: str
     what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hot:
+    """A header or a fingerprint, and how many stored rows have it."""
+
+    value: str
+    """A header in binary, its first bit first; a fingerprint in hexadecimal."""
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """Where rows crowd, deleted ones included until a compaction drops them."""
+
+    header_bits: int
+    """Width of the headers: that of the largest table's directory."""
+    rows_per_header: float
+    """What each header would have if fingerprints were uniform."""
+    headers: list[Hot]
+    """Those that most rows share, at most ten."""
+    fingerprints: list[Hot]
+    """Those that most rows share, at most ten, each of two rows or more."""
+    certain: bool
+    """Whether nothing unlisted can have more rows: false only for many segments without a hot one,
+    where the tenth hardly differs from the eleventh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """A recall that was measured on the index itself; made by `Index.audit`."""
+
+    generation: int
+    """The commit it was measured at."""
+    h: int
+    asked: float
+    """The recall asked for."""
+    method: str
+    guarantee: str
+    """What `QueryStats` say of the last calls."""
+    recall: float | None
+    """Mean over the rows with a match of the share of their matches that was found, rows equal to
+    them left out; None if no row has one."""
+    recall_low: float
+    """Lower end of its 95% interval."""
+    recall_high: float
+    rows: int
+    """Sampled rows that were asked."""
+    rows_with_match: int
+    matches: int
+    """Of all these rows, by the exact calls."""
+    found: int
+
+    @property
+    def kept(self) -> bool:
+        """Whether the asked recall is within or below the interval: nothing speaks against it."""
+        return self.recall_high >= self.asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,3 +490,7 @@ class IndexStats:
     segment_list: list[dict[str, Any]]
     structures: dict[str, int] = field(default_factory=dict)
     """Bytes that each structure takes beside the rows; "psm" takes none but its headers."""
+    skew: Skew | None = None
+    """The hottest headers and fingerprints, if `Index.stats` was asked for them."""
+    audit: Audit | None = None
+    """The last recall measured, by this handle or by a writer that committed it."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from simindex.options import IndexOptions
-from simindex.records import IndexStats
+from simindex.records import Audit, IndexStats
 from simindex.simhash.fingerprint import Recipe
+from simindex.skew import hottest
 from simindex.snapshot import Snapshot
 
 
@@ -17,6 +18,8 @@ def gather(
     options: IndexOptions,
     recipe: Recipe | None,
     catalog_bytes: int,
+    skew: bool = False,
+    audit: Audit | None = None,
 ) -> IndexStats:
     """The counts of a snapshot; see `Index.stats`."""
     structures: dict[str, int] = {}
@@ -57,4 +60,6 @@ def gather(
         ],
         structures={name: structures.get(name, 0) for name in options.structures}
         | structures,
+        skew=hottest(snapshot.tables) if skew else None,
+        audit=audit,
     )

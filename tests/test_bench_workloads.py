@@ -60,6 +60,87 @@ def test_online_single_reports_percentiles(tmp_path: Path) -> None:
     assert {one["unit"] for one in measured} == {"µs"}
 
 
+def test_online_exact_measures_every_structure(tmp_path: Path) -> None:
+    printed, measured = bench(
+        "online-exact", "--rows", "20000", "--queries", "3000", into=tmp_path / "a.json"
+    )
+    assert [one["engine"] for one in measured] == [
+        "simindex psm", "simindex bphs:G=2,g=1,r=1", "simindex bphs:G=4,g=1",
+        "simindex bphs:G=5,g=2", "simindex bphs:nested=4x4",
+    ]
+    sizes = {one["engine"]: one["bytes_per_row"] for one in measured}
+    assert sizes["simindex bphs:nested=4x4"] > sizes["simindex psm"] + 120
+    assert "4 probes and" in printed
+    assert "3,000; 2,000 confirmed by brute force" in printed
+
+
+@pytest.mark.parametrize("popularity", ["power", "even"])
+def test_online_exact_skewed_reports_rates_and_percentiles(
+    tmp_path: Path, popularity: str
+) -> None:
+    _, measured = bench(
+        "online-exact-skewed", "--rows", "20000", "--queries", "3000", "--calls", "200",
+        "--structure", "bphs:G=4,g=1", "--popularity", popularity, into=tmp_path / "a.json",
+    )
+    name = f"online-exact-skewed {popularity}"
+    assert [one["workload"] for one in measured] == [name, f"{name} p50", f"{name} p99"]
+    assert measured[1]["median"] <= measured[2]["median"]
+
+
+def test_online_h6_compares_exact_tables_with_psm(tmp_path: Path) -> None:
+    _, measured = bench(
+        "online-h6", "--rows", "30000", "--queries", "4000", into=tmp_path / "a.json"
+    )
+    psm, *tables = measured
+    assert psm["engine"] == "simindex psm"
+    assert 0.95 <= psm["recall"] < 1
+    assert [one["recall"] for one in tables] == [1.0, 1.0]
+    assert all("h = 6;" in one["notes"] for one in tables)
+
+
+def test_a_wrong_exact_answer_ends_the_run() -> None:
+    from benchmarks.exact import Truth
+
+    import simindex
+
+    rows = oracle.uniform(np.random.default_rng(1), 50)[:, 0]
+    truth = Truth(rows, rows[:9], 3)
+    stats = simindex.QueryStats("scan", "exact", True, 0, 0, 0, 1, 0.0)
+
+    def found(rows: Any) -> simindex.Matches:
+        query = np.arange(len(rows), dtype=np.int64)
+        return simindex.Matches(query, rows, np.zeros(len(rows), np.uint16), stats)
+
+    truth.confirm(found(np.arange(9, dtype=np.uint64)), 9)
+    for wrong in (np.arange(8, dtype=np.uint64), np.arange(1, 10, dtype=np.uint64)):
+        with pytest.raises(SystemExit, match="brute force"):
+            truth.confirm(found(wrong), 9)
+
+
+def test_rows_of_templates_are_a_tenth_and_crowd() -> None:
+    from benchmarks.exact import Skewed, rewritten
+
+    rng = np.random.default_rng(1)
+    skewed = Skewed(rng, "power")
+    rows = skewed.drawn(rng, 20_000)
+    nearest = oracle.distances(skewed.templates, rows).min(axis=1)
+    assert (nearest <= 12).sum() == pytest.approx(2000, abs=20)
+    apart = oracle.as_words(rewritten(rng, rows, 6) ^ rows)
+    distance = np.bitwise_count(apart)
+    assert (distance.min(), distance.max()) == (0, 6)
+
+
+def test_rotation_reports_the_recall_it_measures(tmp_path: Path) -> None:
+    _, measured = bench("rotation", "--rows", "20000", into=tmp_path / "a.json")
+    assert len(measured) == 6
+    for with_recall, bare in zip(measured[::2], measured[1::2], strict=True):
+        assert with_recall["recall"] > 0.99
+        assert "of 20,000 rows; found 0.99" in with_recall["notes"] or (
+            "found 1.0000 of 1,000 planted" in with_recall["notes"]
+        )
+        assert bare["recall"] is None
+
+
 def test_build_and_open_are_measured_in_fresh_processes(tmp_path: Path) -> None:
     _, (built,) = bench("build-fingerprints", "--rows", "50000", into=tmp_path / "a.json")
     assert built["unit"] == "rows/s"

@@ -3,7 +3,7 @@
     edges     cli  distributed  integrations  inputs  __main__
     public    simindex itself: what users import
     engine    index  creation  searching  snapshot  writer  planner  calibration  model
-              compaction  check  pairs  clusters
+              compaction  check  pairs  clusters  skew  auditing
     methods
     storage
     simhash
@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "index", "admission", "statistics", "creation", "searching", "snapshot", "writer",
         "planner", "calibration", "model", "compaction", "check", "pairs", "clusters", "designs",
+        "skew", "auditing",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),

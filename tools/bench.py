@@ -22,6 +22,10 @@ Workload = Callable[[argparse.Namespace, Path, Stopwatch], list[report.Measureme
 WORKLOADS = {
     "online-psm": (10_000_000, "a million queries with weights in a call, recall 0.95"),
     "online-single": (10_000_000, "one query in a call: p50 and p99"),
+    "online-exact": (1_000_000, "a million exact queries in a call, for each structure"),
+    "online-exact-skewed": (1_000_000, "the same with templates among rows and queries; p50, p99"),
+    "online-h6": (10_000_000, "within 6 bits: exact, and with weights at recall 0.95"),
+    "rotation": (1_000_000, "all pairs in memory by rotation, and how many are missed"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
     "open": (60_000_000, "open and first query in a fresh process"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
@@ -34,11 +38,15 @@ WORKLOADS = {
 
 def workload(name: str) -> Workload:
     """The function that measures a workload."""
-    from benchmarks import building, online, realtext, text, textbounds
+    from benchmarks import building, exact, online, realtext, rotating, text, textbounds
 
     return {
         "online-psm": online.online_psm,
         "online-single": online.online_single,
+        "online-exact": exact.online_exact,
+        "online-exact-skewed": exact.online_exact_skewed,
+        "online-h6": exact.online_h6,
+        "rotation": rotating.rotation,
         "build-fingerprints": building.build_fingerprints,
         "open": building.open_large,
         "real-text": realtext.real_text,
@@ -58,7 +66,15 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("workload", choices=WORKLOADS, metavar="WORKLOAD")
     made.add_argument("--rows", type=int, help="stored rows, if not the workload's own number")
     made.add_argument("--queries", type=int, default=1_000_000, help="in a batch call")
-    made.add_argument("--calls", type=int, default=20_000, help="of online-single")
+    made.add_argument("--calls", type=int, default=20_000, help="of one query each")
+    made.add_argument(
+        "--structure", action="append", metavar="NAME",
+        help="of the exact workloads, instead of their own; may be given again",
+    )
+    made.add_argument(
+        "--popularity", choices=("power", "even"), default="power",
+        help="of templates in online-exact-skewed: one over their place, or all as likely",
+    )
     made.add_argument("--repeat", type=int, default=3, help="repetitions; the median counts")
     made.add_argument("--seed", type=int, default=2011)
     made.add_argument(

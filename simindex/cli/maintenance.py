@@ -18,6 +18,7 @@ from simindex.cli.choices import index_argument, output_options, structures_opti
 from simindex.cli.console import cell, count, duration, emit, megabytes, say
 from simindex.cli.interrupt import uninterrupted
 from simindex.errors import InvalidInput
+from simindex.records import Audit, Skew
 
 DELETED_AT_ONCE = 1 << 16
 DAMAGED = 3
@@ -131,11 +132,14 @@ def compact(
 
 @click.command()
 @index_argument
+@click.option(
+    "--skew", is_flag=True, help="Also the hottest headers and fingerprints; reads all rows."
+)
 @output_options
-def stats(index_path: str, as_json: bool, quiet: bool) -> None:
+def stats(index_path: str, skew: bool, as_json: bool, quiet: bool) -> None:
     """Print what INDEX holds."""
     with simindex.open(index_path, "r") as index:
-        held = index.stats()
+        held = index.stats(skew=skew)
     if as_json:
         emit(asdict(held))
         return
@@ -157,8 +161,36 @@ def stats(index_path: str, as_json: bool, quiet: bool) -> None:
         "recipe": _inline(held.recipe),
         "sample": f"{held.sample_rows:,} rows of weights, to learn from which bits flip",
     }
+    if held.audit is not None:
+        table["audit"] = _audited(held.audit)
     for name, value in table.items():
         click.echo(f"{name:<11} {value}")
+    if held.skew is not None:
+        _print_skew(held.skew)
+
+
+def _audited(audit: Audit) -> str:
+    if audit.recall is None:
+        return f"recall unknown: none of {audit.rows:,} sampled rows has a match"
+    return (
+        f"recall {audit.recall:.4f} ({audit.recall_low:.4f} - {audit.recall_high:.4f}) at "
+        f"h={audit.h}, asked {audit.asked:g}, on {count(audit.rows_with_match, 'row')} with a "
+        f"match of {audit.rows:,}, commit {audit.generation}"
+    )
+
+
+def _print_skew(skew: Skew) -> None:
+    unsure = "" if skew.certain else ", and perhaps others"
+    click.echo(
+        f"{'headers':<11} of {skew.header_bits} bits, {skew.rows_per_header:.2f} rows each on "
+        f"average; those of most rows{unsure}:"
+    )
+    for hot in skew.headers:
+        click.echo(f"{'':<11} {hot.value}  {count(hot.rows, 'row')}")
+    click.echo(f"{'equal rows':<11} fingerprints of most rows{unsure}:" if skew.fingerprints
+               else f"{'equal rows':<11} none")
+    for hot in skew.fingerprints:
+        click.echo(f"{'':<11} {hot.value}  {count(hot.rows, 'row')}")
 
 
 def _inline(values: dict[str, Any] | None) -> str:

@@ -9,5 +9,5 @@
     texttruth  fingerprints by the definition, for a sample
     recipes    what the text workloads measure, and what is asked of it
     peers      FAISS
-    online, building, realtext, text, textbounds      the workloads
+    online, exact, rotating, building, realtext, text, textbounds      the workloads
 """

@@ -52,11 +52,13 @@ class Corpus:
     queries: int = 1_000_000
     seed: int = 2011
     slice_rows: int = SLICE_ROWS
+    h: int = H
+    """How far a rewrite may be from its document."""
 
     @property
     def name(self) -> str:
         """What files of the corpus are called."""
-        return f"corpus-{self.rows}-{self.queries}-{self.seed}"
+        return f"corpus-{self.rows}-{self.queries}-{self.seed}" + f"-h{self.h}" * (self.h != H)
 
     def slices(self) -> Iterator[tuple[int, F32]]:
         """(first id, weights) of each slice: float32 (r, 64); 256 MB for a million."""
@@ -69,7 +71,7 @@ class Corpus:
         rows = min(self.slice_rows, self.rows - first)
         rewrites = rows // 10
         weights: F32 = oracle.normal_weights(rng, rows)
-        rewritten, of = oracle.near_duplicates(rng, weights[:rewrites], H)
+        rewritten, of = oracle.near_duplicates(rng, weights[:rewrites], self.h)
         weights[rows - rewrites :][of] = rewritten
         return weights
 
@@ -79,7 +81,7 @@ class Corpus:
         slices = -(-self.rows // self.slice_rows)
         wanted = -(-self.queries // 2 // slices)
         chosen = np.sort(rng.choice(len(weights), min(wanted, len(weights)), replace=False))
-        rewritten, of = oracle.near_duplicates(rng, weights[chosen], H)
+        rewritten, of = oracle.near_duplicates(rng, weights[chosen], self.h)
         return rewritten, chosen[of] + first
 
     def mixed(self, rewritten: F32, partner: I64) -> tuple[F32, I64]:

@@ -18,6 +18,15 @@ from benchmarks.machine import resident_bytes
 LARGEST_MULTIHASH = 20_000_000
 """Rows; beyond it a MultiHash takes minutes and more than 187 bytes a row to build."""
 
+MULTIHASHES = {
+    "multihash": (2, 32, 1, 100_000),
+    "multihash4": (4, 16, 0, 20_000),
+    "multihash4-1": (4, 16, 1, 1_000),
+    "multihash3-2": (3, 21, 2, 1_000),
+}
+"""Kind -> parts, bits of each, bits flipped in each, queries that are enough to time it. By
+pigeonhole they are exact up to h = 3, 3, 7 and 8."""
+
 
 @dataclass(frozen=True, slots=True)
 class Peer:
@@ -30,9 +39,9 @@ class Peer:
     bytes_per_row: float
     """Growth of resident memory while it was built."""
 
-    def query(self, queries: U64) -> tuple[Any, Any]:
-        """(limits, rows) of all rows within H of each query."""
-        limits, _, rows = self.index.range_search(as_bytes(queries), H + 1)
+    def query(self, queries: U64, h: int = H) -> tuple[Any, Any]:
+        """(limits, rows) of all rows within h of each query."""
+        limits, _, rows = self.index.range_search(as_bytes(queries), h + 1)
         return limits, rows
 
 
@@ -63,10 +72,11 @@ def chosen(name: str, rows: int) -> str:
 def empty(kind: str) -> tuple[str, Any, int]:
     """(name, index, queries that are enough to time it) of a kind."""
     module = faiss()
-    if kind == "multihash":
-        index = module.IndexBinaryMultiHash(64, 2, 32)
-        index.nflip = 1
-        return "FAISS MultiHash(2,32) nflip 1", index, 100_000
+    if kind in MULTIHASHES:
+        parts, width, flips, queries = MULTIHASHES[kind]
+        index = module.IndexBinaryMultiHash(64, parts, width)
+        index.nflip = flips
+        return f"FAISS MultiHash({parts},{width}) nflip {flips}", index, queries
     if kind == "flat":
         return "FAISS BinaryFlat", module.IndexBinaryFlat(64), 200
     if kind == "ivf":
