@@ -34,6 +34,8 @@ from simindex.errors import (
     SimindexError,
     UnsupportedStorage,
 )
+from simindex.machine import measure
+from simindex.model import Machine
 from simindex.options import IndexOptions, checked_structures
 from simindex.planner import Planner
 from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_ids
@@ -42,7 +44,7 @@ from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, take
 from simindex.statistics import gather
 from simindex.storage import format as durable
-from simindex.storage.catalog import Catalog, unpack
+from simindex.storage.catalog import Catalog, pack, unpack
 from simindex.storage.environment import acquire, release
 from simindex.threads import thread_count
 from simindex.writer import Writer
@@ -140,6 +142,7 @@ class Index:
         self._lock = RLock()
         self._writer: Writer | None = None
         self._planner = Planner()
+        self._machine_crc: int | None = None
         writable = mode != "r"
         self._uuid = durable.read_format(path)
         for name in ("catalog", "segments"):
@@ -541,6 +544,7 @@ class Index:
         snapshot = self._current()
         self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
         threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
+        self._follow_machine(snapshot)
         plan, calibration = self._planner.plan(
             snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
         )
@@ -551,13 +555,51 @@ class Index:
             options=self.options,
         )
 
-    def tune(self, *, h: int = 3) -> Calibration:
-        """Learns anew from the whole sample how bits flip, and how many flips a recall takes.
+    def tune(self, *, h: int = 3, machine: bool = True) -> Calibration:
+        """Learns anew from the whole sample how bits flip, and what this machine's steps take.
 
-        Queries do this by themselves on a part of the sample that costs them under half a second.
+        Parameters
+        ----------
+        h : int
+            Largest distance of the near-duplicates learned from.
+        machine : bool
+            Also measure the machine, for about three seconds and in 600 MB of memory; see
+            `Index.machine`. A writer's next commit stores the constants with the index, for all
+            who open it; a reader keeps them for itself.
+
+        Notes
+        -----
+        Queries learn by themselves on a part of the sample that costs them under half a second.
         """
         self._check_open()
-        return self._planner.learn(self._current(), h=h, budget_s=float("inf"), queries=None)
+        snapshot = self._current()
+        if machine:
+            largest = max(snapshot.segments, key=len, default=None)
+            file = None if largest is None else self.path / "segments" / largest.name
+            measured = measure(file)
+            with self._lock:
+                if self._writer is not None:
+                    self._writer.set_value("machine", pack(measured.to_dict()))
+                self._machine_crc = snapshot.head.values.get("machine")  # not read: may be damaged
+                self._planner.machine = measured
+        return self._planner.learn(snapshot, h=h, budget_s=float("inf"), queries=None)
+
+    @property
+    def machine(self) -> Machine:
+        """The constants that plans go by: measured by `tune`, or the usual ones."""
+        self._check_open()
+        self._follow_machine(self._current())
+        return self._planner.machine
+
+    def _follow_machine(self, snapshot: Snapshot) -> None:
+        if snapshot.head.values.get("machine") == self._machine_crc:
+            return
+        with self._lock, self._catalog.reading() as reading:
+            _, head = reading.head()
+            stored = reading.value(head, "machine")
+            if stored is not None:
+                self._planner.machine = Machine.from_dict(unpack("machine", stored))
+            self._machine_crc = snapshot.head.values.get("machine")
 
     # -- looking after it --------------------------------------------------------------------------
 
