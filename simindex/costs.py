@@ -24,8 +24,11 @@ from simindex.methods.bphs import sweep_probes
 from simindex.model import Machine
 from simindex.simhash.vosh import MAX_NETWORKED_FLIPS
 
-CALL_NS = 8_000.0
-"""A call, whatever it asks: looking for new commits, planning, handing arrays over."""
+CALL_NS = 5_000.0
+"""A call, whatever it asks: looking for new commits, planning, making the matches."""
+
+SEGMENT_NS = 4_000.0
+"""And each segment in it: a kernel is called, and hands its arrays over."""
 
 ANSWERED_NS = 30.0
 """Putting a query's matches in order, where about every other query has one."""

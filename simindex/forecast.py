@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simindex.calibration import Calibration, NearPairs
-from simindex.costs import CALL_NS, permuted_ns, probing_ns, scanning_ns
+from simindex.costs import CALL_NS, SEGMENT_NS, permuted_ns, probing_ns, scanning_ns
 from simindex.errors import InvalidOption
 from simindex.methods import bphs, psm
 from simindex.model import Machine, bphs_batch_s, disk_s, psm_batch_s, rate
@@ -141,7 +141,8 @@ class _Asked:
         memory = self.segments * sum(4 << width for width in directories)
         memory += tables * self.rows * self.bits // 8
         disk = memory + 8 * self.rows
-        query_ns = self.segments * segment_ns + CALL_NS / ONLINE_QUERIES
+        per_call_ns = CALL_NS + self.segments * SEGMENT_NS
+        query_ns = self.segments * segment_ns + per_call_ns / ONLINE_QUERIES
         return Forecast(
             method, recall, tables, (min(widths, default=0), max(widths, default=0)), flips,
             disk / self.rows, disk, memory,

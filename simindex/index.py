@@ -34,11 +34,21 @@ from simindex.errors import (
     SimindexError,
     UnsupportedStorage,
 )
+from simindex.explanation import Explanation, explain
 from simindex.machine import measure
 from simindex.model import Machine
 from simindex.options import IndexOptions, checked_structures
 from simindex.planner import Planner
-from simindex.records import U64, Batch, Finding, IndexStats, Matches, as_fingerprints, as_ids
+from simindex.records import (
+    F32,
+    U64,
+    Batch,
+    Finding,
+    IndexStats,
+    Matches,
+    as_fingerprints,
+    as_ids,
+)
 from simindex.searching import THREADED_QUERIES, search
 from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, take
@@ -533,14 +543,7 @@ class Index:
         InvalidOption and ``"auto"`` never uses them.
         """
         self._check_open()
-        if type(batch) is Batch:
-            rows, weights = batch.rows, batch.weights
-            if rows.shape[1] != self.options.words:
-                as_fingerprints(rows, bits=self.options.bits)
-            if batch.recipe is not None:
-                check_recipe(batch.recipe, self._recipe)
-        else:
-            rows, weights = as_fingerprints(batch, bits=self.options.bits), None
+        rows, weights = self._asked(batch)
         snapshot = self._current()
         self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
         threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
@@ -554,6 +557,48 @@ class Index:
             h=h, first=bool(first), threads=threads,
             options=self.options,
         )
+
+    def explain(
+        self,
+        batch: Batch | Any,
+        *,
+        h: int = 3,
+        recall: float = 1.0,
+        method: str = "auto",
+    ) -> Explanation:
+        """How `query` would answer, segment by segment, and what that takes when it is done.
+
+        The options are those of `query`.
+
+        Notes
+        -----
+        Runs every segment's plan some times, on one thread, and keeps no matches. A batch of one
+        query tells of single calls; large ones may be planned otherwise.
+        """
+        self._check_open()
+        rows, weights = self._asked(batch)
+        snapshot = self._current()
+        self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+        self._follow_machine(snapshot)
+        plan, calibration = self._planner.plan(
+            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
+        )
+        return explain(
+            snapshot, plan, rows, weights,
+            None if calibration is None else calibration.volatility,
+            h=h, recall=recall, method=method, measured=self._planner.machine.measured,
+        )
+
+    def _asked(self, batch: Batch | Any) -> tuple[U64, F32 | None]:
+        """Fingerprints (m, W) and weights of a question that fits the index."""
+        if type(batch) is not Batch:
+            return as_fingerprints(batch, bits=self.options.bits), None
+        rows = batch.rows
+        if rows.shape[1] != self.options.words:
+            as_fingerprints(rows, bits=self.options.bits)
+        if batch.recipe is not None:
+            check_recipe(batch.recipe, self._recipe)
+        return rows, batch.weights
 
     def tune(self, *, h: int = 3, machine: bool = True) -> Calibration:
         """Learns anew from the whole sample how bits flip, and what this machine's steps take.

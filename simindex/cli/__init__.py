@@ -12,7 +12,7 @@ Data goes to standard output, everything for people to standard error. Exit code
 
 from __future__ import annotations
 
-from simindex.cli import build, dedup, demo, export, maintenance, plan, query
+from simindex.cli import build, dedup, demo, explain, export, maintenance, plan, query
 from simindex.cli.app import program
 
 __all__ = ["main", "program"]
@@ -25,6 +25,8 @@ for _command in (
     maintenance.compact,
     maintenance.stats,
     maintenance.check,
+    explain.tune,
+    explain.explain,
     plan.plan,
     export.export,
     demo.demo,
