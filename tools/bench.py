@@ -22,6 +22,7 @@ Workload = Callable[[argparse.Namespace, Path, Stopwatch], list[report.Measureme
 WORKLOADS = {
     "online-psm": (10_000_000, "a million queries with weights in a call, recall 0.95"),
     "online-single": (10_000_000, "one query in a call: p50 and p99"),
+    "model": (10_000_000, "predicted beside measured, for every method"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
     "open": (60_000_000, "open and first query in a fresh process"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
@@ -31,11 +32,12 @@ WORKLOADS = {
 
 def workload(name: str) -> Workload:
     """The function that measures a workload."""
-    from benchmarks import building, online, realtext
+    from benchmarks import building, modelled, online, realtext
 
     return {
         "online-psm": online.online_psm,
         "online-single": online.online_single,
+        "model": modelled.model,
         "build-fingerprints": building.build_fingerprints,
         "open": building.open_large,
         "real-text": realtext.real_text,
