@@ -512,6 +512,7 @@ class Index:
         first: bool = False,
         recall: float = 1.0,
         method: str = "auto",
+        memory: int | None = None,
         threads: int | None = None,
     ) -> Matches:
         """Stored rows within Hamming distance h, inclusive, of each query.
@@ -528,6 +529,9 @@ class Index:
         method : str
             ``"psm"``, ``"scan"``, ``"bphs"`` for the index's permuted tables (or the name of one
             design), or ``"auto"`` for the cheapest that keeps the promise.
+        memory : int, optional
+            Bytes that the tables and header directories searched may take: what does not fit is
+            left out, permuted tables first, then headers, so that all rows are scanned.
         threads : int, optional
             By default `SIMINDEX_THREADS` or one for each processor; one below 4,096 queries.
 
@@ -549,7 +553,8 @@ class Index:
         threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
         self._follow_machine(snapshot)
         plan, calibration = self._planner.plan(
-            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
+            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
+            memory=memory,
         )
         return search(
             snapshot, plan, rows, weights,
@@ -565,6 +570,7 @@ class Index:
         h: int = 3,
         recall: float = 1.0,
         method: str = "auto",
+        memory: int | None = None,
     ) -> Explanation:
         """How `query` would answer, segment by segment, and what that takes when it is done.
 
@@ -581,7 +587,8 @@ class Index:
         self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
         self._follow_machine(snapshot)
         plan, calibration = self._planner.plan(
-            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
+            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
+            memory=memory,
         )
         return explain(
             snapshot, plan, rows, weights,

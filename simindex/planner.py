@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 
 from simindex.calibration import USUAL, Calibration, calibrate, exact_plan
-from simindex.costs import permuted_ns, probing_ns, scanning_ns
+from simindex.costs import permuted_ns, probing_ns, scanning_ns, table_bytes
 from simindex.errors import InvalidOption
 from simindex.methods import bphs, psm
 from simindex.methods.base import QueryPlan, TablePlan
@@ -48,6 +48,15 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> No
         )
 
 
+def check_memory(memory: object) -> None:
+    """Refuses what is no number of bytes with InvalidOption."""
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 0:
+        raise InvalidOption(
+            f"memory={memory!r} is no size: give a whole number of bytes",
+            option="memory", found=memory,
+        )
+
+
 def _names_design(method: object) -> bool:
     return isinstance(method, str) and method.startswith("bphs:")
 
@@ -73,6 +82,42 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
         '`simindex compact --structures` or Index.compact(structures=...), or use method="auto"',
         option="method", found=method, designs=tuple(design.structure for design in designs),
     )
+
+
+def within_memory(
+    tables: Sequence[Table], method: str, designs: Sequence[BlockDesign], memory: int
+) -> tuple[str, list[BlockDesign]]:
+    """What is left of a method and its designs where tables and directories may take so much.
+
+    Raises
+    ------
+    InvalidOption
+        If nothing fits, or not what `method` asks for; says the least that would do.
+    """
+    scanned = sum(table.fingerprints.nbytes for table in tables)
+    probed = sum(
+        table_bytes(len(table), table.fingerprints.shape[1], table.header_bits) for table in tables
+    )
+    permuted = {
+        design: probed + sum(
+            table_bytes(len(table), table.fingerprints.shape[1], width)
+            for table in tables if design.structure in table.structures
+            for width in table.structures[design.structure].record.header_bits
+        )
+        for design in designs
+    }
+    fitting = [design for design in designs if permuted[design] <= memory]
+    explicit = method == "bphs" or _names_design(method)
+    least = {"auto": scanned, "scan": scanned, "psm": probed}.get(method)
+    if explicit:
+        least = min(permuted.values(), default=probed)
+    if least is not None and memory < least:
+        raise InvalidOption(
+            f"memory={memory} does not hold what method={method!r} needs: the least is {least} "
+            "bytes" + ("" if method in ("auto", "scan") else ', or use method="auto"'),
+            option="memory", found=memory, expected=least,
+        )
+    return ("scan" if method == "auto" and memory < probed else method), fitting
 
 
 def plan(
@@ -209,10 +254,13 @@ class Planner:
         method: str,
         queries: int,
         weights: F32 | None,
+        memory: int | None = None,
     ) -> Planned:
         """How a call is answered, and what its recall rests on, if it is below 1."""
+        if memory is not None:
+            check_memory(memory)
         # Plans change with the size of a call where slabs and sweeps are shared by its queries.
-        asked = (h, recall, method, queries.bit_length(), weights is None)
+        asked = (h, recall, method, queries.bit_length(), weights is None, memory)
         queries = 1 << queries.bit_length() >> 1
         planned_for, plans = self._known
         if planned_for is not snapshot:
@@ -222,6 +270,8 @@ class Planner:
         if known is not None:
             return known
         designs = asked_designs(method, h, snapshot.designs)
+        if memory is not None:
+            method, designs = within_memory(snapshot.tables, method, designs, memory)
         calibration = None
         if recall < 1 and weights is not None and method in ("auto", "psm"):
             calibration = self._calibrated(snapshot, h, weights)

@@ -94,6 +94,47 @@ def test_no_weights_fall_back_to_an_exact_plan_that_is_named(stored: simindex.In
     )
 
 
+def test_memory_decides_which_structures_are_used(stored: simindex.Index) -> None:
+    """Permuted tables go first, then headers; below the rows themselves nothing is left."""
+    words = asked(5000).fingerprints
+    rows = 8 * sum(ROWS)
+    free = stored.query(words)
+    assert "bphs" in free.stats.method
+    methods, answers = [], []
+    for memory in (5 * rows, 2 * rows, rows):
+        found = stored.query(words, memory=memory)
+        methods.append(found.stats.method)
+        answers.append(list(zip(found.query, found.id, strict=True)))
+        assert found.stats.exact
+        assert stored.explain(words[:64], memory=memory).exact
+    assert "bphs" in methods[0] and "bphs" not in methods[1] and "psm" in methods[1]
+    assert methods[2] == "scan"
+    assert answers == [list(zip(free.query, free.id, strict=True))] * 3
+
+
+@pytest.mark.parametrize(
+    ("method", "memory"),
+    [
+        ("auto", 8 * sum(ROWS) - 1), ("scan", 0), ("psm", 8 * sum(ROWS)),
+        ("bphs", 16 * sum(ROWS)), (DESIGN, 16 * sum(ROWS)),
+    ],
+)
+def test_a_memory_too_small_says_the_least_that_does(
+    stored: simindex.Index, method: str, memory: int
+) -> None:
+    with pytest.raises(InvalidOption, match="the least is") as caught:
+        stored.query(asked(1).fingerprints, method=method, memory=memory)
+    assert memory < caught.value.data["expected"] < 50 * sum(ROWS)
+    least = caught.value.data["expected"]
+    assert stored.query(asked(1).fingerprints, method=method, memory=least).stats.exact
+
+
+@pytest.mark.parametrize("memory", [-1, 1.5, "64G", True, []])
+def test_a_memory_that_is_no_size_is_refused(stored: simindex.Index, memory: object) -> None:
+    with pytest.raises(InvalidOption, match="memory="):
+        stored.query(asked(1).fingerprints, memory=memory)  # type: ignore[arg-type]
+
+
 def test_it_says_whose_constants_it_goes_by(
     stored: simindex.Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
