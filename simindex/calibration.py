@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.costs import probing_ns, scanning_ns
 from simindex.methods import psm, scan
 from simindex.methods.base import TablePlan
-from simindex.model import probing_ns, scanning_ns
+from simindex.model import Machine
 from simindex.records import U64
 from simindex.simhash import vosh
 from simindex.simhash.volatility import (
@@ -53,6 +54,8 @@ MASKS_AT_ONCE = 1 << 21
 """Flip sets that are held in memory together: 16 MB."""
 
 NORMAL_95 = 1.645
+
+USUAL = Machine()
 
 F16 = NDArray[np.float16]
 
@@ -189,7 +192,12 @@ def _with_confidence(recall: float, texts: int) -> float | None:
 
 
 def calibrate(
-    snapshot: Snapshot, *, h: int, budget_s: float, queries: NDArray[np.float32] | None = None
+    snapshot: Snapshot,
+    *,
+    h: int,
+    budget_s: float,
+    queries: NDArray[np.float32] | None = None,
+    machine: Machine = USUAL,
 ) -> Calibration:
     """Learns from the index's reservoir, or, if it is empty, from the weights of some queries.
 
@@ -211,7 +219,7 @@ def calibrate(
     if provisional:
         shape = (MODEL_ROWS, sample.shape[1])
         sample = np.random.default_rng(0).normal(size=shape).astype(np.float16)
-    pairs = find_near_pairs(snapshot, h=h, budget_s=budget_s)
+    pairs = find_near_pairs(snapshot, h=h, budget_s=budget_s, machine=machine)
     if pairs.texts >= ENOUGH_TEXTS:
         bits = np.unpackbits(
             pairs.differing.astype(">u8").view(np.uint8), axis=1
@@ -222,10 +230,14 @@ def calibrate(
     return Calibration(volatility, pairs, sample, snapshot.stored_rows, provisional)
 
 
-def find_near_pairs(snapshot: Snapshot, *, h: int, budget_s: float) -> NearPairs:
+def find_near_pairs(
+    snapshot: Snapshot, *, h: int, budget_s: float, machine: Machine = USUAL
+) -> NearPairs:
     """Pairs of sampled rows and stored rows at distance 1 to h, found exactly."""
     reservoir = snapshot.reservoir
-    plans = [exact_plan(table, h=h, queries=1024) for table in snapshot.tables]
+    plans = [
+        exact_plan(table, h=h, queries=1024, machine=machine) for table in snapshot.tables
+    ]
     row_s = max(1e-9, sum(plan.nanoseconds for plan in plans) * 1e-9)
     rows = int(min(len(reservoir), max(FEWEST_ROWS, budget_s / row_s)))
     queries = np.ascontiguousarray(reservoir.fingerprints[:rows])
@@ -267,13 +279,15 @@ def _witnesses(text: NDArray[np.int64], differing: U64) -> tuple[NDArray[np.int6
     return text[few], differing[few]
 
 
-def exact_plan(table: Table, *, h: int, queries: int) -> TablePlan:
+def exact_plan(table: Table, *, h: int, queries: int, machine: Machine = USUAL) -> TablePlan:
     """The cheaper of the two exact ways through a table: all flip sets, or all rows."""
     rows, words = len(table), table.fingerprints.shape[1]
-    best = TablePlan("scan", 0, 0, True, scanning_ns(rows, words, queries))
+    best = TablePlan("scan", 0, 0, True, scanning_ns(machine, rows, words, queries))
     for header_bits in range(table.header_bits, max(0, table.header_bits - 12), -1):
         flips = psm.flip_sets(header_bits, h)
-        cost = probing_ns(rows, header_bits, flips, ordered=False)
+        cost = probing_ns(
+            machine, rows, header_bits, flips, ordered=False, words=words, queries=queries
+        )
         if cost < best.nanoseconds and flips < 1 << 21:
             best = TablePlan("psm", header_bits, flips, True, cost)
     return best

@@ -34,6 +34,9 @@ from simindex.errors import (
     SimindexError,
     UnsupportedStorage,
 )
+from simindex.explanation import Explanation, explain
+from simindex.machine import measure
+from simindex.model import Machine
 from simindex.options import IndexOptions, checked_structures
 from simindex.planner import Planner
 from simindex.records import (
@@ -52,7 +55,7 @@ from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, take
 from simindex.statistics import gather
 from simindex.storage import format as durable
-from simindex.storage.catalog import Catalog, unpack
+from simindex.storage.catalog import Catalog, pack, unpack
 from simindex.storage.environment import acquire, release
 from simindex.threads import thread_count
 from simindex.writer import Writer
@@ -151,6 +154,7 @@ class Index:
         self._writer: Writer | None = None
         self._planner = Planner()
         self._audit: Audit | None = None
+        self._machine_crc: int | None = None
         writable = mode != "r"
         self._uuid = durable.read_format(path)
         for name in ("catalog", "segments"):
@@ -510,6 +514,7 @@ class Index:
         first: bool = False,
         recall: float = 1.0,
         method: str = "auto",
+        memory: int | None = None,
         threads: int | None = None,
     ) -> Matches:
         """Stored rows within Hamming distance h, inclusive, of each query.
@@ -526,6 +531,9 @@ class Index:
         method : str
             ``"psm"``, ``"scan"``, ``"bphs"`` for the index's permuted tables (or the name of one
             design), or ``"auto"`` for the cheapest that keeps the promise.
+        memory : int, optional
+            Bytes that the tables and header directories searched may take: what does not fit is
+            left out, permuted tables first, then headers, so that all rows are scanned.
         threads : int, optional
             By default `SIMINDEX_THREADS` or one for each processor; one below 4,096 queries.
 
@@ -541,19 +549,12 @@ class Index:
         InvalidOption and ``"auto"`` never uses them.
         """
         self._check_open()
-        if type(batch) is Batch:
-            rows, weights = batch.rows, batch.weights
-            if rows.shape[1] != self.options.words:
-                as_fingerprints(rows, bits=self.options.bits)
-            if batch.recipe is not None:
-                check_recipe(batch.recipe, self._recipe)
-        else:
-            rows, weights = as_fingerprints(batch, bits=self.options.bits), None
+        rows, weights = self._asked(batch)
         snapshot = self._current()
         self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
         return self._search(
             snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
-            threads=threads,
+            memory=memory, threads=threads,
         )
 
     def _search(
@@ -566,11 +567,14 @@ class Index:
         first: bool,
         recall: float,
         method: str,
+        memory: int | None,
         threads: int | None,
     ) -> Matches:
         threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
+        self._follow_machine(snapshot)
         plan, calibration = self._planner.plan(
-            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights
+            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
+            memory=memory,
         )
         return search(
             snapshot, plan, rows, weights,
@@ -579,13 +583,95 @@ class Index:
             options=self.options,
         )
 
-    def tune(self, *, h: int = 3) -> Calibration:
-        """Learns anew from the whole sample how bits flip, and how many flips a recall takes.
+    def explain(
+        self,
+        batch: Batch | Any,
+        *,
+        h: int = 3,
+        recall: float = 1.0,
+        method: str = "auto",
+        memory: int | None = None,
+    ) -> Explanation:
+        """How `query` would answer, segment by segment, and what that takes when it is done.
 
-        Queries do this by themselves on a part of the sample that costs them under half a second.
+        The options are those of `query`.
+
+        Notes
+        -----
+        Runs every segment's plan some times, on one thread, and keeps no matches. A batch of one
+        query tells of single calls; large ones may be planned otherwise.
         """
         self._check_open()
-        return self._planner.learn(self._current(), h=h, budget_s=float("inf"), queries=None)
+        rows, weights = self._asked(batch)
+        snapshot = self._current()
+        self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+        self._follow_machine(snapshot)
+        plan, calibration = self._planner.plan(
+            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
+            memory=memory,
+        )
+        return explain(
+            snapshot, plan, rows, weights,
+            None if calibration is None else calibration.volatility,
+            h=h, recall=recall, method=method, measured=self._planner.machine.measured,
+        )
+
+    def _asked(self, batch: Batch | Any) -> tuple[U64, F32 | None]:
+        """Fingerprints (m, W) and weights of a question that fits the index."""
+        if type(batch) is not Batch:
+            return as_fingerprints(batch, bits=self.options.bits), None
+        rows = batch.rows
+        if rows.shape[1] != self.options.words:
+            as_fingerprints(rows, bits=self.options.bits)
+        if batch.recipe is not None:
+            check_recipe(batch.recipe, self._recipe)
+        return rows, batch.weights
+
+    def tune(self, *, h: int = 3, machine: bool = True) -> Calibration:
+        """Learns anew from the whole sample how bits flip, and what this machine's steps take.
+
+        Parameters
+        ----------
+        h : int
+            Largest distance of the near-duplicates learned from.
+        machine : bool
+            Also measure the machine, for about three seconds and in 600 MB of memory; see
+            `Index.machine`. A writer's next commit stores the constants with the index, for all
+            who open it; a reader keeps them for itself.
+
+        Notes
+        -----
+        Queries learn by themselves on a part of the sample that costs them under half a second.
+        """
+        self._check_open()
+        snapshot = self._current()
+        if machine:
+            largest = max(snapshot.segments, key=len, default=None)
+            file = None if largest is None else self.path / "segments" / largest.name
+            measured = measure(file)
+            with self._lock:
+                if self._writer is not None:
+                    self._writer.set_value("machine", pack(measured.to_dict()))
+                self._machine_crc = snapshot.head.values.get("machine")  # not read: may be damaged
+                self._planner.machine = measured
+        return self._planner.learn(snapshot, h=h, budget_s=float("inf"), queries=None)
+
+    @property
+    def machine(self) -> Machine:
+        """The constants that plans go by: measured by `tune`, or the usual ones."""
+        self._check_open()
+        self._follow_machine(self._current())
+        return self._planner.machine
+
+    def _follow_machine(self, snapshot: Snapshot) -> None:
+        if snapshot.head.values.get("machine") == self._machine_crc:
+            return
+        with self._lock, self._catalog.reading() as reading:
+            _, head = reading.head()
+            stored = reading.value(head, "machine")
+            if stored is not None:
+                self._planner.machine = Machine.from_dict(unpack("machine", stored))
+            self._machine_crc = snapshot.head.values.get("machine")
 
     def audit(
         self,
@@ -619,7 +705,7 @@ class Index:
         def ask(batch: Batch, recall: float) -> Matches:
             return self._search(
                 snapshot, batch.rows, batch.weights, h=h, first=False, recall=recall,
-                method="auto" if recall == 1.0 else method, threads=threads,
+                method="auto" if recall == 1.0 else method, memory=None, threads=threads,
             )
 
         self._audit = auditing.audit(

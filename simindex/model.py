@@ -1,63 +1,221 @@
-"""What a search costs, in nanoseconds a query on one thread, and so which search to choose.
+"""The throughput models of [PSM] section 6, equation by equation, and a machine's constants.
 
-    PSM    (k + 1) (PROBE + rows / 2^t * ROW) + VOSH of k          as [PSM] (19), lookups prefetched
-    BPHS   sum over tables of p (PROBE + rows / 2^t * ROW) + PERMUTED     p probes of a table
-    scan   rows * SCANNED
+    Machine                         the deltas in nanoseconds, D in bytes a second
+    (8) - (15)   bphs_...           T = C(G, g) tables, each looked up by binary search
+    (16) - (18)  disk_s, rate       batches of m queries against a file of n rows
+    (19) - (23)  psm_...            one table, k flips under headers of t bits
 
-The constants are fits to measurements of the kernels at 10 M rows (docs/performance.md names the
-machine): 184, 240 and 302 ns for k = 7, 10, 14 with 9.5 rows under a header, 347 and 540 ns for
-k = 10 with 19 and 38 rows. Only their ratios matter, and they change little between machines.
+These are the papers' forms and follow them to the letter: one row compared at a time, every probe
+waiting for memory, fingerprints alone stored. What the engine's own kernels take, which prefetch
+and compare eight rows at once, stands in `costs`; the planner goes by that, and `forecast` by the
+batch equations (16) to (18) and (23) with its times.
+
+The papers' letters: b bits of a fingerprint, d = log2 n, h, k flips, t header bits, G blocks of
+which g lead, m = |Q|, T tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from math import comb, factorial, floor, isfinite, log2
+from typing import Any
 
-from simindex.simhash.vosh import MAX_NETWORKED_FLIPS
+from simindex.errors import CorruptFile
 
-PROBE_NS = 8.0
-"""One random header and the first of its rows, many in flight: [PSM]'s delta R."""
-
-ROW_NS = 0.95
-"""One more row under a header, delta L: an eighth of a cache line from memory."""
-
-SCANNED_NS = 0.1
-"""One row of a scan, when many queries share its slab."""
-
-SCANNED_ALONE_NS = 0.43
-"""One row of a scan for a single query: memory bandwidth."""
-
-QUERY_NS = 30.0
-"""Reading a query's weights and sorting its header bits."""
-
-FLIP_NS = 3.0
-"""One flip set in VOSH order, delta V, by sorting networks."""
-
-FLIP_HEAP_NS = 70.0
-"""One flip set in VOSH order by heap, for many flips."""
-
-PERMUTED_NS = 5.0
-"""Permuting a query for one table."""
+Level = tuple[int, float, float]
+"""(bytes of a table and its directory, ns of a probe, ns of one more row under its header)."""
 
 
-def probing_ns(rows: int, header_bits: int, flips: int, *, ordered: bool) -> float:
-    """Time of one query that looks under `flips` + 1 headers; `ordered` adds making the VOSH."""
-    bucket = rows / (1 << header_bits)
-    vosh = 0.0
-    if ordered:
-        networked = flips <= MAX_NETWORKED_FLIPS
-        vosh = QUERY_NS + flips * (FLIP_NS if networked else FLIP_HEAP_NS)
-    return (flips + 1) * (PROBE_NS + bucket * ROW_NS) + vosh
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a machine takes for each step of a search; the defaults are those of one Xeon.
 
+    The first six are the papers' constants, the others are the engine's (`costs`).
+    """
 
-def permuted_ns(rows: int, tables: Sequence[tuple[int, int]]) -> float:
-    """Time of one query that makes (probes, header bits) in each of a design's tables."""
-    return sum(
-        probes * (PROBE_NS + rows / (1 << header_bits) * ROW_NS) + PERMUTED_NS
-        for probes, header_bits in tables
+    delta_r_ns: float = 46.0
+    """delta R: a random access that is waited for: a step of a binary search."""
+    delta_l_ns: float = 1.8
+    """delta L: the next row of a linear scan."""
+    delta_v_ns: float = 4.3
+    """delta V: a flip set in VOSH order, for each level of the heap."""
+    delta_p_ns: float = 1.5
+    """delta P: permuting a fingerprint for a table."""
+    delta_s_ns: float = 1.4
+    """delta S: moving a fingerprint while sorting, for each bit of log2 m."""
+    disk_bytes_s: float = 1e9
+    """D: sequential reading."""
+    levels: tuple[Level, ...] = (
+        (25_000, 13.5, 0.33), (416_000, 13.7, 0.33), (6_660_000, 13.4, 0.61),
+        (52_200_000, 17.8, 0.93), (192_000_000, 16.3, 1.8),
     )
+    """Probes that are in flight together, by where the table fits, smallest first."""
+    query_ns: float = 14.0
+    """Reading a query's weights and sorting its header bits by cost."""
+    flip_ns: float = 7.1
+    """A flip set by sorting networks."""
+    flip_heap_ns: float = 40.0
+    """A flip set by heap, for many flips."""
+    scattered_ns: float = 3.0
+    """A probe of a sweep, written to its partition and read again."""
+    streamed_ns: float = 0.35
+    """A row that a sweep passes by."""
+    table_ns: float = 32.0
+    """A query's part in one permuted table, beside looking it up: permuting it, and finding what
+    it hits again."""
+    scanned_ns: float = 0.24
+    """A row of a scan, when many queries share its slab."""
+    scanned_alone_ns: float = 0.68
+    """A row of a scan for a single query."""
+    measured: bool = False
+    """Whether these are of the machine at hand, by `machine.measure`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for the catalog and for people."""
+        return {**asdict(self), "levels": [list(level) for level in self.levels]}
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Machine:
+        """The machine that `to_dict` described; CorruptFile if it describes none."""
+        names = {field.name for field in fields(cls)}
+        try:
+            known = {name: value for name, value in values.items() if name in names}
+            levels = tuple(
+                (int(size), float(probe), float(row)) for size, probe, row in known.pop("levels")
+            )
+            measured = bool(known.pop("measured"))
+            numbers = {name: float(value) for name, value in known.items()}
+            sound = all(
+                isfinite(x) and x > 0
+                for x in (*numbers.values(), *(x for level in levels for x in level))
+            )
+            if not levels or not sound or numbers.keys() != names - {"levels", "measured"}:
+                raise ValueError("a constant is missing or not above 0")
+            return cls(**numbers, levels=levels, measured=measured)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise CorruptFile(
+                f"the catalog's record meta/machine describes no machine: {error}; run "
+                "`simindex tune` to write it anew",
+                path="meta/machine",
+            ) from error
 
 
-def scanning_ns(rows: int, words: int, queries: int) -> float:
-    """Time of one query that is compared with every row."""
-    return rows * words * (SCANNED_NS if queries >= 16 else SCANNED_ALONE_NS)
+# -- BPHS, online --------------------------------------------------------------------------------
+
+
+def bphs_tables(blocks: int, leading: int) -> int:
+    """T = C(G, g), the choices of leading blocks."""
+    return comb(blocks, leading)
+
+
+def bphs_header_bits(blocks: int, leading: int, b: int, d: float) -> float:
+    """t = min(g b / G, d), the bits that a binary search matches. [PSM] (8)."""
+    return min(leading * b / blocks, d)
+
+
+def bphs_latency_ns(machine: Machine, blocks: int, leading: int, b: int, d: float) -> float:
+    """Time of one query in T tables of 2^d rows. [PSM] (9)."""
+    t = bphs_header_bits(blocks, leading, b, d)
+    scanned = 2 ** (d - t) * machine.delta_l_ns
+    return bphs_tables(blocks, leading) * (machine.delta_p_ns + t * machine.delta_r_ns + scanned)
+
+
+def bphs_bytes(tables: int, n: int, b: int) -> int:
+    """T n b / 8. [PSM] (10)."""
+    return tables * n * b // 8
+
+
+def bphs_wide_latency_ns(machine: Machine, blocks: int, leading: int, b: int, d: float) -> float:
+    """(9) where headers are narrower than d, g b / G <= d. [PSM] (11)."""
+    lookups = factorial(blocks - 1) * b // (
+        factorial(blocks - leading) * factorial(leading - 1)
+    )
+    scanned = 2 ** (d - leading * b / blocks) * machine.delta_l_ns
+    return lookups * machine.delta_r_ns + comb(blocks, leading) * (machine.delta_p_ns + scanned)
+
+
+def bphs_deep_latency_ns(machine: Machine, blocks: int, leading: int, d: float) -> float:
+    """(9) where headers are wider than d, g b / G > d. [PSM] (12)."""
+    searched = d * machine.delta_r_ns + machine.delta_l_ns
+    return comb(blocks, leading) * (machine.delta_p_ns + searched)
+
+
+def bphs_best_latency_ns(machine: Machine, g: int, h: int, b: int, d: float) -> float:
+    """(9) with the fewest blocks that are exact for h, G = g + h. [PSM] (13), (14)."""
+    return bphs_latency_ns(machine, g + h, g, b, d)
+
+
+def bphs_most_leading(h: int, b: int, d: float) -> int:
+    """The largest g that still pays, d h / (b - d), and at least 1. [PSM] (15).
+
+    From there on g gamma exceeds d: more tables, and no more bits matched.
+    """
+    return max(1, floor(d * h / (b - d))) if d < b else max(1, b - h)
+
+
+def bphs_design(machine: Machine, h: int, b: int, d: float) -> tuple[int, int]:
+    """(G, g) of the least latency (14), among the g of (15)."""
+    most = min(bphs_most_leading(h, b, d), max(1, b - h))
+    g = min(range(1, most + 1), key=lambda g: bphs_best_latency_ns(machine, g, h, b, d))
+    return g + h, g
+
+
+# -- batches -------------------------------------------------------------------------------------
+
+
+def disk_s(machine: Machine, n: int, b: int) -> float:
+    """Seconds to read the file of n rows, n b / (8 D). [PSM] (16)."""
+    return n * b / (8 * machine.disk_bytes_s)
+
+
+def bphs_batch_s(machine: Machine, tables: int, m: int, n: int, latency_ns: float) -> float:
+    """Seconds of the processor for a batch: T m (delta P + log2 m) + n tau(log m). [PSM] (17).
+
+    T tables are built of the batch, and every stored row looked up in them, in `latency_ns` =
+    tau(log m). The paper's log2 m is taken as delta S log2 m: its unit is else no time.
+    """
+    built = tables * m * (machine.delta_p_ns + machine.delta_s_ns * log2(m))
+    return (built + n * latency_ns) * 1e-9
+
+
+def rate(m: int, disk_seconds: float, cpu_seconds: float) -> float:
+    """Queries a second, reading and computing at the same time: m / max(...). [PSM] (18)."""
+    return m / max(disk_seconds, cpu_seconds)
+
+
+# -- PSM -----------------------------------------------------------------------------------------
+
+
+def psm_latency_ns(machine: Machine, k: int, t: float, d: float) -> float:
+    """Time of one query that tries k flips under t header bits of 2^d rows. [PSM] (19)."""
+    scanned = 2 ** max(d - t, 0) * machine.delta_l_ns
+    return k * (machine.delta_v_ns * _log2(k) + machine.delta_r_ns + scanned)
+
+
+def psm_most_flips(t: int, h: int) -> int:
+    """Flip sets of at most h of t bits: the bound of k(t). [PSM] (20)."""
+    return sum(comb(t, i) for i in range(1, min(h, t) + 1))
+
+
+def psm_best_latency_ns(machine: Machine, k: int) -> float:
+    """(19) at t = d, where it is least. [PSM] (21)."""
+    return k * (machine.delta_v_ns * _log2(k) + machine.delta_r_ns + machine.delta_l_ns)
+
+
+def psm_bytes(t: int, n: int, b: int) -> int:
+    """A hash table of 2^t headers, and one table: 2 n b / 8 at t = d. [PSM] (22)."""
+    return ((1 << t) + n) * b // 8
+
+
+def psm_batch_s(machine: Machine, k: int, m: int, n: int, latency_ns: float) -> float:
+    """m delta V log2 k + n tau'(log m) + m delta S log2 m, in seconds. [PSM] (23).
+
+    The file is read in chunks of m rows, in each of which every query is looked up in `latency_ns`
+    = tau'(log m).
+    """
+    made = m * machine.delta_v_ns * _log2(k)
+    return (made + n * latency_ns + m * machine.delta_s_ns * log2(m)) * 1e-9
+
+
+def _log2(k: int) -> float:
+    return log2(k) if k > 1 else 0.0

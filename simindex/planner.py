@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
-from simindex.calibration import Calibration, calibrate, exact_plan
+from simindex.calibration import USUAL, Calibration, calibrate, exact_plan
+from simindex.costs import permuted_ns, probing_ns, scanning_ns, table_bytes
 from simindex.errors import InvalidOption
 from simindex.methods import bphs, psm
 from simindex.methods.base import QueryPlan, TablePlan
-from simindex.model import permuted_ns, probing_ns, scanning_ns
+from simindex.model import Machine
 from simindex.records import F32
 from simindex.simhash.permutation import BlockDesign
 from simindex.snapshot import Snapshot
@@ -47,6 +48,15 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> No
         )
 
 
+def check_memory(memory: object) -> None:
+    """Refuses what is no number of bytes with InvalidOption."""
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 0:
+        raise InvalidOption(
+            f"memory={memory!r} is no size: give a whole number of bytes",
+            option="memory", found=memory,
+        )
+
+
 def _names_design(method: object) -> bool:
     return isinstance(method, str) and method.startswith("bphs:")
 
@@ -74,6 +84,42 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
     )
 
 
+def within_memory(
+    tables: Sequence[Table], method: str, designs: Sequence[BlockDesign], memory: int
+) -> tuple[str, list[BlockDesign]]:
+    """What is left of a method and its designs where tables and directories may take so much.
+
+    Raises
+    ------
+    InvalidOption
+        If nothing fits, or not what `method` asks for; says the least that would do.
+    """
+    scanned = sum(table.fingerprints.nbytes for table in tables)
+    probed = sum(
+        table_bytes(len(table), table.fingerprints.shape[1], table.header_bits) for table in tables
+    )
+    permuted = {
+        design: probed + sum(
+            table_bytes(len(table), table.fingerprints.shape[1], width)
+            for table in tables if design.structure in table.structures
+            for width in table.structures[design.structure].record.header_bits
+        )
+        for design in designs
+    }
+    fitting = [design for design in designs if permuted[design] <= memory]
+    explicit = method == "bphs" or _names_design(method)
+    least = {"auto": scanned, "scan": scanned, "psm": probed}.get(method)
+    if explicit:
+        least = min(permuted.values(), default=probed)
+    if least is not None and memory < least:
+        raise InvalidOption(
+            f"memory={memory} does not hold what method={method!r} needs: the least is {least} "
+            "bytes" + ("" if method in ("auto", "scan") else ', or use method="auto"'),
+            option="memory", found=memory, expected=least,
+        )
+    return ("scan" if method == "auto" and memory < probed else method), fitting
+
+
 def plan(
     tables: Sequence[Table],
     *,
@@ -83,6 +129,7 @@ def plan(
     queries: int,
     calibration: Calibration | None,
     designs: Sequence[BlockDesign] = (),
+    machine: Machine = USUAL,
 ) -> QueryPlan:
     """A plan for each table.
 
@@ -94,11 +141,14 @@ def plan(
     calibration : Calibration, or None
         Says how many flips a recall takes; None where the queries have no weights, so that only
         exact plans remain.
+    machine : Machine
+        Its constants say which way is the cheapest.
     """
     flips = None if calibration is None else calibration.flips
     plans = [
         _plan_table(
-            table, h=h, recall=recall, method=method, queries=queries, flips=flips, designs=designs
+            table, h=h, recall=recall, method=method, queries=queries, flips=flips,
+            designs=designs, machine=machine,
         )
         for table in tables
     ]
@@ -119,38 +169,48 @@ def _plan_table(
     queries: int,
     flips: Callable[[int, int, float], int] | None,
     designs: Sequence[BlockDesign],
+    machine: Machine,
 ) -> TablePlan:
     rows, words = len(table), table.fingerprints.shape[1]
-    scan = TablePlan("scan", 0, 0, True, scanning_ns(rows, words, queries))
+    scan = TablePlan("scan", 0, 0, True, scanning_ns(machine, rows, words, queries))
     if method == "scan":
         return scan
     permuted = [
-        permuted_plan(table, design, h=h) for design in designs
+        permuted_plan(table, design, h=h, queries=queries, machine=machine) for design in designs
         if design.structure in table.structures
     ]
     if method not in ("auto", "psm"):
         return min(
-            permuted or [exact_plan(table, h=h, queries=queries)],
+            permuted or [exact_plan(table, h=h, queries=queries, machine=machine)],
             key=lambda candidate: candidate.nanoseconds,
         )
-    candidates = [] if method == "psm" else [exact_plan(table, h=h, queries=queries), *permuted]
+    candidates = [] if method == "psm" else [
+        exact_plan(table, h=h, queries=queries, machine=machine), *permuted
+    ]
     narrowest = max(0, table.header_bits - NARROWEST)
     for header_bits in range(table.header_bits, narrowest - 1, -1):
         every = psm.flip_sets(header_bits, h)
         k = every if recall == 1 or flips is None else min(every, flips(header_bits, h, recall))
         exact = k == every
-        cost = probing_ns(rows, header_bits, k, ordered=not exact)
+        cost = probing_ns(
+            machine, rows, header_bits, k, ordered=not exact, words=words, queries=queries
+        )
         candidates.append(TablePlan("psm", header_bits, k, exact, cost))
     return min(candidates, key=lambda candidate: candidate.nanoseconds)
 
 
-def permuted_plan(table: Table, design: BlockDesign, *, h: int) -> TablePlan:
+def permuted_plan(
+    table: Table, design: BlockDesign, *, h: int, queries: int = 1, machine: Machine = USUAL
+) -> TablePlan:
     """How a design's tables are searched, if the table has them."""
     widths = (table.header_bits, *table.structures[design.structure].record.header_bits)
     looked_up = bphs.looked_up(design, h, widths)
     return TablePlan(
         design.structure, 0, max(probes for probes, _ in looked_up) - 1, True,
-        permuted_ns(len(table), looked_up), design,
+        permuted_ns(
+            machine, len(table), looked_up, words=table.fingerprints.shape[1], queries=queries
+        ),
+        design,
     )
 
 
@@ -158,10 +218,22 @@ class Planner:
     """The plans of one handle and what it has learned, remembered; safe from many threads."""
 
     def __init__(self) -> None:
+        self._machine = USUAL
         self._calibrations: dict[int, Calibration] = {}
         self._known: tuple[Snapshot | None, dict[tuple[Any, ...], Planned]] = (None, {})
         self._checked: set[tuple[int, float, str]] = set()
         self._lock = Lock()
+
+    @property
+    def machine(self) -> Machine:
+        """Whose constants the plans go by."""
+        return self._machine
+
+    @machine.setter
+    def machine(self, machine: Machine) -> None:
+        with self._lock:
+            self._machine = machine
+            self._known = (None, {})
 
     def check(self, *, h: int, recall: float, method: str, bits: int) -> None:
         """`check_options`, once for each set of options."""
@@ -182,9 +254,14 @@ class Planner:
         method: str,
         queries: int,
         weights: F32 | None,
+        memory: int | None = None,
     ) -> Planned:
         """How a call is answered, and what its recall rests on, if it is below 1."""
-        asked = (h, recall, method, queries >= 16, weights is None)
+        if memory is not None:
+            check_memory(memory)
+        # Plans change with the size of a call where slabs and sweeps are shared by its queries.
+        asked = (h, recall, method, queries.bit_length(), weights is None, memory)
+        queries = 1 << queries.bit_length() >> 1
         planned_for, plans = self._known
         if planned_for is not snapshot:
             plans = {}
@@ -193,12 +270,14 @@ class Planner:
         if known is not None:
             return known
         designs = asked_designs(method, h, snapshot.designs)
+        if memory is not None:
+            method, designs = within_memory(snapshot.tables, method, designs, memory)
         calibration = None
         if recall < 1 and weights is not None and method in ("auto", "psm"):
             calibration = self._calibrated(snapshot, h, weights)
         planned = plan(
             snapshot.tables, h=h, recall=recall, method=method, queries=queries,
-            calibration=calibration, designs=designs,
+            calibration=calibration, designs=designs, machine=self._machine,
         )
         if calibration is None or not calibration.provisional:
             plans[asked] = (planned, calibration)
@@ -217,7 +296,9 @@ class Planner:
     ) -> Calibration:
         """Learns how bits flip from the snapshot, for this and later calls; see `calibrate`."""
         with self._lock:
-            learned = calibrate(snapshot, h=h, budget_s=budget_s, queries=queries)
+            learned = calibrate(
+                snapshot, h=h, budget_s=budget_s, queries=queries, machine=self._machine
+            )
             if not learned.provisional:
                 self._calibrations[h] = learned
             self._known = (None, {})

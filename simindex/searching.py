@@ -65,7 +65,7 @@ def search(
         early = first and not deleted
         size = _slice_size(table, table_plan, len(some), h, early, threads)
         if size == len(some):
-            found = _search_slice(table, table_plan, some, some_weights, volatility, h, early)
+            found = search_table(table, table_plan, some, some_weights, volatility, h, early)
         else:
             found = _search_slices(
                 table, table_plan, some, some_weights, volatility, h, early, threads, size
@@ -123,7 +123,7 @@ def _search_slices(
     def run_slice(start: int) -> Found:
         stop = start + size
         some = None if weights is None else weights[start:stop]
-        return _search_slice(table, plan, queries[start:stop], some, volatility, h, first)
+        return search_table(table, plan, queries[start:stop], some, volatility, h, first)
 
     if threads == 1:
         found = [run_slice(start) for start in starts]
@@ -140,7 +140,7 @@ def _search_slices(
     )
 
 
-def _search_slice(
+def search_table(
     table: Table,
     plan: TablePlan,
     queries: U64,
@@ -149,6 +149,7 @@ def _search_slice(
     h: int,
     first: bool,
 ) -> Found:
+    """Rows of one table within h of each query, by its plan; deleted ones included."""
     if plan.method == "scan":
         return scan.search(table, queries, h=h, first=first)
     if plan.design is not None:

@@ -311,3 +311,17 @@ def test_a_table_sets_each_engine_beside_the_first_peer() -> None:
     assert lines[1] == "| w | FAISS | 10 M | 100 k queries/s | 100 k - 100 k |  |  |  |  |"
     assert "| 1,234 | 5.00 µs |" in lines[2]
     assert "| 4x |" in lines[2]
+
+
+def test_model_sets_predictions_beside_what_is_measured(tmp_path: Path) -> None:
+    _, measured = bench(
+        "model", "--rows", "30000", "--queries", "4000", into=tmp_path / "a.json"
+    )
+    engines = [one["engine"] for one in measured]
+    assert engines[:3] == [
+        "simindex psm, recall 0.95", "simindex psm, recall 1", "simindex bphs:G=2,g=1,r=1, recall 1"
+    ]
+    assert engines[-3:] == [
+        "simindex scan, recall 1", "simindex auto, recall 0.95", "simindex auto, recall 1"
+    ]
+    assert all(one["median"] > 0 and "predicted" in one["notes"] for one in measured)

@@ -2,8 +2,9 @@
 
     edges     cli  distributed  integrations  inputs  __main__
     public    simindex itself: what users import
-    engine    index  creation  searching  snapshot  writer  planner  calibration  model
-              compaction  check  pairs  clusters  skew  auditing
+    engine    index  creation  searching  snapshot  writer  planner  calibration  model  costs
+              machine  forecast  explanation  compaction  check  pairs  clusters
+              skew  auditing
     methods
     storage
     simhash
@@ -31,7 +32,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("methods",),
     (
         "index", "admission", "statistics", "creation", "searching", "snapshot", "writer",
-        "planner", "calibration", "model", "compaction", "check", "pairs", "clusters", "designs",
+        "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
+        "compaction", "check", "pairs", "clusters", "designs",
         "skew", "auditing",
     ),
     ("",),  # the package itself

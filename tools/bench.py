@@ -26,6 +26,7 @@ WORKLOADS = {
     "online-exact-skewed": (1_000_000, "the same with templates among rows and queries; p50, p99"),
     "online-h6": (10_000_000, "within 6 bits: exact, and with weights at recall 0.95"),
     "rotation": (1_000_000, "all pairs in memory by rotation, and how many are missed"),
+    "model": (10_000_000, "predicted beside measured, for every method"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
     "open": (60_000_000, "open and first query in a fresh process"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
@@ -38,7 +39,16 @@ WORKLOADS = {
 
 def workload(name: str) -> Workload:
     """The function that measures a workload."""
-    from benchmarks import building, exact, online, realtext, rotating, text, textbounds
+    from benchmarks import (
+        building,
+        exact,
+        modelled,
+        online,
+        realtext,
+        rotating,
+        text,
+        textbounds,
+    )
 
     return {
         "online-psm": online.online_psm,
@@ -47,6 +57,7 @@ def workload(name: str) -> Workload:
         "online-exact-skewed": exact.online_exact_skewed,
         "online-h6": exact.online_h6,
         "rotation": rotating.rotation,
+        "model": modelled.model,
         "build-fingerprints": building.build_fingerprints,
         "open": building.open_large,
         "real-text": realtext.real_text,

@@ -12,7 +12,17 @@ Data goes to standard output, everything for people to standard error. Exit code
 
 from __future__ import annotations
 
-from simindex.cli import build, dedup, demo, export, fingerprint, maintenance, query
+from simindex.cli import (
+    build,
+    dedup,
+    demo,
+    explain,
+    export,
+    fingerprint,
+    maintenance,
+    plan,
+    query,
+)
 from simindex.cli.app import program
 
 __all__ = ["main", "program"]
@@ -26,6 +36,9 @@ for _command in (
     maintenance.compact,
     maintenance.stats,
     maintenance.check,
+    explain.tune,
+    explain.explain,
+    plan.plan,
     export.export,
     demo.demo,
 ):

@@ -31,6 +31,13 @@ def _fingerprint(ctx: click.Context, parameter: click.Parameter, values: Any) ->
     return fingerprints
 
 
+text_option = click.option("--text", "texts", multiple=True, help="A text to look up.")
+
+fingerprint_option = click.option(
+    "--fingerprint", "fingerprints", multiple=True, callback=_fingerprint, metavar="HEX",
+    help="A fingerprint to look up, as `export` prints it.",
+)
+
 search_options = (
     click.option(
         "-h", "--distance", "h", type=int, default=3, show_default=True,
@@ -48,11 +55,8 @@ search_options = (
 @click.command()
 @index_argument
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
-@click.option("--text", "texts", multiple=True, help="A text to look up.")
-@click.option(
-    "--fingerprint", "fingerprints", multiple=True, callback=_fingerprint, metavar="HEX",
-    help="A fingerprint to look up, as `export` prints it.",
-)
+@text_option
+@fingerprint_option
 @click.option("--first", is_flag=True, help="At most one match a query, the first found.")
 @input_options
 @output_options
@@ -84,7 +88,7 @@ def query(
 
         def questions() -> Iterator[Questions]:
             for words in fingerprints:
-                yield ["".join(f"{word:016x}" for word in words)], _as_row(words)
+                yield ["".join(f"{word:016x}" for word in words)], as_row(words)
             if texts:
                 batch = recipe.batch(list(texts))
                 for skip in batch.skipped:
@@ -121,7 +125,8 @@ for _option in reversed(search_options):
     query = _option(query)
 
 
-def _as_row(words: list[int]) -> Any:
+def as_row(words: list[int]) -> Any:
+    """One fingerprint, as `Index.query` takes it."""
     row = np.array(words, dtype=np.uint64)
     return row if len(words) == 1 else row[None, :]
 

@@ -251,7 +251,7 @@ def test_an_index_answers_alike_whether_it_sweeps_or_not(
     with simindex.open(tmp_path / "index", "n") as index:
         index.append(stored_rows, weights=stored)
         index.commit()
-        index.tune()
+        index.tune(machine=False)
         probed = index.query(batch, h=3, recall=0.9, threads=threads, method="psm")
         assert not sweeps
         monkeypatch.setattr(psm, "SWEPT_ROWS", 1)

@@ -61,7 +61,7 @@ def index(
             writer.commit()
         if request.param == "one segment":
             writer.compact(full=True)
-        writer.tune()
+        writer.tune(machine=False)
     with simindex.open(path) as reader:
         yield reader
 

@@ -30,13 +30,13 @@ def test_tune_takes_the_whole_sample(index_path: Path) -> None:
     with simindex.open(index_path, "c") as index:
         index.append(Batch(FINGERPRINTS[:50], weights=WEIGHTS))
         index.commit()
-        assert len(index.tune().sample) == 50
+        assert len(index.tune(machine=False).sample) == 50
 
 
 def test_tune_without_a_sample_does_not_set_the_flips(unsampled: simindex.Index) -> None:
     expected = flips_of(unsampled)
     assert expected > 1
-    unsampled.tune()
+    unsampled.tune(machine=False)
     assert flips_of(unsampled) == expected
     unsampled.close()
 

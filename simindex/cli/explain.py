@@ -1,0 +1,113 @@
+"""`simindex explain` and `tune`: how a query is answered, and what a machine takes for it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+import simindex
+from simindex.cli.choices import index_argument, output_options
+from simindex.cli.console import duration, emit, say
+from simindex.cli.interrupt import uninterrupted
+from simindex.cli.query import as_row, fingerprint_option, text_option
+from simindex.errors import InvalidOption
+
+
+@click.command()
+@index_argument
+@text_option
+@fingerprint_option
+@click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
+@click.option("--recall", type=float, default=1.0, show_default=True, help="1 is exact.")
+@click.option("--method", default="auto", show_default=True, help="How to look.")
+@output_options
+def explain(
+    index_path: str, texts: tuple[str, ...], fingerprints: list[list[int]], h: int, recall: float,
+    method: str, as_json: bool, quiet: bool,
+) -> None:
+    """Print how INDEX answers one query.
+
+    One line a segment: how it is searched, probes, rows compared and time, as predicted and as
+    they are.
+    """
+    if len(texts) + len(fingerprints) != 1:
+        raise click.UsageError("one query is explained: give one --text or one --fingerprint")
+    with simindex.open(index_path, "r") as index:
+        found = index.explain(
+            _question(index, texts, fingerprints), h=h, recall=recall, method=method
+        )
+    if as_json:
+        emit(asdict(found))
+        return
+    click.echo("\t".join(
+        ("segment", "rows", "method", "t", "k", "probes", "compared", "time", "matches")
+    ))
+    for one in found.segments:
+        click.echo("\t".join((
+            one.name, f"{one.rows:,}", one.method, _span(one.header_bits), f"{one.flips:,}",
+            f"{one.expected_probes:,.0f} -> {one.probes:,.0f}",
+            f"{one.expected_rows:,.0f} -> {one.rows_compared:,.0f}",
+            f"{duration(one.expected_s)} -> {duration(one.seconds)}", f"{one.matches:,.0f}",
+        )))
+    if not quiet:
+        constants = "measured here" if found.measured else "usual ones: run `simindex tune`"
+        say(f"{found.guarantee}; predicted -> actual; constants of the machine: {constants}")
+
+
+def _question(
+    index: simindex.Index, texts: tuple[str, ...], fingerprints: list[list[int]]
+) -> Any:
+    if fingerprints:
+        return as_row(fingerprints[0])
+    if index.recipe is None:
+        raise InvalidOption(
+            f"{index.path} stores no recipe, so a text cannot be looked up in it: give "
+            "--fingerprint",
+            path=str(index.path),
+        )
+    batch = index.recipe.batch(list(texts))
+    for skip in batch.skipped:
+        raise InvalidOption(f"--text has no fingerprint: {skip.reason}", option="text")
+    return batch
+
+
+def _span(widths: tuple[int, ...]) -> str:
+    if not widths:
+        return "-"
+    low, high = min(widths), max(widths)
+    tables = f" x {len(widths)}" if len(widths) > 1 else ""
+    return (f"{low}" if low == high else f"{low}-{high}") + tables
+
+
+@click.command()
+@index_argument
+@click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
+@output_options
+def tune(index_path: str, h: int, as_json: bool, quiet: bool) -> None:
+    """Measure this machine for INDEX.
+
+    Stores what the steps of a search take here; queries are planned by it. Takes a few seconds.
+    """
+    started = time.perf_counter()
+    with simindex.open(index_path, "w") as index:
+        learned = index.tune(h=h)
+        machine = index.machine
+        with uninterrupted():
+            index.commit()
+    if as_json:
+        emit({**machine.to_dict(), "flips_from": learned.source})
+        return
+    for name, value in machine.to_dict().items():
+        if name == "levels":
+            for size, probe, row in machine.levels:
+                click.echo(f"{'look-up':<17} {probe:.3g} + {row:.3g} a row, in {size:,} bytes")
+        elif name != "measured":
+            click.echo(f"{name:<17} {value:.4g}")
+    if not quiet:
+        say(
+            f"measured and stored in {duration(time.perf_counter() - started)}; flips are learned "
+            f"from {learned.source}"
+        )

@@ -1,0 +1,122 @@
+"""What the plan of a call predicts, segment by segment, beside what running it takes.
+
+    plan    method, t, k, expected probes, rows compared and time, from sizes alone
+    run     the same counted, and the least time of some repetitions
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from simindex.costs import CALL_NS, SEGMENT_NS
+from simindex.methods import bphs
+from simindex.methods.base import QueryPlan, TablePlan
+from simindex.records import F32, U64
+from simindex.searching import search_table
+from simindex.simhash.volatility import Volatility
+from simindex.snapshot import Snapshot
+from simindex.storage.table import Table
+
+REPEATED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentExplanation:
+    """How one segment, or pending run, is searched; counts and times are a query's, on average."""
+
+    name: str
+    rows: int
+    method: str
+    exact: bool
+    header_bits: tuple[int, ...]
+    """Width t looked up in each table; empty for a scan."""
+    flips: int
+    """k: flip sets tried beside the query itself, the most of all tables."""
+    expected_probes: float
+    expected_rows: float
+    """Rows to be compared, if fingerprints were uniform."""
+    expected_s: float
+    """By the model; the call around it not counted."""
+    probes: float
+    rows_compared: float
+    seconds: float
+    """The least of three repetitions, of the search in this segment alone."""
+    matches: float
+    """Rows found, deleted ones and repeated ids included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a call is answered, and why; made by `Index.explain`."""
+
+    queries: int
+    h: int
+    recall: float
+    method: str
+    """As asked for."""
+    guarantee: str
+    exact: bool
+    measured: bool
+    """Whether the times are by constants of this index's machine (`tune`), or by the usual ones."""
+    expected_s: float
+    """Of the whole call."""
+    segments: tuple[SegmentExplanation, ...]
+
+
+def explain(
+    snapshot: Snapshot,
+    plan: QueryPlan,
+    queries: U64,
+    weights: F32 | None,
+    volatility: Volatility | None,
+    *,
+    h: int,
+    recall: float,
+    method: str,
+    measured: bool,
+) -> Explanation:
+    """Runs a plan on every table, one after the other, on one thread."""
+    segments = tuple(
+        _explain_table(table, table_plan, queries, weights, volatility, h)
+        for table, table_plan in zip(snapshot.tables, plan.tables, strict=True)
+    )
+    expected_s = CALL_NS * 1e-9 + len(queries) * sum(one.expected_s for one in segments)
+    return Explanation(
+        len(queries), h, recall, method, plan.guarantee, plan.exact, measured, expected_s, segments
+    )
+
+
+def _explain_table(
+    table: Table,
+    plan: TablePlan,
+    queries: U64,
+    weights: F32 | None,
+    volatility: Volatility | None,
+    h: int,
+) -> SegmentExplanation:
+    looked_up = _looked_up(table, plan, h)
+    rows = len(table)
+    compared: float = sum(probes * rows / (1 << width) for probes, width in looked_up)
+    times = []
+    for _ in range(REPEATED):
+        start = time.perf_counter()
+        found = search_table(table, plan, queries, weights, volatility, h, False)
+        times.append(time.perf_counter() - start)
+    share = 1 / max(1, len(queries))
+    return SegmentExplanation(
+        table.name, rows, plan.method, plan.exact,
+        tuple(width for _, width in looked_up), plan.flips,
+        sum(probes for probes, _ in looked_up),
+        compared if looked_up else rows, (plan.nanoseconds + SEGMENT_NS * share) * 1e-9,
+        found.probes * share, found.compared * share, min(times) * share,
+        len(found.query) * share,
+    )
+
+
+def _looked_up(table: Table, plan: TablePlan, h: int) -> list[tuple[int, int]]:
+    """(probes, header bits) in each table."""
+    if plan.design is not None:
+        widths = table.structures[plan.design.structure].record.header_bits
+        return bphs.looked_up(plan.design, h, (table.header_bits, *widths))
+    return [] if plan.method == "scan" else [(plan.flips + 1, plan.header_bits)]

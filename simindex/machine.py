@@ -1,0 +1,265 @@
+"""Measures a machine's constants by timing the real kernels on made-up tables, in a few seconds.
+
+    levels         probes of tables of 32 kB to 180 MB, under headers of two widths
+    query, flips   VOSH of few and of many flips
+    delta P, S, R  permuting, sorting, binary search
+    sweep          two batches over one table: what each probe takes, and what each row
+    table          one of the permuted tables of a query
+    scan           one query, and many
+    D              reading a file
+
+Times are of the processor, so that what else runs counts only by the caches and the memory it
+takes; D is by the clock on the wall. Each figure is the least of some repetitions.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from math import log2
+from pathlib import Path
+
+import numpy as np
+
+from simindex._kernels import _native
+from simindex.costs import look_up_ns, table_bytes
+from simindex.methods import bphs, psm
+from simindex.model import Level, Machine
+from simindex.records import F32, U64
+from simindex.simhash import vosh
+from simindex.simhash.permutation import BlockDesign
+from simindex.simhash.volatility import STEP, from_random_pairs
+from simindex.storage.table import header_bits
+
+LEVEL_ROWS = (3_000, 50_000, 800_000, 6_000_000, 23_000_000)
+"""From the nearest cache to far beyond the last; no powers of 2, whose buckets would begin with a
+cache line."""
+
+H = 3
+REPEATED = 3
+FEW, MANY = 6, 32
+"""Flips of the queries that are timed, by networks."""
+
+HEAPED = 600
+"""And by heap."""
+
+SWEPT_FLIPS = 16
+NARROWER = 3
+"""Header bits fewer that a second timing looks up, so that its buckets are 8 times as long."""
+
+PROBES = 1 << 18
+READ_BYTES = 1 << 28
+READ_AT_ONCE = 1 << 22
+LEAST_READ_BYTES = 1 << 20
+"""A shorter file says nothing of a disk."""
+
+LEAST_NS = 0.01
+"""No step takes less; a difference of two noisy times may seem to."""
+
+
+def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROWS) -> Machine:
+    """The constants of the machine this runs on.
+
+    Parameters
+    ----------
+    file : Path, optional
+        Is read for D; without one, or if it is short, D stays what it is by default.
+    level_rows : tuple of int
+        Sizes of the tables timed, smallest first.
+
+    Notes
+    -----
+    About five seconds and 600 MB of memory.
+    """
+    rng = np.random.default_rng(2011)
+    levels = []
+    for count in level_rows:
+        rows = _sorted_rows(rng, count)
+        table, width = _checked(rows)
+        levels.append(_level(rng, rows, table, width))
+    queries = _near(rng, rows, 1 << 16)
+    searched = _least(lambda: np.searchsorted(rows[:, 0], queries[:, 0]))
+    machine = Machine(
+        delta_r_ns=_ns(searched, len(queries)) / log2(len(rows)),
+        delta_l_ns=levels[-1][2],
+        levels=tuple(levels),
+        measured=True,
+        scanned_alone_ns=_ns(
+            _least(lambda: _native.scan(rows, queries[:1], H, False)), len(rows)
+        ),
+        **_vosh_times(rng),
+        **_row_times(rng),
+    )
+    if len(rows) >= psm.SWEPT_ROWS:
+        streamed, scattered = _sweep_times(rng, rows, table, width, machine)
+        machine = replace(machine, streamed_ns=streamed, scattered_ns=scattered)
+    middle = level_rows[min(2, len(levels) - 1)]
+    machine = replace(machine, table_ns=_table_ns(rng, middle, machine))
+    speed = None if file is None else read_bytes_s(file)
+    return machine if speed is None else replace(machine, disk_bytes_s=speed)
+
+
+def read_bytes_s(path: Path) -> float | None:
+    """D: bytes a second of reading a file from its start; None if it is too short to tell.
+
+    What the system holds of it in memory is dropped first, unless somebody has it mapped.
+    """
+    with path.open("rb", buffering=0) as file:
+        size = min(READ_BYTES, os.fstat(file.fileno()).st_size)
+        if size < LEAST_READ_BYTES:
+            return None
+        os.posix_fadvise(file.fileno(), 0, size, os.POSIX_FADV_DONTNEED)
+        buffer = bytearray(READ_AT_ONCE)
+        read = 0
+        start = time.perf_counter()
+        while read < size and (got := file.readinto(buffer)):
+            read += got
+        return read / max(1e-9, time.perf_counter() - start)
+
+
+def _least(call: Callable[[], object]) -> float:
+    times = []
+    for _ in range(REPEATED + 1):
+        start = time.thread_time()
+        call()
+        times.append(time.thread_time() - start)
+    return min(times[1:])
+
+
+def _ns(seconds: float, steps: float) -> float:
+    return max(LEAST_NS, seconds * 1e9 / steps)
+
+
+def _sorted_rows(rng: np.random.Generator, count: int) -> U64:
+    step = (1 << 64) // count
+    rows = np.arange(count, dtype=np.uint64) * np.uint64(step)
+    rows += rng.integers(0, step, count, dtype=np.uint64)
+    return rows[:, None]
+
+
+def _checked(rows: U64) -> tuple[_native.CheckedTable, int]:
+    width = header_bits(len(rows))
+    directory = _native.header_directory(rows[:, 0], width)
+    ids = np.arange(len(rows), dtype=np.uint64)
+    return _native.CheckedTable(rows, directory, width, ids), width
+
+
+def _near(rng: np.random.Generator, rows: U64, count: int) -> U64:
+    """Queries, half of which are a stored row with a bit flipped."""
+    queries = rng.integers(0, 1 << 64, count, dtype=np.uint64)
+    stored = rows[rng.integers(0, len(rows), count // 2), 0]
+    flips = np.uint64(1) << rng.integers(0, 64, count // 2, dtype=np.uint64)
+    queries[: count // 2] = stored ^ flips
+    return rng.permutation(queries)[:, None]
+
+
+def _level(
+    rng: np.random.Generator, rows: U64, table: _native.CheckedTable, width: int
+) -> Level:
+    times, buckets = [], []
+    for bits in (width, width - NARROWER):
+        masks = psm.exhaustive_masks(bits, 1)
+        queries = _near(rng, rows, max(16, PROBES // len(masks) >> (width - bits)))
+        seconds = _least(
+            partial(_native.probe_checked, table, bits, queries, masks, H, False)
+        )
+        times.append(_ns(seconds, len(queries) * len(masks)))
+        buckets.append(len(rows) / (1 << bits))
+    row = max(LEAST_NS, (times[1] - times[0]) / (buckets[1] - buckets[0]))
+    probe = max(LEAST_NS, times[0] - buckets[0] * row)
+    return table_bytes(len(rows), 1, width), probe, row
+
+
+def _weights(rng: np.random.Generator, count: int) -> F32:
+    return rng.standard_normal((count, 64), dtype=np.float32)
+
+
+def _vosh_times(rng: np.random.Generator) -> dict[str, float]:
+    weights = _weights(rng, 1 << 14)
+    costs = from_random_pairs(weights[:256], distance=H).costs
+
+    def ns(flips: int, count: int) -> float:
+        order = vosh.plan(20, H, flips)
+        seconds = _least(
+            lambda: _native.vosh(
+                weights[:count], costs, STEP, 20, H, flips, order.candidates, order.sort_network,
+                order.select_network,
+            )
+        )
+        return _ns(seconds, count)
+
+    few, many, heaped = ns(FEW, len(weights)), ns(MANY, len(weights)), ns(HEAPED, 1 << 9)
+    flip = max(LEAST_NS, (many - few) / (MANY - FEW))
+    query = max(LEAST_NS, few - FEW * flip)
+    heap = max(LEAST_NS, (heaped - query) / HEAPED)
+    return {
+        "query_ns": query, "flip_ns": flip, "flip_heap_ns": heap,
+        "delta_v_ns": heap / log2(HEAPED),
+    }
+
+
+def _row_times(rng: np.random.Generator) -> dict[str, float]:
+    words = rng.integers(0, 1 << 64, 1 << 20, dtype=np.uint64)
+    few = words[: 1 << 15, None]
+    design = BlockDesign.flat(4, 1)
+    permuted = _least(lambda: _native.permute(few, design.rotations(1)))
+    arranged = _least(lambda: _native.sort_pairs(words, words))
+    scanned = _least(lambda: _native.scan(few, words[:64, None], H, False))
+    return {
+        "delta_p_ns": _ns(permuted, len(few)),
+        "delta_s_ns": _ns(arranged, len(words) * log2(len(words))),
+        "scanned_ns": _ns(scanned, len(few) * 64),
+    }
+
+
+def _sweep_times(
+    rng: np.random.Generator, rows: U64, table: _native.CheckedTable, width: int, machine: Machine
+) -> tuple[float, float]:
+    weights = _weights(rng, 1 << 18)
+    queries = _near(rng, rows, len(weights))
+    order = psm.checked_order(
+        from_random_pairs(weights[:256], distance=H), 64, width, H, SWEPT_FLIPS
+    )
+
+    def swept_ns(count: int) -> float:
+        some = partial(_native.psm_swept, table, order, queries[:count], weights[:count])
+        return 1e9 * _least(some)
+
+    less, all_ = swept_ns(len(weights) // 2), swept_ns(len(weights))
+    streamed = max(LEAST_NS, (2 * less - all_) / len(rows))
+    query = (all_ - streamed * len(rows)) / len(weights)
+    vosh_ns = machine.query_ns + SWEPT_FLIPS * machine.flip_ns
+    probe, row = machine.levels[0][1:]
+    looked_up = probe + len(rows) / (1 << width) * row
+    return streamed, max(LEAST_NS, (query - vosh_ns) / (SWEPT_FLIPS + 1) - looked_up)
+
+
+def _table_ns(rng: np.random.Generator, count: int, machine: Machine) -> float:
+    design = BlockDesign.flat(4, 1)
+    rows = _sorted_rows(rng, count)
+    own, width = _checked(rows)
+    width = min(width, min(design.header_bits))
+    none = np.empty((0, 4), np.uint64)
+    tables = []
+    for number in range(design.tables):
+        permuted = rows
+        if number:
+            permuted = np.sort(design.permute(rows, number), axis=0)
+        tables.append(
+            _native.CheckedPermuted(
+                permuted, _native.header_directory(permuted[:, 0], width), width, width,
+                design.rotations(number) if number else none,
+                design.rotations(number, inverse=True) if number else none,
+                psm.exhaustive_masks(width, 0), bphs.header_mask(design, number, width), 0,
+            )
+        )
+    queries = _near(rng, rows, 1 << 16)
+    seconds = _least(
+        lambda: _native.bphs(own, header_bits(count), tables, queries, H, False, 0)
+    )
+    probe, row = look_up_ns(machine, table_bytes(count, 1, width))
+    looked_up = probe + count / (1 << width) * row
+    return max(machine.delta_p_ns, _ns(seconds, len(queries) * design.tables) - looked_up)

@@ -1,0 +1,116 @@
+"""`plan`, `tune` and `explain`: what is predicted, measured and done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+def test_plan_needs_no_index(run: Run) -> None:
+    result = run("plan", "--rows", "8e9", "--h", 3, "--memory", "64G")
+    heading, *lines = result.stdout.splitlines()
+    assert heading.split()[:4] == ["method", "recall", "T", "t"]
+    assert "m=10M" in heading
+    assert sum(line.startswith("*") for line in lines) == 1
+    assert any("bphs:G=5,g=2" in line and " no " in line for line in lines)
+    assert "--measure" in result.stderr
+
+
+def test_plan_prints_records(run: Run, objects: Any) -> None:
+    found = objects(
+        run("plan", "--rows", "60_000_000", "--recall", 0.95, "--bits", 128, "--json").stdout
+    )
+    assert found[0]["method"] == "psm" and found[0]["recall"] == 0.95
+    assert set(found[0]["batch_queries_s"]) == {"10000", "100000", "1000000", "10000000"}
+    assert sum(one["chosen"] for one in found) == 1
+    assert found[-1]["memory_bytes"] == 60_000_000 * 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--rows", "8e9", "--memory", "6G"], "the least is 64,000,000,000 bytes"),
+        (["--rows", "many"], "no number of rows"),
+        (["--rows", "1.5"], "no number of rows"),
+        (["--rows", "inf"], "no number of rows"),
+        (["--rows", "0"], "rows=0"),
+        (["--rows", "1e6", "--memory", "much"], "is no size"),
+        (["--rows", "1e6", "--recall", "0"], "recall=0.0"),
+        (["--rows", "1e6", "-h", "65"], "h=65"),
+        ([], "--rows"),
+    ],
+)
+def test_plan_refuses_what_cannot_be(run: Run, arguments: list[str], words: str) -> None:
+    assert words in run("plan", *arguments, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("size", "fits"), [("8000000", True), ("7999999", False), ("7.7M", True), ("7.9MB", False)]
+)
+def test_sizes_are_binary_unless_they_end_in_b(run: Run, size: str, fits: bool) -> None:
+    """A million rows take 8 MB = 7.63 MiB to be scanned."""
+    run("plan", "--rows", "1e6", "--memory", size, code=0 if fits else 2)
+
+
+@pytest.fixture
+def built(run: Run, write_jsonl: Callable[..., Any]) -> str:
+    records = [{"id": f"k{n}", "text": f"text number {n} of a hundred or so"} for n in range(100)]
+    run("build", "i.sim", write_jsonl("a.jsonl", records), "-q", "--structures",
+        "psm,bphs:G=4,g=1", "--batch-rows", 64)
+    return "i.sim"
+
+
+def test_explain_prints_a_line_a_segment(run: Run, built: str, objects: Any) -> None:
+    result = run("explain", built, "--text", "text number 7 of a hundred or so", "--recall", 0.9)
+    heading, *lines = (line.split("\t") for line in result.stdout.splitlines())
+    assert heading[0] == "segment" and heading[-1] == "matches"
+    assert sum(int(line[1]) for line in lines) == 100
+    assert all(len(line) == len(heading) for line in lines)
+    assert sum(int(line[-1]) for line in lines) >= 1
+    assert "usual ones: run `simindex tune`" in result.stderr
+    (found,) = objects(
+        run("explain", built, "--fingerprint", "0" * 16, "--method", "bphs", "--json").stdout
+    )
+    assert {one["method"] for one in found["segments"]} <= {"bphs:G=4,g=1", "scan", "psm"}
+    assert found["guarantee"] == "exact"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "one query is explained"),
+        (["--text", "a b c d e f", "--text", "b"], "one query is explained"),
+        (["--text", ""], "no fingerprint"),
+        (["--fingerprint", "0" * 32], "64"),
+        (["--fingerprint", "0" * 16, "--method", "bphs", "-h", "4"], "exact up to h=3"),
+        (["--fingerprint", "0" * 16, "--recall", "2"], "recall=2.0"),
+    ],
+)
+def test_explain_refuses_what_cannot_be(
+    run: Run, built: str, arguments: list[str], words: str
+) -> None:
+    assert words in run("explain", built, *arguments, code=2).stderr
+
+
+def test_tune_prints_and_stores_the_machine(
+    run: Run, built: str, objects: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small tables stand for the machine's."""
+    from simindex import machine
+
+    monkeypatch.setattr(
+        "simindex.index.measure",
+        lambda file: machine.measure(file, level_rows=(300, 5_000, 40_000)),
+    )
+    printed = run("tune", built)
+    assert "delta_r_ns" in printed.stdout and "look-up" in printed.stdout
+    assert "measured and stored" in printed.stderr
+    (found,) = objects(run("tune", built, "--json").stdout)
+    assert found["measured"] is True and len(found["levels"]) == 3
+    explained = run("explain", built, "--fingerprint", "0" * 16)
+    assert "constants of the machine: measured here" in explained.stderr
+    assert "no damage" in run("check", built).stderr

@@ -1,0 +1,152 @@
+"""The engine's own model: what it depends on, and that measuring a machine gives one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simindex
+from simindex import costs, machine
+from simindex.errors import CorruptFile
+from simindex.model import Machine
+from simindex.storage.catalog import pack
+
+SMALL = (300, 5_000, 40_000)
+STEPS = replace(
+    Machine(), levels=((1 << 10, 2.0, 0.5), (1 << 20, 12.0, 1.5)), query_ns=10.0, flip_ns=1.0,
+    flip_heap_ns=50.0, table_ns=20.0, scattered_ns=4.0, streamed_ns=0.25, scanned_ns=0.1,
+    scanned_alone_ns=0.7,
+)
+
+
+def test_look_ups_are_interpolated_between_levels() -> None:
+    assert costs.look_up_ns(STEPS, 1) == costs.look_up_ns(STEPS, 1 << 10) == (2.0, 0.5)
+    assert costs.look_up_ns(STEPS, 1 << 15) == (7.0, 1.0)
+    assert costs.look_up_ns(STEPS, 1 << 20) == costs.look_up_ns(STEPS, 1 << 40) == (12.0, 1.5)
+
+
+def test_probing_adds_up() -> None:
+    """Four look-ups of 12 ns and 16 rows at 1.5 ns, in a table beyond the last level."""
+    looked_up = 4 * (12 + 16 * 1.5)
+    exact = costs.probing_ns(STEPS, 1 << 22, 18, 3, ordered=False)
+    assert exact == pytest.approx(costs.ANSWERED_NS + looked_up)
+    ordered = costs.probing_ns(STEPS, 1 << 22, 18, 3, ordered=True)
+    assert ordered == pytest.approx(exact + 10 + 3 * 1)
+    heaped = costs.probing_ns(STEPS, 1 << 22, 18, 600, ordered=True)
+    assert heaped == pytest.approx(
+        costs.ANSWERED_NS + 10 + 600 * 50 + 601 * (12 + 16 * 1.5)
+    )
+
+
+def test_a_large_batch_is_swept() -> None:
+    rows = 1 << 24
+    alone = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=1)
+    swept = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=1 << 20)
+    assert alone == pytest.approx(costs.ANSWERED_NS + 19 + 10 * (12 + 16 * 1.5))
+    assert swept == pytest.approx(
+        costs.ANSWERED_NS + 19 + 10 * (4 + 2 + 16 * 0.5) + rows * 0.25 / (1 << 20)
+    )
+
+
+def test_permuted_tables_add_up() -> None:
+    found = costs.permuted_ns(STEPS, 1 << 22, [(1, 18), (19, 16)])
+    assert found == pytest.approx(
+        costs.ANSWERED_NS + 20 + 12 + 16 * 1.5 + 20 + 19 * (12 + 64 * 1.5)
+    )
+
+
+def test_a_scan_alone_waits_for_memory() -> None:
+    assert costs.scanning_ns(STEPS, 1 << 22, 1, 64) == pytest.approx(30 + 0.1 * (1 << 22))
+    assert costs.scanning_ns(STEPS, 1 << 22, 1, 1) == pytest.approx(30 + 0.7 * (1 << 22))
+    assert costs.scanning_ns(STEPS, 1 << 7, 1, 1) == pytest.approx(30 + 0.5 * (1 << 7))
+
+
+def test_a_machine_is_measured() -> None:
+    """On small tables, of which no figure is kept; that all are numbers, `from_dict` checks."""
+    found = machine.measure(level_rows=SMALL)
+    assert found.measured
+    assert Machine.from_dict(found.to_dict()) == found
+    assert len(found.levels) == len(SMALL)
+    assert all(a[0] < b[0] for a, b in pairwise(found.levels))
+    assert found.disk_bytes_s == Machine().disk_bytes_s
+    # Kernels differ by orders of magnitude, which no load of the machine turns around.
+    assert found.scanned_ns < found.query_ns + 6 * found.flip_ns
+    assert found.delta_p_ns < found.flip_heap_ns
+
+
+def test_reading_speed_needs_a_long_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(machine.LEAST_READ_BYTES - 1))
+    assert machine.read_bytes_s(path) is None
+    path.write_bytes(bytes(2 * machine.LEAST_READ_BYTES))
+    speed = machine.read_bytes_s(path)
+    assert speed is not None and speed > 1e5
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Tuning measures nothing, and says this."""
+    found = replace(STEPS, measured=True)
+    monkeypatch.setattr("simindex.index.measure", lambda file: found)
+    return found
+
+
+def test_a_writer_stores_the_machine_for_all(index_path: Path, quick: Machine) -> None:
+    with simindex.open(index_path, "c") as writer:
+        writer.append(np.arange(100, dtype=np.uint64))
+        writer.commit()
+        with simindex.open(index_path) as reader:
+            assert reader.machine == Machine()
+            writer.tune()
+            assert writer.machine == quick
+            assert reader.machine == Machine()
+            writer.commit()
+            assert reader.machine == writer.machine == quick
+        writer.append(np.arange(100, dtype=np.uint64))
+        writer.compact(full=True)
+        assert writer.machine == quick
+    with simindex.open(index_path) as again:
+        assert again.machine == quick
+        assert again.check() == []
+
+
+def test_a_reader_keeps_the_machine_for_itself(index_path: Path, quick: Machine) -> None:
+    simindex.open(index_path, "n").close()
+    with simindex.open(index_path) as reader, simindex.open(index_path) as other:
+        reader.tune()
+        assert reader.machine == quick
+        assert other.machine == Machine()
+        reader.tune(machine=False)
+        assert reader.machine == quick
+
+
+def test_the_index_plans_by_its_machine(index_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rows are dear to scan it probes, and the other way round."""
+    words = np.random.default_rng(0).integers(0, 1 << 64, 20_000, dtype=np.uint64)
+    methods = []
+    for change in ({"scanned_ns": 1e6}, {"scanned_ns": 1e-9, "scanned_alone_ns": 1e-9}):
+        changed = replace(STEPS, **change)  # type: ignore[arg-type]
+        monkeypatch.setattr("simindex.index.measure", lambda file, found=changed: found)
+        with simindex.open(index_path, "c") as index:
+            index.append(words)
+            index.commit()
+            index.tune()
+            methods.append(index.query(words[:100]).stats.method)
+    assert methods == ["psm", "scan"]
+
+
+def test_a_damaged_machine_is_told_and_written_anew(index_path: Path, quick: Machine) -> None:
+    with simindex.open(index_path, "c") as index:
+        index.append(np.arange(10, dtype=np.uint64))
+        index.commit()
+        index._writing().set_value("machine", pack({"delta_r_ns": -1}))
+        index.commit()
+        with pytest.raises(CorruptFile, match="simindex tune"):
+            index.query(np.arange(1, dtype=np.uint64))
+        index.tune()
+        index.commit()
+        assert len(index.query(np.arange(1, dtype=np.uint64))) > 0
