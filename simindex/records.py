@@ -159,7 +159,7 @@ class Batch:
 
 def as_ids(ids: Any, n: int | None) -> U64:
     """The ids as uint64 (n,); InvalidBatch names what is none."""
-    array = _as_array(ids, "ids")
+    array = as_array(ids, "ids")
     if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and all(
         isinstance(value, (int, np.integer)) for value in ids
     ):  # numpy makes floats or objects of a list that spans more than int64 and uint64
@@ -181,7 +181,8 @@ def as_ids(ids: Any, n: int | None) -> U64:
     return np.ascontiguousarray(array, dtype=np.uint64)
 
 
-def _as_array(values: Any, name: str) -> NDArray[Any]:
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """What a caller gave as an array; InvalidBatch names it if it is none."""
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -225,7 +226,7 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
 
 
 def _as_weights(weights: Any, rows: U64) -> F32:
-    array = _as_array(weights, "weights")
+    array = as_array(weights, "weights")
     expected = (len(rows), rows.shape[1] * 64)
     if array.dtype.kind not in "fiu":
         raise InvalidBatch(

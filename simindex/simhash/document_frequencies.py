@@ -51,6 +51,7 @@ from simindex.errors import (
 )
 from simindex.simhash import recipe_bytes
 from simindex.simhash.idf import IdfTable, idf_step
+from simindex.simhash.recipe_bytes import is_int
 
 MAX_FEATURES = 1 << 23
 """Distinct features up to which counting is exact by default: a table of 100 MB."""
@@ -94,7 +95,7 @@ class DocumentFrequencies:
     """
 
     def __init__(self, source: str = "", *, max_features: int = MAX_FEATURES) -> None:
-        if not (_is_int(max_features) and 1 <= max_features < 1 << 32):
+        if not (is_int(max_features) and 1 <= max_features < 1 << 32):
             raise InvalidOption(
                 f"option max_features={max_features!r} is not valid: give from 1 to 2**32 - 1",
                 option="max_features", found=max_features, expected="from 1 to 2**32 - 1",
@@ -370,7 +371,7 @@ def require_source(counted: DocumentFrequencies, source: str) -> None:
 
 
 def _checked(hashes: Any, counts: Any, documents: Any) -> _Counted:
-    if not (_is_int(documents) and documents >= 0):
+    if not (is_int(documents) and documents >= 0):
         raise InvalidBatch(
             f"documents={documents!r} is not valid: give how many documents were counted",
             found=documents, expected="a whole number, 0 or more",
@@ -444,7 +445,7 @@ def _decoded(content: bytes) -> DocumentFrequencies:
     numbers = (features, read.documents, read._forgotten)
     if not (
         isinstance(read.source, str)
-        and all(_is_int(number) and 0 <= number <= _MOST_DOCUMENTS for number in numbers)
+        and all(is_int(number) and 0 <= number <= _MOST_DOCUMENTS for number in numbers)
         and features <= read.max_features and end - body == 12 * features
     ):  # fmt: skip
         raise CorruptFile(
@@ -460,7 +461,3 @@ def _decoded(content: bytes) -> DocumentFrequencies:
     ):  # fmt: skip
         raise CorruptFile("document frequencies are out of order or out of range")
     return read
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import InvalidBatch, InvalidOption
+from simindex.records import as_array
 from simindex.simhash import words
 from simindex.simhash.features import (
     PAIRING_TOKENIZER,
@@ -194,7 +195,7 @@ def checked_features(
     hashes: Any, offsets: Any, weights: Any
 ) -> tuple[U64, NDArray[np.int64], NDArray[np.float64] | None]:
     """Features of some documents as arrays; InvalidBatch names what does not fit."""
-    hashes, offsets = _as_array("hashes", hashes), _as_array("offsets", offsets)
+    hashes, offsets = as_array(hashes, "hashes"), as_array(offsets, "offsets")
     whole = hashes.dtype.kind == "u" or (
         hashes.dtype.kind == "i" and bool((hashes >= 0).all())
     )
@@ -221,7 +222,7 @@ def checked_features(
     hashes = np.ascontiguousarray(hashes, dtype=np.uint64)
     if weights is None:
         return hashes, ascending, None
-    given = _as_array("weights", weights)
+    given = as_array(weights, "weights")
     if given.shape != hashes.shape or given.dtype.kind not in "fiu":
         raise InvalidBatch(
             f"weights are {given.dtype} of shape {given.shape}: give numbers, one for each of the "
@@ -252,12 +253,3 @@ def _refuse_heavy(offsets: NDArray[np.int64], weights: NDArray[np.float64]) -> N
                 f"{MOST_WEIGHT:g} at most",
                 document=document, found=total, expected=MOST_WEIGHT,
             )
-
-
-def _as_array(name: str, values: Any) -> NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise InvalidBatch(f"{name} are no array: {error}") from error
-
-
