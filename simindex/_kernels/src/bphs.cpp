@@ -7,6 +7,7 @@
 
 #include "compare.hpp"
 #include "cpu.hpp"
+#include "hits.hpp"
 #include "intrinsics.hpp"
 #include "memory.hpp"
 #include "sweep.hpp"
@@ -34,81 +35,53 @@ namespace avx512_level {
 }  // namespace avx512_level
 #endif
 
-// Fingerprints that permuted tables found, and for which query.
-struct Hits {
+// Hits of rows of any width.
+struct WideHits {
   std::vector<std::uint64_t> rows;  // (size, words)
   std::vector<std::int64_t> query;
   std::vector<std::uint16_t> distance;
 };
 
-template <int kWords>
-SIMINDEX_INLINE bool equal_rows(const std::uint64_t* a, const std::uint64_t* b, std::size_t words) {
-  if constexpr (kWords == 1) return *a == *b;
-  return std::equal(a, a + words, b);
-}
-
-// What is looked up in a table, as the columns stand in another one.
-struct Header {
-  const std::uint64_t* mask;  // (words,)
-  std::uint64_t most_flips;
-};
-
 // Whether a row and a query differ in no more bits of an earlier table's header than it flips.
-template <int kWords>
-SIMINDEX_INLINE bool seen_before(const std::uint64_t* row, const std::uint64_t* query,
-                                 std::size_t words, std::span<const Header> earlier) {
-  for (const Header& header : earlier) {
+// `masks` (earlier, words).
+bool seen_before(const std::uint64_t* row, const std::uint64_t* query, std::size_t words,
+                 std::span<const PermutedTable> earlier, const std::uint64_t* mask) {
+  for (const PermutedTable& table : earlier) {
     std::uint64_t bits = 0;
-    if constexpr (kWords == 1) {
-      bits = (row[0] ^ query[0]) & header.mask[0];
-      // What is left when as many bits are taken away as may differ.
-      for (std::uint64_t i = 0; i < header.most_flips; ++i) bits &= bits - (bits != 0);
-      if (bits == 0) return true;
-    } else {
-      for (std::size_t w = 0; w < words; ++w)
-        bits += portable::popcount((row[w] ^ query[w]) & header.mask[w]);
-      if (bits <= header.most_flips) return true;
-    }
+    for (std::size_t w = 0; w < words; ++w) bits += portable::popcount((row[w] ^ query[w]) & *mask++);
+    if (bits <= table.most_flips) return true;
   }
   return false;
 }
 
-// Adds what table `number` is the first to find; queries are permuted as the table is. Most matches
-// have been seen before, so only what is kept is un-permuted. Rows and queries are long out of the
-// caches, so each is asked for while those before it are looked at.
-template <int kWords>
-void keep_first_found(const std::uint64_t* queries, std::span<const PermutedTable> tables,
-                      std::size_t number, const Matches& matches, Hits& hits) {
-  constexpr std::size_t kAhead = 24;
-  if (matches.size == 0) return;
-  const PermutedTable& permutation = tables[number];
-  const std::size_t words = kWords == 1 ? 1 : permutation.table.words;
+// The headers of the tables before table `number`, (number, words), permuted as it is.
+std::vector<std::uint64_t> earlier_headers(std::span<const PermutedTable> tables,
+                                           std::size_t number) {
+  const std::size_t words = tables[number].table.words;
   std::vector<std::uint64_t> masks(number * words);
-  std::vector<Header> earlier(number);
-  for (std::size_t i = 0; i < number; ++i) {
-    permute(tables[i].header.data(), 1, words, permutation.rotations, masks.data() + i * words,
+  for (std::size_t i = 0; i < number; ++i)
+    permute(tables[i].header.data(), 1, words, tables[number].rotations, masks.data() + i * words,
             kPortable);
-    earlier[i] = {masks.data() + i * words, tables[i].most_flips};
-  }
+  return masks;
+}
+
+// Adds what table `number` is the first to find; queries are permuted as the table is.
+void keep_first_found(const std::uint64_t* queries, std::span<const PermutedTable> tables,
+                      std::size_t number, const Matches& matches, WideHits& hits) {
+  const PermutedTable& permutation = tables[number];
+  const std::size_t words = permutation.table.words;
+  const std::vector<std::uint64_t> masks = earlier_headers(tables, number);
   for (std::size_t i = 0; i < matches.size; ++i) {
-    if (i + kAhead < matches.size) {
-      __builtin_prefetch(permutation.table.rows + matches.row[i + kAhead] * words);
-      __builtin_prefetch(queries + static_cast<std::size_t>(matches.query[i + kAhead]) * words);
-    }
     const std::size_t at = matches.row[i];
     const std::uint64_t* here = permutation.table.rows + at * words;
-    if (at > 0 && equal_rows<kWords>(here, here - words, words)) continue;
+    if (at > 0 && std::equal(here, here + words, here - words)) continue;
     const std::int64_t query = matches.query[i];
-    if (seen_before<kWords>(here, queries + static_cast<std::size_t>(query) * words, words,
-                            earlier))
+    if (seen_before(here, queries + static_cast<std::size_t>(query) * words, words,
+                    tables.first(number), masks.data()))
       continue;
     const std::size_t end = hits.rows.size();
     hits.rows.resize(end + words);
-    std::uint64_t* row = hits.rows.data() + end;
-    for (const Rotation& rotation : permutation.inverse)
-      row[kWords == 1 ? 0 : rotation.target] |=
-          std::rotl(here[kWords == 1 ? 0 : rotation.source], static_cast<int>(rotation.left)) &
-          rotation.mask;
+    permute(here, 1, words, permutation.inverse, hits.rows.data() + end, kPortable);
     hits.query.push_back(query);
     hits.distance.push_back(matches.distance[i]);
   }
@@ -136,25 +109,57 @@ void permute(const std::uint64_t* from, std::size_t n, std::size_t words,
 
 namespace {
 
-Found look_up(const PermutedTable& permutation, const Search& search, std::size_t sweep_probes,
-              int level) {
-  const std::span<const std::uint64_t> flips = permutation.flips;
-  if (sweep_probes != 0 && permutation.table.words == 1 &&
-      search.m * flips.size() >= sweep_probes)
-    return swept(permutation.table, search, flips.data(), flips.size(), level);
-  return probe(permutation.table, search, flips.data(), flips.size(), 0, level);
+const std::uint64_t kNoFlip = 0;
+
+// Sweeps the table where so many probes repay reading all of it.
+template <class Sink>
+Counts look_up(const Table& table, const Search& search, std::span<const std::uint64_t> flips,
+               std::size_t sweep_probes, int level, Sink& out) {
+  if (sweep_probes != 0 && table.words == 1 && search.m * flips.size() >= sweep_probes)
+    return swept_into(table, search, flips.data(), flips.size(), level, out);
+  return probe_into(table, search, flips.data(), flips.size(), level, out);
 }
 
-void append(Matches& to, const Matches& from) {
-  for (std::size_t i = 0; i < from.size; ++i)
-    to.push(from.query[i], from.row[i], from.distance[i]);
+void add(Counts& to, const Counts& more) {
+  to.probes += more.probes;
+  to.compared += more.compared;
+}
+
+// All matches of 64-bit rows.
+FoundAgain bphs_words(const Table& own, std::span<const PermutedTable> tables, const Search& search,
+                      std::size_t sweep_probes, int level) {
+  FoundAgain result;
+  Found& out = result.found;
+  Hits hits;
+  Memory<std::uint64_t> permuted = allocate<std::uint64_t>(search.m);
+  for (std::size_t number = 0; number < tables.size(); ++number) {
+    const PermutedTable& permutation = tables[number];
+    if (permutation.rotations.empty()) {
+      add(out, look_up(permutation.table, search, permutation.flips, sweep_probes, level,
+                       out.matches));
+      continue;
+    }
+    permute(search.queries, search.m, 1, permutation.rotations, permuted.get(), level);
+    const std::vector<std::uint64_t> masks = earlier_headers(tables, number);
+    std::vector<Header> earlier(number);
+    for (std::size_t i = 0; i < number; ++i) earlier[i] = {masks[i], tables[i].most_flips};
+    const std::size_t before = hits.size;
+    hits.begin(permutation.table.rows, earlier);
+    const Search part{permuted.get(), search.m, search.h, false};
+    add(out, look_up(permutation.table, part, permutation.flips, sweep_probes, level, hits));
+    hits.unpermute(before, permutation.inverse, level);
+  }
+  FoundRows rows(own.rows, hits, out.matches);
+  const Search again{hits.word.get(), hits.size, 0, false};
+  look_up(own, again, {&kNoFlip, 1}, sweep_probes, level, rows);
+  result.missing = hits.size - rows.recovered;
+  return result;
 }
 
 // The rows of table 0 with the fingerprints that were hit.
-void find_again(const Table& own, const Hits& hits, bool first, int level, FoundAgain& result) {
-  const std::uint64_t no_flip = 0;
+void find_again(const Table& own, const WideHits& hits, bool first, int level, FoundAgain& result) {
   const Search again{hits.rows.data(), hits.query.size(), 0, first};
-  const Found found = probe(own, again, &no_flip, 1, 0, level);
+  const Found found = probe(own, again, &kNoFlip, 1, 0, level);
   std::int64_t last = -1;  // matches come in the order of their hits
   result.missing = hits.query.size();
   for (std::size_t i = 0; i < found.matches.size; ++i) {
@@ -166,31 +171,26 @@ void find_again(const Table& own, const Hits& hits, bool first, int level, Found
   }
 }
 
-FoundAgain bphs_all(const Table& own, std::span<const PermutedTable> tables, const Search& search,
-                    std::size_t sweep_probes, int level) {
+// All matches of rows of any width.
+FoundAgain bphs_wide(const Table& own, std::span<const PermutedTable> tables, const Search& search,
+                     int level) {
   FoundAgain result;
   Found& out = result.found;
   const std::size_t words = own.words;
-  Hits hits;
+  WideHits hits;
   Memory<std::uint64_t> permuted = allocate<std::uint64_t>(search.m * words);
   for (std::size_t number = 0; number < tables.size(); ++number) {
     const PermutedTable& permutation = tables[number];
-    const bool is_own = permutation.rotations.empty();
-    Search part = search;
-    if (!is_own) {
-      permute(search.queries, search.m, words, permutation.rotations, permuted.get(), level);
-      part.queries = permuted.get();
+    const std::span<const std::uint64_t> flips = permutation.flips;
+    if (permutation.rotations.empty()) {
+      add(out, look_up(permutation.table, search, flips, 0, level, out.matches));
+      continue;
     }
-    Found found = look_up(permutation, part, sweep_probes, level);
-    out.probes += found.probes;
-    out.compared += found.compared;
-    if (is_own) {
-      append(out.matches, found.matches);
-    } else if (words == 1) {
-      keep_first_found<1>(part.queries, tables, number, found.matches, hits);
-    } else {
-      keep_first_found<0>(part.queries, tables, number, found.matches, hits);
-    }
+    permute(search.queries, search.m, words, permutation.rotations, permuted.get(), level);
+    const Search part{permuted.get(), search.m, search.h, false};
+    const Found found = probe(permutation.table, part, flips.data(), flips.size(), 0, level);
+    add(out, found);
+    keep_first_found(permuted.get(), tables, number, found.matches, hits);
   }
   find_again(own, hits, false, level, result);
   return result;
@@ -204,7 +204,7 @@ FoundAgain bphs_first(const Table& own, std::span<const PermutedTable> tables,
   std::vector<std::int64_t> left(search.m);  // queries that have found nothing yet
   std::iota(left.begin(), left.end(), std::int64_t{0});
   std::vector<std::uint8_t> matched(search.m);
-  Hits hits;
+  WideHits hits;
   Memory<std::uint64_t> some = allocate<std::uint64_t>(search.m * words);
   Memory<std::uint64_t> permuted = allocate<std::uint64_t>(search.m * words);
   for (const PermutedTable& permutation : tables) {
@@ -217,9 +217,9 @@ FoundAgain bphs_first(const Table& own, std::span<const PermutedTable> tables,
       permute(some.get(), part.m, words, permutation.rotations, permuted.get(), level);
       part.queries = permuted.get();
     }
-    const Found found = look_up(permutation, part, 0, level);
-    out.probes += found.probes;
-    out.compared += found.compared;
+    const std::span<const std::uint64_t> flips = permutation.flips;
+    const Found found = probe(permutation.table, part, flips.data(), flips.size(), 0, level);
+    add(out, found);
     const std::size_t before = hits.rows.size();
     if (!is_own) hits.rows.resize(before + found.matches.size * words);
     for (std::size_t i = 0; i < found.matches.size; ++i) {
@@ -249,8 +249,9 @@ FoundAgain bphs_first(const Table& own, std::span<const PermutedTable> tables,
 FoundAgain bphs(const Table& own, std::span<const PermutedTable> tables, const Search& search,
                 std::size_t sweep_probes, int level) {
   if (search.m == 0) return {};
-  return search.first ? bphs_first(own, tables, search, level)
-                      : bphs_all(own, tables, search, sweep_probes, level);
+  if (search.first) return bphs_first(own, tables, search, level);
+  if (own.words == 1) return bphs_words(own, tables, search, sweep_probes, level);
+  return bphs_wide(own, tables, search, level);
 }
 
 }  // namespace simindex

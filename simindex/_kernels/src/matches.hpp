@@ -42,6 +42,12 @@ class Matches {
     ++size;
   }
 
+  // What a search finds; it does not need to know which bits differ.
+  void take(std::int64_t query_number, std::uint32_t row_number, std::uint64_t bits,
+            std::uint64_t) {
+    push(query_number, row_number, bits);
+  }
+
   // Room for `wanted` matches; throws std::bad_alloc and keeps what it holds.
   [[gnu::noinline]] void reserve(std::size_t wanted) {
     query = grown(query, wanted);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bucket.hpp"
+#include "hits.hpp"
 
 namespace simindex {
 namespace {
@@ -165,6 +166,7 @@ class HeapFlips {
 };
 
 namespace portable_level {
+using portable::kSieves;
 using portable::locate;
 using portable::look;
 #define SIMINDEX_LEVEL_TARGET
@@ -174,6 +176,7 @@ using portable::look;
 
 #if SIMINDEX_X86
 namespace avx2_level {
+using avx2::kSieves;
 using avx2::locate;
 using avx2::look;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
@@ -182,6 +185,7 @@ using avx2::look;
 }  // namespace avx2_level
 
 namespace avx512_level {
+using avx512::kSieves;
 using avx512::locate;
 using avx512::look;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
@@ -190,6 +194,7 @@ using avx512::look;
 }  // namespace avx512_level
 
 namespace avx512_vpopcntdq_level {
+using avx512_vpopcntdq::kSieves;
 using avx512_vpopcntdq::locate;
 using avx512_vpopcntdq::look;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
@@ -198,27 +203,28 @@ using avx512_vpopcntdq::look;
 }  // namespace avx512_vpopcntdq_level
 #endif
 
+template <class Source, class Sink>
+Counts run_at(const Table& table, const Search& search, Source& source, int level, Sink& out) {
+  Counts counts;
+  if (table.n == 0 || search.m == 0) return counts;
+#if SIMINDEX_X86
+  if (level >= kAvx512Vpopcntdq)
+    avx512_vpopcntdq_level::run_any(table, search, source, out, counts);
+  else if (level >= kAvx512)
+    avx512_level::run_any(table, search, source, out, counts);
+  else if (level >= kAvx2)
+    avx2_level::run_any(table, search, source, out, counts);
+  else
+#endif
+    portable_level::run_any(table, search, source, out, counts);
+  (void)level;
+  return counts;
+}
+
 template <class Source>
 Found run_at(const Table& table, const Search& search, Source& source, int level) {
   Found found;
-  if (table.n == 0 || search.m == 0) return found;
-#if SIMINDEX_X86
-  if (level >= kAvx512Vpopcntdq) {
-    avx512_vpopcntdq_level::run_any(table, search, source, found);
-    return found;
-  }
-  if (level >= kAvx512) {
-    avx512_level::run_any(table, search, source, found);
-    return found;
-  }
-  if (level >= kAvx2) {
-    avx2_level::run_any(table, search, source, found);
-    return found;
-  }
-#else
-  (void)level;
-#endif
-  portable_level::run_any(table, search, source, found);
+  static_cast<Counts&>(found) = run_at(table, search, source, level, found.matches);
   return found;
 }
 
@@ -229,6 +235,20 @@ Found probe(const Table& table, const Search& search, const std::uint64_t* flips
   GivenFlips source(table, search, flips, k, stride);
   return run_at(table, search, source, level);
 }
+
+template <class Sink>
+Counts probe_into(const Table& table, const Search& search, const std::uint64_t* flips,
+                  std::size_t k, int level, Sink& out) {
+  GivenFlips source(table, search, flips, k, 0);
+  return run_at(table, search, source, level, out);
+}
+
+template Counts probe_into(const Table&, const Search&, const std::uint64_t*, std::size_t, int,
+                           Matches&);
+template Counts probe_into(const Table&, const Search&, const std::uint64_t*, std::size_t, int,
+                           Hits&);
+template Counts probe_into(const Table&, const Search&, const std::uint64_t*, std::size_t, int,
+                           FoundRows&);
 
 Found psm(const Table& table, const Search& search, const Vosh& plan, const float* weights,
           int level) {

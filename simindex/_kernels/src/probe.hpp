@@ -53,15 +53,23 @@ struct Search {
   bool first = false;  // at most one match per query: the first found, masks in their order
 };
 
-struct Found {
-  Matches matches;            // in query order
-  std::uint64_t probes = 0;   // buckets looked into
+struct Counts {
+  std::uint64_t probes = 0;    // buckets looked into
   std::uint64_t compared = 0;  // rows compared, up to the match in `first` mode
+};
+
+struct Found : Counts {
+  Matches matches;  // in query order
 };
 
 // `flips` is (k,) for all queries if `stride` is 0, else (m, stride) with k <= stride.
 Found probe(const Table& table, const Search& search, const std::uint64_t* flips, std::size_t k,
             std::size_t stride, int level);
+
+// The same for flips of all queries, given to another sink than Matches: FoundRows or Hits.
+template <class Sink>
+Counts probe_into(const Table& table, const Search& search, const std::uint64_t* flips,
+                  std::size_t k, int level, Sink& out);
 
 // The query's own bucket, then those of its plan.flips most likely flip sets; weights (m, plan.bits).
 Found psm(const Table& table, const Search& search, const Vosh& plan, const float* weights,

@@ -12,6 +12,7 @@ constexpr std::size_t kSlabBytes = 32 * 1024;
 
 namespace portable_level {
 using portable::compare;
+using portable::kSieves;
 #define SIMINDEX_LEVEL_TARGET
 #include "scan.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -20,6 +21,7 @@ using portable::compare;
 #if SIMINDEX_X86
 namespace avx2_level {
 using avx2::compare;
+using avx2::kSieves;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
 #include "scan.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -27,6 +29,7 @@ using avx2::compare;
 
 namespace avx512_level {
 using avx512::compare;
+using avx512::kSieves;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "scan.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -34,6 +37,7 @@ using avx512::compare;
 
 namespace avx512_vpopcntdq_level {
 using avx512_vpopcntdq::compare;
+using avx512_vpopcntdq::kSieves;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
 #include "scan.inc"
 #undef SIMINDEX_LEVEL_TARGET

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bucket.hpp"
+#include "hits.hpp"
 #include "intrinsics.hpp"
 #include "memory.hpp"
 
@@ -238,8 +239,10 @@ class Partitioner {
 };
 
 namespace portable_level {
+using portable::kSieves;
 using portable::locate;
-using portable::look;
+using portable::look_soon;
+using portable::settle;
 #define SIMINDEX_LEVEL_TARGET
 #include "sweep.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -247,50 +250,58 @@ using portable::look;
 
 #if SIMINDEX_X86
 namespace avx2_level {
+using avx2::kSieves;
 using avx2::locate;
-using avx2::look;
+using avx2::look_soon;
+using avx2::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
 #include "sweep.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx2_level
 
 namespace avx512_level {
+using avx512::kSieves;
 using avx512::locate;
-using avx512::look;
+using avx512::look_soon;
+using avx512::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "sweep.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
 
 namespace avx512_vpopcntdq_level {
+using avx512_vpopcntdq::kSieves;
 using avx512_vpopcntdq::locate;
-using avx512_vpopcntdq::look;
+using avx512_vpopcntdq::look_soon;
+using avx512_vpopcntdq::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
 #include "sweep.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_vpopcntdq_level
 #endif
 
+template <class Sink>
 void sweep_at(const Table& table, const Search& search, const Probes& probes,
-              std::int64_t first_number, int level, Found& found) {
+              std::int64_t first_number, int level, Sink& out, Counts& counts) {
 #if SIMINDEX_X86
   if (level >= kAvx512Vpopcntdq)
-    return avx512_vpopcntdq_level::sweep_any(table, search, probes, first_number, found);
+    return avx512_vpopcntdq_level::sweep_any(table, search, probes, first_number, out, counts);
   if (level >= kAvx512)
-    return avx512_level::sweep_any(table, search, probes, first_number, found);
-  if (level >= kAvx2) return avx2_level::sweep_any(table, search, probes, first_number, found);
+    return avx512_level::sweep_any(table, search, probes, first_number, out, counts);
+  if (level >= kAvx2)
+    return avx2_level::sweep_any(table, search, probes, first_number, out, counts);
 #else
   (void)level;
 #endif
-  portable_level::sweep_any(table, search, probes, first_number, found);
+  portable_level::sweep_any(table, search, probes, first_number, out, counts);
 }
 
 // Cuts a batch into sub-batches of bounded memory; `partition` fills in the probes of one.
-template <class Partition>
-Found sweep_parts(const Table& table, const Search& search, std::size_t probes_each, int level,
-                  const Partition& partition) {
-  Found found;
-  if (table.n == 0 || search.m == 0) return found;
+template <class Sink, class Partition>
+Counts sweep_parts(const Table& table, const Search& search, std::size_t probes_each, int level,
+                   Sink& out, const Partition& partition) {
+  Counts counts;
+  if (table.n == 0 || search.m == 0) return counts;
   const std::size_t most = std::max(kLanes, kProbeBytes / (sizeof(Group) / kGroup) / probes_each);
   const std::size_t parts = (search.m + most - 1) / most;
   const std::size_t size = (search.m + parts - 1) / parts;
@@ -300,10 +311,10 @@ Found sweep_parts(const Table& table, const Search& search, std::size_t probes_e
     const Search part{search.queries + start * table.words, m, search.h, false};
     probes.clear();
     partition(start, m, probes);
-    sweep_at(table, part, probes, static_cast<std::int64_t>(start), level, found);
-    found.probes += m * probes_each;
+    sweep_at(table, part, probes, static_cast<std::int64_t>(start), level, out, counts);
+    counts.probes += m * probes_each;
   }
-  return found;
+  return counts;
 }
 
 }  // namespace
@@ -314,21 +325,25 @@ Found psm_swept(const Table& table, const Search& search, const Vosh& plan, cons
   if (search.first || !plan.networked() || plan.flips == 0 || table.header_bits == 0)
     return psm(table, search, plan, weights, level);
   Partitioner partitioner(table, plan, level);
-  return sweep_parts(table, search, plan.flips + 1, level,
-                     [&](std::size_t start, std::size_t m, Probes& probes) {
-                       partitioner.run(search.queries + start * table.words,
-                                       weights + start * plan.bits, m, probes);
-                     });
+  Found found;
+  static_cast<Counts&>(found) =
+      sweep_parts(table, search, plan.flips + 1, level, found.matches,
+                  [&](std::size_t start, std::size_t m, Probes& probes) {
+                    partitioner.run(search.queries + start * table.words,
+                                    weights + start * plan.bits, m, probes);
+                  });
+  return found;
 }
 
-Found swept(const Table& table, const Search& search, const std::uint64_t* flips, std::size_t k,
-            int level) {
+template <class Sink>
+Counts swept_into(const Table& table, const Search& search, const std::uint64_t* flips,
+                  std::size_t k, int level, Sink& out) {
   if (search.first || k == 0 || table.header_bits == 0)
-    return probe(table, search, flips, k, 0, level);
+    return probe_into(table, search, flips, k, level, out);
   const int right = 64 - table.header_bits;
   const int left = table.directory_bits - table.header_bits;
   return sweep_parts(
-      table, search, k, level, [&](std::size_t start, std::size_t m, Probes& probes) {
+      table, search, k, level, out, [&](std::size_t start, std::size_t m, Probes& probes) {
         for (std::size_t query = 0; query < m; ++query) {
           const std::uint64_t word = search.queries[(start + query) * table.words];
           for (std::size_t flip = 0; flip < k; ++flip)
@@ -338,5 +353,12 @@ Found swept(const Table& table, const Search& search, const std::uint64_t* flips
         probes.finish();
       });
 }
+
+template Counts swept_into(const Table&, const Search&, const std::uint64_t*, std::size_t, int,
+                           Matches&);
+template Counts swept_into(const Table&, const Search&, const std::uint64_t*, std::size_t, int,
+                           Hits&);
+template Counts swept_into(const Table&, const Search&, const std::uint64_t*, std::size_t, int,
+                           FoundRows&);
 
 }  // namespace simindex

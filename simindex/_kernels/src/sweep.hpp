@@ -39,9 +39,10 @@ inline constexpr std::size_t kProbeBytes = std::size_t{256} << 20;
 Found psm_swept(const Table& table, const Search& search, const Vosh& plan, const float* weights,
                 int level);
 
-// What `probe` finds with flip masks for all queries (k,), in that order; `probe` itself in `first`
-// mode, where the headers have no bit, and where k is 0.
-Found swept(const Table& table, const Search& search, const std::uint64_t* flips, std::size_t k,
-            int level);
+// What `probe_into` finds with flip masks for all queries (k,), in that order; `probe_into` itself in
+// `first` mode, where the headers have no bit, and where k is 0.
+template <class Sink>
+Counts swept_into(const Table& table, const Search& search, const std::uint64_t* flips,
+                  std::size_t k, int level, Sink& out);
 
 }  // namespace simindex
