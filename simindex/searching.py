@@ -189,13 +189,12 @@ def _arranged(
         ids = np.concatenate([found.id for _, found in parts])
     order = None
     if len(query) > 1:
-        order = _native.arrange(query, ids, distance, queries)
+        query, ids, distance, order = _native.arrange(query, ids, distance, queries)
         if first:
             # Several rows of one query remain where deleted rows forbade an early stop.
             kept = np.ones(len(order), np.bool_)
-            kept[1:] = query[order[1:]] != query[order[:-1]]
-            order = order[kept]
-        query, ids, distance = query[order], ids[order], distance[order]
+            kept[1:] = query[1:] != query[:-1]
+            query, ids, distance, order = query[kept], ids[kept], distance[kept], order[kept]
         # Rows of one id and distance are one match: a document that was stored twice.
         again = (ids[1:] == ids[:-1]) & (query[1:] == query[:-1]) & (distance[1:] == distance[:-1])
         if again.any():

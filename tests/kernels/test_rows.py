@@ -190,8 +190,15 @@ def test_damaged_offsets_are_refused(offsets: list[int]) -> None:
         _native.take_bytes(i64(offsets), np.zeros(10, np.uint8), np.zeros(0, np.int64))
 
 
-def arranged(query: I64, ids: U64, distance: NDArray[np.uint16]) -> I64:
-    return np.lexsort((ids, distance, query))
+def check_arranged(query: I64, ids: U64, distance: NDArray[np.uint16], queries: int) -> None:
+    """Columns come in the order of numpy's stable sort, and the order with them."""
+    expected = np.lexsort((ids, distance, query))
+    *columns, order = _native.arrange(query, ids, distance, queries)
+    assert order.dtype == np.int64
+    assert np.array_equal(order, expected)
+    for column, before in zip(columns, (query, ids, distance), strict=True):
+        assert column.dtype == before.dtype
+        assert np.array_equal(column, before[expected])
 
 
 @given(
@@ -207,9 +214,7 @@ def test_arranged_results_equal_lexsort(matches: list[tuple[int, int, int]], spa
     ids = u64([m[1] for m in matches])
     distance = np.array([m[2] for m in matches], np.uint16)
     for queries in (query, np.sort(query)):
-        order = _native.arrange(queries, ids, distance, 7 + spare)
-        assert order.dtype == np.int64
-        assert np.array_equal(order, arranged(queries, ids, distance))
+        check_arranged(queries, ids, distance, 7 + spare)
 
 
 @pytest.mark.parametrize("lists", [1, 3])
@@ -219,8 +224,17 @@ def test_arranging_lists_that_are_each_grouped_by_query(lists: int, per_query: i
     query = np.sort(rng.integers(0, 6000 // per_query, (lists, 6000)), axis=1).reshape(-1)
     ids = rng.integers(0, 500, len(query)).astype(np.uint64)
     distance = rng.integers(0, 4, len(query)).astype(np.uint16)
-    order = _native.arrange(query, ids, distance, 6000)
-    assert np.array_equal(order, arranged(query, ids, distance))
+    check_arranged(query, ids, distance, 6000)
+
+
+@pytest.mark.parametrize("queries", [40_000, 10**6, 2**40])
+def test_matches_in_no_order_of_queries_are_distributed(queries: int) -> None:
+    rng = np.random.default_rng(queries % 1000)
+    query = rng.integers(0, queries, 30_000)
+    query[rng.integers(0, 30_000, 9000)] = queries - 1  # one of them has many
+    query[rng.integers(0, 30_000, 900)] = 0
+    ids = rng.integers(0, 20_000, len(query)).astype(np.uint64)
+    check_arranged(query, ids, rng.integers(0, 4, len(query)).astype(np.uint16), queries)
 
 
 @pytest.mark.parametrize("query", [-1, 3, 2**62, -(2**63)])
@@ -251,7 +265,7 @@ def test_arrays_that_cannot_be_written_are_read() -> None:
     heap = frozen(np.frombuffer(b"abc", np.uint8))
     assert _native.take_bytes(frozen(i64([0, 1, 2, 3])), heap, order)[1].tobytes() == b"bca"
     distance = frozen(np.zeros(3, np.uint16))
-    assert _native.arrange(frozen(i64([0, 0, 0])), keys, distance, 1).tolist() == [1, 2, 0]
+    assert _native.arrange(frozen(i64([0, 0, 0])), keys, distance, 1)[3].tolist() == [1, 2, 0]
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint32, np.float64])

@@ -8,17 +8,27 @@
 namespace simindex {
 
 // What was found, a column each, all of one size.
-struct Found {
+struct FoundColumns {
   std::span<const std::int64_t> query;
   std::span<const std::uint64_t> ids;
   std::span<const std::uint16_t> distance;
 };
 
-// Writes the permutation that sorts what was found by (query, distance, id), equal ones in the order
-// they had. False if a query is not in 0 .. queries - 1; `order` is then unspecified.
+// The same in order, and where each stood before; sized by the caller.
+struct ArrangedColumns {
+  std::span<std::int64_t> query;
+  std::span<std::uint64_t> ids;
+  std::span<std::uint16_t> distance;
+  std::span<std::int64_t> order;
+};
+
+// Sorts what was found by (query, distance, id), equal ones in the order they had. False if a query is
+// not in 0 .. queries - 1; nothing is written then.
 //
 // Lists grouped by ascending query, as one segment's probe gives them, cost a pass and a small sort
-// per query. Several such lists one after another are first distributed by counting.
-bool arrange(const Found& found, std::size_t queries, std::span<std::int64_t> order);
+// per query. Others are first distributed into at most 2048 ranges of queries, each of which is
+// then sorted within the caches (500,000 matches of 1 M queries in the order of a table: 25 ns a match
+// where counting all queries took 115, most of it waiting for memory).
+bool arrange(const FoundColumns& found, std::size_t queries, const ArrangedColumns& arranged);
 
 }  // namespace simindex

@@ -1,4 +1,5 @@
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 
 #include <utility>
 
@@ -95,19 +96,26 @@ std::pair<Out<std::int64_t, 1>, Out<std::uint8_t, 1>> bind_take_bytes(
   return {taken_offsets.release(), taken.release()};
 }
 
-Out<std::int64_t, 1> bind_arrange(const I64& query, const U64& ids,
-                                  const In<std::uint16_t, 1>& distance, std::int64_t queries) {
+using Arranged = std::tuple<Out<std::int64_t, 1>, Out<std::uint64_t, 1>, Out<std::uint16_t, 1>,
+                            Out<std::int64_t, 1>>;
+
+Arranged bind_arrange(const I64& query, const U64& ids, const In<std::uint16_t, 1>& distance,
+                      std::int64_t queries) {
   const std::size_t r = query.shape(0);
   require(ids.shape(0) == r && distance.shape(0) == r, "query, ids and distance differ in length");
   require(queries >= 0, "queries must not be negative");
+  Fresh<std::int64_t> sorted_query(r);
+  Fresh<std::uint64_t> sorted_ids(r);
+  Fresh<std::uint16_t> sorted_distance(r);
   Fresh<std::int64_t> order(r);
   {
     nb::gil_scoped_release release;
     require(arrange({as_span(query), as_span(ids), as_span(distance)},
-                    static_cast<std::size_t>(queries), order.span()),
+                    static_cast<std::size_t>(queries),
+                    {sorted_query.span(), sorted_ids.span(), sorted_distance.span(), order.span()}),
             "query holds a number outside 0 to queries - 1");
   }
-  return order.release();
+  return {sorted_query.release(), sorted_ids.release(), sorted_distance.release(), order.release()};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 //
 //     locate<kWords>(table, block, pending)     places -> row ranges; their lines go to `pending`
 //     look<kWords>(table, block, slot, ...)     compares one bucket, as compare<kWords> does
+//     look_long<kSieved>(table, lo, hi, ...)    compares rows lo .. hi-1 of a long bucket
 //     look_soon, for all slots, then settle     the same for all matches, in no order within a block
 //
 // Every offset read from the directory is clamped to 0 .. n, and an end below its start to the start.
@@ -128,6 +129,13 @@ SIMINDEX_INLINE void look_soon(const Table& table, ProbeBlock& block, std::uint3
 template <class QueryOf, class Sink>
 SIMINDEX_INLINE void settle(const Table&, const ProbeBlock&, const QueryOf&, std::uint64_t, Sink&) {}
 
+template <bool kSieved, class Sink>
+SIMINDEX_INLINE void look_long(const Table& table, std::uint32_t lo, std::uint32_t hi,
+                               std::uint64_t word, const Sieve& sieve, std::int64_t number,
+                               std::uint64_t h, Sink& out, std::uint64_t& compared) {
+  compare<1, kSieved, false>(table.rows, 1, lo, hi, &word, sieve, number, h, false, out, compared);
+}
+
 }  // namespace portable
 
 #if SIMINDEX_X86
@@ -159,6 +167,15 @@ SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE void look_soon(const Table& table, ProbeBlo
 
 template <class QueryOf, class Sink>
 SIMINDEX_INLINE void settle(const Table&, const ProbeBlock&, const QueryOf&, std::uint64_t, Sink&) {}
+
+template <bool kSieved, class Sink>
+SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE void look_long(const Table& table, std::uint32_t lo,
+                                                    std::uint32_t hi, std::uint64_t word,
+                                                    const Sieve& sieve, std::int64_t number,
+                                                    std::uint64_t h, Sink& out,
+                                                    std::uint64_t& compared) {
+  compare<1, kSieved, false>(table.rows, 1, lo, hi, &word, sieve, number, h, false, out, compared);
+}
 
 }  // namespace avx2
 

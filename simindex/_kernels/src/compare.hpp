@@ -20,6 +20,7 @@
 // SSE2, because the baseline of x86-64 has no POPCNT.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -33,14 +34,10 @@ namespace simindex {
 // Asks for `lines` lines 2 KiB ahead in a long run. Hardware that foresees a run may be switched off
 // (on the virtual machine measured, one query over 10 M rows took 3 times as long at level 0 and
 // twice as long at level 1 without this).
-template <bool kAhead>
-SIMINDEX_INLINE void ask_ahead(const std::uint64_t* rows, std::uint32_t at, std::uint32_t hi,
-                               std::uint32_t lines) {
-  constexpr std::uint32_t kDistance = 256;
-  if constexpr (kAhead) {
-    const std::uint64_t* from = rows + at + (hi - at > kDistance ? kDistance : 0);
-    for (std::uint32_t line = 0; line < lines; ++line) __builtin_prefetch(from + 8 * line);
-  }
+SIMINDEX_INLINE void ask_ahead(const std::uint64_t* rows, std::size_t left, std::size_t lines) {
+  constexpr std::size_t kDistance = 256;
+  const std::uint64_t* from = rows + (left > kDistance ? kDistance : 0);
+  for (std::size_t line = 0; line < lines; ++line) __builtin_prefetch(from + 8 * line);
 }
 
 // What tells most rows from a query without counting bits: a row within h of it differs in at most h
@@ -91,7 +88,7 @@ SIMINDEX_INLINE bool compare(const std::uint64_t* rows, std::size_t words, std::
   if constexpr (kWords == 1) {
     const std::uint64_t wanted = query[0];
     for (; hi - i >= 8; i += 8) {
-      ask_ahead<kAhead>(rows, i, hi, 1);
+      if constexpr (kAhead) ask_ahead(rows + i, hi - i, 1);
       std::uint64_t near = 0;
       std::uint64_t bits[8];
       for (int j = 0; j < 8; ++j) {
@@ -154,7 +151,7 @@ SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE bool compare(const std::uint64_t* rows, std
     const __m256i wanted = _mm256_set1_epi64x(static_cast<long long>(query[0]));
     const __m256i beyond = _mm256_set1_epi64x(static_cast<long long>(h) + 1);
     for (; hi - i >= 16; i += 16) {
-      ask_ahead<kAhead>(rows, i, hi, 2);
+      if constexpr (kAhead) ask_ahead(rows + i, hi - i, 2);
       unsigned near = 0;
       for (int j = 0; j < 4; ++j) {
         const __m256i row =

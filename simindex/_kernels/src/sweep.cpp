@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -135,6 +137,7 @@ class Probes {
 #endif
   }
 
+  std::size_t size() const { return std::accumulate(count_.begin(), count_.end(), std::size_t{0}); }
   std::size_t partitions() const { return partitions_; }
   std::uint32_t count(std::size_t partition) const { return count_[partition]; }
   std::uint32_t head(std::size_t partition) const { return head_[partition]; }
@@ -197,6 +200,85 @@ class Walk {
   std::uint32_t chunk_ = kNoChunk;
 };
 
+constexpr std::uint32_t kPieceProbes = 4096;
+constexpr std::uint32_t kSlabRows = 2048;   // stay in the first-level cache
+constexpr std::uint32_t kAheadRows = 512;   // two long buckets
+
+// Buckets of so many rows, and so many probes for each, are swept bucket by bucket.
+constexpr std::size_t kLongBucket = 24;
+constexpr std::size_t kSharedBucket = 2;
+
+// Probes of one partition in the order of their buckets, as many at a time as stay in the caches.
+class Piece {
+ public:
+  struct Probe {
+    std::uint64_t word;
+    std::uint32_t number;
+  };
+
+  Piece(const Table& table, std::size_t partitions)
+      : right_(table.directory_bits - table.header_bits),
+        bits_(table.header_bits - (std::bit_width(partitions) - 1)),
+        buckets_(std::uint32_t{1} << bits_), ends_(buckets_ + 1), sorted_(kPieceProbes) {}
+
+  // Takes the next probes of a partition; false once it has no more. Partitions come in order.
+  bool fill(const Probes& probes, std::size_t partition) {
+    if (partition != partition_) {
+      partition_ = partition;
+      left_ = probes.count(partition);
+      chunk_ = probes.head(partition);
+    }
+    if (left_ == 0) return false;
+    std::fill(ends_.begin(), ends_.end(), 0);
+    const Chunk* some[kPieceProbes / kChunk];
+    std::uint32_t slots[kPieceProbes / kChunk];
+    std::uint32_t chunks = 0;
+    for (; chunks < kPieceProbes / kChunk && left_ != 0; ++chunks) {
+      some[chunks] = probes.chunk(chunk_);
+      slots[chunks] = std::min(left_, kChunk);
+      left_ -= slots[chunks];
+      chunk_ = probes.next(chunk_);
+    }
+    for (std::uint32_t i = 0; i < chunks; ++i)
+      for (std::uint32_t slot = 0; slot < slots[i]; ++slot)
+        ++ends_[bucket_of(some[i]->group[slot / kGroup].place[slot % kGroup]) + 1];
+    for (std::uint32_t bucket = 0; bucket < buckets_; ++bucket) ends_[bucket + 1] += ends_[bucket];
+    // Each bucket's start moves to its end.
+    for (std::uint32_t i = 0; i < chunks; ++i)
+      for (std::uint32_t slot = 0; slot < slots[i]; ++slot) {
+        const Group& group = some[i]->group[slot / kGroup];
+        Probe& to = sorted_[ends_[bucket_of(group.place[slot % kGroup])]++];
+        to.word = group.word[slot % kGroup];
+        to.number = group.number[slot % kGroup];
+      }
+    return true;
+  }
+
+  std::uint32_t buckets() const { return buckets_; }
+
+  // In the directory.
+  std::size_t place(std::size_t partition, std::uint32_t bucket) const {
+    return (partition << bits_ | bucket) << right_;
+  }
+
+  std::span<const Probe> of(std::uint32_t bucket) const {
+    const std::uint32_t start = bucket == 0 ? 0 : ends_[bucket - 1];
+    return {sorted_.data() + start, ends_[bucket] - start};
+  }
+
+ private:
+  std::uint32_t bucket_of(std::uint32_t place) const { return (place >> right_) & (buckets_ - 1); }
+
+  int right_;
+  int bits_;
+  std::uint32_t buckets_;
+  std::vector<std::uint32_t> ends_;
+  std::vector<Probe> sorted_;
+  std::size_t partition_ = ~std::size_t{0};
+  std::uint32_t left_ = 0;
+  std::uint32_t chunk_ = kNoChunk;
+};
+
 // The first pass: the own bucket and the flipped ones of each query.
 class Partitioner {
  public:
@@ -238,9 +320,15 @@ class Partitioner {
   int left_;
 };
 
+bool by_bucket(const Table& table, const Probes& probes) {
+  const std::size_t buckets = std::size_t{1} << table.header_bits;
+  return table.n >= kLongBucket * buckets && probes.size() >= kSharedBucket * buckets;
+}
+
 namespace portable_level {
 using portable::kSieves;
 using portable::locate;
+using portable::look_long;
 using portable::look_soon;
 using portable::settle;
 #define SIMINDEX_LEVEL_TARGET
@@ -252,6 +340,7 @@ using portable::settle;
 namespace avx2_level {
 using avx2::kSieves;
 using avx2::locate;
+using avx2::look_long;
 using avx2::look_soon;
 using avx2::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
@@ -262,6 +351,7 @@ using avx2::settle;
 namespace avx512_level {
 using avx512::kSieves;
 using avx512::locate;
+using avx512::look_long;
 using avx512::look_soon;
 using avx512::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
@@ -272,6 +362,7 @@ using avx512::settle;
 namespace avx512_vpopcntdq_level {
 using avx512_vpopcntdq::kSieves;
 using avx512_vpopcntdq::locate;
+using avx512_vpopcntdq::look_long;
 using avx512_vpopcntdq::look_soon;
 using avx512_vpopcntdq::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
