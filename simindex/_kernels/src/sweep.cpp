@@ -239,9 +239,14 @@ class Piece {
       left_ -= slots[chunks];
       chunk_ = probes.next(chunk_);
     }
-    for (std::uint32_t i = 0; i < chunks; ++i)
-      for (std::uint32_t slot = 0; slot < slots[i]; ++slot)
+    for (std::uint32_t i = 0; i < chunks; ++i) {
+      const Chunk* next = i + 1 < chunks ? some[i + 1] : some[i];
+      for (std::uint32_t slot = 0; slot < slots[i]; ++slot) {
+        if (slot % 4 == 0)
+          __builtin_prefetch(reinterpret_cast<const char*>(next) + slot * sizeof(Probe), 0, 2);
         ++ends_[bucket_of(some[i]->group[slot / kGroup].place[slot % kGroup]) + 1];
+      }
+    }
     for (std::uint32_t bucket = 0; bucket < buckets_; ++bucket) ends_[bucket + 1] += ends_[bucket];
     // Each bucket's start moves to its end.
     for (std::uint32_t i = 0; i < chunks; ++i)
