@@ -130,6 +130,38 @@ def test_rows_of_templates_are_a_tenth_and_crowd() -> None:
     assert (distance.min(), distance.max()) == (0, 6)
 
 
+def test_lookup_reports_time_and_rows_touched_of_every_way(tmp_path: Path) -> None:
+    printed, measured = bench(
+        "lookup", "--rows", "60000", "--queries", "4000", into=tmp_path / "a.json"
+    )
+    assert [(one["workload"], one["engine"]) for one in measured] == [
+        (f"lookup {kind}", f"simindex {way}")
+        for kind in ("uniform", "skewed power")
+        for way in ("directory", "binary", "interpolation")
+    ]
+    assert {one["unit"] for one in measured} == {"ns"}
+    assert all(one["median"] > 0 for one in measured)
+    assert "no row touched" in measured[0]["notes"]
+    bisected, jumped = (
+        float(re.search(r"([0-9.]+) rows touched", one["notes"])[1]) for one in measured[1:3]
+    )
+    assert jumped < 8 < 15 < bisected <= 16
+    assert "t = 12;" in printed
+
+
+def test_a_lookup_that_finds_other_rows_ends_the_run() -> None:
+    from benchmarks.lookups import answer, confirm
+
+    from simindex.storage.table import sort_table
+
+    rows = oracle.uniform(np.random.default_rng(1), 500)
+    table = sort_table("", rows, np.arange(500, dtype=np.uint64), None, horizon=0)
+    right = answer(table, rows, "directory")
+    confirm("binary", answer(table, rows, "binary"), right)
+    with pytest.raises(SystemExit, match="binary"):
+        confirm("binary", right._replace(end=right.end + np.uint32(1)), right)
+
+
 def test_rotation_reports_the_recall_it_measures(tmp_path: Path) -> None:
     _, measured = bench("rotation", "--rows", "20000", into=tmp_path / "a.json")
     assert len(measured) == 6

@@ -25,6 +25,7 @@ WORKLOADS = {
     "online-exact": (1_000_000, "a million exact queries in a call, for each structure"),
     "online-exact-skewed": (1_000_000, "the same with templates among rows and queries; p50, p99"),
     "online-h6": (10_000_000, "within 6 bits: exact, and with weights at recall 0.95"),
+    "lookup": (10_000_000, "a header by directory, by bisection and by interpolation"),
     "rotation": (1_000_000, "all pairs in memory by rotation, and how many are missed"),
     "model": (10_000_000, "predicted beside measured, for every method"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
@@ -42,6 +43,7 @@ def workload(name: str) -> Workload:
     from benchmarks import (
         building,
         exact,
+        lookups,
         modelled,
         online,
         realtext,
@@ -56,6 +58,7 @@ def workload(name: str) -> Workload:
         "online-exact": exact.online_exact,
         "online-exact-skewed": exact.online_exact_skewed,
         "online-h6": exact.online_h6,
+        "lookup": lookups.lookup,
         "rotation": rotating.rotation,
         "model": modelled.model,
         "build-fingerprints": building.build_fingerprints,
@@ -84,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--popularity", choices=("power", "even"), default="power",
-        help="of templates in online-exact-skewed: one over their place, or all as likely",
+        help="of templates among skewed rows: one over their place, or all as likely",
     )
     made.add_argument("--repeat", type=int, default=3, help="repetitions; the median counts")
     made.add_argument("--seed", type=int, default=2011)

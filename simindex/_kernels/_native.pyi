@@ -181,3 +181,13 @@ def psm_swept(
 def scan(
     rows: U64, queries: U64, h: int, first: bool, level: int = -1
 ) -> tuple[I64, U32, U16, int]: ...
+
+# look-ups for comparison ------------------------------------------------------------------------
+BucketColumns = tuple[U32, U32, U16, U16]  # (m, k) each: first, end, steps, end_steps
+
+def look_up(
+    rows: U64, queries: U64, flips: U64, header_bits: int, interpolated: bool
+) -> BucketColumns: ...
+def look_up_in_directory(
+    directory: U32, directory_bits: int, rows: int, queries: U64, flips: U64, header_bits: int
+) -> BucketColumns: ...

@@ -23,6 +23,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile
+from simindex.methods import lookup as lookups
 from simindex.methods.base import Found
 from simindex.methods.psm import (
     ROWS_PER_PROBE,
@@ -53,7 +54,10 @@ def looked_up(design: BlockDesign, h: int, widths: Sequence[int]) -> list[tuple[
     return found
 
 
-def search(table: Table, queries: U64, design: BlockDesign, *, h: int, first: bool) -> Found:
+def search(
+    table: Table, queries: U64, design: BlockDesign, *, h: int, first: bool,
+    lookup: lookups.Lookup = "directory",
+) -> Found:
     """All rows of a table within h of each query, through its permuted tables.
 
     Parameters
@@ -63,23 +67,31 @@ def search(table: Table, queries: U64, design: BlockDesign, *, h: int, first: bo
         One that is exact for h, and whose tables the table has.
     first : bool
         At most one row a query.
+    lookup : Lookup
+        How headers are found; others than by directory are for comparison, and slow.
 
     Raises
     ------
     CorruptFile
         If the permuted tables cannot be opened, or hold a row that table 0 does not.
     """
-    *found, missing = _native.bphs(
-        table.checked, table.header_bits, checked_tables(table, design, h), queries, h, first,
-        sweep_probes(len(table), table.fingerprints.shape[1], first),
-    )
+    if lookup == "directory":
+        *columns, missing = _native.bphs(
+            table.checked, table.header_bits, checked_tables(table, design, h), queries, h, first,
+            sweep_probes(len(table), table.fingerprints.shape[1], first),
+        )
+        found = Found._make(columns)
+    else:
+        found, missing = lookups.search(
+            table, queries, design, h=h, first=first, lookup=lookup
+        )
     if missing:
         raise CorruptFile(
             f"the tables of {design.structure} beside {table.name} hold {missing} rows that it "
             "does not: run `simindex check`",
             path=table.name,
         )
-    return Found._make(found)
+    return found
 
 
 def sweep_probes(rows: int, words: int, first: bool) -> int:

@@ -31,7 +31,7 @@ class Measurement:
     @property
     def less_is_better(self) -> bool:
         """Whether `rates` are times."""
-        return self.unit in ("s", "ms", "µs")
+        return self.unit in ("s", "ms", "µs", "ns")
 
     def times_better_than(self, peer: Measurement) -> float:
         """How many times better than a peer's of the same unit this one is."""

@@ -27,4 +27,5 @@ NB_MODULE(_native, m) {
   simindex::bind_rows(m);
   simindex::bind_text(m);
   simindex::bind_search(m);
+  simindex::bind_lookup(m);
 }

@@ -9,5 +9,6 @@ void bind_bytes(nanobind::module_& m);   // crc32c, murmur3
 void bind_rows(nanobind::module_& m);    // sort, header directory, ordering of results
 void bind_text(nanobind::module_& m);    // sums over features
 void bind_search(nanobind::module_& m);  // probe, VOSH, scan
+void bind_lookup(nanobind::module_& m);  // header look-ups of the literature
 
 }  // namespace simindex
