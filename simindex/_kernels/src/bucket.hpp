@@ -4,7 +4,7 @@
 //
 //     locate<kWords>(table, block, pending)     places -> row ranges; their lines go to `pending`
 //     look<kWords>(table, block, slot, ...)     compares one bucket, as compare<kWords> does
-//     look_long<kSieved>(table, lo, hi, ...)    compares rows lo .. hi-1 of a long bucket
+//     look_long<kSieved>(table, rows, ...)      compares a range of rows of a long bucket
 //     look_soon, for all slots, then settle     the same for all matches, in no order within a block
 //
 // Every offset read from the directory is clamped to 0 .. n, and an end below its start to the start.
@@ -80,6 +80,14 @@ inline std::size_t directory_step(const Table& table) {
 // Whether rows are compared in lines, as levels 2 and 3 can: one line at least is whole.
 inline bool in_lines(const Table& table) { return table.words == 1 && table.n >= 16; }
 
+// Some rows of a bucket.
+struct RowRange {
+  std::uint32_t lo;
+  std::uint32_t hi;
+
+  RowRange(const Table&, std::uint32_t first, std::uint32_t end) : lo(first), hi(end) {}
+};
+
 inline void locate_rows(const Table& table, ProbeBlock& block, Pending& pending) {
   const auto n = static_cast<std::uint32_t>(table.n);
   const std::size_t step = directory_step(table);
@@ -111,7 +119,7 @@ inline void locate(const Table& table, ProbeBlock& block, Pending& pending) {
   locate_rows(table, block, pending);
 }
 
-template <int kWords, bool kSieved, class Sink>
+template <int kWords, int kSieved, class Sink>
 SIMINDEX_INLINE bool look(const Table& table, const ProbeBlock& block, std::uint32_t slot,
                           const std::uint64_t* query, const Sieve& sieve, std::int64_t number,
                           std::uint64_t h, bool first, Sink& out, std::uint64_t& compared) {
@@ -119,7 +127,7 @@ SIMINDEX_INLINE bool look(const Table& table, const ProbeBlock& block, std::uint
                                   sieve, number, h, first, out, compared);
 }
 
-template <int kWords, bool kSieved, class Sink>
+template <int kWords, int kSieved, class Sink>
 SIMINDEX_INLINE void look_soon(const Table& table, ProbeBlock& block, std::uint32_t slot,
                                const std::uint64_t* query, const Sieve& sieve, std::int64_t number,
                                std::uint64_t h, Sink& out, std::uint64_t& compared) {
@@ -129,11 +137,14 @@ SIMINDEX_INLINE void look_soon(const Table& table, ProbeBlock& block, std::uint3
 template <class QueryOf, class Sink>
 SIMINDEX_INLINE void settle(const Table&, const ProbeBlock&, const QueryOf&, std::uint64_t, Sink&) {}
 
-template <bool kSieved, class Sink>
-SIMINDEX_INLINE void look_long(const Table& table, std::uint32_t lo, std::uint32_t hi,
-                               std::uint64_t word, const Sieve& sieve, std::int64_t number,
-                               std::uint64_t h, Sink& out, std::uint64_t& compared) {
-  compare<1, kSieved, false>(table.rows, 1, lo, hi, &word, sieve, number, h, false, out, compared);
+using LongRows = RowRange;
+
+template <int kSieved, class Sink>
+SIMINDEX_INLINE void look_long(const Table& table, const LongRows& rows, std::uint64_t word,
+                               const Sieve& sieve, std::int64_t number, std::uint64_t h, Sink& out,
+                               std::uint64_t& compared) {
+  compare<1, kSieved, false>(table.rows, 1, rows.lo, rows.hi, &word, sieve, number, h, false, out,
+                             compared);
 }
 
 }  // namespace portable
@@ -146,7 +157,7 @@ inline void locate(const Table& table, ProbeBlock& block, Pending& pending) {
   locate_rows(table, block, pending);
 }
 
-template <int kWords, bool kSieved, class Sink>
+template <int kWords, int kSieved, class Sink>
 SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE bool look(const Table& table, const ProbeBlock& block,
                                                std::uint32_t slot, const std::uint64_t* query,
                                                const Sieve& sieve, std::int64_t number,
@@ -156,7 +167,7 @@ SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE bool look(const Table& table, const ProbeBl
                                   sieve, number, h, first, out, compared);
 }
 
-template <int kWords, bool kSieved, class Sink>
+template <int kWords, int kSieved, class Sink>
 SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE void look_soon(const Table& table, ProbeBlock& block,
                                                     std::uint32_t slot, const std::uint64_t* query,
                                                     const Sieve& sieve, std::int64_t number,
@@ -168,13 +179,15 @@ SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE void look_soon(const Table& table, ProbeBlo
 template <class QueryOf, class Sink>
 SIMINDEX_INLINE void settle(const Table&, const ProbeBlock&, const QueryOf&, std::uint64_t, Sink&) {}
 
-template <bool kSieved, class Sink>
-SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE void look_long(const Table& table, std::uint32_t lo,
-                                                    std::uint32_t hi, std::uint64_t word,
-                                                    const Sieve& sieve, std::int64_t number,
-                                                    std::uint64_t h, Sink& out,
+using LongRows = RowRange;
+
+template <int kSieved, class Sink>
+SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE void look_long(const Table& table, const LongRows& rows,
+                                                    std::uint64_t word, const Sieve& sieve,
+                                                    std::int64_t number, std::uint64_t h, Sink& out,
                                                     std::uint64_t& compared) {
-  compare<1, kSieved, false>(table.rows, 1, lo, hi, &word, sieve, number, h, false, out, compared);
+  compare<1, kSieved, false>(table.rows, 1, rows.lo, rows.hi, &word, sieve, number, h, false, out,
+                             compared);
 }
 
 }  // namespace avx2

@@ -312,22 +312,32 @@ class Piece {
       left_ -= slots[chunks];
       chunk_ = probes.next(chunk_);
     }
+    // Locals: a store to one array might otherwise change any member.
+    const int right = right_;
+    const std::uint32_t last = buckets_ - 1;
+    std::uint32_t* ends = ends_.data();
     for (std::uint32_t i = 0; i < chunks; ++i) {
-      const Chunk* next = i + 1 < chunks ? some[i + 1] : some[i];
-      for (std::uint32_t slot = 0; slot < slots[i]; ++slot) {
-        if (slot % 4 == 0)
-          __builtin_prefetch(reinterpret_cast<const char*>(next) + slot * sizeof(Probe), 0, 2);
-        ++ends_[bucket_of(some[i]->group[slot / kGroup].place[slot % kGroup]) + 1];
+      const Chunk* next = some[i + 1 < chunks ? i + 1 : i];
+      for (std::uint32_t slot = 0; slot < slots[i]; slot += kGroup) {
+        const Group& group = some[i]->group[slot / kGroup];
+        const auto* ahead = reinterpret_cast<const char*>(&next->group[slot / kGroup]);
+        for (std::size_t line = 0; line < sizeof(Group); line += 64)
+          __builtin_prefetch(ahead + line, 0, 2);
+        const std::uint32_t lanes = std::min(kGroup, slots[i] - slot);
+        for (std::uint32_t lane = 0; lane < lanes; ++lane)
+          ++ends[((group.place[lane] >> right) & last) + 1];
       }
     }
-    for (std::uint32_t bucket = 0; bucket < buckets_; ++bucket) ends_[bucket + 1] += ends_[bucket];
+    for (std::uint32_t bucket = 0; bucket <= last; ++bucket) ends[bucket + 1] += ends[bucket];
     // Each bucket's start moves to its end.
+    Probe* sorted = sorted_.data();
     for (std::uint32_t i = 0; i < chunks; ++i)
-      for (std::uint32_t slot = 0; slot < slots[i]; ++slot) {
+      for (std::uint32_t slot = 0; slot < slots[i]; slot += kGroup) {
         const Group& group = some[i]->group[slot / kGroup];
-        Probe& to = sorted_[ends_[bucket_of(group.place[slot % kGroup])]++];
-        to.word = group.word[slot % kGroup];
-        to.number = group.number[slot % kGroup];
+        const std::uint32_t lanes = std::min(kGroup, slots[i] - slot);
+        for (std::uint32_t lane = 0; lane < lanes; ++lane)
+          sorted[ends[(group.place[lane] >> right) & last]++] = {group.word[lane],
+                                                                 group.number[lane]};
       }
     return true;
   }
@@ -345,8 +355,6 @@ class Piece {
   }
 
  private:
-  std::uint32_t bucket_of(std::uint32_t place) const { return (place >> right_) & (buckets_ - 1); }
-
   int right_;
   int bits_;
   std::uint32_t buckets_;

@@ -110,6 +110,7 @@ struct Entries {
 namespace portable_level {
 using portable::kSieves;
 using portable::locate;
+using portable::LongRows;
 using portable::look_long;
 using portable::look_soon;
 using portable::settle;
@@ -122,6 +123,7 @@ using portable::settle;
 namespace avx2_level {
 using avx2::kSieves;
 using avx2::locate;
+using avx2::LongRows;
 using avx2::look_long;
 using avx2::look_soon;
 using avx2::settle;
@@ -133,6 +135,7 @@ using avx2::settle;
 namespace avx512_level {
 using avx512::kSieves;
 using avx512::locate;
+using avx512::LongRows;
 using avx512::look_long;
 using avx512::look_soon;
 using avx512::settle;
@@ -144,6 +147,7 @@ using avx512::settle;
 namespace avx512_vpopcntdq_level {
 using avx512_vpopcntdq::kSieves;
 using avx512_vpopcntdq::locate;
+using avx512_vpopcntdq::LongRows;
 using avx512_vpopcntdq::look_long;
 using avx512_vpopcntdq::look_soon;
 using avx512_vpopcntdq::settle;
