@@ -12,6 +12,7 @@ each such row, which is wide enough whatever the spread of shares within 0 and 1
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
@@ -27,6 +28,10 @@ from simindex.storage.reservoir import Reservoir
 
 SAMPLE_ROWS = 1000
 
+USUAL_RECALL = 0.95
+
+USUAL_H = 3
+
 MATCHES_AT_ONCE = 1 << 20
 """Matches that a call should bring at a time."""
 
@@ -36,9 +41,19 @@ Ask = Callable[[Batch, float], Matches]
 
 
 def audit(
-    reservoir: Reservoir, ask: Ask, *, h: int, recall: float, sample: int, generation: int
+    reservoir: Reservoir,
+    ask: Ask,
+    *,
+    h: int,
+    recall: float,
+    sample: int,
+    generation: int,
+    index_rows: int,
+    budget_s: float = float("inf"),
 ) -> Audit:
     """What share of matches is found at `recall`, measured on at most `sample` rows.
+
+    No more rows are asked once it has taken `budget_s`.
 
     `ask(batch, recall)` answers on one snapshot. A text that half the index is near to is asked
     alone, so that its matches do not fill the memory.
@@ -53,7 +68,8 @@ def audit(
     shares = [np.empty(0)]
     pairs = found = 0
     start, size = 0, 16
-    while start < len(rows):
+    until = time.perf_counter() + budget_s
+    while start < len(rows) and (start == 0 or time.perf_counter() < until):
         batch = Batch(rows[start : start + size], weights=weights[start : start + size])
         answer = ask(batch, recall)
         method, guarantee = answer.stats.method, answer.stats.guarantee
@@ -70,8 +86,8 @@ def audit(
     low, high = (0.0, 1.0) if mean is None else wilson(mean, len(share))
     return Audit(
         generation=generation, h=h, asked=float(recall), method=method, guarantee=guarantee,
-        recall=mean, recall_low=low, recall_high=high, rows=len(rows), rows_with_match=len(share),
-        matches=pairs, found=found,
+        recall=mean, recall_low=low, recall_high=high, rows=start, rows_with_match=len(share),
+        matches=pairs, found=found, index_rows=index_rows,
     )
 
 

@@ -144,7 +144,8 @@ def test_a_hot_text_does_not_fill_the_memory(
             return found
 
         found = auditing.audit(
-            index._current().reservoir, counting, h=3, recall=0.9, sample=300, generation=1
+            index._current().reservoir, counting, h=3, recall=0.9, sample=300, generation=1,
+            index_rows=2000,
         )
     assert found.matches > 100_000
     assert max(asked[2:]) <= 12_000
