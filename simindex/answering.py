@@ -69,14 +69,17 @@ class Answerer:
             options=self._options,
         )
         if not plan.exact and len(rows):
-            self._spot_check(snapshot, rows, found, h, recall, bool(first), memory)
+            first = bool(first)
+            saved_s = self.spot_checks.due(h, recall, first, len(rows), found.stats.seconds)
+            if saved_s is not None:
+                self._repeat(snapshot, rows, found, h, recall, first, memory, saved_s)
         return found
 
-    def _spot_check(
+    def _repeat(
         self, snapshot: Snapshot, rows: U64, found: Matches, h: int, recall: float, first: bool,
-        memory: int | None,
+        memory: int | None, saved_s: float,
     ) -> None:
-        """Has a few of the queries repeated exactly, if it is time to."""
+        """Has a few of the queries repeated exactly, on the same snapshot."""
 
         def plan(queries: int) -> QueryPlan:
             return self.planner.plan(
@@ -84,13 +87,15 @@ class Answerer:
                 memory=memory,
             )[0]
 
-        def repeat(exact: QueryPlan, some: U64) -> Matches:
+        def ask(exact: QueryPlan, some: U64) -> Matches:
             return search(
                 snapshot, exact, some, None, None, h=h, first=first, threads=1,
                 options=self._options,
             )
 
-        self.spot_checks.watch(rows, found, plan, repeat, h=h, recall=recall, first=first)
+        self.spot_checks.repeat(
+            rows, found, plan, ask, h=h, recall=recall, first=first, saved_s=saved_s
+        )
 
     def explain(
         self,

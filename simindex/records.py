@@ -476,10 +476,11 @@ class SpotCheck:
     asked: float
     """The recall asked for."""
     first: bool
-    """Whether one match of a query was asked for: its share is 1 if it got one, else 0."""
+    """Whether one match of a query was asked for: its share is 1 if it got one, equal rows
+    included, else 0."""
     recall: float | None
     """Mean over the repeated queries with a match of the share of their matches that was found,
-    rows equal to them left out; None if no query has one."""
+    rows equal to it left out; None if no query has one."""
     recall_low: float
     """Lower end of its 95% interval."""
     recall_high: float

@@ -12,7 +12,8 @@
 
 4. One thread repeats at a time, so that what is saved is not spent twice.
 
-Shares and interval are those of an audit (`auditing`): equal texts are left out.
+Shares and interval are those of an audit (`auditing`): equal texts are left out. With `first`
+a query has found all if it got a match, equal texts included.
 """
 
 from __future__ import annotations
@@ -67,72 +68,76 @@ class SpotChecks:
     def __init__(self) -> None:
         self._tallies: dict[tuple[int, float, bool], _Tally] = {}
         self._saved_s = 0.0
-        self._broken = self._repeating = False
+        self._busy = False
         self._random = Random(0)
         self._lock = Lock()
 
-    def watch(
+    def due(self, h: int, recall: float, first: bool, queries: int, seconds: float) -> float | None:
+        """Counts a call that was not answered exactly; the seconds that its repeats may take.
+
+        None, nearly always, where nothing is to be repeated; else `repeat` has to follow.
+        """
+        earned_s = SHARE * seconds
+        with self._lock:
+            tally = self._tallies.get((h, recall, first))
+            if tally is None:
+                if len(self._tallies) >= MOST_KINDS:
+                    return None
+                tally = self._tallies[h, recall, first] = _Tally()
+            tally.queries += queries
+            saved_s = self._saved_s
+            self._saved_s = saved_s + earned_s
+            if queries >= REPEATS_OF_A_CALL:
+                saved_s += earned_s
+            if saved_s < tally.needed_s or self._busy:
+                return None
+            self._busy = True
+        return saved_s
+
+    def repeat(
         self,
         rows: U64,
         answer: Matches,
         plan: Callable[[int], QueryPlan],
-        repeat: Callable[[QueryPlan, U64], Matches],
+        ask: Callable[[QueryPlan, U64], Matches],
         *,
         h: int,
         recall: float,
         first: bool,
+        saved_s: float,
     ) -> None:
-        """Counts a call that was not answered exactly, and repeats some of its queries.
+        """Repeats some queries of a call that is due, and counts what was found of what is there.
 
         Parameters
         ----------
         rows : uint64 (m, W), m >= 1
         answer : Matches
             Of all of them.
-        plan, repeat :
+        plan, ask :
             How so many queries are answered exactly; and their matches, by that plan.
+        saved_s : float
+            As `due` said.
         """
-        size, earned_s = len(rows), SHARE * answer.stats.seconds
-        kind = (h, recall, first)
-        with self._lock:
-            tally = self._tallies.get(kind)
-            if tally is None:
-                if len(self._tallies) >= MOST_KINDS:
-                    return
-                tally = self._tallies[kind] = _Tally()
-            tally.queries += size
-            own_s = earned_s if size >= REPEATS_OF_A_CALL else 0.0
-            saved_s = self._saved_s + own_s
-            self._saved_s += earned_s
-            if saved_s < tally.needed_s or self._broken or self._repeating:
-                return
-            self._repeating = True
         started = time.perf_counter()
+        tally = self._tallies[h, recall, first]
+        broken = False
         try:
-            exact = plan(min(size, REPEATS_OF_A_CALL))
-            base_s = (CALL_NS + SEGMENT_NS * len(exact.tables)) * 1e-9
-            query_s = sum(one.nanoseconds for one in exact.tables) * 1e-9
-            most_s = min(saved_s, max(LONGEST_S, earned_s))
-            if base_s + query_s > most_s:
-                tally.needed_s = (0.0 if most_s == saved_s else saved_s) + base_s + query_s
-                return
-            tally.needed_s = base_s + query_s
-            paid = int((most_s - base_s) / max(query_s, 1e-9))
-            some = min(paid, REPEATS_OF_A_CALL, MATCHES_OF_A_CALL * size // (size + len(answer)))
-            places = self._places(size, max(1, some))
-            truth = repeat(exact, rows[places])
+            exact = plan(min(len(rows), REPEATS_OF_A_CALL))
+            some = _repeats(tally, len(rows), answer, exact, saved_s)
+            if some:
+                places = self._places(len(rows), some)
+                truth = ask(exact, rows[places])
+                with self._lock:
+                    _count(tally, answer, truth, places, first)
         except (SimindexError, OSError, MemoryError) as error:
             # Such as a damaged table that only exact queries read: `check` names it, the call that
             # was answered is not the one to fail.
             log.warning("queries are no longer repeated to measure their recall: %s", error)
-            self._broken = True
-        else:
-            with self._lock:
-                _count(tally, answer, truth, places, first)
+            broken = True
         finally:
             with self._lock:
                 self._saved_s -= time.perf_counter() - started
-                self._repeating = False
+                self._busy = broken
 
     def _places(self, size: int, some: int) -> list[int]:
         if some >= size:
@@ -147,6 +152,23 @@ class SpotChecks:
             ]
 
 
+def _repeats(
+    tally: _Tally, size: int, answer: Matches, exact: QueryPlan, saved_s: float
+) -> int:
+    """How many of a call's queries to repeat; none, if not one is paid for."""
+    base_s = (CALL_NS + SEGMENT_NS * len(exact.tables)) * 1e-9
+    query_s = sum(one.nanoseconds for one in exact.tables) * 1e-9
+    most_s = min(saved_s, max(LONGEST_S, SHARE * answer.stats.seconds))
+    tally.needed_s = base_s + query_s
+    if tally.needed_s > most_s:
+        if most_s < saved_s:  # too long for such a call: no use in asking again at the next one
+            tally.needed_s += saved_s
+        return 0
+    paid = int((most_s - base_s) / max(query_s, 1e-9))
+    few = MATCHES_OF_A_CALL * size // (size + len(answer))
+    return max(1, min(paid, REPEATS_OF_A_CALL, few))
+
+
 def _count(
     tally: _Tally, answer: Matches, truth: Matches, places: list[int], first: bool
 ) -> None:
@@ -158,9 +180,9 @@ def _count(
     for number, (start, stop) in enumerate(zip(starts, stops, strict=True)):
         there = truth.distance[bounds[number] : bounds[number + 1]]
         got = answer.distance[start:stop]
-        if first and not (there.all() and got.all()):
-            continue  # an equal row answers it
-        matches, found = int(np.count_nonzero(there)), int(np.count_nonzero(got))
+        if not first:  # the first of several may be the equal one or not: then any will do
+            there, got = there[there > 0], got[got > 0]
+        matches, found = len(there), len(got)
         if matches:
             tally.with_match += 1
             tally.shares += found / matches
