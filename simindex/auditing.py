@@ -58,10 +58,7 @@ def audit(
     `ask(batch, recall)` answers on one snapshot. A text that half the index is near to is asked
     alone, so that its matches do not fill the memory.
     """
-    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
-        raise InvalidOption(
-            f"sample={sample!r}: give a whole number from 1", option="sample", found=sample
-        )
+    check_sample(sample)
     first = max(0, len(reservoir) - sample)
     rows, weights = reservoir.fingerprints[first:], reservoir.weights[first:].astype(np.float32)
     method, guarantee = "none", "exact"
@@ -89,6 +86,14 @@ def audit(
         recall=mean, recall_low=low, recall_high=high, rows=start, rows_with_match=len(share),
         matches=pairs, found=found, index_rows=index_rows,
     )
+
+
+def check_sample(sample: object) -> None:
+    """Refuses what is no number of rows with InvalidOption."""
+    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
+        raise InvalidOption(
+            f"sample={sample!r}: give a whole number from 1", option="sample", found=sample
+        )
 
 
 def _apart(matches: Matches, queries: int) -> NDArray[np.int64]:

@@ -125,7 +125,7 @@ class SpotChecks:
             exact = plan(min(len(rows), REPEATS_OF_A_CALL))
             some = _repeats(tally, len(rows), answer, exact, saved_s)
             if some:
-                places = self._places(len(rows), some)
+                places = sorted(self._random.sample(range(len(rows)), some))
                 truth = ask(exact, rows[places])
                 with self._lock:
                     _count(tally, answer, truth, places, first)
@@ -138,11 +138,6 @@ class SpotChecks:
             with self._lock:
                 self._saved_s -= time.perf_counter() - started
                 self._busy = broken
-
-    def _places(self, size: int, some: int) -> list[int]:
-        if some >= size:
-            return list(range(size))
-        return sorted({self._random.randrange(size) for _ in range(some)})
 
     def measured(self) -> list[SpotCheck]:
         """What was counted so far, ordered by h and recall."""
@@ -166,7 +161,7 @@ def _repeats(
         return 0
     paid = int((most_s - base_s) / max(query_s, 1e-9))
     few = MATCHES_OF_A_CALL * size // (size + len(answer))
-    return max(1, min(paid, REPEATS_OF_A_CALL, few))
+    return min(size, max(1, min(paid, REPEATS_OF_A_CALL, few)))
 
 
 def _count(
