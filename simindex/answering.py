@@ -10,6 +10,7 @@ from __future__ import annotations
 from threading import Lock
 
 from simindex import auditing
+from simindex.costs import table_bytes
 from simindex.explanation import Explanation, explain
 from simindex.methods.base import QueryPlan
 from simindex.model import Machine
@@ -82,9 +83,15 @@ class Answerer:
         """Has a few of the queries repeated exactly, on the same snapshot."""
 
         def plan(queries: int) -> QueryPlan:
+            # By the sorted tables alone: headers of permuted ones, which a call that has weights
+            # may never need, would be copied into memory.
+            held = sum(
+                table_bytes(len(table), table.fingerprints.shape[1], table.header_bits)
+                for table in snapshot.tables
+            )
             return self.planner.plan(
                 snapshot, h=h, recall=1.0, method="auto", queries=queries, weights=None,
-                memory=memory,
+                memory=held if memory is None else min(memory, held),
             )[0]
 
         def ask(exact: QueryPlan, some: U64) -> Matches:

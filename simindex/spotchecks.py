@@ -130,8 +130,7 @@ class SpotChecks:
                 with self._lock:
                     _count(tally, answer, truth, places, first)
         except (SimindexError, OSError, MemoryError) as error:
-            # Such as a damaged table that only exact queries read: `check` names it, the call that
-            # was answered is not the one to fail.
+            # `check` names what is damaged; the call that was answered is not the one to fail.
             log.warning("queries are no longer repeated to measure their recall: %s", error)
             broken = True
         finally:

@@ -15,7 +15,7 @@ import oracle
 import pytest
 
 import simindex
-from simindex import Batch, spotchecks
+from simindex import Batch, IndexOptions, spotchecks
 from simindex.errors import CorruptFile
 from simindex.methods.recall import wilson
 from simindex.spotchecks import REPEATS_OF_A_CALL, SpotChecks
@@ -136,7 +136,7 @@ def test_exact_answers_are_not_watched(crawl: Any, monkeypatch: pytest.MonkeyPat
 def test_answer_stays_when_a_repeat_fails(
     crawl: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The repeat reads what the call did not, which may be damaged."""
+    """A repeat reads more rows than the call did, and they may be damaged."""
     from simindex import answering
 
     path, _, rewrites = crawl
@@ -145,7 +145,7 @@ def test_answer_stays_when_a_repeat_fails(
 
     def search(snapshot: Any, plan: Any, *args: Any, **options: Any) -> Any:
         if plan.exact:
-            raise CorruptFile("a permuted table is damaged", path="segments/x")
+            raise CorruptFile("a segment is damaged", path="segments/x")
         return real(snapshot, plan, *args, **options)
 
     with simindex.open(path) as index:
@@ -157,7 +157,7 @@ def test_answer_stays_when_a_repeat_fails(
                 got = index.query(batch, recall=0.5, method="psm")
                 assert got.id.tolist() == expected.id.tolist()
         assert [record.message for record in caplog.records] == [
-            "queries are no longer repeated to measure their recall: a permuted table is damaged"
+            "queries are no longer repeated to measure their recall: a segment is damaged"
         ]
         (told,) = index.stats().spot_checks
     assert (told.repeated, told.queries) == (before, 4 * len(batch))
@@ -192,6 +192,35 @@ def test_handles_start_with_nothing_measured(crawl: Any) -> None:
     index.close()
 
 
+@pytest.mark.usefixtures("generous")
+def test_repeats_load_no_permuted_tables(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their headers would fill the memory of a process that never asks for them."""
+    from simindex import answering
+
+    plans = []
+    real = answering.search
+    monkeypatch.setattr(
+        answering, "search",
+        lambda snapshot, plan, *args, **named: (
+            plans.append(plan.method), real(snapshot, plan, *args, **named)
+        )[1],
+    )
+    rng = np.random.default_rng(4)
+    weights = oracle.normal_weights(rng, 4000)
+    batch = Batch(oracle.signs(weights), weights=weights)
+    options = IndexOptions(structures=("psm", "bphs:G=4,g=1"), batch_rows=4000)
+    with simindex.open(index_path, "n", options=options) as index:
+        index.append(batch)
+        index.commit()
+        index.query(batch, recall=0.9, method="psm")
+        assert index.query(batch).stats.method == "bphs:G=4,g=1"
+    assert plans[0] == "psm"
+    assert plans[1] in ("psm", "scan")
+    assert plans[2:] == ["bphs:G=4,g=1"]
+
+
 # -- time -----------------------------------------------------------------------------------------
 
 
@@ -202,7 +231,7 @@ class Clocked:
         self, monkeypatch: pytest.MonkeyPatch, *, repeat_s: float, predicted_s: float
     ) -> None:
         self.checks, self.now, self.spent = SpotChecks(), 0.0, 0.0
-        self.repeat_s, self.sizes = repeat_s, []
+        self.repeat_s, self.sizes, self.planned = repeat_s, [], 0
         self.tables = (SimpleNamespace(nanoseconds=predicted_s * 1e9),)
         monkeypatch.setattr(spotchecks, "time", SimpleNamespace(perf_counter=lambda: self.now))
 
@@ -222,13 +251,15 @@ class Clocked:
             self.spent += self.repeat_s * len(rows)
             return answer
 
-        kind = {"h": 3, "recall": 0.9, "first": False}
+        def plan(queries: int) -> Any:
+            self.planned += 1
+            return SimpleNamespace(tables=self.tables)
+
         saved_s = self.checks.due(3, 0.9, False, queries, seconds)
         if saved_s is not None:
             self.checks.repeat(
-                np.zeros((queries, 1), np.uint64), found,
-                lambda queries: SimpleNamespace(tables=self.tables),  # type: ignore[arg-type]
-                ask, **kind, saved_s=saved_s,  # type: ignore[arg-type]
+                np.zeros((queries, 1), np.uint64), found, plan, ask, h=3, recall=0.9, first=False,
+                saved_s=saved_s,
             )
 
 
@@ -265,6 +296,7 @@ def test_no_call_waits_long_for_repeats(monkeypatch: pytest.MonkeyPatch) -> None
     for _ in range(100_000):
         clocked.call(1, 1e-3)
     assert clocked.sizes == []
+    assert clocked.planned < 10, "it is not asked again at every call"
     clocked.call(10_000, 60.0)
     assert clocked.sizes == [2]
 
