@@ -6,12 +6,11 @@ call follows new commits by itself.
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
@@ -30,15 +29,13 @@ from simindex.errors import (
     CorruptFile,
     IndexExists,
     InvalidBatch,
-    InvalidOption,
     ReadOnlyIndex,
     RecipeMismatch,
-    SimindexError,
-    UnsupportedStorage,
 )
 from simindex.explanation import Explanation
 from simindex.machine import measure
 from simindex.model import Machine
+from simindex.opening import check_agreement, checked_call, translated
 from simindex.options import IndexOptions, checked_structures
 from simindex.records import (
     F32,
@@ -52,7 +49,7 @@ from simindex.records import (
     as_ids,
 )
 from simindex.simhash.fingerprint import Recipe
-from simindex.snapshot import Snapshot, take
+from simindex.snapshot import Snapshot, live_rows, take
 from simindex.statistics import gather
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, pack, unpack
@@ -104,23 +101,10 @@ def open(
     -----
     Maps files and reads the catalog's head; no row is read, so the cost does not grow with them.
     """
-    if mode not in ("r", "w", "c", "n"):
-        raise InvalidOption(
-            f"mode={mode!r} is unknown: give r, w, c or n", option="mode", found=mode
-        )
-    if options is not None and not isinstance(options, IndexOptions):
-        raise InvalidOption(
-            f"options={options!r} are no IndexOptions: give simindex.IndexOptions(...)",
-            option="options", found=options,
-        )
-    directory = Path(path)
-    try:
-        directory.exists()
-    except (ValueError, OSError) as error:
-        raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
+    directory = checked_call(path, mode, options)
     if mode == "n" or (mode == "c" and not creation.exists(directory)):
         try:
-            with _unwritable(directory, True):
+            with translated(directory, True):
                 creation.create(
                     directory, options or IndexOptions(), overwrite=overwrite and mode == "n"
                 )
@@ -158,14 +142,14 @@ class Index:
         for name in ("catalog", "segments"):
             if (path / name).is_symlink():
                 raise CorruptFile(f"{path / name} is a link, no directory", path=str(path / name))
-        with _unwritable(path, writable):
+        with translated(path, writable):
             self._environment = acquire(path / "catalog", writable=writable)
         try:
             self._catalog = Catalog(self._environment)
             self.options = self._read_options(options)
             durable.check_storage(path, allow_remote=self.options.allow_remote)
             if writable:
-                with _unwritable(path, writable):
+                with translated(path, writable):
                     self._writer = Writer(
                         path, self._catalog, index=self._uuid, options=self.options
                     )
@@ -190,22 +174,7 @@ class Index:
         options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
         self._recipe = Recipe.from_bytes(recipe) if recipe is not None else None
         if asked is not None:
-            differences = options.differences(asked)
-            if differences:
-                name, (mine, theirs) = next(iter(differences.items()))
-                raise InvalidOption(
-                    f"the index at {self.path} has {name}={mine!r}, not {theirs!r}: "
-                    "leave the option out, or build a new index",
-                    option=name, differences=differences,
-                )
-            if asked.recipe is not None:
-                if self._recipe is None:
-                    raise RecipeMismatch(
-                        f"the index at {self.path} has no recipe: leave it out of the options; an "
-                        "empty index takes that of the first batch",
-                        differences={"recipe": (repr(asked.recipe), None)},
-                    )
-                check_recipe(asked.recipe, self._recipe)
+            check_agreement(self.path, options, self._recipe, asked)
         return options
 
     def _take(self, before: Snapshot | None) -> Snapshot:
@@ -342,20 +311,7 @@ class Index:
         """All live rows as batches of at most `chunk_rows`, without weights, as of one commit."""
         self._check_open()
         snapshot = self._current()
-        for table in snapshot.tables:
-            for start in range(0, len(table), chunk_rows):
-                stop = min(start + chunk_rows, len(table))
-                live = snapshot.tombstones.alive(table, start, stop)
-                fingerprints, ids = table.fingerprints[start:stop], table.ids[start:stop]
-                heap = None if table.keys is None else table.keys.slice(start, stop)
-                if live is not None:
-                    fingerprints, ids = fingerprints[live], ids[live]
-                    heap = None if heap is None else heap.take(live)
-                if heap is not None:
-                    keys = heap.decoded(self.options.key_kind)
-                    yield Batch(fingerprints, keys=keys, recipe=self._recipe)
-                else:
-                    yield Batch(fingerprints, ids=ids, recipe=self._recipe)
+        yield from live_rows(snapshot, chunk_rows, self.options, self._recipe)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -715,29 +671,6 @@ class Index:
             spot_checks=self._answerer.spot_checks.measured(),
             flips_from=self._answerer.planner.sources,
         )
-
-
-@contextmanager
-def _unwritable(path: Path, writable: bool) -> Iterator[None]:
-    """Turns the operating system's refusals while a handle is opened into errors of ours."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise CorruptFile(f"{path} lacks {error.filename}", path=str(path)) from error
-    except OSError as error:
-        if isinstance(error, SimindexError) or error.errno not in (
-            errno.EMFILE, errno.ENFILE, *((errno.EROFS, errno.EACCES, errno.EPERM) * writable)
-        ):
-            raise
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            raise UnsupportedStorage(
-                f"too many open files for {path}: close handles, compact the index, or raise the "
-                "limit (ulimit -n)",
-                path=str(path),
-            ) from error
-        raise ReadOnlyIndex(
-            f"{path} cannot be written ({error.strerror}): open it with mode 'r'", path=str(path)
-        ) from error
 
 
 def _after_fork() -> None:
