@@ -27,7 +27,7 @@ SELF_AUDIT_ROWS = 1 << 20
 """Rows from which `tune` and `compact` measure the recall by themselves."""
 
 SELF_AUDIT_S = 0.5
-"""About how long that may take."""
+"""About how long that may take, once it is known how bits flip."""
 
 
 class Answerer:
