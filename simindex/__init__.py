@@ -50,6 +50,7 @@ from simindex.records import (
     RotationStats,
     Skew,
     Skipped,
+    SpotCheck,
 )
 from simindex.simhash.anatomy import Feature
 from simindex.simhash.bits import hamming
@@ -93,6 +94,7 @@ __all__ = [
     "SimindexError",
     "Skew",
     "Skipped",
+    "SpotCheck",
     "StorageFull",
     "UnsupportedStorage",
     "__version__",

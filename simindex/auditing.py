@@ -12,6 +12,7 @@ each such row, which is wide enough whatever the spread of shares within 0 and 1
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
@@ -27,6 +28,10 @@ from simindex.storage.reservoir import Reservoir
 
 SAMPLE_ROWS = 1000
 
+USUAL_RECALL = 0.95
+
+USUAL_H = 3
+
 MATCHES_AT_ONCE = 1 << 20
 """Matches that a call should bring at a time."""
 
@@ -36,24 +41,32 @@ Ask = Callable[[Batch, float], Matches]
 
 
 def audit(
-    reservoir: Reservoir, ask: Ask, *, h: int, recall: float, sample: int, generation: int
+    reservoir: Reservoir,
+    ask: Ask,
+    *,
+    h: int,
+    recall: float,
+    sample: int,
+    generation: int,
+    index_rows: int,
+    budget_s: float = float("inf"),
 ) -> Audit:
     """What share of matches is found at `recall`, measured on at most `sample` rows.
+
+    No more rows are asked once it has taken `budget_s`.
 
     `ask(batch, recall)` answers on one snapshot. A text that half the index is near to is asked
     alone, so that its matches do not fill the memory.
     """
-    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
-        raise InvalidOption(
-            f"sample={sample!r}: give a whole number from 1", option="sample", found=sample
-        )
+    check_sample(sample)
     first = max(0, len(reservoir) - sample)
     rows, weights = reservoir.fingerprints[first:], reservoir.weights[first:].astype(np.float32)
     method, guarantee = "none", "exact"
     shares = [np.empty(0)]
     pairs = found = 0
     start, size = 0, 16
-    while start < len(rows):
+    until = time.perf_counter() + budget_s
+    while start < len(rows) and (start == 0 or time.perf_counter() < until):
         batch = Batch(rows[start : start + size], weights=weights[start : start + size])
         answer = ask(batch, recall)
         method, guarantee = answer.stats.method, answer.stats.guarantee
@@ -70,9 +83,17 @@ def audit(
     low, high = (0.0, 1.0) if mean is None else wilson(mean, len(share))
     return Audit(
         generation=generation, h=h, asked=float(recall), method=method, guarantee=guarantee,
-        recall=mean, recall_low=low, recall_high=high, rows=len(rows), rows_with_match=len(share),
-        matches=pairs, found=found,
+        recall=mean, recall_low=low, recall_high=high, rows=start, rows_with_match=len(share),
+        matches=pairs, found=found, index_rows=index_rows,
     )
+
+
+def check_sample(sample: object) -> None:
+    """Refuses what is no number of rows with InvalidOption."""
+    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
+        raise InvalidOption(
+            f"sample={sample!r}: give a whole number from 1", option="sample", found=sample
+        )
 
 
 def _apart(matches: Matches, queries: int) -> NDArray[np.int64]:

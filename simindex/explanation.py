@@ -62,6 +62,9 @@ class Explanation:
     expected_s: float
     """Of the whole call."""
     segments: tuple[SegmentExplanation, ...]
+    flips_from: str | None = None
+    """What the number of flips rests on, also where an exact plan turned out cheaper; None where
+    nothing needed to be known: the recall is 1, or the query has no weights."""
 
 
 def explain(
@@ -75,6 +78,7 @@ def explain(
     recall: float,
     method: str,
     measured: bool,
+    flips_from: str | None = None,
 ) -> Explanation:
     """Runs a plan on every table, one after the other, on one thread."""
     segments = tuple(
@@ -83,7 +87,8 @@ def explain(
     )
     expected_s = CALL_NS * 1e-9 + len(queries) * sum(one.expected_s for one in segments)
     return Explanation(
-        len(queries), h, recall, method, plan.guarantee, plan.exact, measured, expected_s, segments
+        len(queries), h, recall, method, plan.guarantee, plan.exact, measured, expected_s, segments,
+        flips_from,
     )
 
 

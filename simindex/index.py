@@ -6,11 +6,11 @@ call follows new commits by itself.
 
 from __future__ import annotations
 
-import errno
+import logging
 import os
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from simindex import auditing, compaction, creation
 from simindex.admission import check_recipe, checked_batch, checked_keys
+from simindex.answering import Answerer
 from simindex.calibration import Calibration
 from simindex.check import check
 from simindex.compaction import Progress
@@ -28,17 +29,14 @@ from simindex.errors import (
     CorruptFile,
     IndexExists,
     InvalidBatch,
-    InvalidOption,
     ReadOnlyIndex,
     RecipeMismatch,
-    SimindexError,
-    UnsupportedStorage,
 )
-from simindex.explanation import Explanation, explain
+from simindex.explanation import Explanation
 from simindex.machine import measure
 from simindex.model import Machine
+from simindex.opening import check_agreement, checked_call, translated
 from simindex.options import IndexOptions, checked_structures
-from simindex.planner import Planner
 from simindex.records import (
     F32,
     U64,
@@ -50,20 +48,20 @@ from simindex.records import (
     as_fingerprints,
     as_ids,
 )
-from simindex.searching import THREADED_QUERIES, search
 from simindex.simhash.fingerprint import Recipe
-from simindex.snapshot import Snapshot, take
+from simindex.snapshot import Snapshot, live_rows, take
 from simindex.statistics import gather
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, pack, unpack
 from simindex.storage.environment import acquire, release
-from simindex.threads import thread_count
 from simindex.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
 
 USUAL_FANOUT = 8
 """Segments of about one size that `compact` merges where commits merge none (min_merge=0)."""
+
+log = logging.getLogger("simindex")
 
 _handles: weakref.WeakSet[Index] = weakref.WeakSet()
 
@@ -103,23 +101,10 @@ def open(
     -----
     Maps files and reads the catalog's head; no row is read, so the cost does not grow with them.
     """
-    if mode not in ("r", "w", "c", "n"):
-        raise InvalidOption(
-            f"mode={mode!r} is unknown: give r, w, c or n", option="mode", found=mode
-        )
-    if options is not None and not isinstance(options, IndexOptions):
-        raise InvalidOption(
-            f"options={options!r} are no IndexOptions: give simindex.IndexOptions(...)",
-            option="options", found=options,
-        )
-    directory = Path(path)
-    try:
-        directory.exists()
-    except (ValueError, OSError) as error:
-        raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
+    directory = checked_call(path, mode, options)
     if mode == "n" or (mode == "c" and not creation.exists(directory)):
         try:
-            with _unwritable(directory, True):
+            with translated(directory, True):
                 creation.create(
                     directory, options or IndexOptions(), overwrite=overwrite and mode == "n"
                 )
@@ -152,26 +137,24 @@ class Index:
         self._pid = os.getpid()
         self._lock = RLock()
         self._writer: Writer | None = None
-        self._planner = Planner()
-        self._audit: Audit | None = None
-        self._machine_crc: int | None = None
         writable = mode != "r"
         self._uuid = durable.read_format(path)
         for name in ("catalog", "segments"):
             if (path / name).is_symlink():
                 raise CorruptFile(f"{path / name} is a link, no directory", path=str(path / name))
-        with _unwritable(path, writable):
+        with translated(path, writable):
             self._environment = acquire(path / "catalog", writable=writable)
         try:
             self._catalog = Catalog(self._environment)
             self.options = self._read_options(options)
             durable.check_storage(path, allow_remote=self.options.allow_remote)
             if writable:
-                with _unwritable(path, writable):
+                with translated(path, writable):
                     self._writer = Writer(
                         path, self._catalog, index=self._uuid, options=self.options
                     )
             self._snapshot = self._take(None)
+            self._answerer = Answerer(self._catalog, self.options)
         except BaseException:
             if self._writer is not None:
                 self._writer.close()
@@ -191,22 +174,7 @@ class Index:
         options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
         self._recipe = Recipe.from_bytes(recipe) if recipe is not None else None
         if asked is not None:
-            differences = options.differences(asked)
-            if differences:
-                name, (mine, theirs) = next(iter(differences.items()))
-                raise InvalidOption(
-                    f"the index at {self.path} has {name}={mine!r}, not {theirs!r}: "
-                    "leave the option out, or build a new index",
-                    option=name, differences=differences,
-                )
-            if asked.recipe is not None:
-                if self._recipe is None:
-                    raise RecipeMismatch(
-                        f"the index at {self.path} has no recipe: leave it out of the options; an "
-                        "empty index takes that of the first batch",
-                        differences={"recipe": (repr(asked.recipe), None)},
-                    )
-                check_recipe(asked.recipe, self._recipe)
+            check_agreement(self.path, options, self._recipe, asked)
         return options
 
     def _take(self, before: Snapshot | None) -> Snapshot:
@@ -252,7 +220,7 @@ class Index:
             finally:
                 release(self._environment)
                 # Maps and descriptors of the segments go with them; running calls hold their own.
-                self._planner = Planner()
+                self._answerer = Answerer(self._catalog, self.options)
                 del self._snapshot
 
     def __del__(self) -> None:
@@ -343,20 +311,7 @@ class Index:
         """All live rows as batches of at most `chunk_rows`, without weights, as of one commit."""
         self._check_open()
         snapshot = self._current()
-        for table in snapshot.tables:
-            for start in range(0, len(table), chunk_rows):
-                stop = min(start + chunk_rows, len(table))
-                live = snapshot.tombstones.alive(table, start, stop)
-                fingerprints, ids = table.fingerprints[start:stop], table.ids[start:stop]
-                heap = None if table.keys is None else table.keys.slice(start, stop)
-                if live is not None:
-                    fingerprints, ids = fingerprints[live], ids[live]
-                    heap = None if heap is None else heap.take(live)
-                if heap is not None:
-                    keys = heap.decoded(self.options.key_kind)
-                    yield Batch(fingerprints, keys=keys, recipe=self._recipe)
-                else:
-                    yield Batch(fingerprints, ids=ids, recipe=self._recipe)
+        yield from live_rows(snapshot, chunk_rows, self.options, self._recipe)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -491,6 +446,8 @@ class Index:
                     writer.compact(self._current(), inputs, progress)
             if full and structures is not None:
                 writer.restructure(self._current(), wanted)
+            if self._self_audit(self._current()):
+                writer.commit(self._current())
             self._current()
 
     def _adopt_recipe(self, writer: Writer, batch: Batch) -> None:
@@ -551,36 +508,11 @@ class Index:
         self._check_open()
         rows, weights = self._asked(batch)
         snapshot = self._current()
-        self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        return self._search(
+        answerer = self._answerer
+        answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+        return answerer.search(
             snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
             memory=memory, threads=threads,
-        )
-
-    def _search(
-        self,
-        snapshot: Snapshot,
-        rows: U64,
-        weights: F32 | None,
-        *,
-        h: int,
-        first: bool,
-        recall: float,
-        method: str,
-        memory: int | None,
-        threads: int | None,
-    ) -> Matches:
-        threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
-        self._follow_machine(snapshot)
-        plan, calibration = self._planner.plan(
-            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
-            memory=memory,
-        )
-        return search(
-            snapshot, plan, rows, weights,
-            None if calibration is None else calibration.volatility,
-            h=h, first=bool(first), threads=threads,
-            options=self.options,
         )
 
     def explain(
@@ -604,16 +536,10 @@ class Index:
         self._check_open()
         rows, weights = self._asked(batch)
         snapshot = self._current()
-        self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        self._follow_machine(snapshot)
-        plan, calibration = self._planner.plan(
-            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
-            memory=memory,
-        )
-        return explain(
-            snapshot, plan, rows, weights,
-            None if calibration is None else calibration.volatility,
-            h=h, recall=recall, method=method, measured=self._planner.machine.measured,
+        answerer = self._answerer
+        answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+        return answerer.explain(
+            snapshot, rows, weights, h=h, recall=recall, method=method, memory=memory
         )
 
     def _asked(self, batch: Batch | Any) -> tuple[U64, F32 | None]:
@@ -652,32 +578,24 @@ class Index:
             with self._lock:
                 if self._writer is not None:
                     self._writer.set_value("machine", pack(measured.to_dict()))
-                self._machine_crc = snapshot.head.values.get("machine")  # not read: may be damaged
-                self._planner.machine = measured
-        return self._planner.learn(snapshot, h=h, budget_s=float("inf"), queries=None)
+                self._answerer.go_by(measured, snapshot)
+        learned = self._answerer.planner.learn(
+            snapshot, h=h, budget_s=float("inf"), queries=None
+        )
+        self._self_audit(snapshot, h=h)
+        return learned
 
     @property
     def machine(self) -> Machine:
         """The constants that plans go by: measured by `tune`, or the usual ones."""
         self._check_open()
-        self._follow_machine(self._current())
-        return self._planner.machine
-
-    def _follow_machine(self, snapshot: Snapshot) -> None:
-        if snapshot.head.values.get("machine") == self._machine_crc:
-            return
-        with self._lock, self._catalog.reading() as reading:
-            _, head = reading.head()
-            stored = reading.value(head, "machine")
-            if stored is not None:
-                self._planner.machine = Machine.from_dict(unpack("machine", stored))
-            self._machine_crc = snapshot.head.values.get("machine")
+        return self._answerer.machine(self._current())
 
     def audit(
         self,
         *,
         h: int = 3,
-        recall: float = 0.95,
+        recall: float = auditing.USUAL_RECALL,
         method: str = "auto",
         sample: int = auditing.SAMPLE_ROWS,
         threads: int | None = None,
@@ -700,33 +618,31 @@ class Index:
         """
         self._check_open()
         snapshot = self._current()
-        self._planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-
-        def ask(batch: Batch, recall: float) -> Matches:
-            return self._search(
-                snapshot, batch.rows, batch.weights, h=h, first=False, recall=recall,
-                method="auto" if recall == 1.0 else method, memory=None, threads=threads,
-            )
-
-        self._audit = auditing.audit(
-            snapshot.reservoir, ask, h=h, recall=recall, sample=sample,
-            generation=snapshot.head.generation,
+        self._answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+        found = self._answerer.audit(
+            snapshot, h=h, recall=recall, method=method, sample=sample, threads=threads
         )
+        self._keep(found)
+        return found
+
+    def _self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> bool:
+        """Measures the recall if the last audit tells of another index; buffers the result.
+
+        What damage prevents is left out with a warning: the caller's own work is done.
+        """
+        try:
+            found = self._answerer.self_audit(snapshot, h=h)
+        except (CorruptFile, OSError) as error:
+            log.warning("the recall was not measured: %s", error)
+            return False
+        if found is not None:
+            self._keep(found)
+        return found is not None
+
+    def _keep(self, found: Audit) -> None:
         if self._writer is not None:
             with self._lock:
-                self._writing().set_value("audit", auditing.encode(self._audit))
-        return self._audit
-
-    def _last_audit(self) -> Audit | None:
-        with self._catalog.reading() as reading:
-            _, head = reading.head()
-            payload = reading.value(head, "audit")
-        stored = None if payload is None else auditing.decode(payload)
-        if self._audit is None or (
-            stored is not None and stored.generation > self._audit.generation
-        ):
-            return stored
-        return self._audit
+                self._writing().set_value("audit", auditing.encode(found))
 
     # -- looking after it --------------------------------------------------------------------------
 
@@ -750,31 +666,11 @@ class Index:
         self._check_open()
         return gather(
             self.path, self._current(), options=self.options, recipe=self._recipe,
-            catalog_bytes=self._environment.file_bytes, skew=skew, audit=self._last_audit(),
+            catalog_bytes=self._environment.file_bytes, skew=skew,
+            audit=self._answerer.last_audit(),
+            spot_checks=self._answerer.spot_checks.measured(),
+            flips_from=self._answerer.planner.sources,
         )
-
-
-@contextmanager
-def _unwritable(path: Path, writable: bool) -> Iterator[None]:
-    """Turns the operating system's refusals while a handle is opened into errors of ours."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise CorruptFile(f"{path} lacks {error.filename}", path=str(path)) from error
-    except OSError as error:
-        if isinstance(error, SimindexError) or error.errno not in (
-            errno.EMFILE, errno.ENFILE, *((errno.EROFS, errno.EACCES, errno.EPERM) * writable)
-        ):
-            raise
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            raise UnsupportedStorage(
-                f"too many open files for {path}: close handles, compact the index, or raise the "
-                "limit (ulimit -n)",
-                path=str(path),
-            ) from error
-        raise ReadOnlyIndex(
-            f"{path} cannot be written ({error.strerror}): open it with mode 'r'", path=str(path)
-        ) from error
 
 
 def _after_fork() -> None:

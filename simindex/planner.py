@@ -25,6 +25,10 @@ CALIBRATION_BUDGET_S = 0.4
 Planned = tuple[QueryPlan, Calibration | None]
 """How a call is answered, and what its recall rests on."""
 
+UNLEARNED_GROWTH = 1.25
+"""An index that has grown by so much is looked through anew for near-duplicates while too few are
+known; one that was learned from, at twice the rows."""
+
 NARROWEST = 10
 """How many bits narrower than a table's directory a header may be chosen."""
 
@@ -235,6 +239,11 @@ class Planner:
             self._machine = machine
             self._known = (None, {})
 
+    @property
+    def sources(self) -> dict[int, str]:
+        """What was learned how bits flip from, by h."""
+        return {h: known.source for h, known in sorted(self._calibrations.copy().items())}
+
     def check(self, *, h: int, recall: float, method: str, bits: int) -> None:
         """`check_options`, once for each set of options."""
         try:
@@ -287,7 +296,8 @@ class Planner:
         known = self._calibrations.get(h)
         if known is not None:
             rows = snapshot.stored_rows
-            if known.stored_rows <= 2 * rows and rows <= 2 * known.stored_rows:
+            growth = 2.0 if known.learned else UNLEARNED_GROWTH
+            if known.stored_rows <= 2 * rows and rows <= growth * known.stored_rows:
                 return known
         return self.learn(snapshot, h=h, budget_s=CALIBRATION_BUDGET_S, queries=weights)
 

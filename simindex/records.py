@@ -459,6 +459,38 @@ class Audit:
     matches: int
     """Of all these rows, by the exact calls."""
     found: int
+    index_rows: int = 0
+    """Rows stored then, deleted ones included."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the asked recall is within or below the interval: nothing speaks against it."""
+        return self.recall_high >= self.asked
+
+
+@dataclass(frozen=True, slots=True)
+class SpotCheck:
+    """The recall of a handle's own queries, measured on those that it has repeated exactly."""
+
+    h: int
+    asked: float
+    """The recall asked for."""
+    first: bool
+    """Whether one match of a query was asked for: its share is 1 if it got one, equal rows
+    included, else 0."""
+    recall: float | None
+    """Mean over the repeated queries with a match of the share of their matches that was found,
+    rows equal to it left out; None if no query has one."""
+    recall_low: float
+    """Lower end of its 95% interval."""
+    recall_high: float
+    queries: int
+    """All that were not answered exactly."""
+    repeated: int
+    with_match: int
+    matches: int
+    """Of the repeated queries, by the exact calls."""
+    found: int
 
     @property
     def kept(self) -> bool:
@@ -495,3 +527,8 @@ class IndexStats:
     """The hottest headers and fingerprints, if `Index.stats` was asked for them."""
     audit: Audit | None = None
     """The last recall measured, by this handle or by a writer that committed it."""
+    spot_checks: list[SpotCheck] = field(default_factory=list)
+    """The recall of this handle's own queries, for each h, recall and `first` they asked for."""
+    flips_from: dict[int, str] = field(default_factory=dict)
+    """What this handle has learned how bits flip from, by h: near-duplicates of the index, or
+    random pairs while there are too few of them. Empty before a query below recall 1."""

@@ -6,6 +6,7 @@ files that a later compaction unlinks live on while they are mapped.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from simindex.designs import checked_designs
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
+from simindex.records import Batch
+from simindex.simhash.fingerprint import Recipe
 from simindex.storage import pending
 from simindex.storage.catalog import Catalog, Head
 from simindex.storage.permuted import open_permuted
@@ -84,6 +87,25 @@ class Snapshot:
                 payload = reading.value(self.head, "reservoir")
                 parts += [Reservoir.decode("the index", payload)] if payload else []
         return Reservoir.merged([Reservoir.empty(self._words), *parts], MAX_RESERVOIR_ROWS)
+
+
+def live_rows(
+    snapshot: Snapshot, chunk_rows: int, options: IndexOptions, recipe: Recipe | None
+) -> Iterator[Batch]:
+    """All live rows as batches of at most `chunk_rows`; see `Index.rows`."""
+    for table in snapshot.tables:
+        for start in range(0, len(table), chunk_rows):
+            stop = min(start + chunk_rows, len(table))
+            live = snapshot.tombstones.alive(table, start, stop)
+            fingerprints, ids = table.fingerprints[start:stop], table.ids[start:stop]
+            heap = None if table.keys is None else table.keys.slice(start, stop)
+            if live is not None:
+                fingerprints, ids = fingerprints[live], ids[live]
+                heap = None if heap is None else heap.take(live)
+            if heap is not None:
+                yield Batch(fingerprints, keys=heap.decoded(options.key_kind), recipe=recipe)
+            else:
+                yield Batch(fingerprints, ids=ids, recipe=recipe)
 
 
 def take(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from simindex.options import IndexOptions
-from simindex.records import Audit, IndexStats
+from simindex.records import Audit, IndexStats, SpotCheck
 from simindex.simhash.fingerprint import Recipe
 from simindex.skew import hottest
 from simindex.snapshot import Snapshot
@@ -20,6 +20,8 @@ def gather(
     catalog_bytes: int,
     skew: bool = False,
     audit: Audit | None = None,
+    spot_checks: list[SpotCheck],
+    flips_from: dict[int, str],
 ) -> IndexStats:
     """The counts of a snapshot; see `Index.stats`."""
     structures: dict[str, int] = {}
@@ -62,4 +64,6 @@ def gather(
         | structures,
         skew=hottest(snapshot.tables) if skew else None,
         audit=audit,
+        spot_checks=spot_checks,
+        flips_from=flips_from,
     )

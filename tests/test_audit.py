@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import oracle
 import pytest
 
 import simindex
-from simindex import Batch, IndexOptions, auditing
+from simindex import Batch, IndexOptions, answering, auditing, planner
 from simindex.errors import CorruptFile, InvalidOption
 
 ROWS = 4000
@@ -144,7 +146,8 @@ def test_a_hot_text_does_not_fill_the_memory(
             return found
 
         found = auditing.audit(
-            index._current().reservoir, counting, h=3, recall=0.9, sample=300, generation=1
+            index._current().reservoir, counting, h=3, recall=0.9, sample=300, generation=1,
+            index_rows=2000,
         )
     assert found.matches > 100_000
     assert max(asked[2:]) <= 12_000
@@ -162,3 +165,132 @@ def test_options_out_of_range_are_refused(index_path: Path, options: dict[str, A
 def test_a_payload_that_is_no_audit_is_damage(payload: bytes) -> None:
     with pytest.raises(CorruptFile, match="audit"):
         auditing.decode(payload)
+
+
+# -- by itself ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of rows are audited as millions are, and exact plans are never the cheapest."""
+    monkeypatch.setattr(answering, "SELF_AUDIT_ROWS", ROWS)
+    exact_takes(1e12, monkeypatch)
+
+
+def exact_takes(nanoseconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = planner.exact_plan
+    monkeypatch.setattr(
+        planner, "exact_plan",
+        lambda table, **named: replace(real(table, **named), nanoseconds=nanoseconds),
+    )
+
+
+@pytest.mark.usefixtures("small_is_large")
+def test_compaction_measures_the_recall_of_an_index_that_has_doubled(index_path: Path) -> None:
+    options = IndexOptions(min_merge=0, batch_rows=1 << 12)
+    with simindex.open(index_path, "n", options=options) as index:
+        fill(index)
+        index.commit()
+        assert index.stats().audit is None
+        index.compact(full=True)
+        first = index.stats().audit
+        assert first is not None
+        assert (first.h, first.asked, first.index_rows) == (3, 0.95, ROWS)
+        fill(index, seed=2)
+        index.compact(full=True)
+        assert index.stats().audit == first, "twice as many rows are not over twice as many"
+        fill(index, seed=3)
+        index.compact()
+        second = index.stats().audit
+        assert second is not None
+        assert second.index_rows == 3 * ROWS
+        index.delete(ids=np.arange(ROWS))
+        index.compact(full=True)
+        assert index.stats().audit == second
+    with simindex.open(index_path) as reader:
+        assert reader.stats().audit == second
+        assert [one for one in reader.check() if one.severity == "error"] == []
+
+
+@pytest.mark.usefixtures("small_is_large")
+def test_the_promise_that_was_audited_is_audited_again(index_path: Path) -> None:
+    options = IndexOptions(min_merge=0, batch_rows=1 << 12)
+    with simindex.open(index_path, "n", options=options) as index:
+        fill(index)
+        index.commit()
+        index.audit(h=2, recall=0.8, sample=100)
+        for seed in (2, 3):
+            fill(index, seed)
+        index.compact(full=True)
+        found = index.stats().audit
+    assert found is not None
+    assert (found.h, found.asked, found.index_rows) == (2, 0.8, 3 * ROWS)
+
+
+@pytest.mark.usefixtures("small_is_large")
+def test_tuning_measures_the_recall_at_its_radius(index_path: Path) -> None:
+    with simindex.open(index_path, "n") as index:
+        fill(index)
+        index.commit()
+        index.tune(h=4, machine=False)
+        found = index.stats().audit
+        assert found is not None
+        assert (found.h, found.asked) == (4, 0.95)
+    with simindex.open(index_path) as reader:
+        assert reader.stats().audit == found
+
+
+def test_small_exact_and_weightless_indexes_are_not_audited_by_themselves(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("audited")
+
+    monkeypatch.setattr(answering.Answerer, "audit", never)
+    with simindex.open(index_path, "n") as index:
+        fill(index)
+        index.compact(full=True)
+        monkeypatch.setattr(answering, "SELF_AUDIT_ROWS", ROWS)
+        exact_takes(0, monkeypatch)
+        index.tune(machine=False)
+    exact_takes(1e12, monkeypatch)
+    with simindex.open(index_path, "n", overwrite=True) as index:
+        index.append(oracle.uniform(np.random.default_rng(1), ROWS))
+        index.compact(full=True)
+
+
+@pytest.mark.usefixtures("small_is_large")
+def test_compaction_stands_where_the_recall_cannot_be_measured(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def damaged(*_: object, **__: object) -> None:
+        raise CorruptFile("the reservoir is damaged", path="meta/reservoir")
+
+    monkeypatch.setattr(answering.Answerer, "audit", damaged)
+    with simindex.open(index_path, "n") as index:
+        fill(index)
+        index.compact(full=True)
+        assert (len(index), index.stats().segments, index.stats().audit) == (ROWS, 1, None)
+    assert "the recall was not measured: the reservoir is damaged" in caplog.text
+
+
+def test_an_audit_ends_when_its_time_is_over(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(auditing, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    with simindex.open(index_path, "n") as index:
+        fill(index)
+        index.commit()
+
+        def ask(batch: Batch, recall: float) -> simindex.Matches:
+            now[0] += 0.01 * len(batch)
+            return index.query(batch)
+
+        def rows_asked(budget_s: float) -> int:
+            return auditing.audit(
+                index._current().reservoir, ask, h=3, recall=0.9, sample=1000, generation=1,
+                index_rows=ROWS, budget_s=budget_s,
+            ).rows
+
+        assert [rows_asked(budget_s) for budget_s in (0.0, 0.5, 1e9)] == [16, 48, 1000]

@@ -10,7 +10,7 @@ import oracle
 import pytest
 
 import simindex
-from simindex import Batch, IndexOptions, calibration
+from simindex import Batch, IndexOptions, calibration, planner
 from simindex.calibration import Calibration, NearPairs, calibrate, exact_plan, find_near_pairs
 from simindex.methods import psm
 from simindex.simhash.volatility import BINS, Volatility, from_random_pairs
@@ -304,3 +304,52 @@ def test_exact_plan_is_exact_and_no_dearer_than_a_scan(rows: int, h: int) -> Non
         assert sorted(zip(found.query.tolist(), found.row.tolist(), strict=True)) == sorted(
             map(tuple, expected.tolist())
         )
+
+
+def test_near_pairs_take_over_from_random_ones_as_the_index_grows(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handle that began with too few near-duplicates looks again long before the rows double."""
+    rng = np.random.default_rng(3)
+    originals = oracle.normal_weights(rng, 2000)
+    copies, _ = oracle.near_duplicates(rng, originals[:700], 3)
+    batch = Batch(oracle.signs(copies), weights=copies)
+    learning = []
+    real = planner.calibrate
+    monkeypatch.setattr(
+        planner, "calibrate",
+        lambda snapshot, **named: (learning.append(named), real(snapshot, **named))[1],
+    )
+    with simindex.open(index_path, "n") as writer, simindex.open(index_path) as reader:
+
+        def append(rows: oracle.F32) -> None:
+            writer.append(Batch(oracle.signs(rows), weights=rows))
+            writer.commit()
+
+        def flips() -> tuple[int, str]:
+            """Flips of the widest header, and what they are learned from, everywhere told alike."""
+            stats = reader.query(batch, recall=0.9, method="psm").stats
+            source = reader.explain(batch, recall=0.9).flips_from
+            assert source is not None
+            assert reader.stats().flips_from == {3: source}
+            assert stats.guarantee == f"expected recall >= 0.9, learned from {source}"
+            assert reader.explain(batch, recall=0.9, method="psm").guarantee == stats.guarantee
+            return reader._answerer.planner._calibrations[3].flips(11, 3, 0.9), source
+
+        append(np.concatenate([originals, copies[:30]]))
+        assert reader.stats().flips_from == {}
+        expected, source = flips()
+        assert source == "random pairs of 2030 sampled rows"
+        append(copies[30:130])
+        assert flips() == (expected, source), "a twentieth more rows"
+        append(copies[130:])
+        counted, source = flips()
+        assert source.endswith("near-duplicate pairs of the index")
+        assert counted < expected
+        assert len(reader) < 2 * 2030
+        assert len(learning) == 2
+        append(originals[:900])  # a third more rows, and what is known is enough
+        assert flips() == (counted, source)
+        assert len(learning) == 2
+        assert reader.explain(batch.rows, recall=0.9).flips_from is None
+        assert reader.explain(batch).flips_from is None

@@ -89,6 +89,9 @@ def test_no_weights_fall_back_to_an_exact_plan_that_is_named(stored: simindex.In
     assert auto.exact and auto.guarantee == "exact, since the queries have no weights"
     truth = stored.query(words, method="scan")
     found = stored.query(words, recall=0.9)
+    assert found.stats.exact
+    assert found.stats.guarantee == "exact, since the queries have no weights"
+    assert stored.query(words).stats.guarantee == "exact"
     assert list(zip(found.query, found.id, strict=True)) == list(
         zip(truth.query, truth.id, strict=True)
     )

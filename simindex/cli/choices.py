@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from simindex.inputs import FORMATS, Document, Intake, ReadOptions, read
 from simindex.options import split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:([kmgt])(i?b)?|b)?", re.ASCII | re.IGNORECASE)
+_POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -37,6 +41,21 @@ structures_option = click.option(
     "--structures", metavar="NAMES",
     callback=lambda _ctx, _parameter, text: None if text is None else split_structures(text),
     help="What each segment carries, such as psm,bphs:G=5,g=2: permuted tables for exact queries.",
+)
+
+def _size(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    found = _SIZE.fullmatch(value.strip())
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no size: give one like 64G, 512M or 64GB")
+    base = 1000 if (found[3] or "").lower() == "b" else 1024
+    return int(float(found[1]) * base ** _POWER.get((found[2] or "").lower(), 0))
+
+
+memory_option = click.option(
+    "--memory", callback=_size, metavar="SIZE",
+    help="The most that tables may take: 64G is 64 x 1024^3 bytes, 64GB 64 x 1000^3.",
 )
 
 _input_options = together(

@@ -37,9 +37,9 @@ def key_text(key: str | bytes | None) -> str | None:
     return key.decode("utf-8", "backslashreplace") if isinstance(key, bytes) else key
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str | None = None) -> str:
     """`1 document`, `1,200 documents`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def megabytes(size_bytes: float) -> str:

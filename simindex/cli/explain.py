@@ -9,11 +9,14 @@ from typing import Any
 import click
 
 import simindex
-from simindex.cli.choices import index_argument, output_options
-from simindex.cli.console import duration, emit, say
+from simindex.auditing import SAMPLE_ROWS, USUAL_RECALL, check_sample
+from simindex.cli.choices import index_argument, memory_option, output_options
+from simindex.cli.console import count, duration, emit, say
 from simindex.cli.interrupt import uninterrupted
 from simindex.cli.query import as_row, fingerprint_option, text_option
+from simindex.cli.recall import audited
 from simindex.errors import InvalidOption
+from simindex.planner import check_options
 
 
 @click.command()
@@ -23,10 +26,11 @@ from simindex.errors import InvalidOption
 @click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
 @click.option("--recall", type=float, default=1.0, show_default=True, help="1 is exact.")
 @click.option("--method", default="auto", show_default=True, help="How to look.")
+@memory_option
 @output_options
 def explain(
     index_path: str, texts: tuple[str, ...], fingerprints: list[list[int]], h: int, recall: float,
-    method: str, as_json: bool, quiet: bool,
+    method: str, memory: int | None, as_json: bool, quiet: bool,
 ) -> None:
     """Print how INDEX answers one query.
 
@@ -37,7 +41,8 @@ def explain(
         raise click.UsageError("one query is explained: give one --text or one --fingerprint")
     with simindex.open(index_path, "r") as index:
         found = index.explain(
-            _question(index, texts, fingerprints), h=h, recall=recall, method=method
+            _question(index, texts, fingerprints), h=h, recall=recall, method=method,
+            memory=memory,
         )
     if as_json:
         emit(asdict(found))
@@ -54,6 +59,8 @@ def explain(
         )))
     if not quiet:
         constants = "measured here" if found.measured else "usual ones: run `simindex tune`"
+        if found.flips_from is not None:
+            say(f"which bits flip is learned from {found.flips_from}")
         say(f"{found.guarantee}; predicted -> actual; constants of the machine: {constants}")
 
 
@@ -85,20 +92,48 @@ def _span(widths: tuple[int, ...]) -> str:
 @click.command()
 @index_argument
 @click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
+@click.option(
+    "--audit", "audits", is_flag=True,
+    help="Also measure the recall of queries, on rows of INDEX that are asked twice.",
+)
+@click.option(
+    "--recall", type=float, metavar="SHARE",
+    help=f"The recall to ask for with --audit; {USUAL_RECALL:g} by default.",
+)
+@click.option(
+    "--sample", type=int, metavar="ROWS",
+    help=f"The rows to ask with --audit; {SAMPLE_ROWS:,} by default.",
+)
 @output_options
-def tune(index_path: str, h: int, as_json: bool, quiet: bool) -> None:
+def tune(
+    index_path: str, h: int, audits: bool, recall: float | None, sample: int | None, as_json: bool,
+    quiet: bool,
+) -> None:
     """Measure this machine for INDEX.
 
     Stores what the steps of a search take here; queries are planned by it. Takes a few seconds.
+    With --audit, also stores what share of the near-duplicates they find, for `stats`.
     """
+    if not audits and (recall is not None or sample is not None):
+        raise click.UsageError("--recall and --sample say what is audited: give --audit, too")
+    recall = USUAL_RECALL if recall is None else recall
+    sample = SAMPLE_ROWS if sample is None else sample
     started = time.perf_counter()
+    audit = None
     with simindex.open(index_path, "w") as index:
+        check_options(h=h, recall=recall, method="auto", bits=index.options.bits)
+        check_sample(sample)
         learned = index.tune(h=h)
         machine = index.machine
+        if audits:
+            if not quiet:
+                say(f"asks up to {count(sample, 'row')} at recall {recall:g}, h={h}, and exactly")
+            audit = index.audit(h=h, recall=recall, sample=sample)
         with uninterrupted():
             index.commit()
     if as_json:
-        emit({**machine.to_dict(), "flips_from": learned.source})
+        told = {} if audit is None else {"audit": {**asdict(audit), "kept": audit.kept}}
+        emit({**machine.to_dict(), "flips_from": learned.source, **told})
         return
     for name, value in machine.to_dict().items():
         if name == "levels":
@@ -106,6 +141,8 @@ def tune(index_path: str, h: int, as_json: bool, quiet: bool) -> None:
                 click.echo(f"{'look-up':<17} {probe:.3g} + {row:.3g} a row, in {size:,} bytes")
         elif name != "measured":
             click.echo(f"{name:<17} {value:.4g}")
+    if audit is not None:
+        click.echo(f"{'audit':<17} {audited(audit)}")
     if not quiet:
         say(
             f"measured and stored in {duration(time.perf_counter() - started)}; flips are learned "

@@ -17,8 +17,9 @@ import simindex
 from simindex.cli.choices import index_argument, output_options, structures_option
 from simindex.cli.console import cell, count, duration, emit, megabytes, say
 from simindex.cli.interrupt import uninterrupted
+from simindex.cli.recall import audited
 from simindex.errors import InvalidInput
-from simindex.records import Audit, Skew
+from simindex.records import Skew
 
 DELETED_AT_ONCE = 1 << 16
 DAMAGED = 3
@@ -162,21 +163,11 @@ def stats(index_path: str, skew: bool, as_json: bool, quiet: bool) -> None:
         "sample": f"{held.sample_rows:,} rows of weights, to learn from which bits flip",
     }
     if held.audit is not None:
-        table["audit"] = _audited(held.audit)
+        table["audit"] = audited(held.audit)
     for name, value in table.items():
         click.echo(f"{name:<11} {value}")
     if held.skew is not None:
         _print_skew(held.skew)
-
-
-def _audited(audit: Audit) -> str:
-    if audit.recall is None:
-        return f"recall unknown: none of {audit.rows:,} sampled rows has a match"
-    return (
-        f"recall {audit.recall:.4f} ({audit.recall_low:.4f} - {audit.recall_high:.4f}) at "
-        f"h={audit.h}, asked {audit.asked:g}, on {count(audit.rows_with_match, 'row')} with a "
-        f"match of {audit.rows:,}, commit {audit.generation}"
-    )
 
 
 def _print_skew(skew: Skew) -> None:

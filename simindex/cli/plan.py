@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 
 import click
 
-from simindex.cli.choices import output_options
+from simindex.cli.choices import memory_option, output_options
 from simindex.cli.console import emit, say
 from simindex.forecast import BATCHES, Forecast, forecast
 from simindex.machine import measure
 from simindex.model import Machine
-
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:([kmgt])(i?b)?|b)?", re.ASCII | re.IGNORECASE)
-_POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 
 COLUMNS = ("method", "recall", "T", "t", "k", "bytes/row", "memory", "fits", "queries/s")
 
@@ -29,23 +25,10 @@ def _rows(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
     raise click.BadParameter(f"{value!r} is no number of rows: give one like 8e9 or 60_000_000")
 
 
-def _size(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    if value is None:
-        return None
-    found = _SIZE.fullmatch(value.strip())
-    if found is None:
-        raise click.BadParameter(f"{value!r} is no size: give one like 64G, 512M or 64GB")
-    base = 1000 if (found[3] or "").lower() == "b" else 1024
-    return int(float(found[1]) * base ** _POWER.get((found[2] or "").lower(), 0))
-
-
 @click.command()
 @click.option("--rows", required=True, callback=_rows, metavar="N", help="Rows, such as 8e9.")
 @click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
-@click.option(
-    "--memory", callback=_size, metavar="SIZE",
-    help="The most that tables may take: 64G is 64 x 1024^3 bytes, 64GB 64 x 1000^3.",
-)
+@memory_option
 @click.option("--recall", type=float, default=1.0, show_default=True, help="1 is exact.")
 @click.option("--bits", type=int, default=64, show_default=True, help="Bits of a fingerprint.")
 @click.option("--measure", "measured", is_flag=True, help="Measure this machine first: 3 s.")

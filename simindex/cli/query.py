@@ -10,10 +10,18 @@ import click
 import numpy as np
 
 import simindex
-from simindex.cli.choices import Reading, index_argument, input_options, output_options
+from simindex.cli.choices import (
+    Reading,
+    index_argument,
+    input_options,
+    memory_option,
+    output_options,
+)
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
 from simindex.cli.console import cell, count, duration, emit, key_text, say
+from simindex.cli.recall import spot_checked
 from simindex.errors import InvalidOption
+from simindex.records import SpotCheck
 
 # What is searched together: names of the queries, and their fingerprints or batch.
 Questions = tuple[list[str], Any]
@@ -48,6 +56,7 @@ search_options = (
         help="Share of the near-duplicates to find; 1 is exact.",
     ),
     click.option("--method", default="auto", show_default=True, help="How to look."),
+    memory_option,
     click.option("--threads", type=click.IntRange(min=1), help="Threads to search with."),
 )
 
@@ -62,8 +71,8 @@ search_options = (
 @output_options
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
-    h: int, recall: float, first: bool, method: str, threads: int | None, reading: Reading,
-    as_json: bool, quiet: bool,
+    h: int, recall: float, first: bool, method: str, memory: int | None, threads: int | None,
+    reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Print the near-duplicates in INDEX of documents.
 
@@ -76,7 +85,9 @@ def query(
     without = SkippedReport()
     asked = matched = found = 0
     searching = 0.0
-    how = ""
+    exact = True
+    hows: dict[str, None] = {}
+    measured: list[SpotCheck] = []
     with simindex.open(index_path, "r") as index:
         recipe: Any = index.recipe
         if recipe is None and (inputs or texts):
@@ -104,21 +115,28 @@ def query(
         for names, batch in questions():
             started = time.perf_counter()
             matches = index.query(
-                batch, h=h, first=first, recall=recall, method=method, threads=threads
+                batch, h=h, first=first, recall=recall, method=method, memory=memory,
+                threads=threads,
             )
             searching += time.perf_counter() - started
             asked += len(names)
             matched += len(np.unique(matches.query))
             found += len(matches)
-            how = _how(matches.stats)
+            hows[f"{matches.stats.method}, {matches.stats.guarantee}"] = None
+            exact = exact and matches.stats.exact
             for match in matches:
                 _print(names[match.query], match, as_json)
+        if not (exact or quiet):
+            measured = index.stats().spot_checks
     without.close()
     if not quiet:
+        how = f" ({'; '.join(hows)})" if hows else ""
         say(
             f"{matched:,} of {asked:,} looked up have near-duplicates: {count(found, 'row')} "
             f"within {h}, in {duration(searching)}{how}"
         )
+        for told in filter(None, map(spot_checked, measured)):
+            say(told)
 
 
 for _option in reversed(search_options):
@@ -129,10 +147,6 @@ def as_row(words: list[int]) -> Any:
     """One fingerprint, as `Index.query` takes it."""
     row = np.array(words, dtype=np.uint64)
     return row if len(words) == 1 else row[None, :]
-
-
-def _how(stats: Any) -> str:
-    return f" ({stats.method}, {stats.guarantee})" if stats is not None else ""
 
 
 def _print(name: str, match: Any, as_json: bool) -> None:

@@ -1,0 +1,225 @@
+"""What a handle answers by: its plans, the machine they suppose, and the recall it has measured.
+
+    query      plan, search; of what is not exact a few queries are repeated (`spotchecks`)
+    audit      rows of the index asked twice (`auditing`)
+    machine    the stored constants, followed when a writer's `tune` has committed others
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from simindex import auditing
+from simindex.costs import table_bytes
+from simindex.explanation import Explanation, explain
+from simindex.methods.base import QueryPlan
+from simindex.model import Machine
+from simindex.options import IndexOptions
+from simindex.planner import Planner
+from simindex.records import F32, U64, Audit, Batch, Matches
+from simindex.searching import THREADED_QUERIES, search
+from simindex.snapshot import Snapshot
+from simindex.spotchecks import SpotChecks
+from simindex.storage.catalog import Catalog, unpack
+from simindex.threads import thread_count
+
+SELF_AUDIT_ROWS = 1 << 20
+"""Rows from which `tune` and `compact` measure the recall by themselves."""
+
+SELF_AUDIT_S = 0.5
+"""About how long that may take, once it is known how bits flip."""
+
+
+class Answerer:
+    """Of one handle; safe from many threads."""
+
+    def __init__(self, catalog: Catalog, options: IndexOptions) -> None:
+        self.planner = Planner()
+        self.spot_checks = SpotChecks()
+        self._catalog, self._options = catalog, options
+        self._audit: Audit | None = None
+        self._machine_crc: int | None = None
+        self._lock = Lock()
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    def search(
+        self,
+        snapshot: Snapshot,
+        rows: U64,
+        weights: F32 | None,
+        *,
+        h: int,
+        first: bool,
+        recall: float,
+        method: str,
+        memory: int | None,
+        threads: int | None,
+    ) -> Matches:
+        """Matches of checked queries; see `Index.query`."""
+        threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
+        self._follow_machine(snapshot)
+        plan, calibration = self.planner.plan(
+            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
+            memory=memory,
+        )
+        found = search(
+            snapshot, plan, rows, weights,
+            None if calibration is None else calibration.volatility,
+            h=h, first=bool(first), threads=threads,
+            options=self._options,
+        )
+        if not plan.exact and len(rows):
+            first = bool(first)
+            saved_s = self.spot_checks.due(h, recall, first, len(rows), found.stats.seconds)
+            if saved_s is not None:
+                self._repeat(snapshot, rows, found, h, recall, first, memory, saved_s)
+        return found
+
+    def _repeat(
+        self, snapshot: Snapshot, rows: U64, found: Matches, h: int, recall: float, first: bool,
+        memory: int | None, saved_s: float,
+    ) -> None:
+        """Has a few of the queries repeated exactly, on the same snapshot."""
+
+        def plan(queries: int) -> QueryPlan:
+            # By the sorted tables alone: headers of permuted ones, which a call that has weights
+            # may never need, would be copied into memory.
+            held = sum(
+                table_bytes(len(table), table.fingerprints.shape[1], table.header_bits)
+                for table in snapshot.tables
+            )
+            return self.planner.plan(
+                snapshot, h=h, recall=1.0, method="auto", queries=queries, weights=None,
+                memory=held if memory is None else min(memory, held),
+            )[0]
+
+        def ask(exact: QueryPlan, some: U64) -> Matches:
+            return search(
+                snapshot, exact, some, None, None, h=h, first=first, threads=1,
+                options=self._options,
+            )
+
+        self.spot_checks.repeat(
+            rows, found, plan, ask, h=h, recall=recall, first=first, saved_s=saved_s
+        )
+
+    def explain(
+        self,
+        snapshot: Snapshot,
+        rows: U64,
+        weights: F32 | None,
+        *,
+        h: int,
+        recall: float,
+        method: str,
+        memory: int | None,
+    ) -> Explanation:
+        """How checked queries are answered; see `Index.explain`."""
+        self._follow_machine(snapshot)
+        plan, calibration = self.planner.plan(
+            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
+            memory=memory,
+        )
+        return explain(
+            snapshot, plan, rows, weights,
+            None if calibration is None else calibration.volatility,
+            h=h, recall=recall, method=method, measured=self.planner.machine.measured,
+            flips_from=None if calibration is None else calibration.source,
+        )
+
+    # -- the machine -------------------------------------------------------------------------------
+
+    def machine(self, snapshot: Snapshot) -> Machine:
+        """The constants that plans go by."""
+        self._follow_machine(snapshot)
+        return self.planner.machine
+
+    def go_by(self, machine: Machine, snapshot: Snapshot) -> None:
+        """Plans by these constants, until others are committed."""
+        with self._lock:
+            self._machine_crc = snapshot.head.values.get("machine")  # not read: may be damaged
+            self.planner.machine = machine
+
+    def _follow_machine(self, snapshot: Snapshot) -> None:
+        if snapshot.head.values.get("machine") == self._machine_crc:
+            return
+        with self._lock, self._catalog.reading() as reading:
+            _, head = reading.head()
+            stored = reading.value(head, "machine")
+            if stored is not None:
+                self.planner.machine = Machine.from_dict(unpack("machine", stored))
+            self._machine_crc = snapshot.head.values.get("machine")
+
+    # -- recall ------------------------------------------------------------------------------------
+
+    def audit(
+        self,
+        snapshot: Snapshot,
+        *,
+        h: int,
+        recall: float,
+        method: str = "auto",
+        sample: int = auditing.SAMPLE_ROWS,
+        threads: int | None = None,
+        budget_s: float = float("inf"),
+    ) -> Audit:
+        """Measures the recall on rows of the index; see `Index.audit`."""
+        self._follow_machine(snapshot)
+
+        def ask(batch: Batch, recall: float) -> Matches:
+            plan, calibration = self.planner.plan(
+                snapshot, h=h, recall=recall, method="auto" if recall == 1.0 else method,
+                queries=len(batch), weights=batch.weights,
+            )
+            return search(
+                snapshot, plan, batch.rows, batch.weights,
+                None if calibration is None else calibration.volatility,
+                h=h, first=False, options=self._options,
+                threads=thread_count(threads, len(batch), worth=THREADED_QUERIES),
+            )
+
+        self._audit = auditing.audit(
+            snapshot.reservoir, ask, h=h, recall=recall, sample=sample, budget_s=budget_s,
+            generation=snapshot.head.generation, index_rows=snapshot.stored_rows,
+        )
+        return self._audit
+
+    def last_audit(self) -> Audit | None:
+        """This handle's, or the stored one if that is newer."""
+        with self._catalog.reading() as reading:
+            _, head = reading.head()
+            payload = reading.value(head, "audit")
+        stored = None if payload is None else auditing.decode(payload)
+        if self._audit is None or (
+            stored is not None and stored.generation > self._audit.generation
+        ):
+            return stored
+        return self._audit
+
+    def self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> Audit | None:
+        """Measures anew, for about `SELF_AUDIT_S`, where the last audit tells of another index.
+
+        That is one of less than half or over twice the rows. Asks for the recall and the radius
+        of that audit, or the usual ones; `h` overrules. None where nothing has to be measured: the
+        index is small, knows no weights, or its plan is exact.
+        """
+        rows = snapshot.stored_rows
+        if rows < SELF_AUDIT_ROWS:
+            return None
+        last = self.last_audit()
+        if last is not None and rows <= 2 * last.index_rows and last.index_rows <= 2 * rows:
+            return None
+        if not len(snapshot.reservoir):
+            return None
+        recall = auditing.USUAL_RECALL if last is None else last.asked
+        if h is None:
+            h = auditing.USUAL_H if last is None else last.h
+        self._follow_machine(snapshot)
+        weights = snapshot.reservoir.weights[:1].astype("f4")
+        plan, _ = self.planner.plan(
+            snapshot, h=h, recall=recall, method="auto", queries=1, weights=weights
+        )
+        if plan.exact:
+            return None
+        return self.audit(snapshot, h=h, recall=recall, budget_s=SELF_AUDIT_S)

@@ -1,0 +1,141 @@
+"""What the shell says of recall and memory: what was promised, what was measured, what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import simindex
+from simindex import machine, spotchecks
+
+Run = Callable[..., Any]
+
+ROWS = 2000
+
+
+def text(number: int) -> str:
+    """Texts that share most of their words with those of numbers near by."""
+    return " ".join(f"word{number // 4}-{place}" for place in range(60)) + f" end{number % 4}"
+
+
+@pytest.fixture
+def built(run: Run, write_jsonl: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> str:
+    """An index of groups of four near-duplicates; the machine is measured on small tables."""
+    monkeypatch.setattr(
+        "simindex.index.measure",
+        lambda file: machine.measure(file, level_rows=(300, 5_000, 40_000)),
+    )
+    path = write_jsonl("a.jsonl", [{"id": f"k{n}", "text": text(n)} for n in range(ROWS)])
+    run("build", "i.sim", path, "-q")
+    return "i.sim"
+
+
+def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -> None:
+    result = run("tune", built, "--audit", "--recall", 0.9, "--sample", 100, "-h", 6)
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("audit"))
+    for words in ("recall ", " - ", "at h=6, asked 0.9, on ", "of 100, commit 2; by "):
+        assert words in line
+    assert "asks up to 100 rows at recall 0.9, h=6, and exactly" in result.stderr
+    told = run("stats", built).stdout
+    assert line.split(maxsplit=1)[1] in told
+    (stats,) = objects(run("stats", built, "--json").stdout)
+    (found,) = objects(run("tune", built, "--audit", "--json", "-q").stdout)
+    assert (stats["audit"]["rows"], stats["audit"]["h"], stats["audit"]["asked"]) == (100, 6, 0.9)
+    audit = found["audit"]
+    assert (audit["rows"], audit["h"], audit["asked"], audit["kept"]) == (1000, 3, 0.95, True)
+    assert audit["recall_low"] <= audit["recall"] <= audit["recall_high"]
+    (stats,) = objects(run("stats", built, "--json").stdout)
+    assert stats["audit"] == {name: value for name, value in audit.items() if name != "kept"}
+    assert "no damage" in run("check", built).stderr
+
+
+def test_tune_measures_no_recall_unasked(run: Run, built: str, objects: Any) -> None:
+    (found,) = objects(run("tune", built, "--json").stdout)
+    assert "audit" not in found
+    assert "audit" not in run("stats", built).stdout
+
+
+def test_an_index_without_weights_has_no_recall_to_measure(run: Run, built: str) -> None:
+    with simindex.open("plain.sim", "n") as index:
+        index.append(np.arange(50, dtype=np.uint64))
+    told = run("tune", "plain.sim", "--audit").stdout
+    assert "recall unknown: the index keeps no weights" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--recall", "0.9"], "give --audit"),
+        (["--sample", "10"], "give --audit"),
+        (["--audit", "--recall", "0"], "recall=0.0"),
+        (["--audit", "--sample", "0"], "sample=0"),
+        (["--audit", "-h", "65"], "h=65"),
+    ],
+)
+def test_tune_refuses_what_cannot_be_before_it_measures(
+    run: Run, built: str, arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(file: Any) -> None:
+        raise AssertionError("measured")
+
+    monkeypatch.setattr("simindex.index.measure", never)
+    assert words in run("tune", built, *arguments, code=2).stderr
+
+
+def test_query_tells_the_recall_it_measured(
+    run: Run, built: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spotchecks, "SHARE", 1e9)
+    asked = (built, "a.jsonl", "-h", 6)
+    result = run("query", *asked, "--recall", 0.6, "--method", "psm")
+    assert "psm, expected recall >= 0.6, learned from" in result.stderr
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("simindex: recall ")
+    assert f" measured on 256 queries of {ROWS:,} that were repeated exactly, " in last
+    for exact in (["--recall", 1], ["--recall", 0.9, "--method", "scan"]):
+        assert "measured" not in run("query", *asked, *exact).stderr
+    assert run("query", *asked, "--recall", 0.6, "--method", "psm", "-q").stderr == ""
+
+
+def test_queries_without_weights_are_exact_and_it_is_said(run: Run, built: str) -> None:
+    """Whichever of them come last."""
+    with_weights = ["--text", text(7)]
+    result = run("query", built, "--fingerprint", "0" * 16, "--recall", 0.9)
+    assert "exact, since the queries have no weights" in result.stderr
+    both = run(
+        "query", built, "--fingerprint", "0" * 16, *with_weights, "--recall", 0.6, "--method", "psm"
+    )
+    assert "exact, since the queries have no weights; psm, expected recall >= 0.6" in both.stderr
+    explained = run("explain", built, "--fingerprint", "0" * 16, "--recall", 0.9)
+    assert "exact, since the queries have no weights" in explained.stderr
+    assert "learned from" not in explained.stderr
+    explained = run("explain", built, *with_weights, "--recall", 0.9)
+    assert "which bits flip is learned from" in explained.stderr
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def permuted(run: Run, built: str) -> str:
+    run("compact", built, "--full", "--structures", "psm,bphs:G=4,g=1", "-q")
+    return built
+
+
+def test_memory_decides_what_is_searched(run: Run, permuted: str) -> None:
+    """2,000 rows are 16,000 bytes; with three more tables over 64,000."""
+    asked = (permuted, "--fingerprint", "0" * 16)
+    for command in ("query", "explain"):
+        assert "exact" in run(command, *asked, "--memory", "80k", "--method", "bphs").stderr
+        assert "exact" in run(command, *asked, "--memory", 16000).stderr
+        for size, method in ((15999, "auto"), ("1B", "scan")):
+            refused = run(command, *asked, "--memory", size, "--method", method, code=2)
+            assert f"method='{method}' needs: the least is 16000 bytes" in refused.stderr
+        refused = run(command, *asked, "--memory", "16000", "--method", "bphs", code=2)
+        assert 'or use method="auto"' in refused.stderr
+        assert "'much' is no size" in run(command, *asked, "--memory", "much", code=2).stderr
+    lines = run("explain", *asked, "--memory", "16.1KB").stdout.splitlines()
+    assert [line.split("\t")[2] for line in lines[1:]] == ["scan"]
