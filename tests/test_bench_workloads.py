@@ -117,6 +117,31 @@ def test_a_wrong_exact_answer_ends_the_run() -> None:
             truth.confirm(found(wrong), 9)
 
 
+@pytest.mark.parametrize("kind", ["multihash", "multihash4", "multihash4-1", "multihash3-2",
+                                  "multihash2-3"])
+def test_peers_are_exact_as_far_as_they_are_said_to_be(kind: str) -> None:
+    """Every flip set of a part is needed: all flips as evenly over the parts as they can be."""
+    pytest.importorskip("faiss", reason="the peer is FAISS")
+    from benchmarks import peers
+
+    rng = np.random.default_rng(6)
+    rows = oracle.uniform(rng, 3000)[:, 0]
+    parts, width, flips, _ = peers.MULTIHASHES[kind]
+    h = peers.exact_for(kind)
+    queries = rows[:60].copy()
+    for at in range(len(queries)):
+        for part in range(parts):
+            for bit in rng.choice(width, flips + (part > 0), replace=False).tolist():
+                queries[at] ^= np.uint64(1 << (part * width + bit))
+    assert set(np.bitwise_count(queries ^ rows[:60]).tolist()) == {h}
+    limits, found = peers.build(kind, rows).query(queries, h)
+    query = np.repeat(np.arange(len(queries)), np.diff(limits.astype(np.int64)))
+    got = set(zip(query.tolist(), found.tolist(), strict=True))
+    assert got == {(int(q), int(row)) for q, row, _ in oracle.matches(rows, queries, h)}
+    assert len(got) >= len(queries)
+    assert (h >= 6) == (kind in peers.WITHIN_6_BITS)
+
+
 def test_rows_of_templates_are_a_tenth_and_crowd() -> None:
     from benchmarks.exact import Skewed, rewritten
 
