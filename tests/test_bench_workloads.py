@@ -354,10 +354,10 @@ def test_model_sets_predictions_beside_what_is_measured(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("single", [False, True])
 def test_auto_grid_measures_every_cell(tmp_path: Path, single: bool) -> None:
-    name, asked = ("auto-grid single", ["--single"]) if single else ("auto-grid", [])
+    name, extra = ("auto-grid single", ["--single"]) if single else ("auto-grid", [])
     printed, measured = bench(
         "auto-grid", "--rows", "3000", "--queries", "300", "--calls", "20", "--structure", "psm",
-        "--structure", "bphs:G=4,g=1", *asked, into=tmp_path / "a.json",
+        "--structure", "bphs:G=4,g=1", *extra, into=tmp_path / "a.json",
     )
     *cells, worst = measured
     assert [one["engine"] for one in cells] == [
@@ -365,7 +365,9 @@ def test_auto_grid_measures_every_cell(tmp_path: Path, single: bool) -> None:
         for h in range(1, 9) for recall in ("0.9", "0.95", "0.99", "1")
     ]
     assert {one["workload"] for one in cells} == {name}
-    assert {one["notes"].split("; ")[-1] for one in cells} == {f"{20 if single else 300} queries"}
+    asked = [int(one["notes"].split("; ")[-1].split()[0]) for one in cells]
+    assert asked == sorted(asked)
+    assert (asked[0], asked[-1]) == (20, 20) if single else 20 < asked[0] < asked[-1] == 300
     ratios = [float(re.findall(r"queries/s: ([\d.]+);", one["notes"])[0]) for one in cells]
     assert worst["median"] == pytest.approx(max(ratios), abs=0.005)
     above = int(re.findall(r"; (\d+) of 32 above 1.3:", worst["notes"])[0])
@@ -410,22 +412,26 @@ def test_auto_grid_asks_all_exact_choices_and_slow_ones_less(
     import simindex
 
     stored = prepare(Corpus(60_000, 30_000, 1, h=8), tmp_path)
-    options = Namespace(single=False, calls=20, queries=30_000)
+    batch = grid.questions(stored, 3)
+    most = len(batch)
+    pairs = oracle.matches(np.array(stored.fingerprints), batch.fingerprints[:500], 3)
+    assert 10_000 < most < 30_000
+    assert len(np.unique(pairs[:, 0])) == pytest.approx(250, abs=45)
+    options = Namespace(single=False, calls=20)
     with simindex.open(stored.path, "w") as index:
         index.compact(full=True, structures=("psm", "bphs:G=4,g=1", "bphs:G=3,g=1,r=2"))
     with simindex.open(stored.path) as index:
         assert grid.exact_designs(index, 3) == ["bphs:G=4,g=1", "bphs:G=3,g=1,r=2"]
         assert grid.exact_designs(index, 4) == ["bphs:G=3,g=1,r=2"]
-        cell = grid.measured(options, index, stored, Stopwatch(1, "cpu"), 3, 1.0)
+        cell = grid.measured(options, index, batch, Stopwatch(1, "cpu"), 3, 1.0)
         asked = {one.method: one.queries for one in cell.single}
         assert list(asked) == ["bphs:G=4,g=1", "bphs:G=3,g=1,r=2", "psm", "scan"]
-        assert cell.auto.queries == asked["bphs:G=4,g=1"] == 30_000
-        assert grid.LEAST_QUERIES <= asked["scan"] < 30_000 / 2
-        batch = simindex.Batch(stored.queries, weights=stored.weights)
-        plan, ns = grid.predicted(index, batch, 3, 0.9, "psm", 30_000)
+        assert cell.auto.queries == asked["bphs:G=4,g=1"] == most
+        assert grid.LEAST_QUERIES <= asked["scan"] < most / 2
+        plan, ns = grid.predicted(index, batch, 3, 0.9, "psm", most)
         found = index.query(batch, h=3, recall=0.9, method="psm")
         assert f"k={found.stats.flips}" in plan
-        assert 30_000 * ns * 1e-9 == pytest.approx(
+        assert most * ns * 1e-9 == pytest.approx(
             index.explain(batch, h=3, recall=0.9, method="psm").expected_s, rel=1e-6
         )
 
@@ -435,7 +441,7 @@ def test_auto_grid_asks_all_exact_choices_and_slow_ones_less(
 
         predicted = grid.predicted
         monkeypatch.setattr(grid, "predicted", misjudged)
-        cell = grid.measured(options, index, stored, Stopwatch(1, "cpu"), 3, 1.0)
+        cell = grid.measured(options, index, batch, Stopwatch(1, "cpu"), 3, 1.0)
         assert cell.best.method == "bphs:G=4,g=1"
         assert cell.best.queries == cell.auto.queries
         assert cell.best.predicted_ns > 20 * cell.best.ns

@@ -2,9 +2,10 @@
 
 A cell is a radius and a recall. Its choices are all that keep the promise: each design that is
 exact for the radius, psm and scan. They and `auto` are asked the same queries in turn, round by
-round. Choices that the model finds `FAR` times slower than the best get fewer queries; one that
-turns out to be near the best all the same is asked again with as many as the others. What every
-choice takes, predicted and measured, is printed as the run goes on.
+round; half of the queries are within the radius of a stored row. Choices that the model finds
+`FAR` times slower than the best get fewer queries; one that turns out to be near the best all the
+same is asked again with as many as the others. What every choice takes, predicted and measured, is
+printed as the run goes on.
 """
 
 from __future__ import annotations
@@ -116,26 +117,38 @@ def auto_grid(options: Namespace, directory: Path, watch: Stopwatch) -> list[Mea
     with simindex.open(stored.path) as index:
         for h in RADII:
             index.tune(h=h, machine=False)
+            asked = questions(stored, h)
             for recall in RECALLS:
-                cell = measured(options, index, stored, watch, h, recall)
+                cell = measured(options, index, asked, watch, h, recall)
                 mark = f", above {LIMIT}" if cell.ratio > LIMIT else ""
                 say(f"  h = {h}, recall {recall:g}: {cell.ratio:.2f}{mark}; {cell}")
                 cells.append(cell)
     return [*(_line(name, options.rows, cell) for cell in cells), _worst(name, options.rows, cells)]
 
 
+def questions(stored: Stored, h: int) -> Batch:
+    """As many rewrites within h as documents that resemble none, in random order."""
+    near = stored.partner >= 0
+    original = stored.fingerprints[stored.partner[near]]
+    near[near] = np.bitwise_count(stored.queries[near] ^ original) <= h
+    far = stored.partner < 0
+    half = min(np.count_nonzero(near), np.count_nonzero(far))
+    chosen = np.concatenate([np.flatnonzero(near)[:half], np.flatnonzero(far)[:half]])
+    chosen = np.random.default_rng(h).permutation(chosen)
+    return Batch(stored.queries, weights=stored.weights).take(chosen)
+
+
 def measured(
-    options: Namespace, index: simindex.Index, stored: Stored, watch: Stopwatch, h: int,
+    options: Namespace, index: simindex.Index, asked: Batch, watch: Stopwatch, h: int,
     recall: float,
 ) -> Cell:
     """Times `auto` and all its choices in turn."""
     methods = (*exact_designs(index, h), "psm", "scan", "auto")
-    most = len(stored.queries)
-    weighted = Batch(stored.queries, weights=stored.weights)
+    most = len(asked)
 
     def choice(method: str, queries: int) -> Choice:
         size = 1 if options.single else queries
-        plan, predicted_ns = predicted(index, weighted, h, recall, method, size)
+        plan, predicted_ns = predicted(index, asked, h, recall, method, size)
         return Choice(method, plan, predicted_ns, queries)
 
     fastest_ns = min(choice(method, most).predicted_ns for method in methods)
@@ -148,7 +161,7 @@ def measured(
         else choice(one.method, min(count, enough(one.predicted_ns, most)))
         for one in choices
     ]
-    ask = partial(_asked, index, stored, watch, h, recall, options.single)
+    ask = partial(_timed, index, asked, watch, h, recall, options.single)
     choices = ask(choices)
     nearest_ns = min(one.ns for one in choices)
     if any(one.queries < count and one.ns <= NEAR * nearest_ns for one in choices):
@@ -205,8 +218,8 @@ def predicted(
     return "+".join(words), sum(one.nanoseconds for one in plan.tables) + call_ns / queries
 
 
-def _asked(
-    index: simindex.Index, stored: Stored, watch: Stopwatch, h: int, recall: float, single: bool,
+def _timed(
+    index: simindex.Index, asked: Batch, watch: Stopwatch, h: int, recall: float, single: bool,
     choices: Sequence[Choice],
 ) -> list[Choice]:
     """The choices with another turn of rounds."""
@@ -214,7 +227,7 @@ def _asked(
     def call(choice: Choice) -> Callable[[], None]:
         size = 1 if single else choice.queries
         batches = [
-            Batch(stored.queries[at : at + size], weights=stored.weights[at : at + size])
+            asked.take(np.arange(at, min(at + size, choice.queries)))
             for at in range(0, choice.queries, size)
         ]
 
