@@ -146,9 +146,9 @@ def bphs_best_latency_ns(machine: Machine, g: int, h: int, b: int, d: float) -> 
 
 
 def bphs_most_leading(h: int, b: int, d: float) -> int:
-    """The largest g that still pays, d h / (b - d), and at least 1. [PSM] (15).
+    """The largest g whose header is no wider than d, d h / (b - d), and at least 1. [PSM] (15).
 
-    From there on g gamma exceeds d: more tables, and no more bits matched.
+    More tables match d bits at most.
     """
     return max(1, floor(d * h / (b - d))) if d < b else max(1, b - h)
 

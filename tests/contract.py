@@ -44,10 +44,29 @@ def rows_of(kind: str, rng: np.random.Generator, rows: int, words: int) -> oracl
     made = oracle.uniform(rng, rows, words)
     if kind == "skewed":
         made = oracle.skewed(rng, rows, words, templates=60)
+    if kind == "hot":
+        made = hot(rng, rows, words)
     near, equal = rows // 10, rows // 20
     made[-near:] = oracle.flip(rng, made[:near], rng.integers(0, 9, near))
     made[near : near + equal] = made[2 * near : 2 * near + equal]
     return made[rng.permutation(rows)]
+
+
+def hot(rng: np.random.Generator, rows: int, words: int) -> oracle.U64:
+    """Fingerprints with long runs: half share five headers, a sixth are equal.
+
+    Of those that share a header of 32 bits, every other one is one of 40 others with 0 to 6 bits
+    flipped, anywhere.
+    """
+    made = oracle.uniform(rng, rows, words)
+    shared, equal = rows // 2, rows // 6
+    headers = rng.integers(0, 1 << 32, 5, dtype=np.uint64) << np.uint64(32)
+    made[:shared, 0] = made[:shared, 0] >> np.uint64(32) | headers[rng.integers(0, 5, shared)]
+    family = np.arange(1, shared, 2)
+    templates = made[2 * rng.integers(0, 40, len(family))]
+    made[family] = oracle.flip(rng, templates, rng.integers(0, 7, len(family)))
+    made[shared : shared + equal] = made[0]
+    return made
 
 
 def weights_of(rng: np.random.Generator, fingerprints: oracle.U64) -> oracle.F32:
@@ -105,8 +124,10 @@ KINDS = (
     ("uniform", 64, False),
     ("skewed", 64, False),
     ("skewed", 64, "str"),
+    ("hot", 64, False),
     ("uniform", 128, False),
     ("skewed", 1024, False),
+    ("hot", 256, False),
 )
 """(distribution, bits, keys) of the indexes every method answers on."""
 
@@ -129,6 +150,10 @@ def opened_case(
         stats = index.stats()
         assert stats.segments >= 3
         assert stats.pending_rows > 0
+        if kind == "hot":
+            runs = np.unique(fingerprints[:, 0] >> np.uint64(32), return_counts=True)[1]
+            assert np.sort(runs)[-5] > ROWS // 20
+            assert np.unique(fingerprints, axis=0, return_counts=True)[1].max() > ROWS // 10
         yield Case(index, model, queries, weights_of(rng, queries))
 
 

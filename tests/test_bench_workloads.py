@@ -117,6 +117,31 @@ def test_a_wrong_exact_answer_ends_the_run() -> None:
             truth.confirm(found(wrong), 9)
 
 
+@pytest.mark.parametrize("kind", ["multihash", "multihash4", "multihash4-1", "multihash3-2",
+                                  "multihash2-3"])
+def test_peers_are_exact_as_far_as_they_are_said_to_be(kind: str) -> None:
+    """Every flip set of a part is needed: all flips as evenly over the parts as they can be."""
+    pytest.importorskip("faiss", reason="the peer is FAISS")
+    from benchmarks import peers
+
+    rng = np.random.default_rng(6)
+    rows = oracle.uniform(rng, 3000)[:, 0]
+    parts, width, flips, _ = peers.MULTIHASHES[kind]
+    h = peers.exact_for(kind)
+    queries = rows[:60].copy()
+    for at in range(len(queries)):
+        for part in range(parts):
+            for bit in rng.choice(width, flips + (part > 0), replace=False).tolist():
+                queries[at] ^= np.uint64(1 << (part * width + bit))
+    assert set(np.bitwise_count(queries ^ rows[:60]).tolist()) == {h}
+    limits, found = peers.build(kind, rows).query(queries, h)
+    query = np.repeat(np.arange(len(queries)), np.diff(limits.astype(np.int64)))
+    got = set(zip(query.tolist(), found.tolist(), strict=True))
+    assert got == {(int(q), int(row)) for q, row, _ in oracle.matches(rows, queries, h)}
+    assert len(got) >= len(queries)
+    assert (h >= 6) == (kind in peers.WITHIN_6_BITS)
+
+
 def test_rows_of_templates_are_a_tenth_and_crowd() -> None:
     from benchmarks.exact import Skewed, rewritten
 
@@ -357,3 +382,110 @@ def test_model_sets_predictions_beside_what_is_measured(tmp_path: Path) -> None:
         "simindex scan, recall 1", "simindex auto, recall 0.95", "simindex auto, recall 1"
     ]
     assert all(one["median"] > 0 and "predicted" in one["notes"] for one in measured)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_auto_grid_measures_every_cell(tmp_path: Path, single: bool) -> None:
+    name, extra = ("auto-grid single", ["--single"]) if single else ("auto-grid", [])
+    printed, measured = bench(
+        "auto-grid", "--rows", "3000", "--queries", "300", "--calls", "20", "--structure", "psm",
+        "--structure", "bphs:G=4,g=1", *extra, into=tmp_path / "a.json",
+    )
+    *cells, worst = measured
+    assert [one["engine"] for one in cells] == [
+        f"simindex auto, h = {h}, recall {recall}"
+        for h in range(1, 9) for recall in ("0.9", "0.95", "0.99", "1")
+    ]
+    assert {one["workload"] for one in cells} == {name}
+    asked = [int(one["notes"].split("; ")[-1].split()[0]) for one in cells]
+    assert asked == sorted(asked)
+    assert (asked[0], asked[-1]) == (20, 20) if single else 20 < asked[0] < asked[-1] == 300
+    ratios = [float(re.findall(r"queries/s: ([\d.]+);", one["notes"])[0]) for one in cells]
+    assert worst["median"] == pytest.approx(max(ratios), abs=0.005)
+    above = int(re.findall(r"; (\d+) of 32 above 1.3:", worst["notes"])[0])
+    assert sum(ratio > 1.305 for ratio in ratios) <= above <= sum(r > 1.295 for r in ratios)
+    assert f"| {name} worst | simindex auto | 3 k |" in printed
+
+
+def test_auto_grid_sets_auto_beside_the_fastest_choice() -> None:
+    from benchmarks.grid import LIMIT, Cell, Choice, _line, _worst
+
+    def choice(method: str, *times_ns: float) -> Choice:
+        return Choice(method, method, 50.0, 100, times_ns)
+
+    slow, fast = choice("scan", 900.0), choice("bphs:G=4,g=1", 90.0, 100.0, 300.0)
+    near = Cell(3, 0.9, choice("auto", 120.0), (slow, fast))
+    above = Cell(2, 1.0, choice("auto", 131.0, 10.0, 999.0), (slow, fast))
+    assert (near.best, near.ratio, above.ratio) == (fast, 1.2, 1.31)
+    assert near.ratio < LIMIT < above.ratio
+    assert str(above).split("; ") == [
+        "auto: auto 131 ns, predicted 50, -62%",
+        "single: bphs:G=4,g=1 100 ns, predicted 50, -50%", "scan 900 ns, predicted 50, -94%",
+    ]
+    line = _line("auto-grid", 7, above)
+    assert line.median == pytest.approx(1e9 / 131)
+    assert "best bphs:G=4,g=1, 10.0 M queries/s: 1.31;" in line.notes
+    worst = _worst("auto-grid", 7, [near, above])
+    assert worst.rates == (1.31,)
+    assert worst.notes == "h = 2 at 1; 1 of 2 above 1.3: h = 2 at 1"
+    assert _worst("auto-grid", 7, [near]).notes.endswith("0 of 1 above 1.3: none")
+
+
+def test_auto_grid_asks_all_exact_choices_and_slow_ones_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from argparse import Namespace
+    from dataclasses import replace
+
+    from benchmarks import grid
+    from benchmarks.corpora import Corpus
+    from benchmarks.stopwatch import Stopwatch
+    from benchmarks.stored import prepare
+
+    import simindex
+
+    stored = prepare(Corpus(60_000, 30_000, 1, h=8), tmp_path)
+    batch = grid.questions(stored, 3)
+    most = len(batch)
+    pairs = oracle.matches(np.array(stored.fingerprints), batch.fingerprints[:500], 3)
+    assert 10_000 < most < 30_000
+    assert len(np.unique(pairs[:, 0])) == pytest.approx(250, abs=45)
+    options = Namespace(single=False, calls=20)
+    # Tables answer all queries in a fifth of it, a scan takes ten times as long, on any machine.
+    monkeypatch.setattr(grid, "CALL_S", 0.03)
+    with simindex.open(stored.path, "w") as index:
+        index.compact(full=True, structures=("psm", "bphs:G=4,g=1", "bphs:G=3,g=1,r=2"))
+    with simindex.open(stored.path) as index:
+        assert grid.exact_designs(index, 3) == ["bphs:G=4,g=1", "bphs:G=3,g=1,r=2"]
+        assert grid.exact_designs(index, 4) == ["bphs:G=3,g=1,r=2"]
+        cell = grid.measured(options, index, batch, Stopwatch(1, "cpu"), 3, 1.0)
+        asked = {one.method: one.queries for one in cell.single}
+        assert list(asked) == ["bphs:G=4,g=1", "bphs:G=3,g=1,r=2", "psm", "scan"]
+        assert cell.auto.queries == asked["bphs:G=4,g=1"] == most
+        assert grid.LEAST_QUERIES <= asked["scan"] < most / 2
+        plan, ns = grid.predicted(index, batch, 3, 0.9, "psm", most)
+        found = index.query(batch, h=3, recall=0.9, method="psm")
+        assert f"k={found.stats.flips}" in plan
+        assert most * ns * 1e-9 == pytest.approx(
+            index.explain(batch, h=3, recall=0.9, method="psm").expected_s, rel=1e-6
+        )
+
+        def misjudged(*asked: Any) -> tuple[str, float]:
+            plan, ns = predicted(*asked)
+            return plan, ns * (100 if asked[4] == "bphs:G=4,g=1" else 1)
+
+        def timed(*asked: Any) -> list[grid.Choice]:
+            ns = {"bphs:G=4,g=1": 250.0, "bphs:G=3,g=1,r=2": 600.0, "auto": 300.0}
+            rounds.append({one.method: one.queries for one in asked[-1]})
+            return [replace(one, times_ns=(ns.get(one.method, 1e4),)) for one in asked[-1]]
+
+        rounds: list[dict[str, int]] = []
+        predicted = grid.predicted
+        monkeypatch.setattr(grid, "predicted", misjudged)
+        monkeypatch.setattr(grid, "_timed", timed)
+        cell = grid.measured(options, index, batch, Stopwatch(1, "cpu"), 3, 1.0)
+        first, again = rounds
+        assert first["bphs:G=4,g=1"] < most
+        assert again["bphs:G=4,g=1"] == again["auto"] == most
+        assert again["scan"] == first["scan"] < most
+        assert cell.ratio == 1.2

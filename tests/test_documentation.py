@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib
 import io
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -25,6 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+import simindex
+from simindex.simhash.permutation import BlockDesign
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -185,3 +190,29 @@ def test_python_blocks_share_their_names_and_fail_on_an_error() -> None:
     run_python(first, "page", names)
     with pytest.raises(AssertionError):
         run_python(second, "page", names)
+
+
+def test_every_equation_is_mapped_to_functions_that_exist() -> None:
+    """The table of methods.md: (1) to (26), none left out, and what it names can be imported."""
+    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    table = page.split("## Equation to function")[1].split("\n## ")[0]
+    numbered = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| ")]
+    equations = {int(number) for cell in numbered for number in re.findall(r"\((\d+)\)", cell)}
+    assert equations == set(range(1, 27))
+    places: dict[str, list[object]] = {"Recipe": [simindex.Recipe], "BlockDesign": [BlockDesign]}
+    for module in pkgutil.walk_packages(simindex.__path__, "simindex."):
+        if not module.name.startswith(("simindex._kernels", "simindex.__main__")):
+            loaded = importlib.import_module(module.name)
+            for name in (module.name.split(".")[-1], ".".join(module.name.split(".")[-2:])):
+                places.setdefault(name, []).append(loaded)
+    named = {name for name in re.findall(r"`([\w.]+)`", table) if "." in name}
+    assert len(named) > 30
+    for name in sorted(named):
+        place, _, what = name.rpartition(".")
+        outer, _, inner = place.rpartition(".")
+        holders = places.get(place) or [getattr(one, inner) for one in places[outer]]
+        assert any(_has(holder, what) for holder in holders), name
+
+
+def _has(holder: object, name: str) -> bool:
+    return hasattr(holder, name) or name in getattr(holder, "__annotations__", {})

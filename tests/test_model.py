@@ -78,6 +78,20 @@ def test_design_is_the_fastest_there_is(d: float, h: int) -> None:
     assert model.bphs_latency_ns(ROUND, blocks, g, 64, d) == pytest.approx(least)
 
 
+@pytest.mark.parametrize("h", range(1, 9))
+def test_a_wider_header_than_the_bound_allows_pays_only_where_rows_are_dear(h: int) -> None:
+    """(15) leaves out the first g with g gamma > d, which may match more bits than those below."""
+    for d in range(14, 35):
+        blocks, g = model.bphs_design(Machine(), h, 64, d)
+        least = min(model.bphs_best_latency_ns(Machine(), more, h, 64, d) for more in range(1, 12))
+        assert model.bphs_latency_ns(Machine(), blocks, g, 64, d) == least
+    dear = replace(ROUND, delta_l_ns=1e6)
+    assert model.bphs_design(dear, 3, 64, 25) == (4, 1)
+    # Ten tables of one row, against four of 2^9.
+    assert model.bphs_best_latency_ns(dear, 2, 3, 64, 25) == 10 * (10 + 25 * 100 + 1e6)
+    assert model.bphs_best_latency_ns(dear, 1, 3, 64, 25) == 4 * (10 + 16 * 100 + 512e6)
+
+
 def test_design_follows_the_machine() -> None:
     """Dear probes ask for few tables, dear rows for wide headers."""
     assert model.bphs_design(replace(ROUND, delta_r_ns=1e6), 3, 64, 34) == (4, 1)
@@ -120,10 +134,11 @@ def test_psm_is_fastest_where_the_header_is_deep() -> None:
 
 
 def test_psm_takes_two_tables() -> None:
-    """(22): 2 n b / 8 at t = d, twice as little as the four tables BPHS needs at h = 3."""
+    """(22): 2 n b / 8 at t = d, half of the tables BPHS needs at h = 3; (26): 1 + 2^(t - d)."""
     n = 1 << 26
     assert model.psm_bytes(26, n, 64) == 2 * n * 64 // 8
     assert 2 * model.psm_bytes(26, n, 64) == model.bphs_bytes(4, n, 64)
+    assert model.psm_bytes(23, n, 64) / model.bphs_bytes(1, n, 64) == 1.125
 
 
 def test_a_batch_of_psm() -> None:

@@ -28,6 +28,7 @@ WORKLOADS = {
     "lookup": (10_000_000, "a header by directory, by bisection and by interpolation"),
     "rotation": (1_000_000, "all pairs in memory by rotation, and how many are missed"),
     "model": (10_000_000, "predicted beside measured, for every method"),
+    "auto-grid": (1_000_000, "auto beside every single choice, h 1 to 8, recall 0.9 to 1"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
     "open": (60_000_000, "open and first query in a fresh process"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
@@ -43,6 +44,7 @@ def workload(name: str) -> Workload:
     from benchmarks import (
         building,
         exact,
+        grid,
         lookups,
         modelled,
         online,
@@ -61,6 +63,7 @@ def workload(name: str) -> Workload:
         "lookup": lookups.lookup,
         "rotation": rotating.rotation,
         "model": modelled.model,
+        "auto-grid": grid.auto_grid,
         "build-fingerprints": building.build_fingerprints,
         "open": building.open_large,
         "real-text": realtext.real_text,
@@ -83,7 +86,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--calls", type=int, default=20_000, help="of one query each")
     made.add_argument(
         "--structure", action="append", metavar="NAME",
-        help="of the exact workloads, instead of their own; may be given again",
+        help="of the exact workloads and auto-grid, instead of their own; may be given again",
+    )
+    made.add_argument(
+        "--single", action="store_true", help="auto-grid: one query in a call"
     )
     made.add_argument(
         "--popularity", choices=("power", "even"), default="power",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from contract import KINDS, Case, MethodContract, named, opened_case
 
 import simindex
 from simindex.errors import InvalidOption
+from simindex.model import Machine
 from simindex.simhash.permutation import BlockDesign
 
 FLAT, LEADING, NESTED, FLIPPED = (
@@ -87,6 +89,29 @@ class TestFlipped(Bphs):
 class TestAnyDesign(MethodContract):
     method = "bphs"
     structures = EVERY
+
+
+class TestAutoAmongDesigns(MethodContract):
+    """On a machine where each row compared is dear, so that wide headers are what pays."""
+
+    method = "auto"
+    structures = EVERY
+    machine = replace(
+        Machine(), levels=((1024, 10.0, 1e4),), scanned_ns=1e4, scanned_alone_ns=1e4, table_ns=1.0
+    )
+
+    def ask(self, case: Case, batch: Any, **options: Any) -> simindex.Matches:
+        planner = case.index._planner
+        usual, planner.machine = planner.machine, self.machine
+        try:
+            return super().ask(case, batch, **options)
+        finally:
+            planner.machine = usual
+
+    @pytest.mark.parametrize("h", [1, 3])
+    def test_a_design_is_chosen(self, case: Case, h: int) -> None:
+        found = self.ask(case, case.batch(), h=h)
+        assert set(found.stats.method.split("+")) & set(EVERY)
 
 
 def test_auto_uses_no_design_beyond_its_radius(case: Case) -> None:

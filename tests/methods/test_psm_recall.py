@@ -1,7 +1,7 @@
 """PSM's recall as a statistic: near-duplicates as real revisions make them, found as asked.
 
 The bound is the asked recall minus three standard deviations of a binomial over the planted pairs;
-the seed is fixed, so a run is repeatable.
+the seed is fixed, so a run is repeatable. Uniform documents, and families of templates.
 """
 
 from __future__ import annotations
@@ -66,6 +66,32 @@ def index(
         yield reader
 
 
+@pytest.fixture(scope="module")
+def families(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[simindex.Index, Crawl]]:
+    """Half of the documents rewrite one of 300 templates within 12 bits, the first ones most."""
+    rng = np.random.default_rng(1991)
+    templates = oracle.normal_weights(rng, 300)
+    popularity = 1 / np.arange(1, len(templates) + 1)
+    chosen = rng.choice(len(templates), 30_000, p=popularity / popularity.sum())
+    members, _ = oracle.near_duplicates(rng, templates[chosen], 12)
+    weights = np.concatenate([members, oracle.normal_weights(rng, 30_000)])
+    copies, _ = oracle.near_duplicates(rng, weights[::10], H)
+    weights = np.concatenate([weights, copies])
+    weights = weights[rng.permutation(len(weights))]
+    stored = oracle.signs(weights)
+    wanted, _ = oracle.near_duplicates(rng, weights[rng.choice(len(weights), 3000)], H)
+    queries = oracle.signs(wanted)
+    pairs = oracle.matches(stored, queries, H)[:, :2]
+    path = tmp_path_factory.mktemp("families") / "pages.sim"
+    with simindex.open(path, "n") as writer:
+        writer.append(stored[:, 0], ids=np.arange(len(stored)), weights=weights)
+        writer.commit()
+        writer.compact(full=True)
+        writer.tune(machine=False)
+    with simindex.open(path) as reader:
+        yield reader, Crawl(weights, stored, Batch(queries, weights=wanted), pairs)
+
+
 def pairs_of(found: simindex.Matches) -> list[tuple[int, int]]:
     return list(zip(found.query.tolist(), found.id.astype(np.int64).tolist(), strict=True))
 
@@ -119,3 +145,25 @@ def test_exact_recall_needs_no_luck(index: simindex.Index, crawl: Crawl) -> None
     found = index.query(crawl.queries.take(np.arange(300)), h=H, recall=1.0)
     expected = [(query, row) for query, row in crawl.pairs.tolist() if query < 300]
     assert sorted(pairs_of(found)) == expected
+
+
+@pytest.mark.parametrize("recall", [0.9, 0.95, 0.99])
+def test_measured_recall_is_the_asked_one_in_families_of_templates(
+    families: tuple[simindex.Index, Crawl], recall: float
+) -> None:
+    """A mean over the queries, as the promise is: a family's pairs would else decide alone."""
+    index, crawl = families
+    found = index.query(crawl.queries, h=H, recall=recall, method="psm")
+    truth = {(query, row) for query, row in crawl.pairs.tolist()}
+    got = pairs_of(found)
+    assert len(set(got)) == len(got)
+    assert set(got) <= truth, "a match that is none"
+    pairs = np.bincount(crawl.pairs[:, 0], minlength=len(crawl.queries))
+    hits = np.bincount([query for query, _ in got], minlength=len(crawl.queries))
+    asked = pairs > 0
+    assert asked.mean() >= 0.98
+    assert pairs.max() > 100, "no family is large"
+    measured = float((hits[asked] / pairs[asked]).mean())
+    assert measured >= bound(recall, int(asked.sum())), found.stats
+    assert not found.stats.exact
+    assert found.stats.flips < 200

@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
+from contract import rows_of
 
 import simindex
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.methods.recall import wilson
 
 ROWS = 900
-KINDS = (("uniform", 1), ("skewed", 1), ("uniform", 2), ("skewed", 2), ("skewed", 16))
+KINDS = (
+    ("uniform", 1), ("skewed", 1), ("hot", 1), ("uniform", 2), ("skewed", 2), ("hot", 4),
+    ("skewed", 16),
+)
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: f"{kind[0]}-{64 * kind[1]}")
@@ -22,12 +26,7 @@ def rows(request: pytest.FixtureRequest) -> oracle.U64:
     """Fingerprints with near-duplicates and equal ones among them."""
     kind, words = request.param
     rng = np.random.default_rng([len(kind), words])
-    made = oracle.uniform(rng, ROWS, words)
-    if kind == "skewed":
-        made = oracle.skewed(rng, ROWS, words, templates=60)
-    made[-90:] = oracle.flip(rng, made[:90], rng.integers(0, 9, 90))
-    made[90:135] = made[180:225]
-    return made[rng.permutation(ROWS)]
+    return rows_of(kind, rng, ROWS, words)
 
 
 def true_pairs(rows: oracle.U64, h: int) -> set[tuple[int, int, int]]:
@@ -85,6 +84,23 @@ def test_a_window_of_all_rows_is_exact(rows: oracle.U64, h: int) -> None:
     assert found.stats.exact
     assert found.stats.recall == 1.0
     assert (found.stats.rotations, found.stats.rows_compared) == (1, ROWS * (ROWS - 1) // 2)
+
+
+@pytest.mark.parametrize("words", [1, 2])
+def test_pairs_alone_are_all_found_where_rotations_suffice(words: int) -> None:
+    """A rotation for each bit puts the longest equal run of a pair first, and no row between."""
+    rng = np.random.default_rng([5, words])
+    rows = oracle.uniform(rng, 3000, words)
+    rows[:300] = oracle.flip(rng, rows[300:600], rng.integers(0, 4, 300))
+    found = simindex.rotation_pairs(rows, h=3, rotations=64 * words)
+    assert found_pairs(found) == true_pairs(rows, 3)
+    assert len(found) == 300
+    assert (found.stats.exact, found.stats.recall, found.stats.false_negatives) == (True, 1.0, 0.0)
+    few = simindex.rotation_pairs(rows, h=3, rotations=1)
+    missed = 300 - len(found_pairs(few) & true_pairs(rows, 3))
+    assert 0 < missed < 300
+    assert few.stats.false_negatives == pytest.approx(missed / 300)
+    assert not few.stats.exact
 
 
 def test_columns_have_their_types_and_order(rows: oracle.U64) -> None:

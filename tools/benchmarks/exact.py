@@ -111,8 +111,7 @@ def online_h6(options: Namespace, directory: Path, watch: Stopwatch) -> list[Mea
                 truth.sample(index, structure)
     if "psm" in (options.structure or WIDE_STRUCTURES):
         measured.insert(0, psm_at_recall(options, stored, truth, watch))
-    kinds = ("multihash4-1", "multihash3-2")
-    return [*measured, *peer_rates("online-h6", options, kinds, truth, watch)]
+    return [*measured, *peer_rates("online-h6", options, peers.WITHIN_6_BITS, truth, watch)]
 
 
 def psm_at_recall(

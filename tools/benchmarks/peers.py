@@ -23,9 +23,14 @@ MULTIHASHES = {
     "multihash4": (4, 16, 0, 20_000),
     "multihash4-1": (4, 16, 1, 1_000),
     "multihash3-2": (3, 21, 2, 1_000),
+    "multihash2-3": (2, 32, 3, 200),
 }
-"""Kind -> parts, bits of each, bits flipped in each, queries that are enough to time it. By
-pigeonhole they are exact up to h = 3, 3, 7 and 8."""
+"""Kind -> parts, bits of each, bits flipped in each, queries that are enough to time it. Exact up
+to `exact_for`: h = 3, 3, 7, 8 and 7."""
+
+WITHIN_6_BITS = ("multihash4-1", "multihash3-2", "multihash2-3")
+"""Kinds that are exact at h = 6: a part of 4 has at most one flip, of 3 two, of 2 three. With 5
+parts and more, of 12 bits or fewer, a million rows make buckets of hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,12 @@ class Peer:
         """(limits, rows) of all rows within h of each query."""
         limits, _, rows = self.index.range_search(as_bytes(queries), h + 1)
         return limits, rows
+
+
+def exact_for(kind: str) -> int:
+    """Largest h at which one of a MultiHash's parts has no more flips than it tries."""
+    parts, _, flips, _ = MULTIHASHES[kind]
+    return parts * (flips + 1) - 1
 
 
 def faiss() -> Any:
