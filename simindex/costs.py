@@ -1,30 +1,30 @@
 """What a search takes with the engine's own kernels, in nanoseconds a query on one thread.
 
-    PSM     QUERY + k FLIP + (k + 1) look-up                  as [PSM] (19)
-    BPHS    sum over tables of PERMUTED + p look-up           as [PSM] (9), p probes of a table
+    PSM     VOSH(k) + (k + 1) look-up                        as [PSM] (19)
+    BPHS    sum over tables of TABLE + p look-up             as [PSM] (9), p probes of a table
     scan    rows * SCANNED                                   and ANSWERED of them all
-    look-up     PROBE(bytes) + rows / 2^t * ROW(bytes)
-    if swept    SCATTERED + look-up in cache, and rows * STREAMED / queries
+    look-up     LEVEL(bytes, rows under the header)
+    if swept    SWEPT(rows under the header) or BUCKETED, and rows brought in * STREAMED / queries
 
 Where this leaves the papers' form (`model`): look-ups go by header directory, not by search; many
 are in flight at once, so that one costs what the memory can deliver, not how long it takes to
 answer, and that depends on where the table fits (`Machine.levels`, interpolated); a row is an
-eighth of a compare; and a large batch over a large table is swept. The constants are a `Machine`'s.
+eighth of a compare, and less where a bucket is long; and a large batch is swept. The constants are
+a `Machine`'s.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from math import log2
 
 from simindex.methods import psm
 from simindex.methods.base import TablePlan
-from simindex.methods.bphs import sweep_probes
-from simindex.model import Machine
+from simindex.methods.bphs import sweep_queries
+from simindex.model import Machine, along
 from simindex.simhash.vosh import MAX_NETWORKED_FLIPS
 
-CALL_NS = 5_000.0
+CALL_NS = 9_000.0
 """A call, whatever it asks: looking for new commits, planning, making the matches."""
 
 SEGMENT_NS = 4_000.0
@@ -33,21 +33,22 @@ SEGMENT_NS = 4_000.0
 ANSWERED_NS = 30.0
 """Putting a query's matches in order, where about every other query has one."""
 
+LONG_BUCKET, SHARED_BUCKET = 24, 2
+"""Rows, and probes, that headers must have on average for a sweep to go bucket by bucket."""
+
+ROWS_OF_A_LINE = 8
+
+LANES = 16
+"""Queries that a sorting network takes together."""
+
 SHARED_QUERIES = 16
 """From so many queries in a call on, a slab of a scan serves many."""
 
 
-def look_up_ns(machine: Machine, table_bytes: float) -> tuple[float, float]:
-    """(ns of a probe, ns of one row under its header) in a table of so many bytes."""
-    levels = machine.levels
-    at = bisect_left([level[0] for level in levels], table_bytes)
-    if at == 0:
-        return levels[0][1:]
-    if at == len(levels):
-        return levels[-1][1:]
-    (low, probe, row), (high, probe_above, row_above) = levels[at - 1], levels[at]
-    share = log2(table_bytes / low) / log2(high / low)
-    return probe + share * (probe_above - probe), row + share * (row_above - row)
+def look_up_ns(machine: Machine, table_bytes: float, bucket: float) -> float:
+    """A probe whose header has so many rows, in a table of so many bytes."""
+    points = tuple((log2(size), along(curve, bucket)) for size, curve in machine.levels)
+    return along(points, min(log2(max(1.0, table_bytes)), points[-1][0]))
 
 
 def table_bytes(rows: int, words: int, directory_bits: int) -> int:
@@ -62,19 +63,27 @@ def probing_ns(
     flips: int,
     *,
     ordered: bool,
+    h: int = 3,
     words: int = 1,
     queries: int = 1,
 ) -> float:
     """Time of one query that looks under `flips` + 1 headers; `ordered` adds making the VOSH."""
-    vosh = 0.0
-    if ordered:
-        networked = flips <= MAX_NETWORKED_FLIPS
-        vosh = machine.query_ns + flips * (machine.flip_ns if networked else machine.flip_heap_ns)
+    queries = max(1, queries)
+    vosh = vosh_ns(machine, flips, h, queries) if ordered else 0.0
     plan = TablePlan("psm", header_bits, flips, not ordered, 0.0)
     swept = queries >= psm.SWEPT_QUERIES and psm.is_swept(rows, words, plan, queries, False)
     return ANSWERED_NS + vosh + _looked_up_ns(
         machine, rows, words, header_bits, flips + 1, swept, queries
     )
+
+
+def vosh_ns(machine: Machine, flips: int, h: int, queries: int) -> float:
+    """Putting a query's flip sets in order; networks do so for 16 queries at a time, or fewer."""
+    if flips == 0:
+        return 0.0
+    if flips > MAX_NETWORKED_FLIPS:
+        return flips * along(machine.heaped, min(h, machine.heaped[-1][0]))
+    return along(machine.vosh, flips) * (-(-queries // LANES) * LANES / queries)
 
 
 def permuted_ns(
@@ -86,12 +95,12 @@ def permuted_ns(
     queries: int = 1,
 ) -> float:
     """Time of one query that makes (probes, header bits) in each of a design's tables."""
-    enough = sweep_probes(rows, words, False)
+    queries = max(1, queries)
+    enough = sweep_queries(rows, words)
+    swept = enough != 0 and queries >= enough
     return ANSWERED_NS + sum(
-        machine.table_ns + _looked_up_ns(
-            machine, rows, words, header_bits, probes,
-            bool(enough) and queries * probes >= enough, queries,
-        )
+        machine.table_ns
+        + _looked_up_ns(machine, rows, words, header_bits, probes, swept, queries)
         for probes, header_bits in tables
     )
 
@@ -106,13 +115,13 @@ def _looked_up_ns(
     queries: int,
 ) -> float:
     bucket = rows / (1 << header_bits)
-    probe, row = look_up_ns(machine, table_bytes(rows, words, header_bits))
-    alone = probes * (probe + bucket * row * words)
     if not swept:
-        return alone
-    probe, row = machine.levels[0][1:]
-    return probes * (machine.scattered_ns + probe + bucket * row) + (
-        rows * machine.streamed_ns / queries
+        return probes * look_up_ns(machine, table_bytes(rows, words, header_bits), bucket * words)
+    long = rows >= LONG_BUCKET << header_bits and queries * probes >= SHARED_BUCKET << header_bits
+    # Of a bucket, the lines it lies in are brought in.
+    brought = min(rows, queries * probes * (bucket + ROWS_OF_A_LINE))
+    return probes * along(machine.bucketed if long else machine.swept, bucket) + (
+        brought * machine.streamed_ns / queries
     )
 
 
@@ -121,6 +130,6 @@ def scanning_ns(machine: Machine, rows: int, words: int, queries: int) -> float:
     row = machine.scanned_ns
     if queries < SHARED_QUERIES:
         # A query alone waits for memory, unless the table is near the processor.
-        _, from_level = look_up_ns(machine, 8 * words * rows)
-        row = max(row, min(machine.scanned_alone_ns, from_level))
+        near = look_up_ns(machine, 8 * words * rows, rows) / rows
+        row = max(row, min(machine.scanned_alone_ns, near))
     return ANSWERED_NS + rows * words * row

@@ -187,7 +187,7 @@ def _psm_under(asked: _Asked, recall: float, width: int, expected: Calibration) 
     return asked.forecast(
         "psm", 1.0 if exact else recall, [width], flips,
         probing_ns(
-            machine, asked.segment_rows, width, flips, ordered=not exact, words=words,
+            machine, asked.segment_rows, width, flips, ordered=not exact, h=h, words=words,
             queries=ONLINE_QUERIES,
         ),
         asked.batches(cpu_s), [width],

@@ -1,10 +1,10 @@
 """Measures a machine's constants by timing the real kernels on made-up tables, in a few seconds.
 
-    levels         probes of tables of 32 kB to 180 MB, under headers of two widths
-    query, flips   VOSH of few and of many flips
+    levels         probes of tables of 32 kB to 180 MB, under headers of three widths
+    vosh, heaped   putting few and many flip sets in order
     delta P, S, R  permuting, sorting, binary search
     sweep          two batches over one table: what each probe takes, and what each row
-    table          one of the permuted tables of a query
+    table          one of the permuted tables of a query, beside looking it up
     scan           one query, and many
     D              reading a file
 
@@ -21,18 +21,19 @@ from dataclasses import replace
 from functools import partial
 from math import log2
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.costs import look_up_ns, table_bytes
+from simindex.costs import table_bytes
 from simindex.methods import bphs, psm
-from simindex.model import Level, Machine
+from simindex.model import Curve, Level, Machine, along
 from simindex.records import F32, U64
 from simindex.simhash import vosh
 from simindex.simhash.permutation import BlockDesign
 from simindex.simhash.volatility import STEP, from_random_pairs
-from simindex.storage.table import header_bits
+from simindex.storage.table import U32, header_bits
 
 LEVEL_ROWS = (3_000, 50_000, 800_000, 6_000_000, 23_000_000)
 """From the nearest cache to far beyond the last; no powers of 2, whose buckets would begin with a
@@ -40,21 +41,27 @@ cache line."""
 
 H = 3
 REPEATED = 3
-FEW, MANY = 6, 32
+NETWORKED = (2, 6, 32, 96, 256)
 """Flips of the queries that are timed, by networks."""
 
 HEAPED = 600
-"""And by heap."""
+"""And by heap, at these radii."""
+HEAPED_H = (3, 6)
 
-SWEPT_FLIPS = 16
-NARROWER = 3
-"""Header bits fewer that a second timing looks up, so that its buckets are 8 times as long."""
+NARROWER = (0, 2, 5)
+"""Header bits fewer than a directory's that are looked up, so that buckets are longer."""
+LONG_NARROWER = (3, 6)
+"""And where a sweep goes bucket by bucket."""
 
 PROBES = 1 << 18
+SWEEPS = (1 << 16, 1 << 18)
+"""Queries of the two sweeps that are timed."""
 READ_BYTES = 1 << 28
 READ_AT_ONCE = 1 << 22
 LEAST_READ_BYTES = 1 << 20
 """A shorter file says nothing of a disk."""
+
+LONGER_ROWS = 100
 
 LEAST_NS = 0.01
 """No step takes less; a difference of two noisy times may seem to."""
@@ -84,7 +91,7 @@ def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROW
     searched = _least(lambda: np.searchsorted(rows[:, 0], queries[:, 0]))
     machine = Machine(
         delta_r_ns=_ns(searched, len(queries)) / log2(len(rows)),
-        delta_l_ns=levels[-1][2],
+        delta_l_ns=_slope(levels[-1][1]),
         levels=tuple(levels),
         measured=True,
         scanned_alone_ns=_ns(
@@ -93,9 +100,7 @@ def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROW
         **_vosh_times(rng),
         **_row_times(rng),
     )
-    if len(rows) >= psm.SWEPT_ROWS:
-        streamed, scattered = _sweep_times(rng, rows, table, width, machine)
-        machine = replace(machine, streamed_ns=streamed, scattered_ns=scattered)
+    machine = replace(machine, **_sweep_times(rng, rows, width, machine))
     middle = level_rows[min(2, len(levels) - 1)]
     machine = replace(machine, table_ns=_table_ns(rng, middle, machine))
     speed = None if file is None else read_bytes_s(file)
@@ -159,49 +164,47 @@ def _near(rng: np.random.Generator, rows: U64, count: int) -> U64:
 def _level(
     rng: np.random.Generator, rows: U64, table: _native.CheckedTable, width: int
 ) -> Level:
-    times, buckets = [], []
-    for bits in (width, width - NARROWER):
+    points: list[tuple[float, float]] = []
+    for bits in sorted({max(0, width - fewer) for fewer in NARROWER}, reverse=True):
         masks = psm.exhaustive_masks(bits, 1)
         queries = _near(rng, rows, max(16, PROBES // len(masks) >> (width - bits)))
         seconds = _least(
             partial(_native.probe_checked, table, bits, queries, masks, H, False)
         )
-        times.append(_ns(seconds, len(queries) * len(masks)))
-        buckets.append(len(rows) / (1 << bits))
-    row = max(LEAST_NS, (times[1] - times[0]) / (buckets[1] - buckets[0]))
-    probe = max(LEAST_NS, times[0] - buckets[0] * row)
-    return table_bytes(len(rows), 1, width), probe, row
+        points.append((len(rows) / (1 << bits), _ns(seconds, len(queries) * len(masks))))
+    return table_bytes(len(rows), 1, width), tuple(points)
+
+
+def _slope(curve: Curve) -> float:
+    """ns of one more row where a curve begins."""
+    (few, low), (more, high) = curve[:2]
+    return max(LEAST_NS, (high - low) / (more - few))
 
 
 def _weights(rng: np.random.Generator, count: int) -> F32:
     return rng.standard_normal((count, 64), dtype=np.float32)
 
 
-def _vosh_times(rng: np.random.Generator) -> dict[str, float]:
+def _vosh_times(rng: np.random.Generator) -> dict[str, Any]:
     weights = _weights(rng, 1 << 14)
     costs = from_random_pairs(weights[:256], distance=H).costs
 
-    def ns(flips: int, count: int) -> float:
-        order = vosh.plan(20, H, flips)
+    def ns(flips: int, count: int, h: int) -> float:
+        order = vosh.plan(20, h, flips)
         seconds = _least(
             lambda: _native.vosh(
-                weights[:count], costs, STEP, 20, H, flips, order.candidates, order.sort_network,
+                weights[:count], costs, STEP, 20, h, flips, order.candidates, order.sort_network,
                 order.select_network,
             )
         )
         return _ns(seconds, count)
 
-    few, many, heaped = ns(FEW, len(weights)), ns(MANY, len(weights)), ns(HEAPED, 1 << 9)
-    flip = max(LEAST_NS, (many - few) / (MANY - FEW))
-    query = max(LEAST_NS, few - FEW * flip)
-    heap = max(LEAST_NS, (heaped - query) / HEAPED)
-    return {
-        "query_ns": query, "flip_ns": flip, "flip_heap_ns": heap,
-        "delta_v_ns": heap / log2(HEAPED),
-    }
+    networked = tuple((k, ns(k, max(1 << 10, (1 << 16) // k), H)) for k in NETWORKED)
+    heaped = tuple((h, ns(HEAPED, 1 << 9, h) / HEAPED) for h in HEAPED_H)
+    return {"vosh": networked, "heaped": heaped, "delta_v_ns": heaped[0][1] / log2(HEAPED)}
 
 
-def _row_times(rng: np.random.Generator) -> dict[str, float]:
+def _row_times(rng: np.random.Generator) -> dict[str, Any]:
     words = rng.integers(0, 1 << 64, 1 << 20, dtype=np.uint64)
     few = words[: 1 << 15, None]
     design = BlockDesign.flat(4, 1)
@@ -216,50 +219,67 @@ def _row_times(rng: np.random.Generator) -> dict[str, float]:
 
 
 def _sweep_times(
-    rng: np.random.Generator, rows: U64, table: _native.CheckedTable, width: int, machine: Machine
-) -> tuple[float, float]:
-    weights = _weights(rng, 1 << 18)
-    queries = _near(rng, rows, len(weights))
-    order = psm.checked_order(
-        from_random_pairs(weights[:256], distance=H), 64, width, H, SWEPT_FLIPS
+    rng: np.random.Generator, rows: U64, width: int, machine: Machine
+) -> dict[str, Any]:
+    table, _ = _checked(rows)
+    directory = _native.header_directory(rows[:, 0], width)
+    queries = _near(rng, rows, SWEEPS[-1])
+
+    def swept_ns(bits: int, count: int) -> float:
+        """Of a probe, when so many queries look up headers with at most a flipped bit."""
+        masks = psm.exhaustive_masks(bits, 1)
+        own = _permuted(rows, directory, width, bits, masks, 1)
+        some = partial(_native.bphs, table, width, [own], queries[:count], H, False, 1)
+        return _ns(_least(some), count * len(masks))
+
+    bucket = len(rows) / (1 << width)
+    few, many = (swept_ns(width, count) for count in SWEEPS)
+    # What is brought in does not depend on how many ask, once all is.
+    probes = [count * (1 + width) for count in SWEEPS]
+    streamed = max(LEAST_NS, (few - many) / (1 / probes[0] - 1 / probes[1]) / len(rows))
+    in_cache = max(LEAST_NS, many - streamed * len(rows) / probes[1])
+    further = in_cache + LONGER_ROWS * _slope(machine.levels[0][1])
+    longer = []
+    for fewer in LONG_NARROWER:
+        bits = max(0, width - fewer)
+        count = SWEEPS[0]
+        brought = streamed * len(rows) / (count * (1 + bits))
+        longer.append((len(rows) / (1 << bits), max(LEAST_NS, swept_ns(bits, count) - brought)))
+    return {
+        "streamed_ns": streamed,
+        "swept": ((bucket, in_cache), (bucket + LONGER_ROWS, further)),
+        "bucketed": tuple(longer),
+    }
+
+
+def _permuted(
+    rows: U64, directory: U32, width: int, bits: int, masks: U64, flips: int,
+    design: BlockDesign | None = None, number: int = 0,
+) -> _native.CheckedPermuted:
+    none = np.empty((0, 4), np.uint64)
+    header = np.zeros(1, np.uint64) if design is None else bphs.header_mask(design, number, bits)
+    return _native.CheckedPermuted(
+        rows, directory, width, bits,
+        design.rotations(number) if design is not None and number else none,
+        design.rotations(number, inverse=True) if design is not None and number else none,
+        masks, header, flips,
     )
-
-    def swept_ns(count: int) -> float:
-        some = partial(_native.psm_swept, table, order, queries[:count], weights[:count])
-        return 1e9 * _least(some)
-
-    less, all_ = swept_ns(len(weights) // 2), swept_ns(len(weights))
-    streamed = max(LEAST_NS, (2 * less - all_) / len(rows))
-    query = (all_ - streamed * len(rows)) / len(weights)
-    vosh_ns = machine.query_ns + SWEPT_FLIPS * machine.flip_ns
-    probe, row = machine.levels[0][1:]
-    looked_up = probe + len(rows) / (1 << width) * row
-    return streamed, max(LEAST_NS, (query - vosh_ns) / (SWEPT_FLIPS + 1) - looked_up)
 
 
 def _table_ns(rng: np.random.Generator, count: int, machine: Machine) -> float:
     design = BlockDesign.flat(4, 1)
     rows = _sorted_rows(rng, count)
     own, width = _checked(rows)
-    width = min(width, min(design.header_bits))
-    none = np.empty((0, 4), np.uint64)
+    bits = min(width, min(design.header_bits))
+    masks = psm.exhaustive_masks(bits, 0)
     tables = []
     for number in range(design.tables):
-        permuted = rows
-        if number:
-            permuted = np.sort(design.permute(rows, number), axis=0)
-        tables.append(
-            _native.CheckedPermuted(
-                permuted, _native.header_directory(permuted[:, 0], width), width, width,
-                design.rotations(number) if number else none,
-                design.rotations(number, inverse=True) if number else none,
-                psm.exhaustive_masks(width, 0), bphs.header_mask(design, number, width), 0,
-            )
-        )
+        permuted = np.sort(design.permute(rows, number), axis=0) if number else rows
+        directory = _native.header_directory(permuted[:, 0], bits)
+        tables.append(_permuted(permuted, directory, bits, bits, masks, 0, design, number))
     queries = _near(rng, rows, 1 << 16)
     seconds = _least(
-        lambda: _native.bphs(own, header_bits(count), tables, queries, H, False, 0)
+        lambda: _native.bphs(own, header_bits(count), tables, queries, H, False, 1)
     )
-    probe, row = look_up_ns(machine, table_bytes(count, 1, width))
-    looked_up = probe + count / (1 << width) * row
+    looked_up = along(machine.swept, count / (1 << bits))
     return max(machine.delta_p_ns, _ns(seconds, len(queries) * design.tables) - looked_up)

@@ -16,14 +16,28 @@ which g lead, m = |Q|, T tables.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from math import comb, factorial, floor, isfinite, log2
 from typing import Any
 
 from simindex.errors import CorruptFile
 
-Level = tuple[int, float, float]
-"""(bytes of a table and its directory, ns of a probe, ns of one more row under its header)."""
+Curve = tuple[tuple[float, float], ...]
+"""Points (x, y) in rising x, joined by lines; see `along`."""
+
+Level = tuple[int, Curve]
+"""(bytes of a table and its directory, ns of a probe by the rows under its header)."""
+
+
+def along(curve: Curve, x: float) -> float:
+    """y at x: on the lines between the points, the last going on; level before the first."""
+    at = min(max(1, bisect_left(curve, (x,))), len(curve) - 1)
+    if x <= curve[0][0] or len(curve) == 1:
+        return curve[0][1]
+    (left, low), (right, high) = curve[at - 1], curve[at]
+    return low + (x - left) / (right - left) * (high - low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +60,27 @@ class Machine:
     disk_bytes_s: float = 1e9
     """D: sequential reading."""
     levels: tuple[Level, ...] = (
-        (25_000, 13.5, 0.33), (416_000, 13.7, 0.33), (6_660_000, 13.4, 0.61),
-        (52_200_000, 17.8, 0.93), (192_000_000, 16.3, 1.8),
+        (25_000, ((11.4, 15.0), (46.0, 20.0), (366.0, 45.0))),
+        (416_000, ((12.2, 15.0), (49.0, 22.0), (391.0, 60.0))),
+        (6_660_000, ((12.2, 19.0), (49.0, 33.0), (391.0, 150.0))),
+        (52_200_000, ((11.4, 26.0), (46.0, 45.0), (366.0, 300.0))),
+        (192_000_000, ((11.0, 30.0), (44.0, 60.0), (351.0, 400.0))),
     )
     """Probes that are in flight together, by where the table fits, smallest first."""
-    query_ns: float = 14.0
-    """Reading a query's weights and sorting its header bits by cost."""
-    flip_ns: float = 7.1
-    """A flip set by sorting networks."""
-    flip_heap_ns: float = 40.0
-    """A flip set by heap, for many flips."""
-    scattered_ns: float = 3.0
-    """A probe of a sweep, written to its partition and read again."""
-    streamed_ns: float = 0.35
-    """A row that a sweep passes by."""
-    table_ns: float = 32.0
+    vosh: Curve = ((2, 25.0), (6, 55.0), (32, 220.0), (96, 1_000.0), (256, 3_800.0))
+    """A query's flip sets in VOSH order by sorting networks, by their number."""
+    heaped: Curve = ((3, 42.0), (6, 80.0))
+    """A flip set by heap, for many flips, by h."""
+    swept: Curve = ((11.0, 16.0), (111.0, 36.0))
+    """A probe of a sweep, written to its partition and read again, by the rows under its header."""
+    bucketed: Curve = ((88.0, 45.0), (700.0, 130.0))
+    """The same where a sweep goes bucket by bucket."""
+    streamed_ns: float = 0.4
+    """A row that a sweep brings in from memory."""
+    table_ns: float = 20.0
     """A query's part in one permuted table, beside looking it up: permuting it, and finding what
     it hits again."""
-    scanned_ns: float = 0.24
+    scanned_ns: float = 0.2
     """A row of a scan, when many queries share its slab."""
     scanned_alone_ns: float = 0.68
     """A row of a scan for a single query."""
@@ -72,7 +89,11 @@ class Machine:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the catalog and for people."""
-        return {**asdict(self), "levels": [list(level) for level in self.levels]}
+        return {
+            **asdict(self),
+            **{name: [list(point) for point in getattr(self, name)] for name in CURVES},
+            "levels": [[size, [list(point) for point in curve]] for size, curve in self.levels],
+        }
 
     @classmethod
     def from_dict(cls, values: Any) -> Machine:
@@ -80,24 +101,34 @@ class Machine:
         names = {field.name for field in fields(cls)}
         try:
             known = {name: value for name, value in values.items() if name in names}
-            levels = tuple(
-                (int(size), float(probe), float(row)) for size, probe, row in known.pop("levels")
-            )
+            levels = tuple((int(size), _curve(points)) for size, points in known.pop("levels"))
+            curves: dict[str, Any] = {name: _curve(known.pop(name)) for name in CURVES}
             measured = bool(known.pop("measured"))
-            numbers = {name: float(value) for name, value in known.items()}
-            sound = all(
-                isfinite(x) and x > 0
-                for x in (*numbers.values(), *(x for level in levels for x in level))
-            )
-            if not levels or not sound or numbers.keys() != names - {"levels", "measured"}:
+            numbers: dict[str, Any] = {name: float(value) for name, value in known.items()}
+            sound = all(isfinite(x) and x > 0 for x in numbers.values())
+            others = {"levels", "measured", *CURVES}
+            if not levels or not sound or numbers.keys() != names - others:
                 raise ValueError("a constant is missing or not above 0")
-            return cls(**numbers, levels=levels, measured=measured)
+            return cls(**numbers, **curves, levels=levels, measured=measured)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise CorruptFile(
                 f"the catalog's record meta/machine describes no machine: {error}; run "
                 "`simindex tune` to write it anew",
                 path="meta/machine",
             ) from error
+
+
+CURVES = {"vosh": "flips", "heaped": "h", "swept": "rows", "bucketed": "rows"}
+"""Fields that are curves, and what they run over."""
+
+
+def _curve(points: Any) -> Curve:
+    """The points as stored; ValueError unless there are any, rising, and all above 0."""
+    curve = tuple((float(x), float(y)) for x, y in points)
+    rising = all(a[0] < b[0] for a, b in pairwise(curve))
+    if not curve or not rising or not all(isfinite(v) and v > 0 for xy in curve for v in xy):
+        raise ValueError("a curve has no points, or not rising ones above 0")
+    return curve
 
 
 # -- BPHS, online --------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ def _plan_table(
         k = every if recall == 1 or flips is None else min(every, flips(header_bits, h, recall))
         exact = k == every
         cost = probing_ns(
-            machine, rows, header_bits, k, ordered=not exact, words=words, queries=queries
+            machine, rows, header_bits, k, ordered=not exact, h=h, words=words, queries=queries
         )
         candidates.append(TablePlan("psm", header_bits, k, exact, cost))
     return min(candidates, key=lambda candidate: candidate.nanoseconds)

@@ -17,52 +17,73 @@ from simindex.storage.catalog import pack
 
 SMALL = (300, 5_000, 40_000)
 STEPS = replace(
-    Machine(), levels=((1 << 10, 2.0, 0.5), (1 << 20, 12.0, 1.5)), query_ns=10.0, flip_ns=1.0,
-    flip_heap_ns=50.0, table_ns=20.0, scattered_ns=4.0, streamed_ns=0.25, scanned_ns=0.1,
-    scanned_alone_ns=0.7,
+    Machine(),
+    levels=(
+        (1 << 10, ((8.0, 6.0), (16.0, 10.0))),
+        (1 << 20, ((8.0, 24.0), (16.0, 36.0))),
+    ),
+    vosh=((2, 12.0), (4, 14.0)), heaped=((3, 50.0), (5, 70.0)), table_ns=20.0,
+    swept=((8.0, 9.0), (16.0, 12.0)), bucketed=((32.0, 20.0), (64.0, 30.0)), streamed_ns=0.25,
+    scanned_ns=0.1, scanned_alone_ns=0.7,
 )
 
 
-def test_look_ups_are_interpolated_between_levels() -> None:
-    assert costs.look_up_ns(STEPS, 1) == costs.look_up_ns(STEPS, 1 << 10) == (2.0, 0.5)
-    assert costs.look_up_ns(STEPS, 1 << 15) == (7.0, 1.0)
-    assert costs.look_up_ns(STEPS, 1 << 20) == costs.look_up_ns(STEPS, 1 << 40) == (12.0, 1.5)
+def test_look_ups_are_interpolated_between_levels_and_buckets() -> None:
+    for size in (1, 1 << 10):
+        assert costs.look_up_ns(STEPS, size, 8) == 6
+        assert costs.look_up_ns(STEPS, size, 12) == 8
+    assert costs.look_up_ns(STEPS, 1 << 15, 8) == 15
+    for size in (1 << 20, 1 << 40):
+        assert costs.look_up_ns(STEPS, size, 8) == costs.look_up_ns(STEPS, size, 0) == 24
+        assert costs.look_up_ns(STEPS, size, 32) == 60
 
 
 def test_probing_adds_up() -> None:
-    """Four look-ups of 12 ns and 16 rows at 1.5 ns, in a table beyond the last level."""
-    looked_up = 4 * (12 + 16 * 1.5)
+    """Four look-ups of 36 ns under 16 rows, in a table beyond the last level."""
     exact = costs.probing_ns(STEPS, 1 << 22, 18, 3, ordered=False)
-    assert exact == pytest.approx(costs.ANSWERED_NS + looked_up)
-    ordered = costs.probing_ns(STEPS, 1 << 22, 18, 3, ordered=True)
-    assert ordered == pytest.approx(exact + 10 + 3 * 1)
-    heaped = costs.probing_ns(STEPS, 1 << 22, 18, 600, ordered=True)
-    assert heaped == pytest.approx(
-        costs.ANSWERED_NS + 10 + 600 * 50 + 601 * (12 + 16 * 1.5)
-    )
+    assert exact == pytest.approx(costs.ANSWERED_NS + 4 * 36)
+    ordered = costs.probing_ns(STEPS, 1 << 22, 18, 3, ordered=True, queries=32)
+    assert ordered == pytest.approx(exact + 13)
+    heaped = costs.probing_ns(STEPS, 1 << 22, 18, 600, ordered=True, h=4)
+    assert heaped == pytest.approx(costs.ANSWERED_NS + 600 * 60 + 601 * 36)
+    wide = costs.probing_ns(STEPS, 1 << 22, 18, 600, ordered=True, h=8)
+    assert wide == pytest.approx(costs.ANSWERED_NS + 600 * 70 + 601 * 36)
+
+
+@pytest.mark.parametrize(("queries", "each"), [(1, 16.0), (16, 1.0), (17, 32 / 17), (1 << 20, 1.0)])
+def test_a_network_takes_sixteen_queries_or_fewer(queries: int, each: float) -> None:
+    assert costs.vosh_ns(STEPS, 4, 3, queries) == pytest.approx(14 * each)
+    assert costs.vosh_ns(STEPS, 0, 3, queries) == 0
 
 
 def test_a_large_batch_is_swept() -> None:
     rows = 1 << 24
-    alone = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=1)
+    alone = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=16)
     swept = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=1 << 20)
-    assert alone == pytest.approx(costs.ANSWERED_NS + 19 + 10 * (12 + 16 * 1.5))
-    assert swept == pytest.approx(
-        costs.ANSWERED_NS + 19 + 10 * (4 + 2 + 16 * 0.5) + rows * 0.25 / (1 << 20)
-    )
+    assert alone == pytest.approx(costs.ANSWERED_NS + 19 + 10 * 36)
+    assert swept == pytest.approx(costs.ANSWERED_NS + 19 + 10 * 12 + rows * 0.25 / (1 << 20))
 
 
 def test_permuted_tables_add_up() -> None:
     found = costs.permuted_ns(STEPS, 1 << 22, [(1, 18), (19, 16)])
-    assert found == pytest.approx(
-        costs.ANSWERED_NS + 20 + 12 + 16 * 1.5 + 20 + 19 * (12 + 64 * 1.5)
-    )
+    assert found == pytest.approx(costs.ANSWERED_NS + 20 + 36 + 20 + 19 * (36 + 48 * 1.5))
+
+
+def test_permuted_tables_are_swept_too() -> None:
+    """Under headers of 16 rows, and of 64 bucket by bucket; few probes bring few lines in."""
+    rows, queries = 1 << 22, 1 << 18
+    streamed = rows * 0.25 / queries
+    for header_bits, probe in ((18, 12.0), (16, 30.0)):
+        found = costs.permuted_ns(STEPS, rows, [(1, header_bits)], queries=queries)
+        assert found == pytest.approx(costs.ANSWERED_NS + 20 + probe + streamed)
+    few = costs.permuted_ns(STEPS, 1 << 30, [(1, 26)], queries=1 << 15)
+    assert few == pytest.approx(costs.ANSWERED_NS + 20 + 12 + 0.25 * (16 + 8))
 
 
 def test_a_scan_alone_waits_for_memory() -> None:
     assert costs.scanning_ns(STEPS, 1 << 22, 1, 64) == pytest.approx(30 + 0.1 * (1 << 22))
     assert costs.scanning_ns(STEPS, 1 << 22, 1, 1) == pytest.approx(30 + 0.7 * (1 << 22))
-    assert costs.scanning_ns(STEPS, 1 << 7, 1, 1) == pytest.approx(30 + 0.5 * (1 << 7))
+    assert costs.scanning_ns(STEPS, 1 << 7, 1, 1) == pytest.approx(30 + 10 + 112 * 0.5)
 
 
 def test_a_machine_is_measured() -> None:
@@ -74,8 +95,8 @@ def test_a_machine_is_measured() -> None:
     assert all(a[0] < b[0] for a, b in pairwise(found.levels))
     assert found.disk_bytes_s == Machine().disk_bytes_s
     # Kernels differ by orders of magnitude, which no load of the machine turns around.
-    assert found.scanned_ns < found.query_ns + 6 * found.flip_ns
-    assert found.delta_p_ns < found.flip_heap_ns
+    assert found.scanned_ns < found.vosh[0][1]
+    assert found.delta_p_ns < found.heaped[0][1]
 
 
 def test_reading_speed_needs_a_long_file(tmp_path: Path) -> None:

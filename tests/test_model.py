@@ -165,7 +165,7 @@ def test_larger_batches_help_psm_and_hardly_bphs() -> None:
 
 
 def test_a_machine_is_read_back_as_it_was() -> None:
-    for machine in (Machine(), replace(ROUND, measured=True, levels=((1024, 1.5, 0.25),))):
+    for machine in (Machine(), replace(ROUND, measured=True, levels=((1024, ((1.5, 0.25),)),))):
         assert Machine.from_dict(machine.to_dict()) == machine
 
 
@@ -174,7 +174,8 @@ def test_a_machine_is_read_back_as_it_was() -> None:
     [
         {"delta_r_ns": 0.0}, {"delta_r_ns": -1.0}, {"delta_l_ns": float("nan")},
         {"disk_bytes_s": float("inf")}, {"levels": []}, {"levels": [[1, 2]]},
-        {"levels": [[1, 0.0, 1.0]]}, {"flip_ns": "x"}, {"query_ns": None},
+        {"levels": [[1, [[0.0, 1.0]]]]}, {"levels": [[1, []]]}, {"table_ns": "x"},
+        {"streamed_ns": None}, {"vosh": []}, {"swept": [[2, 1], [1, 2]]}, {"heaped": [[3, -1]]},
     ],
 )
 def test_a_damaged_machine_is_refused(change: dict[str, object]) -> None:

@@ -154,7 +154,7 @@ def bphs(
     queries: U64,
     h: int,
     first: bool,
-    sweep_probes: int,
+    sweep_queries: int,
     level: int = -1,
 ) -> tuple[I64, U32, U16, U64, int, int, int]: ...
 def permute(rows: U64, rotations: U64, level: int = -1) -> U64: ...

@@ -16,6 +16,7 @@ from simindex.cli.interrupt import uninterrupted
 from simindex.cli.query import as_row, fingerprint_option, text_option
 from simindex.cli.recall import audited
 from simindex.errors import InvalidOption
+from simindex.model import CURVES, Curve
 from simindex.planner import check_options
 
 
@@ -135,11 +136,12 @@ def tune(
         told = {} if audit is None else {"audit": {**asdict(audit), "kept": audit.kept}}
         emit({**machine.to_dict(), "flips_from": learned.source, **told})
         return
+    for size, curve in machine.levels:
+        click.echo(f"{'look-up':<17} {_points(curve, 'rows')}, in {size:,} bytes")
+    for name in CURVES:
+        click.echo(f"{name:<17} {_points(getattr(machine, name), CURVES[name])}")
     for name, value in machine.to_dict().items():
-        if name == "levels":
-            for size, probe, row in machine.levels:
-                click.echo(f"{'look-up':<17} {probe:.3g} + {row:.3g} a row, in {size:,} bytes")
-        elif name != "measured":
+        if isinstance(value, float):
             click.echo(f"{name:<17} {value:.4g}")
     if audit is not None:
         click.echo(f"{'audit':<17} {audited(audit)}")
@@ -148,3 +150,7 @@ def tune(
             f"measured and stored in {duration(time.perf_counter() - started)}; flips are learned "
             f"from {learned.source}"
         )
+
+
+def _points(curve: Curve, unit: str) -> str:
+    return ", ".join(f"{x:.3g} {unit}: {y:.3g} ns" for x, y in curve)

@@ -26,9 +26,7 @@ from simindex.errors import CorruptFile
 from simindex.methods import lookup as lookups
 from simindex.methods.base import Found
 from simindex.methods.psm import (
-    ROWS_PER_PROBE,
     SWEPT_PROBES,
-    SWEPT_ROWS,
     exhaustive_masks,
 )
 from simindex.records import U64
@@ -37,6 +35,11 @@ from simindex.storage.table import SortedRows, Table
 
 SLICE_QUERIES = 1 << 16
 """Queries at a time where no table is swept, so that their permutations stay in cache."""
+
+
+LEAST_SWEEP_QUERIES = 1 << 10
+MOST_SWEEP_QUERIES = 1 << 15
+"""Bounds of `sweep_queries`: fewer hardly share what a sweep brings in; so many always do."""
 
 
 def looked_up(design: BlockDesign, h: int, widths: Sequence[int]) -> list[tuple[int, int]]:
@@ -78,7 +81,7 @@ def search(
     if lookup == "directory":
         *columns, missing = _native.bphs(
             table.checked, table.header_bits, checked_tables(table, design, h), queries, h, first,
-            sweep_probes(len(table), table.fingerprints.shape[1], first),
+            0 if first else sweep_queries(*table.fingerprints.shape),
         )
         found = Found._make(columns)
     else:
@@ -94,15 +97,22 @@ def search(
     return found
 
 
-def sweep_probes(rows: int, words: int, first: bool) -> int:
-    """From how many probes of a table on it is swept once; 0 for never. As for PSM."""
-    return -(-rows // ROWS_PER_PROBE) if not first and words == 1 and rows >= SWEPT_ROWS else 0
+def sweep_queries(rows: int, words: int) -> int:
+    """From how many queries on the tables are swept, all matches being asked for; 0 for never.
+
+    Figures (one thread, ns a query, probes on their own against a sweep): 1 M rows, four tables,
+    4,096 queries 256 and 210; 10 M rows, ten tables, 16,384 queries 755 and 771, 65,536 queries
+    661 and 583; 60 M rows, two tables with a flip, the same 1,760 and 1,960, 1,686 and 1,457.
+    """
+    if words != 1:
+        return 0
+    return min(MOST_SWEEP_QUERIES, max(LEAST_SWEEP_QUERIES, 1 << (rows // 256).bit_length()))
 
 
 def slice_queries(table: Table, design: BlockDesign, h: int, threads: int) -> int:
     """How many queries of a call are given to the kernel at a time."""
     rows, words = table.fingerprints.shape
-    if not sweep_probes(rows, words, False):
+    if not sweep_queries(rows, words):
         return SLICE_QUERIES
     probes = max(probes for probes, _ in looked_up(design, h, _widths(table, design)))
     return max(SLICE_QUERIES, SWEPT_PROBES // probes // threads)

@@ -20,8 +20,8 @@ from simindex.simhash import vosh
 from simindex.simhash.volatility import STEP, Volatility
 from simindex.storage.table import Table
 
-SWEPT_ROWS = 1 << 23
-"""Rows from which a sweep was measured faster than probes on their own: 64 MB of fingerprints."""
+SWEPT_ROWS = 1 << 20
+"""Rows from which a sweep was measured faster than probes on their own: 8 MB of fingerprints."""
 
 ROWS_PER_PROBE = 32
 """A sweep reads all rows once; it was measured faster with a probe for so many rows or fewer."""

@@ -70,9 +70,10 @@ def test_every_pair_is_found_once(level: int, kind: str, words: int, name: str) 
         expected = [tuple(m) for m in oracle.matches(table.fingerprints, queries, h).tolist()]
         for directory_bits in (3, 9):
             tables = tables_of(table, design, h, directory_bits)
-            for sweep_probes in (0, 1):
+            for sweep_queries in (0, 1):
                 query, row, distance, ids, probes, compared, missing = _native.bphs(
-                    table.checked, table.header_bits, tables, queries, h, False, sweep_probes, level
+                    table.checked, table.header_bits, tables, queries, h, False, sweep_queries,
+                    level,
                 )
                 found = sorted(zip(query.tolist(), row.tolist(), distance.tolist(), strict=True))
                 assert found == expected

@@ -97,11 +97,12 @@ class TestAutoAmongDesigns(MethodContract):
     method = "auto"
     structures = EVERY
     machine = replace(
-        Machine(), levels=((1024, 10.0, 1e4),), scanned_ns=1e4, scanned_alone_ns=1e4, table_ns=1.0
+        Machine(), levels=((1024, ((1.0, 1e4), (2.0, 2e4))),),
+        scanned_ns=1e4, scanned_alone_ns=1e4, table_ns=1.0
     )
 
     def ask(self, case: Case, batch: Any, **options: Any) -> simindex.Matches:
-        planner = case.index._planner
+        planner = case.index._answerer.planner
         usual, planner.machine = planner.machine, self.machine
         try:
             return super().ask(case, batch, **options)

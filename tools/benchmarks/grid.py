@@ -207,7 +207,7 @@ def predicted(
     `Index.explain` says the same, but runs the call three times.
     """
     snapshot = index._current()
-    plan, _ = index._planner.plan(
+    plan, _ = index._answerer.planner.plan(
         snapshot, h=h, recall=recall, method=method, queries=queries, weights=batch.weights
     )
     words = []

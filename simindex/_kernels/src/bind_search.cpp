@@ -283,7 +283,7 @@ using BphsResult = std::tuple<nb::object, nb::object, nb::object, nb::object, st
 BphsResult bound_bphs(const CheckedTable& checked, int header_bits,
                       const std::vector<const CheckedPermuted*>& permuted,
                       const In<std::uint64_t, 2>& queries, int h, bool first,
-                      std::uint64_t sweep_probes, int level) {
+                      std::uint64_t sweep_queries, int level) {
   const Table table = checked.table(header_bits);
   const Search search = search_of(queries, table.words, h, first);
   std::vector<PermutedTable> tables;
@@ -296,7 +296,7 @@ BphsResult bound_bphs(const CheckedTable& checked, int header_bits,
   }
   std::uint64_t missing = 0;
   IdResult all = with_ids(checked, [&] {
-    FoundAgain again = bphs(table, tables, search, sweep_probes, resolve_level(level));
+    FoundAgain again = bphs(table, tables, search, sweep_queries, resolve_level(level));
     missing = again.missing;
     return std::move(again.found);
   });
@@ -439,7 +439,7 @@ void bind_search(nb::module_& m) {
            nb::arg("inverse").noconvert(), nb::arg("flips").noconvert(),
            nb::arg("header").noconvert(), nb::arg("most_flips"));
   m.def("bphs", &bound_bphs, nb::arg("table"), nb::arg("header_bits"), nb::arg("tables"),
-        nb::arg("queries").noconvert(), nb::arg("h"), nb::arg("first"), nb::arg("sweep_probes"),
+        nb::arg("queries").noconvert(), nb::arg("h"), nb::arg("first"), nb::arg("sweep_queries"),
         nb::arg("level") = -1);
   m.def("permute", &bound_permute, nb::arg("rows").noconvert(), nb::arg("rotations").noconvert(),
         nb::arg("level") = -1);

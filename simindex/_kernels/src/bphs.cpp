@@ -114,8 +114,8 @@ const std::uint64_t kNoFlip = 0;
 // Sweeps the table where so many probes repay reading all of it.
 template <class Sink>
 Counts look_up(const Table& table, const Search& search, std::span<const std::uint64_t> flips,
-               std::size_t sweep_probes, int level, Sink& out) {
-  if (sweep_probes != 0 && table.words == 1 && search.m * flips.size() >= sweep_probes)
+               std::size_t sweep_queries, int level, Sink& out) {
+  if (sweep_queries != 0 && table.words == 1 && search.m >= sweep_queries)
     return swept_into(table, search, flips.data(), flips.size(), level, out);
   return probe_into(table, search, flips.data(), flips.size(), level, out);
 }
@@ -127,7 +127,7 @@ void add(Counts& to, const Counts& more) {
 
 // All matches of 64-bit rows.
 FoundAgain bphs_words(const Table& own, std::span<const PermutedTable> tables, const Search& search,
-                      std::size_t sweep_probes, int level) {
+                      std::size_t sweep_queries, int level) {
   FoundAgain result;
   Found& out = result.found;
   Hits hits;
@@ -135,7 +135,7 @@ FoundAgain bphs_words(const Table& own, std::span<const PermutedTable> tables, c
   for (std::size_t number = 0; number < tables.size(); ++number) {
     const PermutedTable& permutation = tables[number];
     if (permutation.rotations.empty()) {
-      add(out, look_up(permutation.table, search, permutation.flips, sweep_probes, level,
+      add(out, look_up(permutation.table, search, permutation.flips, sweep_queries, level,
                        out.matches));
       continue;
     }
@@ -146,12 +146,12 @@ FoundAgain bphs_words(const Table& own, std::span<const PermutedTable> tables, c
     const std::size_t before = hits.size;
     hits.begin(permutation.table.rows, earlier);
     const Search part{permuted.get(), search.m, search.h, false};
-    add(out, look_up(permutation.table, part, permutation.flips, sweep_probes, level, hits));
+    add(out, look_up(permutation.table, part, permutation.flips, sweep_queries, level, hits));
     hits.unpermute(before, permutation.inverse, level);
   }
   FoundRows rows(own.rows, hits, out.matches);
   const Search again{hits.word.get(), hits.size, 0, false};
-  look_up(own, again, {&kNoFlip, 1}, sweep_probes, level, rows);
+  look_up(own, again, {&kNoFlip, 1}, sweep_queries, level, rows);
   result.missing = hits.size - rows.recovered;
   return result;
 }
@@ -247,10 +247,10 @@ FoundAgain bphs_first(const Table& own, std::span<const PermutedTable> tables,
 }  // namespace
 
 FoundAgain bphs(const Table& own, std::span<const PermutedTable> tables, const Search& search,
-                std::size_t sweep_probes, int level) {
+                std::size_t sweep_queries, int level) {
   if (search.m == 0) return {};
   if (search.first) return bphs_first(own, tables, search, level);
-  if (own.words == 1) return bphs_words(own, tables, search, sweep_probes, level);
+  if (own.words == 1) return bphs_words(own, tables, search, sweep_queries, level);
   return bphs_wide(own, tables, search, level);
 }
 

@@ -47,8 +47,9 @@ struct FoundAgain {
 
 // Each pair of a query and a row of table 0 once, by the first of `tables` whose header differs in at
 // most its flips; in `first` mode one row a query, of the first table that has any. A table is swept
-// if it gets at least `sweep_probes` probes, 64-bit rows are searched and not in `first` mode.
+// if at least `sweep_queries` are looked up, which is not 0, 64-bit rows are searched and not in
+// `first` mode.
 FoundAgain bphs(const Table& own, std::span<const PermutedTable> tables, const Search& search,
-                std::size_t sweep_probes, int level);
+                std::size_t sweep_queries, int level);
 
 }  // namespace simindex
