@@ -130,6 +130,6 @@ def scanning_ns(machine: Machine, rows: int, words: int, queries: int) -> float:
     row = machine.scanned_ns
     if queries < SHARED_QUERIES:
         # A query alone waits for memory, unless the table is near the processor.
-        near = look_up_ns(machine, 8 * words * rows, rows) / rows
+        near = look_up_ns(machine, 8 * words * rows, rows) / max(1, rows)
         row = max(row, min(machine.scanned_alone_ns, near))
     return ANSWERED_NS + rows * words * row

@@ -106,8 +106,8 @@ def test_queries_without_weights_are_exact_and_it_is_said(run: Run, built: str) 
     result = run("query", built, "--fingerprint", "0" * 16, "--recall", 0.9)
     assert "exact, since the queries have no weights" in result.stderr
     both = run(
-        "query", built, "--fingerprint", "0" * 16, *with_weights, "--recall", 0.6, "--method", "psm",
-        "-h", 6,
+        "query", built, "a.jsonl", "--fingerprint", "0" * 16, "-h", 6, "--recall", 0.6, "--method",
+        "psm",
     )
     assert "exact, since the queries have no weights; psm, expected recall >= 0.6" in both.stderr
     explained = run("explain", built, "--fingerprint", "0" * 16, "--recall", 0.9)
