@@ -118,8 +118,8 @@ def _looked_up_ns(
     if not swept:
         return probes * look_up_ns(machine, table_bytes(rows, words, header_bits), bucket * words)
     long = rows >= LONG_BUCKET << header_bits and queries * probes >= SHARED_BUCKET << header_bits
-    # Of a bucket, the lines it lies in are brought in.
-    brought = min(rows, queries * probes * (bucket + ROWS_OF_A_LINE))
+    # Brought in are the lines that a bucket lies in, and one of the directory.
+    brought = min(rows, queries * probes * (bucket + 2 * ROWS_OF_A_LINE))
     return probes * along(machine.bucketed if long else machine.swept, bucket) + (
         brought * machine.streamed_ns / queries
     )

@@ -189,18 +189,20 @@ def _arranged(
         ids = np.concatenate([found.id for _, found in parts])
     order = None
     if len(query) > 1:
-        query, ids, distance, order = _native.arrange(query, ids, distance, queries)
+        query, ids, distance, order, repeated = _native.arrange(
+            query, ids, distance, queries, keyed
+        )
+        kept = np.ones(len(query), np.bool_)
         if first:
             # Several rows of one query remain where deleted rows forbade an early stop.
-            kept = np.ones(len(order), np.bool_)
             kept[1:] = query[1:] != query[:-1]
-            query, ids, distance, order = query[kept], ids[kept], distance[kept], order[kept]
-        # Rows of one id and distance are one match: a document that was stored twice.
-        again = (ids[1:] == ids[:-1]) & (query[1:] == query[:-1]) & (distance[1:] == distance[:-1])
-        if again.any():
-            fresh = np.flatnonzero(np.concatenate([[True], ~again]))
-            query, ids, distance = query[fresh], ids[fresh], distance[fresh]
-            order = order[fresh]
+        elif repeated:
+            # Rows of one id and distance are one match: a document that was stored twice.
+            kept[1:] = (ids[1:] != ids[:-1]) | (query[1:] != query[:-1])
+            kept[1:] |= distance[1:] != distance[:-1]
+        if first or repeated:
+            query, ids, distance = query[kept], ids[kept], distance[kept]
+            order = order[kept] if keyed else order
     fetch = None
     if keyed:
         tables = [table for table, _ in parts]

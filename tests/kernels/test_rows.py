@@ -193,12 +193,15 @@ def test_damaged_offsets_are_refused(offsets: list[int]) -> None:
 def check_arranged(query: I64, ids: U64, distance: NDArray[np.uint16], queries: int) -> None:
     """Columns come in the order of numpy's stable sort, and the order with them."""
     expected = np.lexsort((ids, distance, query))
-    *columns, order = _native.arrange(query, ids, distance, queries)
-    assert order.dtype == np.int64
-    assert np.array_equal(order, expected)
-    for column, before in zip(columns, (query, ids, distance), strict=True):
-        assert column.dtype == before.dtype
-        assert np.array_equal(column, before[expected])
+    pairs = set(zip(query.tolist(), distance.tolist(), ids.tolist(), strict=True))
+    for with_order in (True, False):
+        *columns, order, repeated = _native.arrange(query, ids, distance, queries, with_order)
+        assert order.dtype == np.int64
+        assert np.array_equal(order, expected if with_order else [])
+        for column, before in zip(columns, (query, ids, distance), strict=True):
+            assert column.dtype == before.dtype
+            assert np.array_equal(column, before[expected])
+        assert repeated == (len(pairs) < len(query))
 
 
 @given(
@@ -227,7 +230,7 @@ def test_arranging_lists_that_are_each_grouped_by_query(lists: int, per_query: i
     check_arranged(query, ids, distance, 6000)
 
 
-@pytest.mark.parametrize("queries", [40_000, 10**6, 2**40])
+@pytest.mark.parametrize("queries", [40_000, 10**6, 2**40, 2**62])
 def test_matches_in_no_order_of_queries_are_distributed(queries: int) -> None:
     rng = np.random.default_rng(queries % 1000)
     query = rng.integers(0, queries, 30_000)

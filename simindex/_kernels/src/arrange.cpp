@@ -4,61 +4,69 @@
 #include <array>
 #include <bit>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 #include "memory.hpp"
+#include "sort.hpp"
 
 namespace simindex {
 namespace {
 
+// A match of a range of queries: its query there, its distance and its row in one word, row lowest.
 struct Match {
+  std::uint64_t key;
   std::uint64_t id;
-  std::int64_t query;
-  std::uint64_t row : 48;
-  std::uint64_t distance : 16;
+};
 
-  bool operator<(const Match& other) const {
-    if (query != other.query) return query < other.query;
-    if (distance != other.distance) return distance < other.distance;
-    if (id != other.id) return id < other.id;
-    return row < other.row;
+constexpr int kDistanceBits = 16;
+
+struct Layout {
+  int row_bits;
+
+  std::uint64_t key(std::uint64_t query, std::uint16_t distance, std::size_t row) const {
+    return (query << kDistanceBits | distance) << row_bits | row;
+  }
+  std::size_t query(const Match& match) const { return match.key >> row_bits >> kDistanceBits; }
+  std::uint16_t distance(const Match& match) const {
+    return static_cast<std::uint16_t>(match.key >> row_bits);
+  }
+  std::size_t row(const Match& match) const {
+    return match.key & ((std::uint64_t{1} << row_bits) - 1);
+  }
+
+  // Whether a stands before b: by query, distance, id and row.
+  bool operator()(const Match& a, const Match& b) const {
+    const std::uint64_t before = a.key >> row_bits;
+    const std::uint64_t after = b.key >> row_bits;
+    if (before != after) return before < after;
+    return a.id != b.id ? a.id < b.id : a.key < b.key;
   }
 };
-static_assert(sizeof(Match) == 24);
 
-void insertion_sort(std::span<Match> matches) {
-  for (std::size_t i = 1; i < matches.size(); ++i) {
-    const Match match = matches[i];
-    std::size_t to = i;
-    for (; to > 0 && match < matches[to - 1]; --to) matches[to] = matches[to - 1];
-    matches[to] = match;
-  }
-}
-
-// Sorts matches of queries first .. first + width - 1.
+// Sorts matches of `width` queries.
 class RangeSort {
  public:
-  explicit RangeSort(std::size_t width) : width_(width) {}
+  RangeSort(std::size_t width, Layout layout) : width_(width), layout_(layout) {}
 
-  void operator()(std::span<Match> matches, std::int64_t first) {
+  void operator()(std::span<Match> matches) {
     if (width_ > 8 * matches.size()) {
-      std::sort(matches.begin(), matches.end());
+      std::sort(matches.begin(), matches.end(), layout_);
       return;
     }
-    ends_.assign(width_ + 1, 0);
-    sorted_.resize(std::max(sorted_.size(), matches.size()));
-    for (const Match& match : matches) ++ends_[static_cast<std::size_t>(match.query - first) + 1];
-    std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
-    for (const Match& match : matches)
-      sorted_[ends_[static_cast<std::size_t>(match.query - first)]++] = match;
-    std::copy_n(sorted_.begin(), matches.size(), matches.begin());
-    // Each query's start has moved to its end. Most have one match or few.
-    constexpr std::size_t kFew = 16;
+    const auto query_of = [&](const Match& match) { return layout_.query(match); };
+    if (matches.size() > kDense && by_ids(matches)) {
+      by_distance(matches, distances_);
+      group(matches, width_, query_of, ends_);
+      return;
+    }
+    group(matches, width_, query_of, ends_);
+    // Most queries have one match or few.
     std::size_t begin = 0;
     for (std::size_t query = 0; query < width_; ++query) {
       const std::span<Match> some = matches.subspan(begin, ends_[query] - begin);
       if (some.size() > kFew)
-        std::sort(some.begin(), some.end());
+        of_one_query(some);
       else if (some.size() > 1)
         insertion_sort(some);
       begin = ends_[query];
@@ -66,39 +74,142 @@ class RangeSort {
   }
 
  private:
+  static constexpr std::size_t kFew = 16;
+  static constexpr std::size_t kMany = 256;
+  static constexpr std::size_t kDense = 1024;
+
+  // Sorts by the digits in which ids differ; false, and nothing is done, if those are many.
+  bool by_ids(std::span<Match> matches) {
+    constexpr int kDigit = 11;
+    constexpr int kMostDigits = 3;
+    std::uint64_t differing = 0;
+    for (const Match& match : matches) differing |= match.id ^ matches[0].id;
+    const int bits = std::bit_width(differing);
+    if (bits > kDigit * kMostDigits) return false;
+    for (int shift = 0; shift < bits; shift += kDigit)
+      group(matches, std::size_t{1} << kDigit,
+            [&](const Match& match) { return match.id >> shift & ((1 << kDigit) - 1); }, distances_);
+    return true;
+  }
+
+  void by_distance(std::span<Match> matches, std::vector<std::size_t>& ends) {
+    std::size_t farthest = 0;
+    for (const Match& match : matches)
+      farthest = std::max<std::size_t>(farthest, layout_.distance(match));
+    group(matches, farthest + 1, [&](const Match& match) { return layout_.distance(match); }, ends);
+  }
+
+  void insertion_sort(std::span<Match> matches) const {
+    for (std::size_t i = 1; i < matches.size(); ++i) {
+      const Match match = matches[i];
+      std::size_t to = i;
+      for (; to > 0 && layout_(match, matches[to - 1]); --to) matches[to] = matches[to - 1];
+      matches[to] = match;
+    }
+  }
+
+  // By distance, and then by id: of a template thousands match.
+  void of_one_query(std::span<Match> matches) {
+    by_distance(matches, distances_);
+    std::size_t begin = 0;
+    for (std::size_t distance = 0; distance + 1 < distances_.size(); ++distance) {
+      const std::span<Match> some = matches.subspan(begin, distances_[distance] - begin);
+      if (some.size() > kMany)
+        by_id(some);
+      else
+        std::sort(some.begin(), some.end(), layout_);
+      begin = distances_[distance];
+    }
+  }
+
+  void by_id(std::span<Match> matches) {
+    const std::size_t size = matches.size();
+    ids_.resize(std::max(ids_.size(), 4 * size));
+    std::uint64_t* ids = ids_.data();
+    for (std::size_t i = 0; i < size; ++i) {
+      ids[i] = matches[i].id;
+      ids[size + i] = matches[i].key;
+    }
+    sort_pairs({ids, ids + size, size}, ids + 2 * size, ids + 3 * size);
+    for (std::size_t i = 0; i < size; ++i) matches[i] = {ids[3 * size + i], ids[2 * size + i]};
+  }
+
+  // Puts matches in the order of a number below `width`, equal ones in the order they had; the end of
+  // each number's stands in `ends`.
+  template <class NumberOf>
+  void group(std::span<Match> matches, std::size_t width, const NumberOf& number_of,
+             std::vector<std::size_t>& ends) {
+    ends.assign(width + 1, 0);
+    sorted_.resize(std::max(sorted_.size(), matches.size()));
+    for (const Match& match : matches) ++ends[number_of(match) + 1];
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    for (const Match& match : matches) sorted_[ends[number_of(match)]++] = match;
+    std::copy_n(sorted_.begin(), matches.size(), matches.begin());
+  }
+
   std::size_t width_;
+  Layout layout_;
   std::vector<std::size_t> ends_;
+  std::vector<std::size_t> distances_;
   std::vector<Match> sorted_;
+  std::vector<std::uint64_t> ids_;
 };
 
-void distribute(const FoundColumns& found, std::size_t queries, const ArrangedColumns& arranged) {
-  constexpr int kMostBits = 11;         // as many lines are written at a time
+void gather(const FoundColumns& found, std::span<const std::int64_t> order,
+            const ArrangedColumns& arranged) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto row = static_cast<std::size_t>(order[i]);
+    arranged.query[i] = found.query[row];
+    arranged.ids[i] = found.ids[row];
+    arranged.distance[i] = found.distance[row];
+  }
+}
+
+// Where a match does not fit a word: more than 2^48 queries times matches in a range.
+void sort_plainly(const FoundColumns& found, std::span<std::int64_t> order) {
+  const auto at = [&](std::int64_t row) {
+    const auto i = static_cast<std::size_t>(row);
+    return std::tuple(found.query[i], found.distance[i], found.ids[i], row);
+  };
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](std::int64_t a, std::int64_t b) { return at(a) < at(b); });
+}
+
+// False, and nothing is done, where a match does not fit a word.
+bool distribute(const FoundColumns& found, std::size_t queries, const ArrangedColumns& arranged) {
+  constexpr int kMostBits = 11;          // as many lines are written at a time
   constexpr std::size_t kInCache = 256;  // matches
   const std::size_t r = found.query.size();
   const int bits = std::min(kMostBits, static_cast<int>(std::bit_width(r / kInCache)));
   const int shift = std::max(0, static_cast<int>(std::bit_width(queries - 1)) - bits);
+  const Layout layout{static_cast<int>(std::bit_width(r))};
+  if (shift + kDistanceBits + layout.row_bits > 64) return false;
+  const std::uint64_t in_range = (std::uint64_t{1} << shift) - 1;
   std::vector<std::size_t> ends(((queries - 1) >> shift) + 2);
   for (const std::int64_t query : found.query) ++ends[(static_cast<std::size_t>(query) >> shift) + 1];
   std::partial_sum(ends.begin(), ends.end(), ends.begin());
   const Memory<Match> matches = allocate<Match>(r);
   for (std::size_t i = 0; i < r; ++i) {
-    const std::int64_t query = found.query[i];
-    matches[ends[static_cast<std::size_t>(query) >> shift]++] = {found.ids[i], query, i,
-                                                                 found.distance[i]};
+    const auto query = static_cast<std::uint64_t>(found.query[i]);
+    matches[ends[query >> shift]++] = {layout.key(query & in_range, found.distance[i], i),
+                                       found.ids[i]};
   }
-  RangeSort sort(std::size_t{1} << shift);
+  RangeSort sort(std::size_t{1} << shift, layout);
   std::size_t begin = 0;
   for (std::size_t range = 0; range + 1 < ends.size(); ++range) {
     const std::span<Match> some(matches.get() + begin, ends[range] - begin);
-    if (some.size() > 1) sort(some, static_cast<std::int64_t>(range << shift));
+    if (some.size() > 1) sort(some);
     for (const Match& match : some) {
-      arranged.query[begin] = match.query;
+      arranged.query[begin] = static_cast<std::int64_t>(range << shift | layout.query(match));
       arranged.ids[begin] = match.id;
-      arranged.distance[begin] = match.distance;
-      arranged.order[begin] = match.row;
+      arranged.distance[begin] = layout.distance(match);
+      if (!arranged.order.empty())
+        arranged.order[begin] = static_cast<std::int64_t>(layout.row(match));
       ++begin;
     }
   }
+  return true;
 }
 
 // Rows are looked at this many at a time.
@@ -108,6 +219,7 @@ constexpr std::size_t kLook = 256;
 void by_distance_and_id(const FoundColumns& found, std::span<std::int64_t> order) {
   const auto same_query = [&](std::size_t i) { return found.query[i - 1] == found.query[i]; };
   const std::size_t r = order.size();
+  const Layout layout{static_cast<int>(std::bit_width(r))};
   std::vector<Match> matches;
   std::array<std::uint8_t, kLook> wrong;
   for (std::size_t i = 1; i < r;) {
@@ -133,9 +245,10 @@ void by_distance_and_id(const FoundColumns& found, std::span<std::int64_t> order
       while (end < r && same_query(end)) ++end;
       matches.clear();
       for (std::size_t at = begin; at < end; ++at)
-        matches.push_back({found.ids[at], 0, at, found.distance[at]});
-      std::sort(matches.begin(), matches.end());
-      for (const Match& match : matches) order[begin++] = match.row;
+        matches.push_back({layout.key(0, found.distance[at], at), found.ids[at]});
+      std::sort(matches.begin(), matches.end(), layout);
+      for (const Match& match : matches)
+        order[begin++] = static_cast<std::int64_t>(layout.row(match));
       // The first row of the next query stands behind none of its own.
       k = end - i;
       next = std::max(next, end + 1);
@@ -146,28 +259,38 @@ void by_distance_and_id(const FoundColumns& found, std::span<std::int64_t> order
 
 }  // namespace
 
-bool arrange(const FoundColumns& found, std::size_t queries, const ArrangedColumns& arranged) {
+Arrangement arrange(const FoundColumns& found, std::size_t queries,
+                    const ArrangedColumns& arranged) {
   const std::span<const std::int64_t> query = found.query;
+  const std::size_t r = query.size();
   bool grouped = true;
   bool within = true;
-  for (std::size_t i = 0; i < query.size(); ++i) {
+  for (std::size_t i = 0; i < r; ++i) {
     within &= static_cast<std::uint64_t>(query[i]) < queries;
     grouped &= i == 0 || query[i - 1] <= query[i];
   }
-  if (!within) return false;
-  if (!grouped) {
-    distribute(found, queries, arranged);
-    return true;
+  if (!within) return {};
+  if (grouped || !distribute(found, queries, arranged)) {
+    Memory<std::int64_t> own;
+    std::span<std::int64_t> order = arranged.order;
+    if (order.empty()) {
+      own = allocate<std::int64_t>(r);
+      order = {own.get(), r};
+    }
+    if (grouped) {
+      std::iota(order.begin(), order.end(), 0);
+      by_distance_and_id(found, order);
+    } else {
+      sort_plainly(found, order);
+    }
+    gather(found, order, arranged);
   }
-  std::iota(arranged.order.begin(), arranged.order.end(), 0);
-  by_distance_and_id(found, arranged.order);
-  for (std::size_t i = 0; i < query.size(); ++i) {
-    const auto row = static_cast<std::size_t>(arranged.order[i]);
-    arranged.query[i] = query[row];
-    arranged.ids[i] = found.ids[row];
-    arranged.distance[i] = found.distance[row];
-  }
-  return true;
+  bool repeated = false;
+  for (std::size_t i = 1; i < r; ++i)
+    repeated |= (arranged.ids[i - 1] == arranged.ids[i]) &
+                (arranged.query[i - 1] == arranged.query[i]) &
+                (arranged.distance[i - 1] == arranged.distance[i]);
+  return {true, repeated};
 }
 
 }  // namespace simindex

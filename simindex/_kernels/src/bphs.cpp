@@ -143,16 +143,20 @@ FoundAgain bphs_words(const Table& own, std::span<const PermutedTable> tables, c
     const std::vector<std::uint64_t> masks = earlier_headers(tables, number);
     std::vector<Header> earlier(number);
     for (std::size_t i = 0; i < number; ++i) earlier[i] = {masks[i], tables[i].most_flips};
-    const std::size_t before = hits.size;
     hits.begin(permutation.table.rows, earlier);
     const Search part{permuted.get(), search.m, search.h, false};
     add(out, look_up(permutation.table, part, permutation.flips, sweep_queries, level, hits));
-    hits.unpermute(before, permutation.inverse, level);
+    hits.end(permutation.table.n, permutation.inverse, level);
   }
-  FoundRows rows(own.rows, hits, out.matches);
-  const Search again{hits.word.get(), hits.size, 0, false};
+  FoundRows rows(hits.distinct);
+  const Search again{hits.words.get(), hits.distinct, 0, false};
   look_up(own, again, {&kNoFlip, 1}, sweep_queries, level, rows);
-  result.missing = hits.size - rows.recovered;
+  for (std::size_t word = 0; word < hits.distinct; ++word) result.missing += rows.count[word] == 0;
+  for (std::size_t hit = 0; hit < hits.size; ++hit) {
+    const std::uint32_t word = hits.of[hit];
+    for (std::uint32_t i = 0; i < rows.count[word]; ++i)
+      out.matches.push(hits.query[hit], rows.first[word] + i, hits.distance[hit]);
+  }
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -21,17 +22,23 @@ struct Header {
   std::uint64_t most_flips;
 };
 
-// The pairs that table `number` of a design is the first to find.
+// The pairs that each table of a design is the first to find.
 //
-//   word      uint64  (size,)   the row; permuted as the table is until `unpermuted`
 //   query     int64   (size,)   number of the query
 //   distance  uint16  (size,)
+//   of        uint32  (size,)   which of `words` the row is
+//   words     uint64  (distinct,)  rows found; un-permuted once their table is done
+//
+// A row that many queries find, as those of a template do, is looked up in table 0 once: where a table
+// has more finds than half its rows, its words are those of distinct rows.
 class Hits {
  public:
   // Before a table is searched: its rows, and the headers of the tables before it.
   void begin(const std::uint64_t* rows, std::span<const Header> earlier) {
     rows_ = rows;
     earlier_ = earlier;
+    first_ = size;
+    own_words_ = distinct;
   }
 
   // Most finds of a later table have been found before, in no order that could be foreseen: so each
@@ -48,30 +55,56 @@ class Hits {
       for (std::uint64_t i = 0; i < header.most_flips; ++i) left &= left - (left != 0);
       again |= left == 0;
     }
-    word[size] = here;
+    words[own_words_ + (size - first_)] = here;
+    of[size] = row;
     query[size] = number;
     distance[size] = static_cast<std::uint16_t>(bits);
     size += !again;
   }
 
-  // After it was searched: the words found since there were `before`.
-  void unpermute(std::size_t before, std::span<const Rotation> inverse, int level) {
-    const std::size_t n = size - before;
-    if (n == 0) return;
-    Memory<std::uint64_t> plain = allocate<std::uint64_t>(n);
-    permute(word.get() + before, n, 1, inverse, plain.get(), level);
-    std::copy_n(plain.get(), n, word.get() + before);
+  // After a table of n rows was searched.
+  void end(std::size_t n, std::span<const Rotation> inverse, int level) {
+    std::size_t some = size - first_;
+    if (some > n / 2)
+      some = number_rows(n);
+    else
+      std::iota(of.get() + first_, of.get() + size, static_cast<std::uint32_t>(own_words_));
+    distinct = own_words_ + some;
+    if (some == 0) return;
+    Memory<std::uint64_t> plain = allocate<std::uint64_t>(some);
+    permute(words.get() + own_words_, some, 1, inverse, plain.get(), level);
+    std::copy_n(plain.get(), some, words.get() + own_words_);
   }
 
   std::size_t size = 0;
-  Memory<std::uint64_t> word;
+  std::size_t distinct = 0;
+  Memory<std::uint64_t> words;
+  Memory<std::uint32_t> of;
   Memory<std::int64_t> query;
   Memory<std::uint16_t> distance;
 
  private:
+  // Keeps one word of each row found since `begin`; how many there are.
+  std::size_t number_rows(std::size_t n) {
+    constexpr std::uint32_t kNone = ~std::uint32_t{0};
+    Memory<std::uint32_t> numbers = allocate<std::uint32_t>(n);
+    std::fill_n(numbers.get(), n, kNone);
+    std::size_t count = 0;
+    for (std::size_t i = first_; i < size; ++i) {
+      std::uint32_t& number = numbers[of[i]];
+      if (number == kNone) {
+        number = static_cast<std::uint32_t>(own_words_ + count);
+        words[own_words_ + count++] = words[own_words_ + (i - first_)];
+      }
+      of[i] = number;
+    }
+    return count;
+  }
+
   [[gnu::noinline]] void grow() {
     capacity_ = std::max<std::size_t>(1024, 2 * capacity_);
-    grow(word);
+    grow(words);
+    grow(of);
     grow(query);
     grow(distance);
   }
@@ -84,28 +117,28 @@ class Hits {
   }
 
   std::size_t capacity_ = 0;
+  std::size_t first_ = 0;      // hit of the table at hand
+  std::size_t own_words_ = 0;  // where its words begin; at most first_
   const std::uint64_t* rows_ = nullptr;
   std::span<const Header> earlier_;
 };
 
-// The rows of table 0 that hits are, once for each row.
+// Where rows with a word stand in table 0: `count` from `first` on, for they are neighbours.
 class FoundRows {
  public:
-  FoundRows(const std::uint64_t* rows, const Hits& hits, Matches& out)
-      : rows_(rows), hits_(hits), out_(out) {}
-
-  SIMINDEX_INLINE void take(std::int64_t hit, std::uint32_t row, std::uint64_t, std::uint64_t) {
-    const auto number = static_cast<std::size_t>(hit);
-    recovered += row == 0 || rows_[row - 1] != rows_[row];
-    out_.push(hits_.query[number], row, hits_.distance[number]);
+  explicit FoundRows(std::size_t words)
+      : first(allocate<std::uint32_t>(words)), count(allocate<std::uint32_t>(words)) {
+    std::fill_n(first.get(), words, ~std::uint32_t{0});
+    std::fill_n(count.get(), words, 0);
   }
 
-  std::size_t recovered = 0;  // hits that have a row
+  SIMINDEX_INLINE void take(std::int64_t word, std::uint32_t row, std::uint64_t, std::uint64_t) {
+    first[static_cast<std::size_t>(word)] = std::min(first[static_cast<std::size_t>(word)], row);
+    ++count[static_cast<std::size_t>(word)];
+  }
 
- private:
-  const std::uint64_t* rows_;
-  const Hits& hits_;
-  Matches& out_;
+  Memory<std::uint32_t> first;
+  Memory<std::uint32_t> count;
 };
 
 }  // namespace simindex
