@@ -5,6 +5,7 @@
 #include <bit>
 #include <numeric>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "memory.hpp"
@@ -49,28 +50,32 @@ class RangeSort {
  public:
   RangeSort(std::size_t width, Layout layout) : width_(width), layout_(layout) {}
 
-  void operator()(std::span<Match> matches) {
+  // The matches in order, in their own place or in memory that lasts until the next call.
+  std::span<Match> operator()(std::span<Match> matches) {
+    const auto query_of = [&](const Match& match) { return layout_.query(match); };
     if (width_ > 8 * matches.size()) {
       std::sort(matches.begin(), matches.end(), layout_);
-      return;
+      return matches;
     }
-    const auto query_of = [&](const Match& match) { return layout_.query(match); };
-    if (matches.size() > kDense && by_ids(matches)) {
-      by_distance(matches, distances_);
-      group(matches, width_, query_of, ends_);
-      return;
+    sorted_.resize(std::max(sorted_.size(), matches.size()));
+    std::span<Match> other(sorted_.data(), matches.size());
+    if (matches.size() > kDense && by_ids(matches, other)) {
+      by_distance(matches, other);
+      group(matches, other, width_, query_of, ends_);
+      return matches;
     }
-    group(matches, width_, query_of, ends_);
+    group(matches, other, width_, query_of, ends_);
     // Most queries have one match or few.
     std::size_t begin = 0;
     for (std::size_t query = 0; query < width_; ++query) {
       const std::span<Match> some = matches.subspan(begin, ends_[query] - begin);
       if (some.size() > kFew)
-        of_one_query(some);
+        of_one_query(some, other.first(some.size()));
       else if (some.size() > 1)
         insertion_sort(some);
       begin = ends_[query];
     }
+    return matches;
   }
 
  private:
@@ -79,7 +84,7 @@ class RangeSort {
   static constexpr std::size_t kDense = 1024;
 
   // Sorts by the digits in which ids differ; false, and nothing is done, if those are many.
-  bool by_ids(std::span<Match> matches) {
+  bool by_ids(std::span<Match>& matches, std::span<Match>& other) {
     constexpr int kDigit = 11;
     constexpr int kMostDigits = 3;
     std::uint64_t differing = 0;
@@ -87,38 +92,32 @@ class RangeSort {
     const int bits = std::bit_width(differing);
     if (bits > kDigit * kMostDigits) return false;
     for (int shift = 0; shift < bits; shift += kDigit)
-      group(matches, std::size_t{1} << kDigit,
-            [&](const Match& match) { return match.id >> shift & ((1 << kDigit) - 1); }, distances_);
+      group(matches, other, std::size_t{1} << kDigit,
+            [&](const Match& match) { return match.id >> shift & ((1 << kDigit) - 1); }, digits_);
     return true;
   }
 
-  void by_distance(std::span<Match> matches, std::vector<std::size_t>& ends) {
+  void by_distance(std::span<Match>& matches, std::span<Match>& other) {
     std::size_t farthest = 0;
     for (const Match& match : matches)
       farthest = std::max<std::size_t>(farthest, layout_.distance(match));
-    group(matches, farthest + 1, [&](const Match& match) { return layout_.distance(match); }, ends);
-  }
-
-  void insertion_sort(std::span<Match> matches) const {
-    for (std::size_t i = 1; i < matches.size(); ++i) {
-      const Match match = matches[i];
-      std::size_t to = i;
-      for (; to > 0 && layout_(match, matches[to - 1]); --to) matches[to] = matches[to - 1];
-      matches[to] = match;
-    }
+    group(matches, other, farthest + 1,
+          [&](const Match& match) { return layout_.distance(match); }, digits_);
   }
 
   // By distance, and then by id: of a template thousands match.
-  void of_one_query(std::span<Match> matches) {
-    by_distance(matches, distances_);
+  void of_one_query(std::span<Match> matches, std::span<Match> other) {
+    const std::span<Match> own = matches;
+    by_distance(matches, other);
+    std::copy(matches.begin(), matches.end(), own.begin());
     std::size_t begin = 0;
-    for (std::size_t distance = 0; distance + 1 < distances_.size(); ++distance) {
-      const std::span<Match> some = matches.subspan(begin, distances_[distance] - begin);
+    for (std::size_t distance = 0; distance + 1 < digits_.size(); ++distance) {
+      const std::span<Match> some = own.subspan(begin, digits_[distance] - begin);
       if (some.size() > kMany)
         by_id(some);
       else
         std::sort(some.begin(), some.end(), layout_);
-      begin = distances_[distance];
+      begin = digits_[distance];
     }
   }
 
@@ -134,23 +133,31 @@ class RangeSort {
     for (std::size_t i = 0; i < size; ++i) matches[i] = {ids[3 * size + i], ids[2 * size + i]};
   }
 
-  // Puts matches in the order of a number below `width`, equal ones in the order they had; the end of
-  // each number's stands in `ends`.
+  void insertion_sort(std::span<Match> matches) const {
+    for (std::size_t i = 1; i < matches.size(); ++i) {
+      const Match match = matches[i];
+      std::size_t to = i;
+      for (; to > 0 && layout_(match, matches[to - 1]); --to) matches[to] = matches[to - 1];
+      matches[to] = match;
+    }
+  }
+
+  // Puts matches in the order of a number below `width`, equal ones in the order they had, into
+  // `other`, which then is `matches`; the end of each number's stands in `ends`.
   template <class NumberOf>
-  void group(std::span<Match> matches, std::size_t width, const NumberOf& number_of,
-             std::vector<std::size_t>& ends) {
+  static void group(std::span<Match>& matches, std::span<Match>& other, std::size_t width,
+                    const NumberOf& number_of, std::vector<std::size_t>& ends) {
     ends.assign(width + 1, 0);
-    sorted_.resize(std::max(sorted_.size(), matches.size()));
     for (const Match& match : matches) ++ends[number_of(match) + 1];
     std::partial_sum(ends.begin(), ends.end(), ends.begin());
-    for (const Match& match : matches) sorted_[ends[number_of(match)]++] = match;
-    std::copy_n(sorted_.begin(), matches.size(), matches.begin());
+    for (const Match& match : matches) other[ends[number_of(match)]++] = match;
+    std::swap(matches, other);
   }
 
   std::size_t width_;
   Layout layout_;
   std::vector<std::size_t> ends_;
-  std::vector<std::size_t> distances_;
+  std::vector<std::size_t> digits_;
   std::vector<Match> sorted_;
   std::vector<std::uint64_t> ids_;
 };
@@ -198,8 +205,8 @@ bool distribute(const FoundColumns& found, std::size_t queries, const ArrangedCo
   RangeSort sort(std::size_t{1} << shift, layout);
   std::size_t begin = 0;
   for (std::size_t range = 0; range + 1 < ends.size(); ++range) {
-    const std::span<Match> some(matches.get() + begin, ends[range] - begin);
-    if (some.size() > 1) sort(some);
+    std::span<Match> some(matches.get() + begin, ends[range] - begin);
+    if (some.size() > 1) some = sort(some);
     for (const Match& match : some) {
       arranged.query[begin] = static_cast<std::int64_t>(range << shift | layout.query(match));
       arranged.ids[begin] = match.id;
