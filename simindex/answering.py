@@ -30,6 +30,10 @@ SELF_AUDIT_S = 0.5
 """About how long that may take, once it is known how bits flip."""
 
 
+AUDITED_QUERIES = 1024
+"""What is audited is how calls of so many queries are answered, if that is not exactly."""
+
+
 class Answerer:
     """Of one handle; safe from many threads."""
 
@@ -218,7 +222,7 @@ class Answerer:
         self._follow_machine(snapshot)
         weights = snapshot.reservoir.weights[:1].astype("f4")
         plan, _ = self.planner.plan(
-            snapshot, h=h, recall=recall, method="auto", queries=1, weights=weights
+            snapshot, h=h, recall=recall, method="auto", queries=AUDITED_QUERIES, weights=weights
         )
         if plan.exact:
             return None

@@ -359,7 +359,7 @@ def test_a_damaged_format_file_is_refused(
 
 @pytest.mark.parametrize("damage", ["missing", "short", "empty"])
 def test_a_segment_that_is_not_whole_is_named(damage: str, filled: Path, tree: TreeOf) -> None:
-    (segment,) = (filled / "segments").iterdir()
+    (segment,) = (filled / "segments").glob("*.rows")
     content = segment.read_bytes()
     segment.unlink()
     if damage != "missing":

@@ -28,6 +28,9 @@ from hypothesis.stateful import (
 import simindex
 from simindex import Batch, IndexOptions
 
+FILES = len(IndexOptions().structures)
+"""Of a segment."""
+
 METHODS = ("psm", "scan", "auto")
 TEMPLATES = oracle.uniform(np.random.default_rng(64), 6)[:, 0]
 
@@ -247,7 +250,8 @@ class IndexMachine(RuleBasedStateMachine):
         with simindex.open(self.path, "w") as again:
             assert again.check() == []
             assert again.stats().segments == segments
-        assert len(list((self.path / "segments").iterdir())) == segments
+        assert len(list((self.path / "segments").glob("*.rows"))) == segments
+        assert len(list((self.path / "segments").iterdir())) == segments * FILES
         with simindex.open(self.path) as index:
             assert self.contents(index) == self.model.contents()
 

@@ -16,6 +16,9 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import IndexLocked
 
+FILES = len(IndexOptions().structures)
+"""Of a segment."""
+
 TreeOf = Callable[[Path], dict[str, tuple[int, str]]]
 
 VALUES = np.arange(10, dtype=np.uint64)
@@ -234,4 +237,5 @@ def test_a_killed_writer_leaves_exactly_its_acknowledged_commits(index_path: Pat
     with simindex.open(index_path, "w") as index:
         assert index.check() == []
         named = index.stats().segments
-        assert len(list((index_path / "segments").iterdir())) == named
+        assert len(list((index_path / "segments").glob("*.rows"))) == named
+        assert len(list((index_path / "segments").iterdir())) == named * FILES

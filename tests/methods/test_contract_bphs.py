@@ -12,6 +12,7 @@ import pytest
 from contract import KINDS, Case, MethodContract, named, opened_case
 
 import simindex
+from simindex import IndexOptions
 from simindex.errors import InvalidOption
 from simindex.model import Machine
 from simindex.simhash.permutation import BlockDesign
@@ -124,7 +125,8 @@ def test_auto_uses_no_design_beyond_its_radius(case: Case) -> None:
 
 
 def test_an_index_without_tables_says_how_to_add_them(index_path: Any) -> None:
-    with simindex.open(index_path, "n") as index:
+    options = IndexOptions(structures=("psm",))
+    with simindex.open(index_path, "n", options=options) as index:
         index.append(oracle.uniform(np.random.default_rng(0), 10)[:, 0])
         index.commit()
         for method in ("bphs", FLAT):

@@ -114,7 +114,7 @@ def test_swapped_segments_are_refused(index_path: Path) -> None:
         for start in (0, 100):
             index.append(np.arange(start, start + 8, dtype=np.uint64))
             index.commit()
-    a, b = sorted((index_path / "segments").iterdir())
+    a, b = sorted((index_path / "segments").glob("*.rows"))
     assert a.stat().st_size == b.stat().st_size
     kept = index_path.parent / "kept"
     a.rename(kept)
@@ -129,8 +129,8 @@ def test_segment_of_a_copied_index_is_refused(tmp_path: Path) -> None:
     for name in ("one", "two"):
         with simindex.open(tmp_path / name, "c", options=IndexOptions(batch_rows=8)) as index:
             index.append(np.arange(8, dtype=np.uint64))
-    mine, = (tmp_path / "one" / "segments").iterdir()
-    other, = (tmp_path / "two" / "segments").iterdir()
+    mine, = (tmp_path / "one" / "segments").glob("*.rows")
+    other, = (tmp_path / "two" / "segments").glob("*.rows")
     shutil.copy(other, mine)
     with pytest.raises(CorruptFile, match="another file"):
         simindex.open(tmp_path / "one")
@@ -166,7 +166,7 @@ def test_damaged_rows_are_found_by_check_and_stop_a_merge(index_path: Path, keye
                 Batch(rng.integers(0, 2**64, 64, dtype=np.uint64), keys=keys)
             )
             index.commit()
-    file = min((index_path / "segments").iterdir())
+    file = min((index_path / "segments").glob("*.rows"))
     clean = file.read_bytes()
     for offset in (4096 + 3, 8192 + 100):
         torn = bytearray(clean)

@@ -13,6 +13,7 @@ from benchmarks import peers
 from benchmarks.corpora import fingerprints_only
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, in_fresh_process, say
+from simindex import IndexOptions
 
 
 def plain_file(rows: int, seed: int, directory: Path) -> Path:
@@ -38,18 +39,23 @@ def build_fingerprints(
 ) -> list[Measurement]:
     """Append in batches of a million, commit, compact; each repetition in a fresh process."""
     source = plain_file(options.rows, options.seed, directory)
-    runs = []
-    for _ in range(watch.repeat):
-        path = directory / f"built-{options.rows}.sim"
+    measured = []
+    for structures in (("psm",), IndexOptions().structures):
+        runs = []
+        for _ in range(watch.repeat):
+            path = directory / f"built-{options.rows}.sim"
+            remove(path)
+            runs.append(
+                in_fresh_process(
+                    "build", path=str(path), fingerprints=str(source), rows=options.rows,
+                    structures=list(structures),
+                )
+            )
+            say(f"  {runs[-1]}")
+            if runs[-1]["rows"] != options.rows:
+                raise SystemExit("the index does not hold every row")
         remove(path)
-        runs.append(
-            in_fresh_process("build", path=str(path), fingerprints=str(source), rows=options.rows)
-        )
-        say(f"  {runs[-1]}")
-        if runs[-1]["rows"] != options.rows:
-            raise SystemExit("the index does not hold every row")
-    remove(path)
-    measured = [built("simindex", options.rows, runs)]
+        measured.append(built(f"simindex {structures[-1]}", options.rows, runs))
     if options.peer != "none":
         kind = peers.chosen(options.peer, options.rows)
         runs = []
@@ -84,7 +90,10 @@ def open_large(options: Namespace, directory: Path, watch: Stopwatch) -> list[Me
     path = directory / f"open-{options.rows}.sim"
     if not path.exists():
         say(f"  building an index of {options.rows:,} rows")
-        in_fresh_process("build", path=str(path), fingerprints=str(source), rows=options.rows)
+        in_fresh_process(
+            "build", path=str(path), fingerprints=str(source), rows=options.rows,
+            structures=["psm"],
+        )
     repeat = max(5, watch.repeat)
     runs = [
         in_fresh_process("open", path=str(path), query=query) for _ in range(repeat + 1)

@@ -40,13 +40,14 @@ def grown(before: int) -> int:
     return machine.peak_bytes() - before
 
 
-def build(path: str, fingerprints: str, rows: int) -> dict[str, Any]:
+def build(path: str, fingerprints: str, rows: int, structures: list[str]) -> dict[str, Any]:
     """Append with ids in batches of a million, commit, compact to one segment."""
     import simindex
 
     before = machine.resident_bytes()
     steps = {"append": 0.0, "commit": 0.0, "compact": 0.0, "close": 0.0}
-    index = simindex.open(path, "n")
+    options = simindex.IndexOptions(structures=tuple(structures))
+    index = simindex.open(path, "n", options=options)
     for first, words in batches(fingerprints, rows):
         ids = np.arange(first, first + len(words), dtype=np.uint64)
         steps["append"] += timed(partial(index.append, words, ids=ids))

@@ -100,7 +100,8 @@ def one_source(
     if path.exists():
         shutil.rmtree(path)
     parts, seconds = [], 0.0
-    with simindex.open(path, "n", options=IndexOptions(recipe=recipe)) as index:
+    options = IndexOptions(structures=("psm",), recipe=recipe)
+    with simindex.open(path, "n", options=options) as index:
         for first in range(0, len(texts), BATCH_TEXTS):
             some = texts[first : first + BATCH_TEXTS]
             start = time.perf_counter()
