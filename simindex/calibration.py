@@ -282,7 +282,7 @@ def _witnesses(text: NDArray[np.int64], differing: U64) -> tuple[NDArray[np.int6
 def exact_plan(table: Table, *, h: int, queries: int, machine: Machine = USUAL) -> TablePlan:
     """The cheaper of the two exact ways through a table: all flip sets, or all rows."""
     rows, words = len(table), table.fingerprints.shape[1]
-    best = TablePlan("scan", 0, 0, True, scanning_ns(machine, rows, words, queries))
+    best = TablePlan("scan", 0, 0, True, scanning_ns(machine, rows, words, queries, h))
     for header_bits in range(table.header_bits, max(0, table.header_bits - 12), -1):
         flips = psm.flip_sets(header_bits, h)
         cost = probing_ns(

@@ -30,8 +30,11 @@ CALL_NS = 9_000.0
 SEGMENT_NS = 4_000.0
 """And each segment in it: a kernel is called, and hands its arrays over."""
 
-ANSWERED_NS = 30.0
+ANSWERED_NS = 12.0
 """Putting a query's matches in order, where about every other query has one."""
+
+UNFORESEEN_NS = 55.0
+"""And coming upon them between probes, which only a sweep of permuted tables puts off."""
 
 LONG_BUCKET, SHARED_BUCKET = 24, 2
 """Rows, and probes, that headers must have on average for a sweep to go bucket by bucket."""
@@ -40,6 +43,9 @@ ROWS_OF_A_LINE = 8
 
 LANES = 16
 """Queries that a sorting network takes together."""
+
+SIEVED_H = 5
+"""Radii beyond are not told by equal bytes: every row's bits are counted."""
 
 SHARED_QUERIES = 16
 """From so many queries in a call on, a slab of a scan serves many."""
@@ -72,7 +78,7 @@ def probing_ns(
     vosh = vosh_ns(machine, flips, h, queries) if ordered else 0.0
     plan = TablePlan("psm", header_bits, flips, not ordered, 0.0)
     swept = queries >= psm.SWEPT_QUERIES and psm.is_swept(rows, words, plan, queries, False)
-    return ANSWERED_NS + vosh + _looked_up_ns(
+    return ANSWERED_NS + UNFORESEEN_NS + vosh + _looked_up_ns(
         machine, rows, words, header_bits, flips + 1, swept, queries
     )
 
@@ -118,16 +124,16 @@ def _looked_up_ns(
     if not swept:
         return probes * look_up_ns(machine, table_bytes(rows, words, header_bits), bucket * words)
     long = rows >= LONG_BUCKET << header_bits and queries * probes >= SHARED_BUCKET << header_bits
-    # Brought in are the lines that a bucket lies in, and one of the directory.
-    brought = min(rows, queries * probes * (bucket + 2 * ROWS_OF_A_LINE))
+    # Brought in are the lines that a bucket lies in, also in part, and one of the directory.
+    brought = min(rows, queries * probes * (bucket + 3 * ROWS_OF_A_LINE))
     return probes * along(machine.bucketed if long else machine.swept, bucket) + (
         brought * machine.streamed_ns / queries
     )
 
 
-def scanning_ns(machine: Machine, rows: int, words: int, queries: int) -> float:
+def scanning_ns(machine: Machine, rows: int, words: int, queries: int, h: int = 3) -> float:
     """Time of one query that is compared with every row."""
-    row = machine.scanned_ns
+    row = machine.scanned_ns if h <= SIEVED_H else machine.scanned_far_ns
     if queries < SHARED_QUERIES:
         # A query alone waits for memory, unless the table is near the processor.
         near = look_up_ns(machine, 8 * words * rows, rows) / max(1, rows)

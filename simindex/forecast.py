@@ -235,7 +235,7 @@ def _directories(design: BlockDesign, rows: int) -> tuple[int, ...]:
 
 def _scan(asked: _Asked) -> Forecast:
     machine, rows = asked.machine, asked.rows
-    query_ns = scanning_ns(machine, rows, asked.words, ONLINE_QUERIES)
+    query_ns = scanning_ns(machine, rows, asked.words, ONLINE_QUERIES, asked.h)
     batches = asked.batches({m: m * query_ns * 1e-9 for m in BATCHES})
     return asked.forecast("scan", 1.0, [], 0, query_ns / asked.segments, batches, [])
 

@@ -40,6 +40,7 @@ LEVEL_ROWS = (3_000, 50_000, 800_000, 6_000_000, 23_000_000)
 cache line."""
 
 H = 3
+FAR_H = 8
 REPEATED = 3
 NETWORKED = (2, 6, 32, 96, 256)
 """Flips of the queries that are timed, by networks."""
@@ -210,11 +211,14 @@ def _row_times(rng: np.random.Generator) -> dict[str, Any]:
     design = BlockDesign.flat(4, 1)
     permuted = _least(lambda: _native.permute(few, design.rotations(1)))
     arranged = _least(lambda: _native.sort_pairs(words, words))
-    scanned = _least(lambda: _native.scan(few, words[:64, None], H, False))
+    scanned, far = (
+        _least(partial(_native.scan, few, words[:64, None], h, False)) for h in (H, FAR_H)
+    )
     return {
         "delta_p_ns": _ns(permuted, len(few)),
         "delta_s_ns": _ns(arranged, len(words) * log2(len(words))),
         "scanned_ns": _ns(scanned, len(few) * 64),
+        "scanned_far_ns": _ns(far, len(few) * 64),
     }
 
 

@@ -80,8 +80,10 @@ class Machine:
     table_ns: float = 20.0
     """A query's part in one permuted table, beside looking it up: permuting it, and finding what
     it hits again."""
-    scanned_ns: float = 0.2
+    scanned_ns: float = 0.11
     """A row of a scan, when many queries share its slab."""
+    scanned_far_ns: float = 0.2
+    """The same within 6 bits and more."""
     scanned_alone_ns: float = 0.68
     """A row of a scan for a single query."""
     measured: bool = False

@@ -176,7 +176,7 @@ def _plan_table(
     machine: Machine,
 ) -> TablePlan:
     rows, words = len(table), table.fingerprints.shape[1]
-    scan = TablePlan("scan", 0, 0, True, scanning_ns(machine, rows, words, queries))
+    scan = TablePlan("scan", 0, 0, True, scanning_ns(machine, rows, words, queries, h))
     if method == "scan":
         return scan
     permuted = [

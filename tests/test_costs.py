@@ -24,8 +24,11 @@ STEPS = replace(
     ),
     vosh=((2, 12.0), (4, 14.0)), heaped=((3, 50.0), (5, 70.0)), table_ns=20.0,
     swept=((8.0, 9.0), (16.0, 12.0)), bucketed=((32.0, 20.0), (64.0, 30.0)), streamed_ns=0.25,
-    scanned_ns=0.1, scanned_alone_ns=0.7,
+    scanned_ns=0.1, scanned_far_ns=0.3, scanned_alone_ns=0.7,
 )
+
+
+FOUND = costs.ANSWERED_NS + costs.UNFORESEEN_NS
 
 
 def test_look_ups_are_interpolated_between_levels_and_buckets() -> None:
@@ -41,13 +44,13 @@ def test_look_ups_are_interpolated_between_levels_and_buckets() -> None:
 def test_probing_adds_up() -> None:
     """Four look-ups of 36 ns under 16 rows, in a table beyond the last level."""
     exact = costs.probing_ns(STEPS, 1 << 22, 18, 3, ordered=False)
-    assert exact == pytest.approx(costs.ANSWERED_NS + 4 * 36)
+    assert exact == pytest.approx(FOUND + 4 * 36)
     ordered = costs.probing_ns(STEPS, 1 << 22, 18, 3, ordered=True, queries=32)
     assert ordered == pytest.approx(exact + 13)
     heaped = costs.probing_ns(STEPS, 1 << 22, 18, 600, ordered=True, h=4)
-    assert heaped == pytest.approx(costs.ANSWERED_NS + 600 * 60 + 601 * 36)
+    assert heaped == pytest.approx(FOUND + 600 * 60 + 601 * 36)
     wide = costs.probing_ns(STEPS, 1 << 22, 18, 600, ordered=True, h=8)
-    assert wide == pytest.approx(costs.ANSWERED_NS + 600 * 70 + 601 * 36)
+    assert wide == pytest.approx(FOUND + 600 * 70 + 601 * 36)
 
 
 @pytest.mark.parametrize(("queries", "each"), [(1, 16.0), (16, 1.0), (17, 32 / 17), (1 << 20, 1.0)])
@@ -60,8 +63,8 @@ def test_a_large_batch_is_swept() -> None:
     rows = 1 << 24
     alone = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=16)
     swept = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=1 << 20)
-    assert alone == pytest.approx(costs.ANSWERED_NS + 19 + 10 * 36)
-    assert swept == pytest.approx(costs.ANSWERED_NS + 19 + 10 * 12 + rows * 0.25 / (1 << 20))
+    assert alone == pytest.approx(FOUND + 19 + 10 * 36)
+    assert swept == pytest.approx(FOUND + 19 + 10 * 12 + rows * 0.25 / (1 << 20))
 
 
 def test_permuted_tables_add_up() -> None:
@@ -77,13 +80,17 @@ def test_permuted_tables_are_swept_too() -> None:
         found = costs.permuted_ns(STEPS, rows, [(1, header_bits)], queries=queries)
         assert found == pytest.approx(costs.ANSWERED_NS + 20 + probe + streamed)
     few = costs.permuted_ns(STEPS, 1 << 30, [(1, 26)], queries=1 << 15)
-    assert few == pytest.approx(costs.ANSWERED_NS + 20 + 12 + 0.25 * (16 + 16))
+    assert few == pytest.approx(costs.ANSWERED_NS + 20 + 12 + 0.25 * (16 + 24))
 
 
 def test_a_scan_alone_waits_for_memory() -> None:
-    assert costs.scanning_ns(STEPS, 1 << 22, 1, 64) == pytest.approx(30 + 0.1 * (1 << 22))
-    assert costs.scanning_ns(STEPS, 1 << 22, 1, 1) == pytest.approx(30 + 0.7 * (1 << 22))
-    assert costs.scanning_ns(STEPS, 1 << 7, 1, 1) == pytest.approx(30 + 10 + 112 * 0.5)
+    def rows_ns(rows: int, queries: int, h: int = 3) -> float:
+        return costs.scanning_ns(STEPS, rows, 1, queries, h) - costs.ANSWERED_NS
+
+    assert rows_ns(1 << 22, 64) == pytest.approx(0.1 * (1 << 22))
+    assert rows_ns(1 << 22, 64, 6) == pytest.approx(0.3 * (1 << 22))
+    assert rows_ns(1 << 22, 1) == pytest.approx(0.7 * (1 << 22))
+    assert rows_ns(1 << 7, 1) == pytest.approx(10 + 112 * 0.5)
 
 
 def test_a_machine_is_measured() -> None:
