@@ -286,7 +286,7 @@ def exact_plan(table: Table, *, h: int, queries: int, machine: Machine = USUAL) 
     for header_bits in range(table.header_bits, max(0, table.header_bits - 12), -1):
         flips = psm.flip_sets(header_bits, h)
         cost = probing_ns(
-            machine, rows, header_bits, flips, ordered=False, words=words, queries=queries
+            machine, rows, header_bits, flips, ordered=False, h=h, words=words, queries=queries
         )
         if cost < best.nanoseconds and flips < 1 << 21:
             best = TablePlan("psm", header_bits, flips, True, cost)

@@ -44,11 +44,17 @@ ROWS_OF_A_LINE = 8
 LANES = 16
 """Queries that a sorting network takes together."""
 
-SIEVED_H = 5
-"""Radii beyond are not told by equal bytes: every row's bits are counted."""
-
 SHARED_QUERIES = 16
 """From so many queries in a call on, a slab of a scan serves many."""
+
+
+def counted_ns(machine: Machine, h: int, header_bits: int) -> float:
+    """What a row takes more where bits are counted at once: equal bytes do not tell so far a row.
+
+    Of the bytes that are not of the header, two must be equal; the curves are measured at h = 3.
+    """
+    told = h + 2 + -(-header_bits // 8) <= 8
+    return 0.0 if told else max(0.0, machine.scanned_far_ns - machine.scanned_ns)
 
 
 def look_up_ns(machine: Machine, table_bytes: float, bucket: float) -> float:
@@ -79,7 +85,7 @@ def probing_ns(
     plan = TablePlan("psm", header_bits, flips, not ordered, 0.0)
     swept = queries >= psm.SWEPT_QUERIES and psm.is_swept(rows, words, plan, queries, False)
     return ANSWERED_NS + UNFORESEEN_NS + vosh + _looked_up_ns(
-        machine, rows, words, header_bits, flips + 1, swept, queries
+        machine, rows, words, header_bits, flips + 1, swept, queries, h
     )
 
 
@@ -97,6 +103,7 @@ def permuted_ns(
     rows: int,
     tables: Sequence[tuple[int, int]],
     *,
+    h: int = 3,
     words: int = 1,
     queries: int = 1,
 ) -> float:
@@ -106,7 +113,7 @@ def permuted_ns(
     swept = enough != 0 and queries >= enough
     return ANSWERED_NS + sum(
         machine.table_ns
-        + _looked_up_ns(machine, rows, words, header_bits, probes, swept, queries)
+        + _looked_up_ns(machine, rows, words, header_bits, probes, swept, queries, h)
         for probes, header_bits in tables
     )
 
@@ -119,21 +126,24 @@ def _looked_up_ns(
     probes: int,
     swept: bool,
     queries: int,
+    h: int,
 ) -> float:
     bucket = rows / (1 << header_bits)
+    counted = bucket * counted_ns(machine, h, header_bits)
     if not swept:
-        return probes * look_up_ns(machine, table_bytes(rows, words, header_bits), bucket * words)
+        size = table_bytes(rows, words, header_bits)
+        return probes * (look_up_ns(machine, size, bucket * words) + counted)
     long = rows >= LONG_BUCKET << header_bits and queries * probes >= SHARED_BUCKET << header_bits
     # Brought in are the lines that a bucket lies in, also in part, and one of the directory.
     brought = min(rows, queries * probes * (bucket + 3 * ROWS_OF_A_LINE))
-    return probes * along(machine.bucketed if long else machine.swept, bucket) + (
+    return probes * (along(machine.bucketed if long else machine.swept, bucket) + counted) + (
         brought * machine.streamed_ns / queries
     )
 
 
 def scanning_ns(machine: Machine, rows: int, words: int, queries: int, h: int = 3) -> float:
     """Time of one query that is compared with every row."""
-    row = machine.scanned_ns if h <= SIEVED_H else machine.scanned_far_ns
+    row = machine.scanned_ns + counted_ns(machine, h, 0)
     if queries < SHARED_QUERIES:
         # A query alone waits for memory, unless the table is near the processor.
         near = look_up_ns(machine, 8 * words * rows, rows) / max(1, rows)

@@ -182,7 +182,7 @@ def _psm_under(asked: _Asked, recall: float, width: int, expected: Calibration) 
     for m in BATCHES:
         t = header_bits(m)
         k = _flips(expected, t, h, recall)
-        tau_ns = probing_ns(machine, m, t, k, ordered=False, words=words)
+        tau_ns = probing_ns(machine, m, t, k, ordered=False, h=h, words=words)
         cpu_s[m] = psm_batch_s(machine, k, m, asked.rows, tau_ns)
     return asked.forecast(
         "psm", 1.0 if exact else recall, [width], flips,
@@ -214,13 +214,13 @@ def _designs(asked: _Asked) -> Iterator[Forecast]:
         cpu_s = {}
         for m in BATCHES:
             tables = bphs.looked_up(design, asked.h, _directories(design, m))
-            tau_ns = permuted_ns(asked.machine, m, tables, words=asked.words)
+            tau_ns = permuted_ns(asked.machine, m, tables, h=asked.h, words=asked.words)
             cpu_s[m] = bphs_batch_s(asked.machine, design.tables, m, asked.rows, tau_ns)
         yield asked.forecast(
             design.structure, 1.0, [width for _, width in looked_up],
             max(probes for probes, _ in looked_up) - 1,
             permuted_ns(
-                asked.machine, asked.segment_rows, looked_up, words=asked.words,
+                asked.machine, asked.segment_rows, looked_up, h=asked.h, words=asked.words,
                 queries=ONLINE_QUERIES,
             ),
             asked.batches(cpu_s), widths,

@@ -212,7 +212,7 @@ def permuted_plan(
     return TablePlan(
         design.structure, 0, max(probes for probes, _ in looked_up) - 1, True,
         permuted_ns(
-            machine, len(table), looked_up, words=table.fingerprints.shape[1], queries=queries
+            machine, len(table), looked_up, h=h, words=table.fingerprints.shape[1], queries=queries
         ),
         design,
     )

@@ -47,10 +47,11 @@ def test_probing_adds_up() -> None:
     assert exact == pytest.approx(FOUND + 4 * 36)
     ordered = costs.probing_ns(STEPS, 1 << 22, 18, 3, ordered=True, queries=32)
     assert ordered == pytest.approx(exact + 13)
-    heaped = costs.probing_ns(STEPS, 1 << 22, 18, 600, ordered=True, h=4)
-    assert heaped == pytest.approx(FOUND + 600 * 60 + 601 * 36)
+    heaped = costs.probing_ns(STEPS, 1 << 22, 16, 600, ordered=True, h=4)
+    assert heaped == pytest.approx(FOUND + 600 * 60 + 601 * (36 + 48 * 1.5))
     wide = costs.probing_ns(STEPS, 1 << 22, 18, 600, ordered=True, h=8)
-    assert wide == pytest.approx(FOUND + 600 * 70 + 601 * 36)
+    counted = 601 * 16 * (0.3 - 0.1)
+    assert wide == pytest.approx(FOUND + 600 * 70 + 601 * 36 + counted)
 
 
 @pytest.mark.parametrize(("queries", "each"), [(1, 16.0), (16, 1.0), (17, 32 / 17), (1 << 20, 1.0)])
@@ -88,7 +89,8 @@ def test_a_scan_alone_waits_for_memory() -> None:
         return costs.scanning_ns(STEPS, rows, 1, queries, h) - costs.ANSWERED_NS
 
     assert rows_ns(1 << 22, 64) == pytest.approx(0.1 * (1 << 22))
-    assert rows_ns(1 << 22, 64, 6) == pytest.approx(0.3 * (1 << 22))
+    assert rows_ns(1 << 22, 64, 6) == pytest.approx(0.1 * (1 << 22))
+    assert rows_ns(1 << 22, 64, 7) == pytest.approx(0.3 * (1 << 22))
     assert rows_ns(1 << 22, 1) == pytest.approx(0.7 * (1 << 22))
     assert rows_ns(1 << 7, 1) == pytest.approx(10 + 112 * 0.5)
 

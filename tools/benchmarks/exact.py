@@ -25,7 +25,10 @@ from benchmarks.stopwatch import Stopwatch, say
 from benchmarks.stored import Stored, prepare
 from simindex import Batch, IndexOptions
 
-STRUCTURES = ("psm", "bphs:G=2,g=1,r=1", "bphs:G=4,g=1", "bphs:G=5,g=2", "bphs:nested=4x4")
+STRUCTURES = (
+    "psm", "bphs:G=2,g=1,r=1", "bphs:G=3,g=1,r=2", "bphs:G=4,g=1", "bphs:G=5,g=2",
+    "bphs:nested=4x4",
+)
 """Exact at h = 3. "psm" alone tries every flip set."""
 WIDE_STRUCTURES = ("psm", "bphs:G=3,g=1,r=2", "bphs:G=4,g=1,r=1")
 """Exact at h = 6."""

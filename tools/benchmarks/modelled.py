@@ -14,7 +14,9 @@ from benchmarks.stopwatch import Stopwatch, say
 from benchmarks.stored import Stored, prepare
 from simindex import Batch
 
-DESIGNS = ("bphs:G=2,g=1,r=1", "bphs:G=4,g=1", "bphs:G=5,g=2", "bphs:nested=4x4")
+DESIGNS = (
+    "bphs:G=2,g=1,r=1", "bphs:G=3,g=1,r=2", "bphs:G=4,g=1", "bphs:G=5,g=2", "bphs:nested=4x4",
+)
 RECALL = 0.95
 SCANNED_QUERIES = 64
 EXHAUSTED_SHARE = 16
