@@ -353,7 +353,11 @@ class Index:
             return writer.append(checked)
 
     def replace(self, batch: Batch) -> U64:
-        """Deletes all rows of the batch's ids or keys and appends the batch, in one commit."""
+        """Deletes all rows of the batch's ids or keys and appends the batch, in one commit.
+
+        Returns uint64 (n,) ids. Raises InvalidBatch if the batch names its rows by nothing, or as
+        `append` does.
+        """
         with self._lock:
             writer = self._writing()
             checked = checked_batch(batch, self.options, self._recipe)
@@ -414,6 +418,13 @@ class Index:
         structures : sequence of str, optional
             What each segment carries from now on, as `IndexOptions.structures`. Permuted tables
             that are missing or damaged are built, those not named are dropped, in one commit.
+
+        Raises
+        ------
+        InvalidOption
+            If a name is no structure, or a design does not fit the width; nothing has changed then.
+        CorruptFile
+            If rows that are to be merged are damaged; they stay as they were.
 
         Notes
         -----
@@ -499,6 +510,16 @@ class Index:
         Matches
             Unique, ordered by (query, distance, id).
 
+        Raises
+        ------
+        InvalidOption
+            If an option is out of range, `method` cannot answer within `h` exactly, or nothing fits
+            `memory`; says what would do.
+        InvalidBatch
+            If the batch is of another width, or of no fingerprints.
+        CorruptFile
+            If a file or a record that is needed is damaged.
+
         Notes
         -----
         Source: [PSM] sections 4 to 6; PSMA and BPHSA, or PSMF and BPHSF with `first`. Permuted
@@ -526,7 +547,7 @@ class Index:
     ) -> Explanation:
         """How `query` would answer, segment by segment, and what that takes when it is done.
 
-        The options are those of `query`.
+        The options are those of `query`, and so is what is raised.
 
         Notes
         -----
@@ -564,6 +585,11 @@ class Index:
             Also measure the machine, for about three seconds and in 600 MB of memory; see
             `Index.machine`. A writer's next commit stores the constants with the index, for all
             who open it; a reader keeps them for itself.
+
+        Returns
+        -------
+        Calibration
+            What was learned: volatility, and how many near-duplicates it rests on.
 
         Notes
         -----
@@ -610,6 +636,16 @@ class Index:
         ----------
         sample : int
             Rows to ask, of the `reservoir_rows` that are kept.
+
+        Returns
+        -------
+        Audit
+            The recall and its 95% interval; no recall where no row has weights or a match.
+
+        Raises
+        ------
+        InvalidOption
+            If an option is out of range, as in `query`.
 
         Notes
         -----

@@ -49,7 +49,9 @@ def check_agreement(
         name, (mine, theirs) = next(iter(differences.items()))
         raise InvalidOption(
             f"the index at {path} has {name}={mine!r}, not {theirs!r}: "
-            "leave the option out, or build a new index",
+            "leave the option out, or "
+            + ("run `simindex compact --structures`" if name == "structures"
+               else "build a new index"),
             option=name, differences=differences,
         )
     if asked.recipe is not None:

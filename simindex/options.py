@@ -22,14 +22,17 @@ MAX_STRUCTURES = 16
 """Most structures of an index."""
 
 DEFAULT_STRUCTURES = ("psm", "bphs:G=3,g=1,r=2")
-"""Of 64-bit fingerprints, if no others are given; wider ones have "psm" alone."""
+"""Of 64-bit fingerprints, if no others are given."""
+
+WIDE_STRUCTURES = ("psm",)
+"""Of wider ones."""
 
 KeyKind = Literal["str", "bytes"]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
-    """How an index stores its rows; fixed when it is created.
+    """How an index stores its rows; but for `structures`, fixed when it is created.
 
     Parameters
     ----------
@@ -78,9 +81,11 @@ class IndexOptions:
         )
         if self.recipe is not None and self.bits == 64:
             object.__setattr__(self, "bits", self.recipe.bits)
-        if self.structures is DEFAULT_STRUCTURES and self.bits != 64:
-            object.__setattr__(self, "structures", ("psm",))
-        object.__setattr__(self, "structures", checked_structures(self.structures))
+        if self.has_usual_structures:
+            usual = DEFAULT_STRUCTURES if self.bits == 64 else WIDE_STRUCTURES
+            object.__setattr__(self, "structures", usual)
+        else:
+            object.__setattr__(self, "structures", checked_structures(self.structures))
         _require(
             _is_int(self.bits) and 64 <= self.bits <= MAX_BITS and self.bits % 64 == 0,
             "bits", self.bits, f"a multiple of 64 from 64 to {MAX_BITS}",
@@ -109,6 +114,11 @@ class IndexOptions:
             self.recipe is None or self.recipe.bits == self.bits,
             "bits", self.bits, "the recipe's width, or leave it out",
         )
+
+    @property
+    def has_usual_structures(self) -> bool:
+        """Whether no structures were given; the same names, given, are not these very tuples."""
+        return self.structures is DEFAULT_STRUCTURES or self.structures is WIDE_STRUCTURES
 
     @property
     def seal_rows(self) -> int:
@@ -141,9 +151,16 @@ class IndexOptions:
         return cls(**values)
 
     def differences(self, other: IndexOptions) -> dict[str, tuple[Any, Any]]:
-        """Options that differ, as name -> (mine, other's)."""
+        """Options that differ, as name -> (mine, other's); structures only if the other has any."""
         mine, theirs = self.to_dict(), other.to_dict()
+        if other.has_usual_structures:
+            theirs["structures"] = mine["structures"]
         return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
+
+
+def is_structure(name: str) -> bool:
+    """Whether a structure may be called so; whether the design fits is not looked at."""
+    return _STRUCTURE.fullmatch(name) is not None
 
 
 def checked_structures(names: Any) -> tuple[str, ...]:

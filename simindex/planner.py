@@ -12,6 +12,7 @@ from simindex.errors import InvalidOption
 from simindex.methods import bphs, psm
 from simindex.methods.base import QueryPlan, TablePlan
 from simindex.model import Machine
+from simindex.options import is_structure
 from simindex.records import F32
 from simindex.simhash.permutation import BlockDesign
 from simindex.snapshot import Snapshot
@@ -43,6 +44,12 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> No
         raise InvalidOption(
             f"recall={recall!r} is not a share: give more than 0 and at most 1",
             option="recall", found=recall,
+        )
+    if _names_design(method) and not is_structure(str(method)):
+        raise InvalidOption(
+            f"method={method!r} names no structure: give one of the index, such as "
+            '"bphs:G=4,g=1" or "bphs:G=3,g=1,r=2"; a design without flips has no r',
+            option="method", found=method,
         )
     if method not in METHODS and not _names_design(method):
         raise InvalidOption(

@@ -50,7 +50,7 @@ def search(
     """Matches of all queries (m, W) in all tables, ordered by (query, distance, id)."""
     started = time.perf_counter()
     parts: list[Part] = []
-    probes = compared = 0
+    probes = compared = searched = 0
     open_queries: NDArray[np.int64] | None = None
     tombstones = snapshot.tombstones
     some, some_weights = queries, weights
@@ -60,6 +60,7 @@ def search(
             some_weights = None if weights is None else weights[open_queries]
         if not len(some):
             break
+        searched += 1
         deleted = tombstones.later_than(table.horizon)
         # A deleted row must not stand for a live one: then all matches are needed, not the first.
         early = first and not deleted
@@ -83,10 +84,12 @@ def search(
             for _, earlier in parts:
                 left[earlier.query] = False
             open_queries = np.flatnonzero(left).astype(np.int64)
+    if searched < len(plan.tables):
+        plan = QueryPlan.of(list(plan.tables[:searched]), plan.guarantee)
     stats = QueryStats._make(
         (
-            plan.method, plan.guarantee, plan.exact, plan.flips, probes, compared,
-            len(plan.tables), time.perf_counter() - started,
+            plan.method, plan.guarantee, plan.exact, plan.flips, probes, compared, searched,
+            time.perf_counter() - started,
         )
     )
     return _arranged(parts, len(queries), first, stats, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -419,3 +420,53 @@ def test_an_error_in_a_batch_does_not_spoil_the_handle(filled: Path) -> None:
 def test_every_error_can_be_caught_by_its_root() -> None:
     for kind in (InvalidBatch, IndexNotFound, IndexExists, CorruptFile, FormatTooNew):
         assert issubclass(kind, SimindexError)
+
+
+# -- structures -----------------------------------------------------------------------------------
+
+
+def test_an_index_keeps_its_structures_if_none_are_asked_for(index_path: Path) -> None:
+    """Those of a new index are a default, not a demand."""
+    for own in (("psm",), ("psm", "bphs:G=4,g=1")):
+        options = IndexOptions(keys=True, structures=own)
+        with simindex.open(index_path, "n", options=options, overwrite=True) as index:
+            index.append(Batch(TWO, keys=["a", "b"]))
+        for mode in ("c", "w", "r"):
+            with simindex.open(
+                index_path, mode, options=IndexOptions(keys=True)  # type: ignore[arg-type]
+            ) as index:
+                assert index.options.structures == own
+    with simindex.open(index_path, "w", options=IndexOptions(keys=True)) as index:
+        index.compact(structures=("psm",))
+    other = IndexOptions(keys=True, structures=("psm", "bphs:G=4,g=1"))
+    with pytest.raises(InvalidOption, match="compact --structures"):
+        simindex.open(index_path, options=other)
+    simindex.open(index_path, options=IndexOptions(keys=True)).close()
+
+
+def test_wide_fingerprints_have_no_tables_by_default() -> None:
+    assert replace(IndexOptions(), bits=256).structures == IndexOptions(bits=256).structures
+    assert IndexOptions(bits=256).structures == ("psm",)
+    assert replace(IndexOptions(bits=256), bits=64).structures == IndexOptions().structures
+    given = ("psm", "bphs:G=3,g=1,r=2")
+    assert IndexOptions(bits=256, structures=given).structures == given
+
+
+@pytest.mark.parametrize(
+    "method", ["bphs:", "bphs:foo", "bphs:G=", "bphs:G=4,g=1,r=0", "bphs:G=4,g=1 "]
+)
+def test_a_malformed_structure_is_no_method(filled: Path, method: str) -> None:
+    with simindex.open(filled) as index, pytest.raises(InvalidOption, match="names no structure"):
+        index.query(TWO, method=method)
+
+
+def test_stats_tell_of_the_segments_that_were_searched(index_path: Path) -> None:
+    options = IndexOptions(batch_rows=8, min_merge=0)
+    with simindex.open(index_path, "n", options=options) as index:
+        for first in (0, 100, 200):
+            index.append(np.arange(first, first + 8, dtype=np.uint64) << np.uint64(40))
+            index.commit()
+        asked = np.array([3 << 40, 5 << 40], np.uint64)
+        assert index.query(asked, h=0).stats.segments == 3
+        assert index.query(asked, h=0, first=True).stats.segments == 1
+        assert index.query(asked ^ np.uint64(1), h=0, first=True).stats.segments == 3

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 #include "bphs.hpp"
@@ -70,6 +71,7 @@ class Hits {
     else
       std::iota(of.get() + first_, of.get() + size, static_cast<std::uint32_t>(own_words_));
     distinct = own_words_ + some;
+    if (distinct > ~std::uint32_t{0}) throw std::length_error("more than 2^32 rows found in a call");
     if (some == 0) return;
     Memory<std::uint64_t> plain = allocate<std::uint64_t>(some);
     permute(words.get() + own_words_, some, 1, inverse, plain.get(), level);

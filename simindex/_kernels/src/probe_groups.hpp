@@ -21,7 +21,7 @@ namespace simindex {
 
 inline constexpr std::size_t kSliceBytes = std::size_t{256} << 10;
 inline constexpr int kMaxPartitionBits = 11;  // their open groups, 512 KB, stay in the second-level cache
-inline constexpr int kKindBits = 1;           // ... of about two kinds of entries
+inline constexpr int kKindBits = 1;           // ... of two kinds of entries; four take 1 MB
 inline constexpr std::uint32_t kGroup = 16;
 inline constexpr std::uint32_t kChunkGroups = 16;
 inline constexpr std::uint32_t kChunk = kGroup * kChunkGroups;
@@ -229,8 +229,8 @@ class Walk {
  public:
   explicit Walk(const Probes& probes) : probes_(probes), kind_(kinds()) {}
 
-  // The next probes; none behind the last. Only the last group of a partition may not be full, and
-  // ends what is taken together.
+  // The next probes; none behind the last. Only the last group of kind 0 of a partition may not be
+  // full, and ends what is taken together.
   void next(ProbeGroups& some) {
     some.groups = some.slots = 0;
     while (some.groups < ProbeGroups::kMost) {

@@ -11,7 +11,8 @@
 //
 //     group    16 probes: words (16,), places (16,), query numbers (16,); 4 cache lines
 //     chunk    16 groups; the chunks of a partition form a list, so a partition may hold any share of
-//              all probes, and the number of chunks is bounded by probes / 256 + partitions
+//              all probes, and the number of chunks is bounded by probes / 256 + partitions, times
+//              kinds of entries where flips within a partition share one
 //
 // A batch is cut into sub-batches whose probes take at most kProbeBytes, and each sub-batch sweeps on
 // its own. Every offset is bounded as in probe.hpp. Memory for probes is kept between calls; see
@@ -34,12 +35,12 @@ namespace simindex {
 
 inline constexpr std::size_t kProbeBytes = std::size_t{256} << 20;
 
-// What `psm` finds, by sub-batch, then by partition, then by query; in `first` mode, and where flip
+// What `psm` finds, in no order but that of sub-batches; in `first` mode, and where flip
 // sets do not come from networks, `psm` itself. Throws std::bad_alloc.
 Found psm_swept(const Table& table, const Search& search, const Vosh& plan, const float* weights,
                 int level);
 
-// What `probe_into` finds with flip masks for all queries (k,), in that order; `probe_into` itself in
+// What `probe_into` finds with flip masks for all queries (k,), in no order either; `probe_into` itself in
 // `first` mode, where the headers have no bit, and where k is 0.
 template <class Sink>
 Counts swept_into(const Table& table, const Search& search, const std::uint64_t* flips,
