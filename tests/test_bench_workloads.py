@@ -65,8 +65,8 @@ def test_online_exact_measures_every_structure(tmp_path: Path) -> None:
         "online-exact", "--rows", "20000", "--queries", "3000", into=tmp_path / "a.json"
     )
     assert [one["engine"] for one in measured] == [
-        "simindex psm", "simindex bphs:G=2,g=1,r=1", "simindex bphs:G=4,g=1",
-        "simindex bphs:G=5,g=2", "simindex bphs:nested=4x4",
+        "simindex psm", "simindex bphs:G=2,g=1,r=1", "simindex bphs:G=3,g=1,r=2",
+        "simindex bphs:G=4,g=1", "simindex bphs:G=5,g=2", "simindex bphs:nested=4x4",
     ]
     sizes = {one["engine"]: one["bytes_per_row"] for one in measured}
     assert sizes["simindex bphs:nested=4x4"] > sizes["simindex psm"] + 120

@@ -296,7 +296,7 @@ def test_exact_plan_is_exact_and_no_dearer_than_a_scan(rows: int, h: int) -> Non
     table = sort_table("t", fingerprints, np.arange(rows, dtype=np.uint64), None, horizon=0)
     plan = exact_plan(table, h=h, queries=1)
     assert plan.exact
-    assert plan.nanoseconds <= calibration.scanning_ns(calibration.USUAL, rows, 1, 1)
+    assert plan.nanoseconds <= calibration.scanning_ns(calibration.USUAL, rows, 1, 1, h)
     if plan.method == "psm":
         assert plan.flips == psm.flip_sets(plan.header_bits, h)
         found = psm.search(table, fingerprints[:20], None, plan, None, h=h, first=False)
