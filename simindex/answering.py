@@ -29,7 +29,6 @@ SELF_AUDIT_ROWS = 1 << 20
 SELF_AUDIT_S = 0.5
 """About how long that may take, once it is known how bits flip."""
 
-
 AUDITED_QUERIES = 1024
 """What is audited is how calls of so many queries are answered, if that is not exactly."""
 
@@ -61,6 +60,7 @@ class Answerer:
         threads: int | None,
     ) -> Matches:
         """Matches of checked queries; see `Index.query`."""
+        first = bool(first)
         threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
         self._follow_machine(snapshot)
         plan, calibration = self.planner.plan(
@@ -70,11 +70,9 @@ class Answerer:
         found = search(
             snapshot, plan, rows, weights,
             None if calibration is None else calibration.volatility,
-            h=h, first=bool(first), threads=threads,
-            options=self._options,
+            h=h, first=first, threads=threads, options=self._options,
         )
         if not plan.exact and len(rows):
-            first = bool(first)
             saved_s = self.spot_checks.due(h, recall, first, len(rows), found.stats.seconds)
             if saved_s is not None:
                 self._repeat(snapshot, rows, found, h, recall, first, memory, saved_s)

@@ -582,7 +582,7 @@ class Index:
         h : int
             Largest distance of the near-duplicates learned from.
         machine : bool
-            Also measure the machine, for about three seconds and in 600 MB of memory; see
+            Also measure the machine, for about five seconds and in 600 MB of memory; see
             `Index.machine`. A writer's next commit stores the constants with the index, for all
             who open it; a reader keeps them for itself.
 

@@ -86,7 +86,7 @@ def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROW
     levels = []
     for count in level_rows:
         rows = _sorted_rows(rng, count)
-        table, width = _checked(rows)
+        table, directory, width = _checked(rows)
         levels.append(_level(rng, rows, table, width))
     queries = _near(rng, rows, 1 << 16)
     searched = _least(lambda: np.searchsorted(rows[:, 0], queries[:, 0]))
@@ -101,7 +101,7 @@ def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROW
         **_vosh_times(rng),
         **_row_times(rng),
     )
-    machine = replace(machine, **_sweep_times(rng, rows, width, machine))
+    machine = replace(machine, **_sweep_times(rng, rows, table, directory, width, machine))
     middle = level_rows[min(2, len(levels) - 1)]
     machine = replace(machine, table_ns=_table_ns(rng, middle, machine))
     speed = None if file is None else read_bytes_s(file)
@@ -146,11 +146,11 @@ def _sorted_rows(rng: np.random.Generator, count: int) -> U64:
     return rows[:, None]
 
 
-def _checked(rows: U64) -> tuple[_native.CheckedTable, int]:
+def _checked(rows: U64) -> tuple[_native.CheckedTable, U32, int]:
     width = header_bits(len(rows))
     directory = _native.header_directory(rows[:, 0], width)
     ids = np.arange(len(rows), dtype=np.uint64)
-    return _native.CheckedTable(rows, directory, width, ids), width
+    return _native.CheckedTable(rows, directory, width, ids), directory, width
 
 
 def _near(rng: np.random.Generator, rows: U64, count: int) -> U64:
@@ -223,10 +223,9 @@ def _row_times(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _sweep_times(
-    rng: np.random.Generator, rows: U64, width: int, machine: Machine
+    rng: np.random.Generator, rows: U64, table: _native.CheckedTable, directory: U32, width: int,
+    machine: Machine,
 ) -> dict[str, Any]:
-    table, _ = _checked(rows)
-    directory = _native.header_directory(rows[:, 0], width)
     queries = _near(rng, rows, SWEEPS[-1])
 
     def swept_ns(bits: int, count: int) -> float:
@@ -273,7 +272,7 @@ def _permuted(
 def _table_ns(rng: np.random.Generator, count: int, machine: Machine) -> float:
     design = BlockDesign.flat(4, 1)
     rows = _sorted_rows(rng, count)
-    own, width = _checked(rows)
+    own, _, width = _checked(rows)
     bits = min(width, min(design.header_bits))
     masks = psm.exhaustive_masks(bits, 0)
     tables = []
@@ -283,7 +282,7 @@ def _table_ns(rng: np.random.Generator, count: int, machine: Machine) -> float:
         tables.append(_permuted(permuted, directory, bits, bits, masks, 0, design, number))
     queries = _near(rng, rows, 1 << 16)
     seconds = _least(
-        lambda: _native.bphs(own, header_bits(count), tables, queries, H, False, 1)
+        lambda: _native.bphs(own, width, tables, queries, H, False, 1)
     )
     looked_up = along(machine.swept, count / (1 << bits))
     return max(machine.delta_p_ns, _ns(seconds, len(queries) * design.tables) - looked_up)
