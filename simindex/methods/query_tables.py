@@ -20,7 +20,7 @@ Invariants
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import log2
 from typing import Any
@@ -44,6 +44,9 @@ SWEPT_ROWS = 1 << 10
 REPEATED = 8
 """Runs of equal rows are looked up as one where every so many-th row of a slice repeats another."""
 
+SLICE_PROBES, SLICE_ROWS = 1 << 21, 1 << 14
+"""A slice makes so many probes of a table at most, of 16 bytes each, unless it has few rows."""
+
 NO_MATCH = np.iinfo(np.uint16).max
 
 
@@ -54,6 +57,8 @@ class QueryTables:
     h: int
     queries: int
     """m."""
+    probes: int
+    """Of a row in one table, at most."""
     distinct: Table
     """Each query once, in order; ids are without meaning."""
     checked: list[_native.CheckedPermuted]
@@ -112,7 +117,8 @@ def build(queries: U64, design: BlockDesign, *, h: int, threads: int = 1) -> Que
     else:
         with ThreadPoolExecutor(threads) as pool:
             checked = list(pool.map(table, needed))
-    return QueryTables(h, len(queries), distinct, checked, members, starts)
+    probes = _most_probes(len(rows), rows.shape[1], design, h)
+    return QueryTables(h, len(queries), probes, distinct, checked, members, starts)
 
 
 def search(
@@ -148,6 +154,7 @@ def search(
     """
     if not len(tables) or not len(table):
         return joined([])
+    stream = _narrowed(stream, table.fingerprints.shape[1], tables.probes)
     look = partial(_slice, tables, table, first, tombstones)
     if not first:
         found = joined(list(stream.over(table, look)))
@@ -189,14 +196,28 @@ def bytes_needed(
     sorting = queries * 48
     # Rows in order, their ids, members and starts; then a table each, the last with its making.
     held = queries * (row + 24)
-    making = queries * (row if words == 1 else 2 * row + 24)
+    making = queries * (row if words == 1 else 3 * row + 72)
     tables = len(directories) * queries * row + sum(directories)
     building = max(sorting + held, held + tables + making * stream.threads)
+    probes = _most_probes(queries, words, design, h)
+    stream = _narrowed(stream, words, probes)
+    # Of a chunk: its permutation, its probes, partitioned, and where runs of it begin.
+    looking = stream.chunk_rows(words) * (2 * row + 16 * probes + 8)
+    if stream.threads > 1:
+        looking += looking // 2  # which the allocator keeps for each thread
+    return max(building, held + tables + looking + stream.resident_bytes(words)) + (2 << 20)
+
+
+def _narrowed(stream: Stream, words: int, probes: int) -> Stream:
+    """The pass with chunks whose probes of a table do not take much memory."""
+    most = max(SLICE_ROWS, SLICE_PROBES // probes)
+    return replace(stream, chunk_bytes=min(stream.chunk_bytes, 8 * words * most))
+
+
+def _most_probes(queries: int, words: int, design: BlockDesign, h: int) -> int:
+    """Of a row in one table."""
     widths = [directory_bits(queries, words)] * design.tables
-    probes = max(most for most, _ in looked_up(design, h, widths))
-    # Of a chunk: its permutation, its probes, partitioned, and what a few rows find.
-    looking = stream.chunk_rows(words) * (2 * row + 24 * probes + 32)
-    return max(building, held + tables + looking + stream.resident_bytes(words))
+    return max(most for most, _ in looked_up(design, h, widths))
 
 
 def _in_order(queries: U64) -> tuple[U64, I64]:
