@@ -17,46 +17,19 @@ namespace {
 
 constexpr std::uint32_t kSlabRows = 2048;  // stay in the first-level cache
 constexpr std::uint32_t kAheadRows = 512;  // two long buckets
+constexpr std::size_t kLineBytes = 64;
+constexpr std::size_t kMostRowLines = 8;  // of weights that are asked for, 128 bits
+static_assert(kLanes * kMostRowLines <= Pending::kCapacity);
+static_assert(kLanes == kGroup);
 
-// The first pass: the own bucket and the flipped ones of each query.
-class Partitioner {
- public:
-  Partitioner(const Table& table, const Vosh& plan, int level)
-      : plan_(plan), lanes_(vosh_lanes(level)), memory_(plan.candidate_count()),
-        masks_(allocate<std::uint32_t>(plan.flips * kLanes)), words_(table.words),
-        right_(32 - table.header_bits), left_(table.directory_bits - table.header_bits) {}
-
-  void run(const std::uint64_t* queries, const float* weights, std::size_t m, Probes& probes) {
-    for (std::size_t query = 0; query < m; query += kLanes) {
-      const std::size_t count = std::min(kLanes, m - query);
-      lanes_(plan_, weights + query * plan_.bits, count, memory_, masks_.get(), pending_);
-      std::uint64_t word[kLanes];
-      std::uint32_t upper[kLanes];
-      for (std::size_t lane = 0; lane < count; ++lane) {
-        word[lane] = queries[(query + lane) * words_];
-        upper[lane] = static_cast<std::uint32_t>(word[lane] >> 32);
-        probes.add(word[lane], upper[lane] >> right_ << left_,
-                   static_cast<std::uint32_t>(query + lane));
-      }
-      for (std::size_t flip = 0; flip < plan_.flips; ++flip) {
-        const std::uint32_t* mask = masks_.get() + flip * kLanes;
-        for (std::size_t lane = 0; lane < count; ++lane)
-          probes.add(word[lane], (upper[lane] ^ mask[lane]) >> right_ << left_,
-                     static_cast<std::uint32_t>(query + lane));
-      }
-    }
-    probes.finish();
-  }
-
- private:
-  const Vosh& plan_;
-  VoshLanes lanes_;
-  VoshMemory memory_;
-  Memory<std::uint32_t> masks_;  // (k, 16), upper halves
-  Pending pending_;              // stays empty
-  std::size_t words_;
-  int right_;
-  int left_;
+// What of a partitioned batch is swept: partitions begin .. end-1.
+struct Part {
+  const Probes& probes;
+  std::size_t begin;
+  std::size_t end;
+  bool by_bucket;
+  std::int64_t first_number;
+  const std::uint8_t* skip;  // (m,) queries that need not be looked up, or null
 };
 
 // Buckets of so many rows, and so many probes for each, are swept bucket by bucket.
@@ -72,7 +45,7 @@ bool by_bucket(const Table& table, std::size_t probes) {
 // sets of bits within the partition that go with it. Two tables of 10 M rows with one flipped bit of 20
 // have 10 entries a query in place of 21 probes.
 struct Entries {
-  struct Entry {
+  struct Flip {
     std::uint32_t flip;  // of the place
     std::uint32_t kind;
   };
@@ -104,7 +77,7 @@ struct Entries {
 
   static constexpr std::size_t kMostKinds = 4;
   Probes::Expansions expansions;
-  std::vector<Entry> entries;
+  std::vector<Flip> entries;
 };
 
 namespace portable_level {
@@ -158,19 +131,19 @@ using avx512_vpopcntdq::settle;
 #endif
 
 template <class Sink>
-void sweep_at(const Table& table, const Search& search, const Probes& probes, bool by_bucket,
-              std::int64_t first_number, int level, Sink& out, Counts& counts) {
+void sweep_at(const Table& table, const Search& search, const Part& part, int level, Sink& out,
+              Counts& counts) {
 #if SIMINDEX_X86
   if (level >= kAvx512Vpopcntdq)
-    return avx512_vpopcntdq_level::sweep_any(table, search, probes, by_bucket, first_number, out, counts);
+    return avx512_vpopcntdq_level::sweep_any(table, search, part, out, counts);
   if (level >= kAvx512)
-    return avx512_level::sweep_any(table, search, probes, by_bucket, first_number, out, counts);
+    return avx512_level::sweep_any(table, search, part, out, counts);
   if (level >= kAvx2)
-    return avx2_level::sweep_any(table, search, probes, by_bucket, first_number, out, counts);
+    return avx2_level::sweep_any(table, search, part, out, counts);
 #else
   (void)level;
 #endif
-  portable_level::sweep_any(table, search, probes, by_bucket, first_number, out, counts);
+  portable_level::sweep_any(table, search, part, out, counts);
 }
 
 // Cuts a batch into sub-batches whose `entries_each` a query take bounded memory; `partition` fills in
@@ -189,28 +162,116 @@ void sweep_parts(const Table& table, const Search& search, int partition_bits,
     const Search part{search.queries + start * table.words, m, search.h, false};
     probes.clear();
     partition(start, m, probes);
-    sweep_at(table, part, probes, by_bucket(table, m * entries_each) && entries_each == probes_each,
-             static_cast<std::int64_t>(start), level, out, counts);
+    const bool grouped = by_bucket(table, m * entries_each) && entries_each == probes_each;
+    sweep_at(table, part,
+             Part{probes, 0, probes.partitions(), grouped, static_cast<std::int64_t>(start), nullptr},
+             level, out, counts);
     counts.probes += m * probes_each;
   }
 }
 
 }  // namespace
 
-Found psm_swept(const Table& table, const Search& search, const Vosh& plan, const float* weights,
-                int level) {
-  // Networks exist for 1 .. 32 header bits, so a header is the top of the upper half word.
-  if (search.first || !plan.networked() || plan.flips == 0 || table.header_bits == 0)
-    return psm(table, search, plan, weights, level);
+Partitioned::Partitioned(const Table& table, std::size_t entries, bool keep)
+    : words(table.words), directory_bits(table.directory_bits), header_bits(table.header_bits),
+      probes(table, simindex::partition_bits(table, kMaxPartitionBits), {{0}}, entries, keep) {
+  probes.clear();
+}
+
+std::size_t Partitioned::partitions() const { return probes.partitions(); }
+
+void partition_psm(const Chosen& chosen, const Vosh& plan, const float* weights, FlipRange range,
+                   int level, std::uint32_t* kept, Partitioned& batch) {
+  Partitioned::Adder add(batch);
+  const VoshLanes lanes = vosh_lanes(level);
+  VoshMemory memory(plan.candidate_count());
+  const Memory<std::uint32_t> masks = allocate<std::uint32_t>(plan.flips * kLanes);
+  const Memory<float> gathered =
+      allocate<float>(chosen.numbers == nullptr ? 0 : kLanes * plan.bits);
+  Pending pending;
+  const std::size_t row_lines = plan.bits * sizeof(float) / kLineBytes;
+  const std::size_t later = plan.flips - range.end;
+  for (std::size_t first = 0; first < chosen.count; first += kLanes) {
+    const std::size_t count = std::min(kLanes, chosen.count - first);
+    // The next weights arrive while these are worked on.
+    pending.clear();
+    const std::size_t ahead = std::min(chosen.count, first + 2 * kLanes);
+    for (std::size_t i = first + kLanes; i < ahead && row_lines <= kMostRowLines; ++i) {
+      const auto row = reinterpret_cast<std::uintptr_t>(weights + chosen.number(i) * plan.bits);
+      for (std::size_t line = 0; line < row_lines; ++line) pending.add(row + line * kLineBytes);
+    }
+    const float* some = weights + first * plan.bits;
+    if (chosen.numbers != nullptr) {
+      for (std::size_t lane = 0; lane < count; ++lane)
+        std::copy_n(weights + chosen.number(first + lane) * plan.bits, plan.bits,
+                    gathered.get() + lane * plan.bits);
+      some = gathered.get();
+    }
+    lanes(plan, some, count, memory, masks.get(), pending);
+    pending.all();
+    std::uint64_t word[kLanes];
+    std::uint32_t upper[kLanes] = {};
+    std::uint32_t number[kLanes];
+    std::uint32_t place[kLanes];
+    for (std::size_t lane = 0; lane < count; ++lane) {
+      number[lane] = chosen.number(first + lane);
+      word[lane] = chosen.queries[number[lane] * batch.words];
+      upper[lane] = static_cast<std::uint32_t>(word[lane] >> 32);
+      place[lane] = add.place(upper[lane]);
+    }
+    if (range.own) add(word, place, number, count);
+    for (std::size_t flip = range.begin; flip < range.end; ++flip) {
+      const std::uint32_t* mask = masks.get() + flip * kLanes;
+      for (std::size_t lane = 0; lane < kLanes; ++lane)
+        place[lane] = add.place(upper[lane] ^ mask[lane]);
+      add(word, place, number, count);
+    }
+    if (kept != nullptr)
+      for (std::size_t lane = 0; lane < count; ++lane)
+        for (std::size_t flip = 0; flip < later; ++flip)
+          kept[(first + lane) * later + flip] = masks[(range.end + flip) * kLanes + lane];
+  }
+  batch.finish(chosen.count * ((range.own ? 1 : 0) + range.end - range.begin));
+}
+
+void partition_kept(const Chosen& chosen, const std::uint32_t* masks, const std::uint32_t* places,
+                    std::size_t flips, Partitioned& batch) {
+  Partitioned::Adder add(batch);
+  std::uint64_t words[kGroup];
+  std::uint32_t place[kGroup];
+  std::uint32_t numbers[kGroup];
+  std::size_t count = 0;
+  const auto put = [&](std::uint64_t word, std::uint32_t upper, std::uint32_t number) {
+    words[count] = word;
+    place[count] = add.place(upper);
+    numbers[count] = number;
+    if (++count < kGroup) return;
+    add(words, place, numbers, kGroup);
+    count = 0;
+  };
+  for (std::size_t i = 0; i < chosen.count; ++i) {
+    const std::uint32_t number = chosen.number(i);
+    const std::uint64_t word = chosen.queries[number * batch.words];
+    const auto upper = static_cast<std::uint32_t>(word >> 32);
+    if (masks == nullptr) {
+      put(word, upper, number);
+      continue;
+    }
+    for (std::size_t flip = 0; flip < flips; ++flip)
+      put(word, upper ^ masks[places[i] * flips + flip], number);
+  }
+  add(words, place, numbers, count);
+  batch.finish(chosen.count * (masks == nullptr ? 1 : flips));
+}
+
+Found sweep_partitioned(const Table& table, const Search& search, const Partitioned& batch,
+                        std::size_t begin, std::size_t end, const std::uint8_t* skip, int level) {
   Found found;
   if (table.n == 0 || search.m == 0) return found;
-  Partitioner partitioner(table, plan, level);
-  const std::size_t each = plan.flips + 1;
-  sweep_parts(table, search, partition_bits(table, kMaxPartitionBits), {{0}}, each, each, level,
-              found.matches, found, [&](std::size_t start, std::size_t m, Probes& probes) {
-                partitioner.run(search.queries + start * table.words, weights + start * plan.bits,
-                                m, probes);
-              });
+  for (std::size_t partition = begin; partition < end; ++partition)
+    found.probes += batch.probes.count(partition, 0);
+  const Part part{batch.probes, begin, end, by_bucket(table, batch.size), 0, skip};
+  sweep_at(table, search, part, level, found.matches, found);
   return found;
 }
 
@@ -232,7 +293,7 @@ Counts swept_into(const Table& table, const Search& search, const std::uint64_t*
                 for (std::size_t query = 0; query < m; ++query) {
                   const std::uint64_t word = search.queries[(start + query) * table.words];
                   const auto place = static_cast<std::uint32_t>(word >> right << left);
-                  for (const Entries::Entry& entry : plan.entries)
+                  for (const Entries::Flip& entry : plan.entries)
                     probes.add(word, place ^ entry.flip, static_cast<std::uint32_t>(query),
                                entry.kind);
                 }
