@@ -1,9 +1,8 @@
 """PSM for batches: the probes of all queries are partitioned by header, a table is swept in order.
 
     A    own header and k flips of every query -> partitions            one sweep
-    F    own headers                           -> partitions            a sweep a round;
-         the likeliest flips of queries that found nothing              a query that has found
-         the other flips of those that still found nothing              something is dropped
+    F    own headers -> partitions                                      one sweep
+         k flips of those that found nothing -> partitions              one more
 
 [PSM] section 5 reads a file in chunks that are each sorted and probed by every query; here the
 table is sorted as a whole, so that a probe has one place in it and the file is read once, in order.
@@ -32,9 +31,6 @@ LEAST_PROBES, MOST_PROBES = 1 << 24, 1 << 26
 in 480 MB, 54 ms, which few probes would not be worth."""
 
 PROBE_BYTES = 16
-
-LIKELY_FLIPS = 4
-"""Flip sets of the second round of F."""
 
 Numbers = NDArray[np.uint32]
 
@@ -72,7 +68,7 @@ def search(
     def run(start: int) -> Found:
         stop = start + size
         some = _Slice(table, queries[start:stop], weights[start:stop], order, h)
-        found = some.first(flips, header_bits) if first else some.all(flips)
+        found = some.first(header_bits) if first else some.all()
         return found if start == 0 else found._replace(query=found.query + start)
 
     if threads == 1 or len(starts) == 1:
@@ -107,35 +103,21 @@ class _Slice:
         self._table, self._queries, self._weights = table, queries, weights
         self._order, self._h = order, h
 
-    def all(self, flips: int) -> Found:
-        probes, _ = _native.partition_psm(
-            self._table.checked, self._order, self._queries, self._weights, None, True, 0, flips,
-            False,
-        )
-        return self._sweep(probes)
+    def all(self) -> Found:
+        return self._sweep(self._flipped(None, own=True))
 
-    def first(self, flips: int, header_bits: int) -> Found:
-        likely = min(LIKELY_FLIPS, flips)
+    def first(self, header_bits: int) -> Found:
         checked, queries = self._table.checked, self._queries
-        rounds = [self._sweep(_native.partition_kept(checked, header_bits, queries, None))]
+        found = self._sweep(_native.partition_headers(checked, header_bits, queries, None))
         left = np.ones(len(queries), np.bool_)
-        left[rounds[0].query] = False
+        left[found.query] = False
         numbers = np.flatnonzero(left).astype(np.uint32)
-        probes, masks = _native.partition_psm(
-            checked, self._order, queries, self._weights, numbers, False, 0, likely, True
+        return joined([found, self._sweep(self._flipped(numbers, own=False))])
+
+    def _flipped(self, numbers: Numbers | None, *, own: bool) -> _native.CheckedProbes:
+        return _native.partition_psm(
+            self._table.checked, self._order, self._queries, self._weights, numbers, own
         )
-        rounds.append(self._sweep(probes))
-        del probes
-        left[rounds[1].query] = False
-        places = np.flatnonzero(left[numbers]).astype(np.uint32)
-        rounds.append(
-            self._sweep(
-                _native.partition_kept(
-                    checked, header_bits, queries, numbers[places], masks, places
-                )
-            )
-        )
-        return joined(rounds)
 
     def _sweep(self, probes: _native.CheckedProbes) -> Found:
         return Found(*_native.sweep(self._table.checked, probes, self._h, 0, probes.partitions))

@@ -264,60 +264,28 @@ class CheckedProbes {
   std::unique_ptr<Partitioned> batch_;
 };
 
-using PartitionedPsm = std::tuple<std::unique_ptr<CheckedProbes>, nb::object>;
-
-PartitionedPsm bound_partition_psm(const CheckedTable& checked, const CheckedVosh& vosh,
-                                   const In<std::uint64_t, 2>& queries,
-                                   const In<float, 2>& weights, const Numbers& numbers, bool own,
-                                   std::size_t begin, std::size_t end, bool later, bool keep,
-                                   int level) {
+std::unique_ptr<CheckedProbes> bound_partition_psm(
+    const CheckedTable& checked, const CheckedVosh& vosh, const In<std::uint64_t, 2>& queries,
+    const In<float, 2>& weights, const Numbers& numbers, bool own, bool keep, int level) {
   const Vosh& plan = vosh.plan();
   require(plan.networked(), "vosh: of flip sets that have networks");
-  require(begin <= end && end <= plan.flips, "flips: begin <= end <= the order's");
   require(weights.shape(0) == queries.shape(0) && weights.shape(1) == plan.bits,
           "weights: a row per query, a column per bit");
   auto probes = std::make_unique<CheckedProbes>(checked, plan.header_bits, queries, numbers,
-                                                (own ? 1 : 0) + end - begin, keep);
-  const std::size_t count = probes->chosen().count;
-  const std::size_t left = plan.flips - end;
-  std::uint32_t* kept = nullptr;
-  if (later) {
-    kept = static_cast<std::uint32_t*>(std::malloc((count * left + 1) * sizeof(std::uint32_t)));
-    if (kept == nullptr) throw std::bad_alloc();
-  }
-  nb::object masks = nb::none();
-  if (later) {
-    nb::capsule owner(kept, [](void* memory) noexcept { std::free(memory); });
-    masks = nb::cast(Out<std::uint32_t>(kept, {count, left}, owner));
-  }
-  {
-    nb::gil_scoped_release released;
-    partition_psm(probes->chosen(), plan, weights.data(), {own, begin, end}, resolve_level(level),
-                  kept, probes->batch());
-  }
-  return {std::move(probes), std::move(masks)};
+                                                (own ? 1 : 0) + plan.flips, keep);
+  nb::gil_scoped_release released;
+  partition_psm(probes->chosen(), plan, weights.data(), own, resolve_level(level),
+                probes->batch());
+  return probes;
 }
 
-std::unique_ptr<CheckedProbes> bound_partition_kept(
-    const CheckedTable& checked, int header_bits, const In<std::uint64_t, 2>& queries,
-    const Numbers& numbers, const std::optional<In<std::uint32_t, 2>>& masks,
-    const Numbers& places, bool keep) {
-  require(masks.has_value() == places.has_value(), "masks and places: both or none");
-  const std::size_t flips = masks ? masks->shape(1) : 1;
-  auto probes =
-      std::make_unique<CheckedProbes>(checked, header_bits, queries, numbers, flips, keep);
-  if (places) {
-    require(places->shape(0) == probes->chosen().count, "places: one for each query chosen");
-    bool inside = true;
-    for (std::size_t i = 0; i < places->shape(0); ++i)
-      inside &= places->data()[i] < masks->shape(0);
-    require(inside, "places: of masks that are there");
-  }
-  {
-    nb::gil_scoped_release released;
-    partition_kept(probes->chosen(), masks ? masks->data() : nullptr,
-                   places ? places->data() : nullptr, flips, probes->batch());
-  }
+std::unique_ptr<CheckedProbes> bound_partition_headers(const CheckedTable& checked,
+                                                       int header_bits,
+                                                       const In<std::uint64_t, 2>& queries,
+                                                       const Numbers& numbers, bool keep) {
+  auto probes = std::make_unique<CheckedProbes>(checked, header_bits, queries, numbers, 1, keep);
+  nb::gil_scoped_release released;
+  partition_headers(probes->chosen(), probes->batch());
   return probes;
 }
 
@@ -536,12 +504,11 @@ void bind_search(nb::module_& m) {
       .def_prop_ro("size", &CheckedProbes::size);
   m.def("partition_psm", &bound_partition_psm, nb::arg("table"), nb::arg("vosh"),
         nb::arg("queries").noconvert(), nb::arg("weights").noconvert(),
-        nb::arg("numbers").noconvert().none(), nb::arg("own"), nb::arg("begin"), nb::arg("end"),
-        nb::arg("later"), nb::arg("keep") = true, nb::arg("level") = -1);
-  m.def("partition_kept", &bound_partition_kept, nb::arg("table"), nb::arg("header_bits"),
+        nb::arg("numbers").noconvert().none(), nb::arg("own"), nb::arg("keep") = true,
+        nb::arg("level") = -1);
+  m.def("partition_headers", &bound_partition_headers, nb::arg("table"), nb::arg("header_bits"),
         nb::arg("queries").noconvert(), nb::arg("numbers").noconvert().none(),
-        nb::arg("masks").noconvert().none() = nb::none(),
-        nb::arg("places").noconvert().none() = nb::none(), nb::arg("keep") = true);
+        nb::arg("keep") = true);
   m.def("sweep", &bound_sweep, nb::arg("table"), nb::arg("probes"), nb::arg("h"), nb::arg("begin"),
         nb::arg("end"), nb::arg("skip").noconvert().none() = nb::none(), nb::arg("level") = -1);
   nb::class_<CheckedPermuted>(m, "CheckedPermuted")

@@ -317,8 +317,10 @@ class Walk {
   std::size_t flip_ = 0;
 };
 
+// Probes of one partition, none of them expanded, in the order of their buckets, as many at a time as
+// stay in the first-level cache, or in the second.
 inline constexpr std::uint32_t kPieceProbes = 4096;
-// Probes of one partition, none of them expanded, in the order of their buckets, as many at a time as stay in the caches.
+inline constexpr std::uint32_t kLargePieceProbes = 32768;
 class Piece {
  public:
   struct Probe {
@@ -326,10 +328,10 @@ class Piece {
     std::uint32_t number;
   };
 
-  Piece(const Table& table, std::size_t partitions)
-      : right_(table.directory_bits - table.header_bits),
+  Piece(const Table& table, std::size_t partitions, std::uint32_t most)
+      : most_chunks_(most / kChunk), right_(table.directory_bits - table.header_bits),
         bits_(table.header_bits - (std::bit_width(partitions) - 1)),
-        buckets_(std::uint32_t{1} << bits_), ends_(buckets_ + 1), sorted_(kPieceProbes) {}
+        buckets_(std::uint32_t{1} << bits_), ends_(buckets_ + 1), sorted_(most) {}
 
   // Takes the next probes of a partition; false once it has no more. Partitions come in order.
   bool fill(const Probes& probes, std::size_t partition) {
@@ -340,10 +342,10 @@ class Piece {
     }
     if (left_ == 0) return false;
     std::fill(ends_.begin(), ends_.end(), 0);
-    const Chunk* some[kPieceProbes / kChunk];
-    std::uint32_t slots[kPieceProbes / kChunk];
+    const Chunk* some[kLargePieceProbes / kChunk];
+    std::uint32_t slots[kLargePieceProbes / kChunk];
     std::uint32_t chunks = 0;
-    for (; chunks < kPieceProbes / kChunk && left_ != 0; ++chunks) {
+    for (; chunks < most_chunks_ && left_ != 0; ++chunks) {
       some[chunks] = probes.chunk(chunk_);
       slots[chunks] = std::min(left_, kChunk);
       left_ -= slots[chunks];
@@ -386,12 +388,17 @@ class Piece {
     return (partition << bits_ | bucket) << right_;
   }
 
+  // Number of its first probe.
+  std::uint32_t start(std::uint32_t bucket) const { return bucket == 0 ? 0 : ends_[bucket - 1]; }
+
   std::span<const Probe> of(std::uint32_t bucket) const {
-    const std::uint32_t start = bucket == 0 ? 0 : ends_[bucket - 1];
-    return {sorted_.data() + start, ends_[bucket] - start};
+    return {sorted_.data() + start(bucket), ends_[bucket] - start(bucket)};
   }
 
+  const Probe& probe(std::uint32_t number) const { return sorted_[number]; }
+
  private:
+  std::uint32_t most_chunks_;
   int right_;
   int bits_;
   std::uint32_t buckets_;

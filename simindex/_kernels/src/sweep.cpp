@@ -22,23 +22,27 @@ constexpr std::size_t kMostRowLines = 8;  // of weights that are asked for, 128 
 static_assert(kLanes * kMostRowLines <= Pending::kCapacity);
 static_assert(kLanes == kGroup);
 
+// How the probes of a partition are looked up: one by one, or bucket by bucket.
+enum class Way { kProbes, kSharedBuckets, kLongBuckets };
+
 // What of a partitioned batch is swept: partitions begin .. end-1.
 struct Part {
   const Probes& probes;
   std::size_t begin;
   std::size_t end;
-  bool by_bucket;
+  Way way;
   std::int64_t first_number;
   const std::uint8_t* skip;  // (m,) queries that need not be looked up, or null
 };
 
 // Buckets of so many rows, and so many probes for each, are swept bucket by bucket.
-constexpr std::size_t kLongBucket = 24;
+constexpr std::size_t kLongBucket = 64;
 constexpr std::size_t kSharedBucket = 2;
 
-bool by_bucket(const Table& table, std::size_t probes) {
+Way way_of(const Table& table, std::size_t probes) {
   const std::size_t buckets = std::size_t{1} << table.header_bits;
-  return table.words == 1 && table.n >= kLongBucket * buckets && probes >= kSharedBucket * buckets;
+  if (table.words != 1 || probes < kSharedBucket * buckets) return Way::kProbes;
+  return table.n >= kLongBucket * buckets ? Way::kLongBuckets : Way::kSharedBuckets;
 }
 
 // Flip masks of a header as entries: of each set of bits above the partition's, one, expanded by the
@@ -85,6 +89,8 @@ using portable::kSieves;
 using portable::locate;
 using portable::LongRows;
 using portable::look_long;
+using portable::look_shared;
+using portable::compare;
 using portable::look_soon;
 using portable::settle;
 #define SIMINDEX_LEVEL_TARGET
@@ -98,6 +104,8 @@ using avx2::kSieves;
 using avx2::locate;
 using avx2::LongRows;
 using avx2::look_long;
+using avx2::look_shared;
+using avx2::compare;
 using avx2::look_soon;
 using avx2::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
@@ -110,6 +118,8 @@ using avx512::kSieves;
 using avx512::locate;
 using avx512::LongRows;
 using avx512::look_long;
+using avx512::look_shared;
+using avx512::compare;
 using avx512::look_soon;
 using avx512::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
@@ -122,6 +132,8 @@ using avx512_vpopcntdq::kSieves;
 using avx512_vpopcntdq::locate;
 using avx512_vpopcntdq::LongRows;
 using avx512_vpopcntdq::look_long;
+using avx512_vpopcntdq::look_shared;
+using avx512_vpopcntdq::compare;
 using avx512_vpopcntdq::look_soon;
 using avx512_vpopcntdq::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
@@ -162,9 +174,9 @@ void sweep_parts(const Table& table, const Search& search, int partition_bits,
     const Search part{search.queries + start * table.words, m, search.h, false};
     probes.clear();
     partition(start, m, probes);
-    const bool grouped = by_bucket(table, m * entries_each) && entries_each == probes_each;
+    const Way way = entries_each == probes_each ? way_of(table, m * entries_each) : Way::kProbes;
     sweep_at(table, part,
-             Part{probes, 0, probes.partitions(), grouped, static_cast<std::int64_t>(start), nullptr},
+             Part{probes, 0, probes.partitions(), way, static_cast<std::int64_t>(start), nullptr},
              level, out, counts);
     counts.probes += m * probes_each;
   }
@@ -180,8 +192,8 @@ Partitioned::Partitioned(const Table& table, std::size_t entries, bool keep)
 
 std::size_t Partitioned::partitions() const { return probes.partitions(); }
 
-void partition_psm(const Chosen& chosen, const Vosh& plan, const float* weights, FlipRange range,
-                   int level, std::uint32_t* kept, Partitioned& batch) {
+void partition_psm(const Chosen& chosen, const Vosh& plan, const float* weights, bool own, int level,
+                   Partitioned& batch) {
   Partitioned::Adder add(batch);
   const VoshLanes lanes = vosh_lanes(level);
   VoshMemory memory(plan.candidate_count());
@@ -190,7 +202,6 @@ void partition_psm(const Chosen& chosen, const Vosh& plan, const float* weights,
       allocate<float>(chosen.numbers == nullptr ? 0 : kLanes * plan.bits);
   Pending pending;
   const std::size_t row_lines = plan.bits * sizeof(float) / kLineBytes;
-  const std::size_t later = plan.flips - range.end;
   for (std::size_t first = 0; first < chosen.count; first += kLanes) {
     const std::size_t count = std::min(kLanes, chosen.count - first);
     // The next weights arrive while these are worked on.
@@ -219,49 +230,32 @@ void partition_psm(const Chosen& chosen, const Vosh& plan, const float* weights,
       upper[lane] = static_cast<std::uint32_t>(word[lane] >> 32);
       place[lane] = add.place(upper[lane]);
     }
-    if (range.own) add(word, place, number, count);
-    for (std::size_t flip = range.begin; flip < range.end; ++flip) {
+    if (own) add(word, place, number, count);
+    for (std::size_t flip = 0; flip < plan.flips; ++flip) {
       const std::uint32_t* mask = masks.get() + flip * kLanes;
       for (std::size_t lane = 0; lane < kLanes; ++lane)
         place[lane] = add.place(upper[lane] ^ mask[lane]);
       add(word, place, number, count);
     }
-    if (kept != nullptr)
-      for (std::size_t lane = 0; lane < count; ++lane)
-        for (std::size_t flip = 0; flip < later; ++flip)
-          kept[(first + lane) * later + flip] = masks[(range.end + flip) * kLanes + lane];
   }
-  batch.finish(chosen.count * ((range.own ? 1 : 0) + range.end - range.begin));
+  batch.finish(chosen.count * ((own ? 1 : 0) + plan.flips));
 }
 
-void partition_kept(const Chosen& chosen, const std::uint32_t* masks, const std::uint32_t* places,
-                    std::size_t flips, Partitioned& batch) {
+void partition_headers(const Chosen& chosen, Partitioned& batch) {
   Partitioned::Adder add(batch);
-  std::uint64_t words[kGroup];
+  std::uint64_t word[kGroup];
   std::uint32_t place[kGroup];
-  std::uint32_t numbers[kGroup];
-  std::size_t count = 0;
-  const auto put = [&](std::uint64_t word, std::uint32_t upper, std::uint32_t number) {
-    words[count] = word;
-    place[count] = add.place(upper);
-    numbers[count] = number;
-    if (++count < kGroup) return;
-    add(words, place, numbers, kGroup);
-    count = 0;
-  };
-  for (std::size_t i = 0; i < chosen.count; ++i) {
-    const std::uint32_t number = chosen.number(i);
-    const std::uint64_t word = chosen.queries[number * batch.words];
-    const auto upper = static_cast<std::uint32_t>(word >> 32);
-    if (masks == nullptr) {
-      put(word, upper, number);
-      continue;
+  std::uint32_t number[kGroup];
+  for (std::size_t first = 0; first < chosen.count; first += kGroup) {
+    const std::size_t count = std::min<std::size_t>(kGroup, chosen.count - first);
+    for (std::size_t i = 0; i < count; ++i) {
+      number[i] = chosen.number(first + i);
+      word[i] = chosen.queries[number[i] * batch.words];
+      place[i] = add.place(static_cast<std::uint32_t>(word[i] >> 32));
     }
-    for (std::size_t flip = 0; flip < flips; ++flip)
-      put(word, upper ^ masks[places[i] * flips + flip], number);
+    add(word, place, number, count);
   }
-  add(words, place, numbers, count);
-  batch.finish(chosen.count * (masks == nullptr ? 1 : flips));
+  batch.finish(chosen.count);
 }
 
 Found sweep_partitioned(const Table& table, const Search& search, const Partitioned& batch,
@@ -270,7 +264,7 @@ Found sweep_partitioned(const Table& table, const Search& search, const Partitio
   if (table.n == 0 || search.m == 0) return found;
   for (std::size_t partition = begin; partition < end; ++partition)
     found.probes += batch.probes.count(partition, 0);
-  const Part part{batch.probes, begin, end, by_bucket(table, batch.size), 0, skip};
+  const Part part{batch.probes, begin, end, way_of(table, batch.size), 0, skip};
   sweep_at(table, search, part, level, found.matches, found);
   return found;
 }
@@ -284,7 +278,7 @@ Counts swept_into(const Table& table, const Search& search, const std::uint64_t*
   if (table.n == 0 || search.m == 0) return counts;
   const int bits =
       partition_bits(table, k == 1 ? kMaxPartitionBits : kMaxPartitionBits - kKindBits);
-  const bool apart = k == 1 || by_bucket(table, search.m * k);
+  const bool apart = k == 1 || way_of(table, search.m * k) != Way::kProbes;
   const Entries plan(table, {flips, k}, apart ? table.header_bits : bits);
   const int right = 64 - table.header_bits;
   const int left = table.directory_bits - table.header_bits;

@@ -47,13 +47,6 @@ struct Chosen {
   }
 };
 
-// Which of a query's headers: its own, and flip sets begin .. end-1 in VOSH order.
-struct FlipRange {
-  bool own;
-  std::size_t begin;
-  std::size_t end;
-};
-
 // The probes of a batch in the order of a table's partitions. Fingerprints of a table above 0.25 MB
 // stand in several.
 struct Partitioned {
@@ -93,15 +86,13 @@ struct Partitioned {
   std::size_t size = 0;
 };
 
-// Adds the headers of `range` for each chosen query; `weights` (m, plan.bits), `plan` networked. The
-// masks of later flip sets, as upper halves of word 0, go to `kept` (count, plan.flips - range.end)
-// unless it is null.
-void partition_psm(const Chosen& chosen, const Vosh& plan, const float* weights, FlipRange range,
-                   int level, std::uint32_t* kept, Partitioned& batch);
+// Adds the headers of plan.flips flip sets for each chosen query, and its `own`; `weights` (m, plan.bits),
+// `plan` networked.
+void partition_psm(const Chosen& chosen, const Vosh& plan, const float* weights, bool own, int level,
+                   Partitioned& batch);
 
-// Adds each chosen query's own header, or, with `masks` (_, flips), those that row places[i] flips.
-void partition_kept(const Chosen& chosen, const std::uint32_t* masks, const std::uint32_t* places,
-                    std::size_t flips, Partitioned& batch);
+// Adds each chosen query's own header.
+void partition_headers(const Chosen& chosen, Partitioned& batch);
 
 // The matches of probes in partitions begin .. end-1, in no order that means anything.
 Found sweep_partitioned(const Table& table, const Search& search, const Partitioned& batch,
