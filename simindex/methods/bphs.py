@@ -125,16 +125,17 @@ def checked_tables(table: Table, design: BlockDesign, h: int) -> list[_native.Ch
     if known is None:
         permuted: list[SortedRows] = [table, *structure.tables]
         known = structure.checked[h] = [
-            _checked_table(permuted[number], design, number, flips)
+            checked_table(permuted[number], design, number, flips)
             for number, flips in enumerate(design.table_flips(h))
             if flips >= 0
         ]
     return known
 
 
-def _checked_table(
+def checked_table(
     rows: SortedRows, design: BlockDesign, number: int, flips: int
 ) -> _native.CheckedPermuted:
+    """Table `number` of a design as the kernel takes it, so many header bits flipped."""
     bits = min(rows.header_bits, design.header_bits[number])
     none = np.empty((0, 4), np.uint64)
     return _native.CheckedPermuted(

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from simindex._kernels import _native
 from simindex.methods.base import Found
+from simindex.methods.stream import Stream, joined, live, take
 from simindex.records import U64
 from simindex.storage.table import Table
+from simindex.storage.tombstones import Tombstones
+
+CALL_COMPARES = 1 << 31
+"""Of one call of the kernel, which an interrupt waits for: a third of a second."""
 
 
 def search(table: Table, queries: U64, *, h: int, first: bool) -> Found:
@@ -23,3 +31,77 @@ def search(table: Table, queries: U64, *, h: int, first: bool) -> Found:
     """
     query, row, distance, compared = _native.scan(table.fingerprints, queries, h, first)
     return Found(query, row, distance, _native.take_at(table.ids, row), 0, compared)
+
+
+def streamed(
+    table: Table,
+    queries: U64,
+    *,
+    h: int,
+    first: bool,
+    stream: Stream,
+    tombstones: Tombstones | None = None,
+) -> Found:
+    """What `search` finds, in a pass over the rows that need not fit in memory.
+
+    Parameters
+    ----------
+    first : bool
+        At most one match a query, the first in the order of the rows; reading ends with the last
+        query that has none.
+    tombstones : Tombstones, optional
+        Rows they kill are no matches.
+
+    Raises
+    ------
+    CorruptFile
+        If rows cannot be read.
+    """
+    numbers: NDArray[np.int64] = np.arange(len(queries), dtype=np.int64)
+    parts: list[Found] = []
+
+    def look(start: int, stop: int) -> Found:
+        return _slice(table, queries, numbers, start, stop, h, first and not deleted)
+
+    deleted = tombstones is not None and tombstones.later_than(table.horizon)
+    if not len(queries):
+        return joined(parts)
+    for found in stream.over(table, look):
+        if deleted and tombstones is not None:
+            found = live(table, found, tombstones)
+        if first:
+            found = _first(found, numbers)
+        parts.append(found)
+        if first and len(found.query):
+            numbers = np.setdiff1d(numbers, found.query, assume_unique=True)
+            if not len(numbers):
+                break
+    return joined(parts)
+
+
+def _slice(
+    table: Table, queries: U64, numbers: NDArray[np.int64], start: int, stop: int, h: int,
+    first: bool,
+) -> Found:
+    rows = table.fingerprints[start:stop]
+    size = max(1, CALL_COMPARES // len(rows))
+    parts = []
+    for at in range(0, len(numbers), size):
+        some = numbers[at : at + size]
+        asked = queries if len(some) == len(queries) else queries[some]
+        query, row, distance, compared = _native.scan(rows, asked, h, first)
+        row += np.uint32(start)
+        parts.append(
+            Found(some[query], row, distance, _native.take_at(table.ids, row), 0, compared)
+        )
+    return joined(parts)
+
+
+def _first(found: Found, numbers: NDArray[np.int64]) -> Found:
+    """The first row of each query that is among `numbers`, which are in order."""
+    order = np.lexsort((found.row, found.query))
+    query = found.query[order]
+    kept = np.ones(len(query), np.bool_)
+    kept[1:] = query[1:] != query[:-1]
+    kept &= np.isin(query, numbers)
+    return take(found, order[kept])

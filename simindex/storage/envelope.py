@@ -279,6 +279,12 @@ def open_envelope(path: Path) -> Envelope:
         os.close(fd)
 
 
+class Map(mmap.mmap):
+    """A file's memory map, which `readahead` recognises an array's owner by."""
+
+    path: str
+
+
 class Envelope:
     """An open file: its identity, and its sections as read-only arrays on the memory map."""
 
@@ -316,7 +322,8 @@ class Envelope:
         table_end = HEADER.itemsize + SECTION.itemsize * int(header["sections"])
         self._table = page[HEADER.itemsize : table_end].view(SECTION)
         self._check_table(int(header["checksum_offset"]))
-        mapped = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+        mapped = Map(fd, size, access=mmap.ACCESS_READ)
+        mapped.path = path
         if size <= _huge_limit():
             with suppress(OSError):  # a kernel without huge pages
                 mapped.madvise(mmap.MADV_HUGEPAGE)

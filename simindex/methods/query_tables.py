@@ -1,0 +1,315 @@
+"""BPHS in batch mode: permuted tables over the queries Q, the stored rows streamed past. [PSM] 6.
+
+    Q          equal queries are one; sorted, permuted and sorted again for each table
+    stored     read once, in order (`stream`); every row is looked up in the tables over Q
+    a match    of row y and distinct query x: one for each query equal to x
+
+The stored rows need not fit in memory, nor be permuted on disk; what must fit is T tables of Q
+(`bytes_needed`). Exact for every h that the design is exact for, and the same tables serve all
+segments. T m (delta P + log m) + n tau(log m) of processor time, (17): worth it for many queries.
+
+Invariants
+1. What is found depends on rows and queries alone, not on chunks, slices or threads.
+2. Of `first`, a query's nearest row is taken; of these the one of the lowest id, then the lowest
+   row. A row met later may be nearer, so that everything is read: as the paper says, BPHSF is
+   BPHSA here.
+3. Equal queries are looked up as one, and so are runs of equal rows: a text that stands a million
+   times in either costs no more than its matches, or with `first` no more than its rows.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.methods.base import Found
+from simindex.methods.bphs import checked_table, looked_up
+from simindex.methods.stream import Stream, joined, live, take
+from simindex.records import U64
+from simindex.simhash.permutation import BlockDesign
+from simindex.storage import permuted
+from simindex.storage.table import I64, SortedRows, Table, header_bits
+from simindex.storage.tombstones import Tombstones
+
+SWEPT_ROWS = 1 << 10
+"""Rows of a slice from which the tables over Q are swept; measured faster at every size of them."""
+
+REPEATED = 8
+"""Runs of equal rows are looked up as one where every so many-th row of a slice repeats another."""
+
+NO_MATCH = np.iinfo(np.uint16).max
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryTables:
+    """A batch's distinct queries as the tables of a design; made by `build`."""
+
+    h: int
+    queries: int
+    """m."""
+    distinct: Table
+    """Each query once, in order; ids are without meaning."""
+    checked: list[_native.CheckedPermuted]
+    members: I64
+    """Numbers of all queries, in the order of their distinct ones."""
+    starts: I64
+    """Where the members of each distinct query begin, and where the last ones end."""
+
+    def __len__(self) -> int:
+        """Distinct queries."""
+        return len(self.distinct)
+
+
+def build(queries: U64, design: BlockDesign, *, h: int, threads: int = 1) -> QueryTables:
+    """The tables of a batch.
+
+    Parameters
+    ----------
+    queries : uint64 (m, W)
+    design : BlockDesign
+        One that is exact for h; `costs.best_query_design` says which is the cheapest.
+    threads : int
+        Tables are made so many at a time.
+
+    Raises
+    ------
+    InvalidOption
+        If the design is not exact for h.
+
+    Notes
+    -----
+    About 30 ns a query and table (10 M queries, four tables). For memory see `bytes_needed`.
+    """
+    flips = design.table_flips(h)
+    rows, members = _in_order(queries)
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    starts = np.append(np.flatnonzero(first), len(rows))
+    if len(starts) <= len(rows):
+        rows = rows[first]
+    width = header_bits(len(rows))
+    distinct = Table(
+        "queries", rows, np.zeros(len(rows), np.uint64), None, horizon=0, header_bits=width
+    )
+
+    def table(number: int) -> _native.CheckedPermuted:
+        if number == 0:
+            return checked_table(distinct, design, 0, flips[0])
+        one = SortedRows(
+            permuted.permuted_rows(rows, design, number),
+            header_bits=min(width, design.header_bits[number]),
+        )
+        return checked_table(one, design, number, flips[number])
+
+    needed = [number for number, most in enumerate(flips) if most >= 0] if len(rows) else []
+    if threads == 1:
+        checked = [table(number) for number in needed]
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            checked = list(pool.map(table, needed))
+    return QueryTables(h, len(queries), distinct, checked, members, starts)
+
+
+def search(
+    tables: QueryTables,
+    table: Table,
+    *,
+    first: bool,
+    stream: Stream,
+    tombstones: Tombstones | None = None,
+) -> Found:
+    """All rows of a stored table within h of each query, in a pass over them.
+
+    Parameters
+    ----------
+    first : bool
+        At most one row a query, the nearest.
+    tombstones : Tombstones, optional
+        Rows they kill are no matches.
+
+    Returns
+    -------
+    Found
+        In no order that means anything.
+
+    Raises
+    ------
+    CorruptFile
+        If rows cannot be read.
+
+    Notes
+    -----
+    What is found is held in memory, 22 bytes a match; with `first` 14 bytes a distinct query.
+    """
+    if not len(tables) or not len(table):
+        return joined([])
+    look = partial(_slice, tables, table, first, tombstones)
+    if not first:
+        found = joined(list(stream.over(table, look)))
+        return _for_members(tables, found)
+    nearest = _Nearest(len(tables))
+    for part in stream.over(table, look):
+        nearest.add(part)
+    return _for_members(tables, nearest.found())
+
+
+def bytes_needed(
+    queries: int, words: int, design: BlockDesign, *, h: int, stream: Stream
+) -> int:
+    """Memory of a batch and the pass, in bytes: the least that a limit must leave, matches aside.
+
+    Parameters
+    ----------
+    queries : int
+        m; their own array is the caller's and not counted, nor are equal ones deducted.
+    """
+    directories = [
+        4 << min(header_bits(queries), width)
+        for width, flips in zip(design.header_bits, design.table_flips(h), strict=True)
+        if flips >= 0
+    ]
+    row = 8 * words
+    # Sorting: first words and numbers, in and out, and joined in between.
+    sorting = queries * 48
+    # Rows in order, their ids, members and starts; then a table each, the last with its making.
+    held = queries * (row + 24)
+    making = queries * (row if words == 1 else 2 * row + 24)
+    tables = len(directories) * queries * row + sum(directories)
+    building = max(sorting + held, held + tables + making * stream.threads)
+    probes = max(
+        most for most, _ in looked_up(design, h, [header_bits(queries)] * design.tables)
+    )
+    # Of a chunk: its permutation, its probes, partitioned, and what a few rows find.
+    looking = stream.chunk_rows(words) * (2 * row + 24 * probes + 32)
+    return max(building, held + tables + looking + stream.resident_bytes(words))
+
+
+def _in_order(queries: U64) -> tuple[U64, I64]:
+    """Queries sorted by all their words, and their numbers."""
+    numbers = np.arange(len(queries), dtype=np.uint64)
+    if queries.shape[1] == 1:
+        words, order = _native.sort_pairs(np.ascontiguousarray(queries[:, 0]), numbers)
+        return words[:, None], order.view(np.int64)
+    members = _native.sort_rows(np.ascontiguousarray(queries[:, 0]))
+    rows = _native.take_rows(queries, members)
+    tied = np.zeros(len(rows) + 1, np.bool_)
+    tied[1:-1] = rows[1:, 0] == rows[:-1, 0]
+    among = np.flatnonzero(tied[:-1] | tied[1:])
+    if len(among):
+        some, numbered = rows[among], members[among]
+        within = np.lexsort(tuple(some.T[::-1]))
+        rows[among], members[among] = some[within], numbered[within]
+    return rows, members
+
+
+def _slice(
+    tables: QueryTables, table: Table, first: bool, tombstones: Tombstones | None,
+    start: int, stop: int,
+) -> Found:
+    """Matches of some rows, where `query` is the number of a distinct query.
+
+    With `first` each run of equal rows has one row that stands for all of them (invariant 2).
+    """
+    rows = table.fingerprints[start:stop]
+    begins = _runs(rows)
+    some = rows if begins is None else rows[begins[:-1]]
+    swept = some.shape[1] == 1 and len(some) >= SWEPT_ROWS
+    run, query, distance, _, probes, compared, _ = _native.bphs(
+        tables.distinct.checked, tables.distinct.header_bits, tables.checked, some, tables.h, False,
+        1 if swept else 0,
+    )
+    if begins is None:
+        begins = np.arange(len(rows) + 1)
+    runs, place = np.unique(run, return_inverse=True)
+    owner, row = _members(runs, begins)
+    own = _alive(table, owner, (row + start).astype(np.uint32), tombstones)
+    if first:
+        own = take(own, _first(own.query, own.row, own.id))
+    match, at = _members(place, np.searchsorted(own.query, np.arange(len(runs) + 1)))
+    return Found(
+        query[match].astype(np.int64), own.row[at], distance[match], own.id[at], probes, compared
+    )
+
+
+def _runs(rows: U64) -> I64 | None:
+    """Where runs of equal rows begin, and an end; None where few rows repeat the one before."""
+    begin = np.ones(len(rows) + 1, np.bool_)
+    begin[1:-1] = (rows[1:] != rows[:-1]).any(axis=1)
+    if len(begin) - np.count_nonzero(begin) < len(rows) // REPEATED:
+        return None
+    return np.flatnonzero(begin)
+
+
+def _members(groups: NDArray[np.integer[Any]], begins: I64) -> tuple[I64, I64]:
+    """Members of groups: (place in `groups`, member), group `g` being begins[g] to begins[g + 1].
+
+    Both in the order of `groups`, then of members.
+    """
+    first = begins[:-1][groups]
+    sizes = begins[1:][groups] - first
+    owner = np.repeat(np.arange(len(groups)), sizes)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return owner, np.repeat(first, sizes) + within
+
+
+def _alive(
+    table: Table, owner: I64, row: NDArray[np.uint32], tombstones: Tombstones | None
+) -> Found:
+    """Rows with their ids, but those that are deleted; `owner` as `query`."""
+    ids = _native.take_at(table.ids, row)
+    found = Found(owner, row, np.zeros(len(row), np.uint16), ids, 0, 0)
+    if tombstones is None or not tombstones.later_than(table.horizon):
+        return found
+    return live(table, found, tombstones)
+
+
+def _first(group: I64, *less: NDArray[Any]) -> NDArray[np.intp]:
+    """Of each group the place of what comes first by the last key, then by those before."""
+    order = np.lexsort((*less, group))
+    among = group[order]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = among[1:] != among[:-1]
+    return order[first]
+
+
+class _Nearest:
+    """The nearest row of each distinct query so far (invariant 2), of rows added in order."""
+
+    def __init__(self, queries: int) -> None:
+        self._distance = np.full(queries, NO_MATCH, np.uint16)
+        self._id = np.zeros(queries, np.uint64)
+        self._row = np.zeros(queries, np.uint32)
+        self._probes = self._compared = 0
+
+    def add(self, found: Found) -> None:
+        self._probes += found.probes
+        self._compared += found.compared
+        found = take(found, _first(found.query, found.row, found.id, found.distance))
+        at = found.query
+        better = found.distance < self._distance[at]
+        better |= (found.distance == self._distance[at]) & (found.id < self._id[at])
+        at = at[better]
+        self._distance[at] = found.distance[better]
+        self._id[at] = found.id[better]
+        self._row[at] = found.row[better]
+
+    def found(self) -> Found:
+        query = np.flatnonzero(self._distance != NO_MATCH)
+        return Found(
+            query, self._row[query], self._distance[query], self._id[query],
+            self._probes, self._compared,
+        )
+
+
+def _for_members(tables: QueryTables, found: Found) -> Found:
+    """Matches of distinct queries as those of the queries equal to them."""
+    if len(tables) == tables.queries:
+        return found._replace(query=tables.members[found.query])
+    match, at = _members(found.query, tables.starts)
+    return take(found, match)._replace(query=tables.members[at])
