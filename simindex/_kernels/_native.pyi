@@ -177,8 +177,24 @@ def psm_checked(
     first: bool,
     level: int = -1,
 ) -> tuple[I64, U32, U16, U64, int, int]: ...
-def psm_swept(
-    table: CheckedTable, vosh: CheckedVosh, queries: U64, weights: F32, level: int = -1
+class CheckedProbes:
+    """The probes of a batch by partition of a table: the top bits of their headers."""
+
+    @property
+    def partitions(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+def partition_psm(
+    table: CheckedTable, vosh: CheckedVosh, queries: U64, weights: F32, numbers: U32 | None,
+    own: bool, keep: bool = True, level: int = -1,
+) -> CheckedProbes: ...
+def partition_headers(
+    table: CheckedTable, header_bits: int, queries: U64, numbers: U32 | None, keep: bool = True
+) -> CheckedProbes: ...
+def sweep(
+    table: CheckedTable, probes: CheckedProbes, h: int, begin: int, end: int,
+    skip: NDArray[np.uint8] | None = None, level: int = -1,
 ) -> tuple[I64, U32, U16, U64, int, int]: ...
 def scan(
     rows: U64, queries: U64, h: int, first: bool, level: int = -1

@@ -6,16 +6,20 @@
 
 [PSM] section 5 reads a file in chunks that are each sorted and probed by every query; here the
 table is sorted as a whole, so that a probe has one place in it and the file is read once, in order.
+Where rows are given back as they are passed (a memory limit), everything is partitioned first and
+both sweeps of F go through each chunk while it is there.
 
 Invariants
-1. What is found depends on neither threads nor slices: rounds are of the plan alone.
+1. What is found depends on neither threads, slices nor chunks: which round a header belongs to is
+   the plan's alone.
 2. In F a query's matches are of one round, the first that finds any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,14 +27,19 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.methods.base import Found
+from simindex.methods.stream import Stream, joined, take
 from simindex.records import F32, U64
+from simindex.storage import readahead
 from simindex.storage.table import Table
 
 LEAST_PROBES, MOST_PROBES = 1 << 24, 1 << 26
-"""Probes of a call at a time, 16 bytes each, by the size of the table: a sweep of 60 M rows brings
-in 480 MB, 54 ms, which few probes would not be worth."""
+"""Probes of a call at a time, by the size of the table: a sweep of 60 M rows brings in 480 MB,
+54 ms, which few probes would not be worth."""
 
 PROBE_BYTES = 16
+
+SLACK_BYTES = 10 << 20
+"""Of partitioned probes: groups and chunks of each partition that are not full."""
 
 Numbers = NDArray[np.uint32]
 
@@ -60,10 +69,10 @@ def search(
 
     Notes
     -----
-    Memory is 16 bytes a probe, of `slice_probes` at a time, beside what is found.
+    Memory is 16 bytes a probe, of `slice_queries` at a time, beside what is found. Rows that are
+    not in memory are read ahead, in order, while probes are made.
     """
     size = slice_queries(len(table), flips, len(queries), threads)
-    starts = range(0, len(queries), size)
 
     def run(start: int) -> Found:
         stop = start + size
@@ -71,27 +80,95 @@ def search(
         found = some.first(header_bits) if first else some.all()
         return found if start == 0 else found._replace(query=found.query + start)
 
-    if threads == 1 or len(starts) == 1:
-        return joined([run(start) for start in starts])
-    with ThreadPoolExecutor(threads) as pool:
-        return joined(list(pool.map(run, starts)))
+    wanted = [table.fingerprints]
+    if len(queries) > table.ids.nbytes >> 14:
+        wanted.append(table.ids)
+    with readahead.brought_in(wanted), _mapping(threads) as mapped:
+        return joined(list(mapped(run, range(0, len(queries), size))))
 
 
 def slice_queries(rows: int, flips: int, queries: int, threads: int) -> int:
     """How many queries of a call are partitioned at a time, by each thread."""
-    most = min(MOST_PROBES, max(LEAST_PROBES, rows)) // (flips + 1) // threads
+    most = max(1, min(MOST_PROBES, max(LEAST_PROBES, rows)) // (flips + 1) // threads)
     share = -(-queries // threads)
     return max(1, -(-share // -(-share // most)))
 
 
-def joined(parts: list[Found]) -> Found:
-    """The finds of several parts as one."""
-    if len(parts) == 1:
-        return parts[0]
-    columns = [np.concatenate(column) for column in list(zip(*parts, strict=True))[:4]]
-    return Found(
-        *columns, sum(part.probes for part in parts), sum(part.compared for part in parts)
+def search_within(
+    table: Table,
+    queries: U64,
+    weights: F32,
+    order: _native.CheckedVosh,
+    *,
+    h: int,
+    header_bits: int,
+    first: bool,
+    stream: Stream,
+) -> Found:
+    """What `search` finds, in one pass over rows that are given back when they are passed.
+
+    For memory see `bytes_needed`. With `first`, reading ends with the chunk in which the last query
+    matches by its own header.
+    """
+    share = -(-len(queries) // stream.threads)
+    slices = [
+        _Slice(table, queries[start : start + share], weights[start : start + share], order, h)
+        for start in range(0, len(queries), share)
+    ]
+    with ExitStack() as stack:
+        mapped = stack.enter_context(_mapping(stream.threads))
+        list(mapped(lambda some: some.partition(header_bits, first=first), slices))
+        partitions = _chunk_partitions(table, slices[0].partitions, stream)
+        bounds = [_first_row(table, slices[0].partitions, place) for place in partitions]
+        chunks = stack.enter_context(
+            closing(
+                readahead.chunks(
+                    table.fingerprints, bounds, window_bytes=stream.window_bytes,
+                    release=stream.release,
+                )
+            )
+        )
+        for place, (start, stop) in enumerate(chunks):
+            begin, end = partitions[place], partitions[place + 1]
+            list(mapped(lambda some, begin=begin, end=end: some.sweep(begin, end), slices))
+            if stream.release:
+                readahead.give_back(table.ids[start:stop])
+            if first and all(some.all_matched for some in slices):
+                break
+    return joined(
+        [some.found(share * number, first=first) for number, some in enumerate(slices)]
     )
+
+
+def bytes_needed(table: Table, flips: int, queries: int, stream: Stream) -> int:
+    """Memory of a pass of `search_within`, in bytes, matches aside."""
+    probes = queries * (flips + 1) * PROBE_BYTES + 2 * stream.threads * SLACK_BYTES
+    return probes + (4 << table.header_bits) + stream.resident_bytes(table.fingerprints.shape[1])
+
+
+@contextmanager
+def _mapping(threads: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    if threads == 1:
+        yield map
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield pool.map
+
+
+def _first_row(table: Table, partitions: int, partition: int) -> int:
+    """First row of one of a power of two of partitions."""
+    return int(table.directory[(len(table.directory) - 1) // partitions * partition])
+
+
+def _chunk_partitions(table: Table, partitions: int, stream: Stream) -> Sequence[int]:
+    """First partitions of chunks of about the stream's size, and the end."""
+    most = stream.chunk_rows(table.fingerprints.shape[1])
+    found = [0]
+    for partition in range(1, partitions):
+        following = _first_row(table, partitions, partition + 1)
+        if following - _first_row(table, partitions, found[-1]) > most:
+            found.append(partition)
+    return [*found, partitions]
 
 
 class _Slice:
@@ -102,22 +179,77 @@ class _Slice:
     ) -> None:
         self._table, self._queries, self._weights = table, queries, weights
         self._order, self._h = order, h
+        self._rounds: list[_native.CheckedProbes] = []
+        self._parts: list[list[Found]] = []
+        self._matched = np.zeros(len(queries), np.uint8)  # in the first round
+
+    # A sweep a round, of a table in memory.
 
     def all(self) -> Found:
-        return self._sweep(self._flipped(None, own=True))
+        """Matches of A."""
+        return self._swept(self._flipped(None, own=True))
 
     def first(self, header_bits: int) -> Found:
-        checked, queries = self._table.checked, self._queries
-        found = self._sweep(_native.partition_headers(checked, header_bits, queries, None))
-        left = np.ones(len(queries), np.bool_)
-        left[found.query] = False
-        numbers = np.flatnonzero(left).astype(np.uint32)
-        return joined([found, self._sweep(self._flipped(numbers, own=False))])
+        """Matches of F."""
+        found = self._swept(self._own(header_bits))
+        self._matched[found.query] = 1
+        numbers = np.flatnonzero(self._matched == 0).astype(np.uint32)
+        return joined([found, self._swept(self._flipped(numbers, own=False))])
 
-    def _flipped(self, numbers: Numbers | None, *, own: bool) -> _native.CheckedProbes:
-        return _native.partition_psm(
-            self._table.checked, self._order, self._queries, self._weights, numbers, own
+    # A pass over a table in chunks.
+
+    def partition(self, header_bits: int, *, first: bool) -> None:
+        """Makes the probes of all rounds; their memory is not kept for other calls."""
+        if first:
+            self._rounds = [
+                self._own(header_bits, keep=False), self._flipped(None, own=False, keep=False)
+            ]
+        else:
+            self._rounds = [self._flipped(None, own=True, keep=False)]
+        self._parts = [[] for _ in self._rounds]
+
+    @property
+    def partitions(self) -> int:
+        """Of the table."""
+        return self._rounds[0].partitions
+
+    def sweep(self, begin: int, end: int) -> None:
+        """Looks at some partitions."""
+        skip = None
+        for probes, parts in zip(self._rounds, self._parts, strict=True):
+            found = Found(
+                *_native.sweep(self._table.checked, probes, self._h, begin, end, skip)
+            )
+            parts.append(found)
+            if len(self._rounds) > 1:
+                self._matched[found.query] |= skip is None
+                skip = self._matched
+
+    @property
+    def all_matched(self) -> bool:
+        """Whether nothing can be found any more."""
+        return bool(self._matched.all())
+
+    def found(self, start: int, *, first: bool) -> Found:
+        """All that was found, of the first round that found any if that is asked."""
+        rounds = [joined(parts) for parts in self._parts]
+        if first:
+            later = rounds[1]
+            rounds[1] = take(later, np.flatnonzero(self._matched[later.query] == 0))
+        found = joined(rounds)
+        return found._replace(query=found.query + start)
+
+    def _own(self, header_bits: int, *, keep: bool = True) -> _native.CheckedProbes:
+        return _native.partition_headers(
+            self._table.checked, header_bits, self._queries, None, keep
         )
 
-    def _sweep(self, probes: _native.CheckedProbes) -> Found:
+    def _flipped(
+        self, numbers: Numbers | None, *, own: bool, keep: bool = True
+    ) -> _native.CheckedProbes:
+        return _native.partition_psm(
+            self._table.checked, self._order, self._queries, self._weights, numbers, own, keep
+        )
+
+    def _swept(self, probes: _native.CheckedProbes) -> Found:
         return Found(*_native.sweep(self._table.checked, probes, self._h, 0, probes.partitions))
