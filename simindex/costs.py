@@ -3,6 +3,7 @@
     PSM     VOSH(k) + (k + 1) look-up                        as [PSM] (19)
     BPHS    sum over tables of TABLE + p look-up             as [PSM] (9), p probes of a table
     scan    rows * SCANNED                                   and ANSWERED of them all
+    batch   T (P + S log m) + rows (sum of P + p look-up) / m    as [PSM] (17), tables over queries
     look-up     LEVEL(bytes, rows under the header)
     if swept    SWEPT(rows under the header) or BUCKETED, and rows brought in * STREAMED / queries
 
@@ -18,10 +19,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log2
 
-from simindex.methods import psm
+from simindex.methods import bphs, psm
 from simindex.methods.base import TablePlan
 from simindex.methods.bphs import sweep_queries
+from simindex.methods.query_tables import bytes_needed, directory_bits
+from simindex.methods.stream import Stream
 from simindex.model import Machine, along
+from simindex.simhash.permutation import BlockDesign, designs_for
 from simindex.simhash.vosh import MAX_NETWORKED_FLIPS
 
 CALL_NS = 9_000.0
@@ -35,6 +39,13 @@ ANSWERED_NS = 12.0
 
 UNFORESEEN_NS = 55.0
 """And coming upon them between probes, which only a sweep of permuted tables puts off."""
+
+MATCHED_NS = 50.0
+"""Giving a row found by tables over the queries its id and queries, where every other one has one.
+"""
+
+WIDE_WORD_NS = 5.0
+"""Permuting a word of a row that has several."""
 
 LONG_BUCKET, SHARED_BUCKET = 24, 2
 """Rows, and probes, that headers must have on average for a sweep to go bucket by bucket."""
@@ -149,3 +160,57 @@ def scanning_ns(machine: Machine, rows: int, words: int, queries: int, h: int = 
         near = look_up_ns(machine, 8 * words * rows, rows) / max(1, rows)
         row = max(row, min(machine.scanned_alone_ns, near))
     return ANSWERED_NS + rows * words * row
+
+
+def query_tables_ns(
+    machine: Machine,
+    rows: int,
+    design: BlockDesign,
+    *,
+    h: int = 3,
+    words: int = 1,
+    queries: int = 1,
+    chunk_rows: int = 1 << 20,
+) -> float:
+    """Time of one query of a batch whose tables the stored rows are streamed past: [PSM] (17).
+
+    Of the processor alone, on one thread; the file is read meanwhile.
+    """
+    queries = max(1, queries)
+    widths = [directory_bits(queries, words)] * design.tables
+    looked_up = bphs.looked_up(design, h, widths)
+    moved = machine.delta_p_ns if words == 1 else words * WIDE_WORD_NS
+    built = len(looked_up) * (moved + words * machine.delta_s_ns * log2(queries))
+    row = sum(
+        moved + _looked_up_ns(
+            machine, queries, words, width, probes, words == 1, chunk_rows, h
+        )
+        for probes, width in looked_up
+    )
+    return MATCHED_NS + built + row * rows / queries
+
+
+def query_design(
+    machine: Machine,
+    rows: int,
+    *,
+    h: int,
+    words: int = 1,
+    queries: int = 1,
+    memory_bytes: int | None = None,
+    stream: Stream | None = None,
+) -> BlockDesign | None:
+    """The design of the least `query_tables_ns`, of those whose tables fit; None if none does."""
+    stream = stream or Stream()
+    fitting = [
+        design for design in designs_for(h, 64 * words)
+        if memory_bytes is None
+        or bytes_needed(queries, words, design, h=h, stream=stream) <= memory_bytes
+    ]
+    return min(
+        fitting, default=None,
+        key=lambda design: query_tables_ns(
+            machine, rows, design, h=h, words=words, queries=queries,
+            chunk_rows=stream.chunk_rows(words),
+        ),
+    )

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simindex.costs import query_design, query_tables_ns
 from simindex.errors import InvalidOption
 from simindex.methods import query_tables, scan
 from simindex.methods.base import Found
 from simindex.methods.stream import Stream
+from simindex.model import Machine
 from simindex.simhash.permutation import BlockDesign, designs_for
 from simindex.storage.table import Table, sort_table
 from simindex.storage.tombstones import Tombstones, from_ids
@@ -211,3 +213,35 @@ def test_an_error_in_a_thread_is_the_callers(threads: int) -> None:
     assert next(given) > 0
     with pytest.raises(KeyboardInterrupt):
         list(given)
+
+
+def test_the_design_is_exact_and_fits_the_memory() -> None:
+    """Less memory, fewer tables; and None where not even the fewest fit."""
+    machine = Machine()
+    stream = Stream(chunk_bytes=1 << 20, window_bytes=1 << 20)
+    for h in (1, 3, 6):
+        best = query_design(machine, 10**7, h=h, queries=10**6)
+        assert best is not None and best.exact_for >= h
+        needed = query_tables.bytes_needed(10**6, 1, best, h=h, stream=stream)
+        assert query_design(
+            machine, 10**7, h=h, queries=10**6, memory_bytes=needed, stream=stream
+        ) == best
+        less = query_design(
+            machine, 10**7, h=h, queries=10**6, memory_bytes=needed - 1, stream=stream
+        )
+        if less is not None:
+            assert query_tables.bytes_needed(10**6, 1, less, h=h, stream=stream) < needed
+            assert query_tables_ns(machine, 10**7, less, h=h, queries=10**6) >= query_tables_ns(
+                machine, 10**7, best, h=h, queries=10**6
+            )
+        assert query_design(machine, 10**7, h=h, queries=10**6, memory_bytes=10**6) is None
+    assert query_design(machine, 10**7, h=64, queries=10**6) is None
+
+
+def test_larger_batches_cost_less_a_query() -> None:
+    """Since the stored rows are read once for all of them: [PSM] (17)."""
+    costs = [
+        query_tables_ns(Machine(), 10**7, BlockDesign.flat(4, 1), queries=10**exponent)
+        for exponent in (3, 4, 5, 6)
+    ]
+    assert all(8 <= more / less <= 11 for more, less in pairwise(costs))
