@@ -483,6 +483,7 @@ class Index:
         recall: float = 1.0,
         method: str = "auto",
         memory: int | None = None,
+        memory_limit: int | None = None,
         threads: int | None = None,
     ) -> Matches:
         """Stored rows within Hamming distance h, inclusive, of each query.
@@ -502,6 +503,11 @@ class Index:
         memory : int, optional
             Bytes that the tables and header directories searched may take: what does not fit is
             left out, permuted tables first, then headers, so that all rows are scanned.
+        memory_limit : int, optional
+            Bytes that the call may hold beside the queries and the matches. Every table is then
+            read once, in order, and given back in passing: by its headers where the queries have
+            weights and the recall is below 1, else by permuted tables over the queries, which
+            ``"bphs"`` or a design's name asks for. For large batches on indexes beyond memory.
         threads : int, optional
             By default `SIMINDEX_THREADS` or one for each processor; one below 4,096 queries.
 
@@ -514,7 +520,7 @@ class Index:
         ------
         InvalidOption
             If an option is out of range, `method` cannot answer within `h` exactly, or nothing fits
-            `memory`; says what would do.
+            `memory` or `memory_limit`; says what would do.
         InvalidBatch
             If the batch is of another width, or of no fingerprints.
         CorruptFile
@@ -533,7 +539,7 @@ class Index:
         answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
         return answerer.search(
             snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
-            memory=memory, threads=threads,
+            memory=memory, threads=threads, memory_limit=memory_limit,
         )
 
     def explain(

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.methods import bphs, psm, psm_batch, query_tables, scan
 from simindex.methods.base import Found, QueryPlan, TablePlan
+from simindex.methods.query_tables import QueryTables
 from simindex.methods.stream import Stream, joined
 from simindex.options import IndexOptions
 from simindex.records import F32, U64, Matches, QueryStats
+from simindex.simhash.permutation import BlockDesign
 from simindex.simhash.volatility import Volatility
 from simindex.snapshot import Snapshot
 from simindex.storage.table import KeyHeap, Table
@@ -65,6 +67,7 @@ def search(
     open_queries: NDArray[np.int64] | None = None
     tombstones = snapshot.tombstones
     some, some_weights = queries, weights
+    built: dict[str, QueryTables] = {}
     for table, table_plan in zip(snapshot.tables, plan.tables, strict=True):
         if open_queries is not None:
             some = queries[open_queries]
@@ -75,7 +78,8 @@ def search(
         deleted = tombstones.later_than(table.horizon)
         # A deleted row must not stand for a live one: then all matches are needed, not the first.
         asked = Asked(
-            some, some_weights, volatility, h, first and not deleted, threads, stream, tombstones
+            some, some_weights, volatility, h, first and not deleted, threads, stream, tombstones,
+            built,
         )
         found = search_by(table, table_plan, asked)
         probes, compared = probes + found.probes, compared + found.compared
@@ -91,6 +95,7 @@ def search(
             for _, earlier in parts:
                 left[earlier.query] = False
             open_queries = np.flatnonzero(left).astype(np.int64)
+            built = {}
     if searched < len(plan.tables):
         plan = QueryPlan.of(list(plan.tables[:searched]), plan.guarantee)
     stats = QueryStats._make(
@@ -113,6 +118,17 @@ class Asked(NamedTuple):
     threads: int
     stream: Stream | None = None
     tombstones: Tombstones | None = None
+    built: dict[str, QueryTables] | None = None
+    """Tables over these queries, by their design, that tables asked before have needed."""
+
+    def tables(self, design: BlockDesign) -> QueryTables:
+        """The tables over the queries of a design."""
+        built = {} if self.built is None else self.built
+        if design.structure not in built:
+            built[design.structure] = query_tables.build(
+                self.queries, design, h=self.h, threads=self.threads
+            )
+        return built[design.structure]
 
     def slice(self, start: int, stop: int) -> Asked:
         """Some of the queries, for one thread."""
@@ -125,16 +141,18 @@ def _is_swept(table: Table, plan: TablePlan, asked: Asked) -> bool:
     return asked.weights is not None and psm.is_swept(rows, words, plan, len(asked.queries))
 
 
+def _is_streamed(plan: TablePlan, asked: Asked) -> bool:
+    return asked.stream is not None and (plan.method == "scan" or psm.can_sweep(plan))
+
+
 def search_whole(table: Table, plan: TablePlan, asked: Asked) -> Found:
     """Rows of one table within h of each query, in a pass over it; deleted ones may be included."""
     stream = asked.stream or Stream(threads=asked.threads)
     if plan.of_queries:
         assert plan.design is not None
-        tables = query_tables.build(
-            asked.queries, plan.design, h=asked.h, threads=asked.threads
-        )
         return query_tables.search(
-            tables, table, first=asked.first, stream=stream, tombstones=asked.tombstones
+            asked.tables(plan.design), table, first=asked.first, stream=stream,
+            tombstones=asked.tombstones,
         )
     if plan.method == "scan":
         return scan.streamed(
@@ -189,7 +207,7 @@ def search_table(table: Table, plan: TablePlan, asked: Asked) -> Found:
 
 def search_by(table: Table, plan: TablePlan, asked: Asked) -> Found:
     """As a call would have the table searched; deleted rows included."""
-    if asked.stream is not None or plan.of_queries or _is_swept(table, plan, asked):
+    if plan.of_queries or _is_swept(table, plan, asked) or _is_streamed(plan, asked):
         return search_whole(table, plan, asked)
     return _search_slices(table, plan, asked)
 

@@ -197,7 +197,7 @@ def test_partitions_and_tables_that_are_not_the_probes_are_refused() -> None:
     probes = case.partitioned()
     with pytest.raises(ValueError, match="partitions"):
         _native.sweep(case.table, probes, 3, 0, probes.partitions + 1)
-    with pytest.raises(ValueError, match="this table|header_bits"):
+    with pytest.raises(ValueError, match=r"this table|header_bits"):
         _native.sweep(other.table, probes, 3, 0, probes.partitions)
     with pytest.raises(ValueError, match="skip"):
         _native.sweep(case.table, probes, 3, 0, 1, np.zeros(99, np.uint8))
