@@ -98,9 +98,8 @@ class Answerer:
             queries=len(rows), weights=weights,
         )
         plans, stream = plan_within(
-            snapshot.tables, plans, limit_bytes=limit_bytes, h=h, recall=recall, method=method,
-            queries=len(rows), threads=threads, calibration=calibration,
-            machine=self.planner.machine,
+            snapshot.tables, plans, limit_bytes=limit_bytes, h=h, method=method,
+            queries=len(rows), threads=threads, machine=self.planner.machine,
         )
         return search(
             snapshot, plans, rows, weights,

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from simindex.calibration import Calibration
-from simindex.costs import probing_ns, query_tables_ns, scanning_ns
+from simindex.costs import query_tables_ns, scanning_ns
 from simindex.errors import InvalidOption
 from simindex.methods import psm, psm_batch, query_tables
 from simindex.methods.base import QueryPlan, TablePlan
@@ -41,11 +40,9 @@ def plan_within(
     *,
     limit_bytes: int,
     h: int,
-    recall: float,
     method: str,
     queries: int,
     threads: int,
-    calibration: Calibration | None,
     machine: Machine,
 ) -> tuple[QueryPlan, Stream]:
     """The cheapest plans that hold `limit_bytes` at most, and how tables are read.
@@ -53,7 +50,8 @@ def plan_within(
     Parameters
     ----------
     plans : QueryPlan
-        Those of a call without a limit: for small tables, and for what is promised.
+        Those of a call without a limit. Small tables are searched by them, and what they do by
+        likely flips is done by the same ones: a limit changes no answer.
 
     Raises
     ------
@@ -69,7 +67,7 @@ def plan_within(
                 chosen.append((plan, 0))
                 continue
             candidates = list(
-                _candidates(table, h, recall, method, queries, calibration, machine, stream)
+                _candidates(table, plan, h, method, queries, machine, stream)
             )
             best = min(plan.nanoseconds for plan, _ in candidates)
             fair = [one for one in candidates if one[0].nanoseconds <= MOST_TIMES * best]
@@ -87,22 +85,13 @@ def plan_within(
 
 
 def _candidates(
-    table: Table, h: int, recall: float, method: str, queries: int,
-    calibration: Calibration | None, machine: Machine, stream: Stream,
+    table: Table, usual: TablePlan, h: int, method: str, queries: int, machine: Machine,
+    stream: Stream,
 ) -> Iterator[Candidate]:
     rows, words = table.fingerprints.shape
-    if method in ("auto", "psm") and calibration is not None and recall < 1:
-        for header_bits in range(table.header_bits, max(0, table.header_bits - 4), -1):
-            flips = calibration.flips(header_bits, h, recall)
-            if flips >= psm.flip_sets(header_bits, h):
-                continue
-            cost = probing_ns(
-                machine, rows, header_bits, flips, ordered=True, h=h, words=words, queries=queries
-            )
-            plan = TablePlan("psm", header_bits, flips, False, cost)
-            if psm.can_sweep(plan):
-                needed = psm_batch.bytes_needed(table, flips, queries, stream)
-                yield plan, HEADROOM_BYTES + needed
+    if psm.can_sweep(usual):  # by no other headers, so that a limit changes no answer
+        yield usual, HEADROOM_BYTES + psm_batch.bytes_needed(table, usual.flips, queries, stream)
+        return
     for design in _designs(method, h, 64 * words):
         cost = query_tables_ns(
             machine, rows, design, h=h, words=words, queries=queries,
