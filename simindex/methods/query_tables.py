@@ -34,7 +34,7 @@ from simindex.methods.bphs import checked_table, looked_up
 from simindex.methods.stream import Stream, joined, live, take
 from simindex.records import U64
 from simindex.simhash.permutation import BlockDesign
-from simindex.storage import permuted
+from simindex.storage import permuted, readahead
 from simindex.storage.table import I64, SortedRows, Table, header_bits
 from simindex.storage.tombstones import Tombstones
 
@@ -280,7 +280,7 @@ def _alive(
     table: Table, owner: I64, row: NDArray[np.uint32], tombstones: Tombstones | None
 ) -> Found:
     """Rows with their ids, but those that are deleted; `owner` as `query`."""
-    ids = _native.take_at(table.ids, row)
+    ids = readahead.take_at(table.ids, row)
     found = Found(owner, row, np.zeros(len(row), np.uint16), ids, 0, 0)
     if tombstones is None or not tombstones.later_than(table.horizon):
         return found

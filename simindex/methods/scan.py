@@ -9,6 +9,7 @@ from simindex._kernels import _native
 from simindex.methods.base import Found
 from simindex.methods.stream import Stream, joined, live, take
 from simindex.records import U64
+from simindex.storage import readahead
 from simindex.storage.table import Table
 from simindex.storage.tombstones import Tombstones
 
@@ -92,7 +93,9 @@ def _slice(
         query, row, distance, compared = _native.scan(rows, asked, h, first)
         row += np.uint32(start)
         parts.append(
-            Found(some[query], row, distance, _native.take_at(table.ids, row), 0, compared)
+            Found(
+                some[query], row, distance, readahead.take_at(table.ids, row), 0, compared
+            )
         )
     return joined(parts)
 

@@ -118,7 +118,7 @@ def test_the_window_comes_in_beside_the_work(
     reached = threading.Event()
     stops = []
 
-    def bring_in(_: object, start: int, stop: int) -> None:
+    def bring_in(_: object, start: int, stop: int, exactly: bool) -> None:
         stops.append(stop)
         if stop == (16 + 64) * PAGE:
             reached.set()
@@ -144,7 +144,7 @@ def test_what_is_brought_in(data: st.DataObject, tmp_path_factory: pytest.TempPa
     calls: list[tuple[int, int]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            readahead._Span, "bring_in", lambda _, start, stop: calls.append((start, stop))
+            readahead._Span, "bring_in", lambda _, start, stop, exactly: calls.append((start, stop))
         )
         patch.setattr(readahead, "PIECE_BYTES", 4 * PAGE)
         last = bounds[0]
@@ -166,16 +166,16 @@ def test_leaving_early_ends_the_thread(tmp_path: Path) -> None:
     """By break, by an error, by Ctrl-C, or by forgetting the iterator."""
     rows = mapped(tmp_path / "rows", 32 << 20)
     bounds = even_bounds(len(rows), 1 << 16)
-    for _ in chunks(rows, bounds):
+    for _ in chunks(rows, bounds, window_bytes=1 << 20):
         assert readers()
         break
     assert not readers()
     for error in (ValueError, KeyboardInterrupt):
         with pytest.raises(error):
-            for _ in chunks(rows, bounds, release=True):
+            for _ in chunks(rows, bounds, window_bytes=1 << 20, release=True):
                 raise error
         assert not readers()
-    iterator = chunks(rows, bounds)
+    iterator = chunks(rows, bounds, window_bytes=1 << 20)
     next(iterator)
     del iterator
     assert not readers()
@@ -189,7 +189,7 @@ def test_ctrl_c_while_waiting_ends_the_thread(
     slow = threading.Event()
     main = threading.main_thread().ident
 
-    def bring_in(_: object, start: int, stop: int) -> None:
+    def bring_in(_: object, start: int, stop: int, exactly: bool) -> None:
         assert main is not None
         signal.pthread_kill(main, signal.SIGINT)
         slow.wait(1)
@@ -238,3 +238,34 @@ def test_a_map_of_the_caller_is_left_alone(tmp_path: Path) -> None:
     list(chunks(rows, even_bounds(len(rows), 1000), release=True))
     give_back(rows)
     assert (rows == 7).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_few_values_are_taken(tmp_path: Path, seed: int) -> None:
+    """In the order asked for, repeated ones too, from a map or from memory."""
+    rng = np.random.default_rng(seed)
+    values = mapped(tmp_path / "values", 4 << 20)[:, 0]
+    for count in (0, 1, 7, 5000):
+        places = rng.integers(0, len(values), count).astype(np.uint32)
+        for column in (values, values.copy()):
+            assert np.array_equal(readahead.take_at(column, places), places)
+
+
+def test_no_more_pages_are_read_than_hold_the_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages next to each other by one call."""
+    asked: list[tuple[int, int]] = []
+    values = mapped(tmp_path / "values", 4 << 20)[:, 0]
+    start = values.ctypes.data
+
+    def advise(address: int, size: int, advice: int) -> int:
+        assert advice == mmap.MADV_WILLNEED
+        asked.append(((address - start) // PAGE, size // PAGE))
+        return 0
+
+    monkeypatch.setattr(readahead, "_advise", advise)
+    page = PAGE // 8
+    places = np.array([5, 6, 9 * page, 1, 10 * page, 700 * page + 1, 10 * page - 1], np.uint32)
+    assert np.array_equal(readahead.take_at(values, places), places)
+    assert asked == [(0, 1), (9, 2), (700, 1)]
