@@ -8,6 +8,7 @@
 
 #include "intrinsics.hpp"
 #include "pairs_group.hpp"
+#include "sort.hpp"
 #include "workers.hpp"
 
 namespace simindex {
@@ -16,6 +17,9 @@ namespace {
 constexpr std::uint64_t kMixer = 0x9E3779B97F4A7C15u;
 constexpr std::size_t kGroupRows = 8;  // wanted; groups are larger where blocks are narrow
 constexpr int kMostKeyBits = 22;
+// So many rows that equal an earlier one are left where they are: to leave out each pair of theirs that is
+// found takes less time than to fetch every row by its number.
+constexpr std::size_t kFewRepeats = 1 << 16;
 constexpr std::size_t kAhead = 128;  // rows or records that are asked for ahead of a pass over them
 
 struct Record {
@@ -164,6 +168,7 @@ class Parts {
   std::size_t size() const { return starts.size() - 1; }
 
   int lower_bits = 0;
+  std::uint32_t usual_rows = 0;  // of a group of uniform rows, at most
   Memory<Record> records;
   std::vector<std::size_t> starts;
 
@@ -172,6 +177,7 @@ class Parts {
   void fill_with(std::size_t n, const Key& key, std::size_t threads, const RowOf& row_of,
                  const WordOf& word_of, const KeyOf& key_of) {
     lower_bits = key.bits / 2;
+    usual_rows = static_cast<std::uint32_t>(std::min<std::size_t>(n >> key.bits, kDirectRows)) * 2 + 32;
     const int lower = lower_bits;
     const std::size_t digits = std::size_t{1} << (key.bits - lower);
     threads = std::min(threads, n / digits + 1);
@@ -242,7 +248,7 @@ class Worker {
       rows[to] = records[i].row;
     }
     std::fill_n(words + size, kPaddingWords, 0);
-    groups.add(words, rows, ends, ends_.size(), may_repeat_, stopped);
+    groups.add(words, rows, ends, ends_.size(), may_repeat_, parts_.usual_rows, stopped);
   }
 
   GroupPairs groups;
@@ -256,13 +262,26 @@ class Worker {
   Memory<std::uint32_t> rows_;
 };
 
+bool is_marked(std::span<const std::uint64_t> marks, std::size_t row) {
+  return (marks[row / 64] >> row % 64 & 1) != 0;
+}
+
+// A bit for each of n rows: whether it is the given one of equal rows.
+std::vector<std::uint64_t> marked(const std::vector<Equal>& equal, std::size_t n,
+                                  std::uint32_t Equal::*which) {
+  std::vector<std::uint64_t> marks(n / 64 + 1);
+  for (const Equal& one : equal) marks[one.*which / 64] |= std::uint64_t{1} << one.*which % 64;
+  return marks;
+}
+
 // Passes over the same rows, one choice of blocks after the other.
 class Passes {
  public:
   Passes(const PairRows& rows, const PairSearch& search) : rows_(rows), search_(search) {}
 
   void add(const BlockChoice& choice) {
-    const Wish wish(rows_, choice, search_.h);
+    Wish wish(rows_, choice, search_.h);
+    if (kept_.empty()) wish.repeats = repeats_;
     const std::size_t n = kept_.empty() ? rows_.n : kept_.size();
     if (n < 2) return;
     parts_.fill(wish, Key(rows_, choice, n), kept_, search_.threads);
@@ -289,11 +308,11 @@ class Passes {
     if (!may_repeat_) return;
     may_repeat_ = false;
     if (found.equal.empty()) return;
-    std::vector<bool> repeats(rows_.n);
-    for (const Equal& one : found.equal) repeats[one.row] = true;
+    repeats_ = marked(found.equal, rows_.n, &Equal::row);
+    if (found.equal.size() <= std::min(kFewRepeats, rows_.n / 256)) return;
     kept_.reserve(rows_.n - found.equal.size());
     for (std::size_t row = 0; row < rows_.n; ++row)
-      if (!repeats[row]) kept_.push_back(static_cast<std::uint32_t>(row));
+      if (!is_marked(repeats_, row)) kept_.push_back(static_cast<std::uint32_t>(row));
   }
 
   DistinctPairs found;
@@ -302,29 +321,67 @@ class Passes {
   const PairRows& rows_;
   const PairSearch& search_;
   Parts parts_;
-  bool may_repeat_ = true;            // until the first pass, which sees all equal rows together
-  std::vector<std::uint32_t> kept_;   // if some repeat, the first of each
+  bool may_repeat_ = true;             // until the first pass, which sees all equal rows together
+  std::vector<std::uint64_t> repeats_;  // rows that equal an earlier one are marked
+  std::vector<std::uint32_t> kept_;     // the others; empty if almost all are
 };
 
-// Rows by the first of those equal to them: offsets (n + 1) into `rows`.
-struct Repeats {
+// Rows by the first of those equal to them.
+class Repeats {
+ public:
   Repeats(const std::vector<Equal>& equal, std::size_t n)
-      : offsets(n + 1), rows(equal.size()) {
-    for (const Equal& one : equal) ++offsets[one.first];
-    std::uint32_t start = 0;
-    for (std::uint32_t& offset : offsets) start += std::exchange(offset, start);
-    for (const Equal& one : equal) rows[offsets[one.first]++] = one.row;
-    std::copy_backward(offsets.begin(), offsets.end() - 1, offsets.end());
-    offsets[0] = 0;
+      : first(equal.size()), row(equal.size()), marks_(marked(equal, n, &Equal::first)) {
+    std::vector<std::uint64_t> from(equal.size());
+    std::vector<std::uint64_t> to(equal.size());
+    for (std::size_t i = 0; i < equal.size(); ++i) {
+      from[i] = equal[i].first;
+      to[i] = equal[i].row;
+    }
+    sort_pairs({from.data(), to.data(), equal.size()}, first.data(), row.data());
+    for (std::size_t i = 0; i < first.size(); ++i)
+      if (i == 0 || first[i - 1] != first[i]) starts_.push_back(i);
+    starts_.push_back(first.size());
   }
 
-  std::span<const std::uint32_t> of(std::uint32_t first) const {
-    return std::span(rows).subspan(offsets[first], offsets[first + 1] - offsets[first]);
+  std::span<const std::uint64_t> of(std::uint32_t one) const {
+    if (!is_marked(marks_, one)) return {};
+    const auto start = std::partition_point(starts_.begin(), starts_.end() - 1,
+                                            [&](std::size_t at) { return first[at] < one; });
+    return std::span(row).subspan(start[0], start[1] - start[0]);
   }
 
-  std::vector<std::uint32_t> offsets;
-  std::vector<std::uint32_t> rows;
+  // Calls group(first, rows) for each of several equal rows.
+  template <class Group>
+  void each(Group group) const {
+    for (std::size_t i = 0; i + 1 < starts_.size(); ++i)
+      group(first[starts_[i]], std::span(row).subspan(starts_[i], starts_[i + 1] - starts_[i]));
+  }
+
+  std::vector<std::uint64_t> first;  // ascending
+  std::vector<std::uint64_t> row;    // ascending where `first` is equal
+
+ private:
+  std::vector<std::uint64_t> marks_;
+  std::vector<std::size_t> starts_;
 };
+
+void sort_few(const FoundPairs& pairs, std::int64_t* a, std::int64_t* b, std::uint16_t* distance) {
+  std::vector<std::uint64_t> rows(pairs.size);
+  std::vector<std::uint64_t> bits(pairs.size);
+  for (std::size_t i = 0; i < pairs.size; ++i) {
+    const auto [low, high] = std::minmax(pairs.a[i], pairs.b[i]);
+    rows[i] = std::uint64_t{low} << 32 | high;
+    bits[i] = pairs.distance[i];
+  }
+  std::vector<std::uint64_t> sorted_rows(pairs.size);
+  std::vector<std::uint64_t> sorted_bits(pairs.size);
+  sort_pairs({rows.data(), bits.data(), pairs.size}, sorted_rows.data(), sorted_bits.data());
+  for (std::size_t i = 0; i < pairs.size; ++i) {
+    a[i] = static_cast<std::int64_t>(sorted_rows[i] >> 32);
+    b[i] = static_cast<std::int64_t>(sorted_rows[i] & 0xffffffff);
+    distance[i] = static_cast<std::uint16_t>(sorted_bits[i]);
+  }
+}
 
 }  // namespace
 
@@ -377,13 +434,17 @@ DistinctPairs all_pairs(const PairRows& rows, std::span<const Bits> blocks, std:
 double pairs_of_rows(const DistinctPairs& found, std::size_t n, bool with_equal) {
   auto pairs = static_cast<double>(found.pairs.size);
   if (found.equal.empty()) return pairs;
-  std::vector<std::uint32_t> rows(n, 1);
-  for (const Equal& one : found.equal) ++rows[one.first];
-  pairs = 0;
-  for (std::size_t i = 0; i < found.pairs.size; ++i)
-    pairs += static_cast<double>(rows[found.pairs.a[i]]) * rows[found.pairs.b[i]];
+  const Repeats like(found.equal, n);
+  for (std::size_t i = 0; i < found.pairs.size; ++i) {
+    const auto a = static_cast<double>(like.of(found.pairs.a[i]).size());
+    const auto b = static_cast<double>(like.of(found.pairs.b[i]).size());
+    pairs += (a + 1) * (b + 1) - 1;
+  }
   if (with_equal)
-    for (const std::uint32_t some : rows) pairs += static_cast<double>(some) * (some - 1.0) / 2;
+    like.each([&](std::uint64_t, auto rows) {
+      const auto more = static_cast<double>(rows.size());
+      pairs += more * (more + 1) / 2;
+    });
   return pairs;
 }
 
@@ -395,31 +456,36 @@ void expand(DistinctPairs& found, std::size_t n, bool with_equal, const PairSear
   pairs.reserve(static_cast<std::size_t>(pairs_then));
   const Repeats like(found.equal, n);
   const std::size_t distinct = pairs.size;
-  constexpr std::size_t kPoll = 1024;
-  for (std::size_t i = 0; i < distinct; ++i) {
-    if (i % kPoll == 0 && search.poll()) return;
+  std::size_t turn = 0;
+  bool stopped = false;
+  const auto goes_on = [&] { return !(stopped |= turn++ % 1024 == 0 && search.poll()); };
+  const auto add = [&](std::uint64_t a, std::uint64_t b, std::uint64_t bits) {
+    pairs.push(static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b), bits);
+  };
+  for (std::size_t i = 0; i < distinct && goes_on(); ++i) {
     const std::uint32_t a = pairs.a[i];
     const std::uint32_t b = pairs.b[i];
     const std::uint64_t bits = pairs.distance[i];
-    for (const std::uint32_t x : like.of(a)) pairs.push(x, b, bits);
-    for (const std::uint32_t y : like.of(b)) {
-      pairs.push(a, y, bits);
-      for (const std::uint32_t x : like.of(a)) pairs.push(x, y, bits);
+    const auto like_a = like.of(a);
+    for (const std::uint64_t x : like_a) add(x, b, bits);
+    for (const std::uint64_t y : like.of(b)) {
+      add(a, y, bits);
+      for (const std::uint64_t x : like_a) add(x, y, bits);
     }
   }
   if (!with_equal) return;
-  for (std::uint32_t first = 0; first < n; ++first) {
-    const auto rows = like.of(first);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (i % kPoll == 0 && search.poll()) return;
-      pairs.push(first, rows[i], 0);
-      for (std::size_t j = i + 1; j < rows.size(); ++j) pairs.push(rows[i], rows[j], 0);
+  like.each([&](std::uint64_t first, auto rows) {
+    for (std::size_t i = 0; i < rows.size() && goes_on(); ++i) {
+      add(first, rows[i], 0);
+      for (std::size_t j = i + 1; j < rows.size(); ++j) add(rows[i], rows[j], 0);
     }
-  }
+  });
 }
 
 void sort_pairs_by_rows(const FoundPairs& pairs, std::size_t n, std::int64_t* a, std::int64_t* b,
                         std::uint16_t* distance) {
+  // Beside many rows, a place for each would take longer than the pairs do.
+  if (pairs.size < n / 16) return sort_few(pairs, a, b, distance);
   if (pairs.size == 0) return;
   // Pairs of one row become one run, each pair (b, distance) as one number, sorted by itself.
   Memory<std::uint64_t> place = allocate<std::uint64_t>(n);
@@ -446,10 +512,9 @@ void sort_pairs_by_rows(const FoundPairs& pairs, std::size_t n, std::int64_t* a,
 
 void sort_equal(const std::vector<Equal>& equal, std::size_t n, std::int64_t* first,
                 std::int64_t* row) {
-  if (equal.empty()) return;
   const Repeats like(equal, n);
-  std::copy(like.rows.begin(), like.rows.end(), row);
-  for (std::uint32_t of = 0; of < n; ++of) first = std::fill_n(first, like.of(of).size(), of);
+  std::copy(like.first.begin(), like.first.end(), first);
+  std::copy(like.row.begin(), like.row.end(), row);
 }
 
 }  // namespace simindex

@@ -92,18 +92,20 @@ std::uint64_t Wish::distance(std::uint64_t differing, std::uint32_t a, std::uint
 }
 
 void GroupPairs::add(std::uint64_t* words, std::uint32_t* rows, const std::uint32_t* ends,
-                     std::size_t groups, bool may_repeat, const std::function<bool()>& stopped) {
+                     std::size_t groups, bool may_repeat, std::uint32_t usual,
+                     const std::function<bool()>& stopped) {
+  const std::uint32_t most = may_repeat ? std::min(usual, kDirectRows) : kDirectRows;
   for (std::size_t group = 0; group < groups && !stopped();) {
     candidates_.clear();
     const std::size_t next =
-        compare_.groups(words, ends, group, groups, wish_.near, candidates_);
+        compare_.groups(words, ends, group, groups, most, wish_.near, candidates_);
     settle(words, rows, ends, group, may_repeat, stopped);
     group = next;
   }
   std::uint32_t begin = 0;
   for (std::size_t group = 0; group < groups; begin = ends[group++]) {
     std::uint32_t size = ends[group] - begin;
-    if (size <= kDirectRows) continue;
+    if (size <= most) continue;
     if (may_repeat) size = without_repeats(words + begin, rows + begin, size);
     part(words + begin, rows + begin, size, stopped);
   }
@@ -146,6 +148,7 @@ void GroupPairs::keep(const std::uint64_t* words, const std::uint32_t* rows,
     if (!wanted) continue;
     const std::uint32_t a = rows[found->first];
     const std::uint32_t b = rows[found->second];
+    if (wish_.has_repeat(a, b)) continue;
     const std::uint64_t bits = wish_.distance(differing, a, b);
     if (bits <= wish_.near.h) pairs.push(a, b, bits);
   }
@@ -243,7 +246,7 @@ bool GroupPairs::split(const std::uint64_t* words, const std::uint32_t* rows, st
     }
     agree_ = agree | masks[run];
     candidates_.clear();
-    add(part_words.data(), part_rows.data(), place, keys, false, stopped);
+    add(part_words.data(), part_rows.data(), place, keys, false, 0, stopped);
     differ_.push_back(masks[run]);
   }
   differ_.resize(earlier);

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "pairs.hpp"
@@ -31,10 +32,15 @@ class Wish {
 
   bool equal(std::uint32_t a, std::uint32_t b) const;
 
+  bool has_repeat(std::uint32_t a, std::uint32_t b) const {
+    return !repeats.empty() && ((repeats[a / 64] >> a % 64 | repeats[b / 64] >> b % 64) & 1) != 0;
+  }
+
   const PairRows rows;
   std::uint64_t agree = 0;             // bits of a row's only word; 0 for rows of more
   std::vector<std::uint64_t> differ;   // the same, of each earlier block
   Near near;
+  std::span<const std::uint64_t> repeats;  // a bit for each row without pairs; or empty
 
  private:
   bool wide_wanted(std::uint32_t a, std::uint32_t b) const;
@@ -50,9 +56,11 @@ class GroupPairs {
         differ_(wish.differ) {}
 
   // Pairs within groups of words and their rows, which may be put in another order; group i ends where
-  // ends[i] says. kPaddingWords may be read behind the last one.
+  // ends[i] says. kPaddingWords may be read behind the last one. If rows may repeat, a group of more than
+  // `usual` rows is looked through for such before its words are compared.
   void add(std::uint64_t* words, std::uint32_t* rows, const std::uint32_t* ends,
-           std::size_t groups, bool may_repeat, const std::function<bool()>& stopped);
+           std::size_t groups, bool may_repeat, std::uint32_t usual,
+           const std::function<bool()>& stopped);
 
   FoundPairs pairs;
   std::vector<Equal> equal;
