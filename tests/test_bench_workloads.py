@@ -198,6 +198,18 @@ def test_rotation_reports_the_recall_it_measures(tmp_path: Path) -> None:
         assert bare["recall"] is None
 
 
+def test_pairs_are_counted_on_uniform_and_on_skewed_rows(tmp_path: Path) -> None:
+    printed, measured = bench("pairs", "--rows", "20000", into=tmp_path / "a.json")
+    assert "| pairs skewed | simindex find_all collapse_equal | 20 k |" in printed
+    plain, collapsed, hot, groups = measured
+    assert {one["unit"] for one in measured} == {"s"}
+    assert "h = 3; 200 pairs; peak resident 0." in plain["notes"]
+    assert 16 < plain["bytes_per_row"] < 1000
+    assert int(re.findall(r"([\d,]+) pairs", collapsed["notes"])[0]) < 200
+    assert int(re.findall(r"([\d,]+) pairs", hot["notes"])[0].replace(",", "")) > 200_000
+    assert int(re.findall(r"([\d,]+) rows equal", groups["notes"])[0].replace(",", "")) > 9_000
+
+
 def test_build_and_open_are_measured_in_fresh_processes(tmp_path: Path) -> None:
     _, built = bench("build-fingerprints", "--rows", "50000", into=tmp_path / "a.json")
     for tables, one in zip((1, 3), built, strict=True):
