@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "index", "admission", "statistics", "creation", "searching", "snapshot", "writer",
         "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
-        "compaction", "check", "pairs", "clusters", "designs",
+        "compaction", "check", "pairs", "stored_pairs", "stored_rows", "clusters", "designs",
         "skew", "auditing", "answering", "spotchecks", "opening",
     ),
     ("",),  # the package itself

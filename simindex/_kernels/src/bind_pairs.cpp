@@ -1,6 +1,8 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -47,8 +49,10 @@ Out<T, 1> given(Memory<T>& column, std::size_t size) {
   return Out<T, 1>(data, 1, shape, owner);
 }
 
-Columns bind_block_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 2>& blocks,
-                         std::uint32_t block, int h, std::size_t threads, int level) {
+std::optional<Columns> bind_block_pairs(const In<std::uint64_t, 2>& rows,
+                                        const In<std::uint32_t, 2>& blocks, std::uint32_t block,
+                                        int h, std::size_t threads, int level,
+                                        std::optional<std::uint64_t> most) {
   const PairRows all = rows_of(rows);
   const std::vector<Bits> partition = blocks_of(blocks, all.words);
   require(block < partition.size(), "block: one of the blocks");
@@ -56,22 +60,24 @@ Columns bind_block_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32_
   require(threads >= 1, "threads: 1 or more");
   const std::uint32_t agreeing[1] = {block};
   Signals signals;
-  FoundPairs found;
+  std::optional<FoundPairs> found;
   {
     nb::gil_scoped_release release;
-    found = block_pairs(all, {partition, agreeing}, static_cast<std::uint64_t>(h), threads,
-                        resolve_level(level), [&] { return signals(); });
+    found = block_pairs(all, {partition, agreeing}, static_cast<std::uint64_t>(h),
+                        most.value_or(~std::uint64_t{0}), threads, resolve_level(level),
+                        [&] { return signals(); });
   }
   signals.raise();
-  return {given(found.a, found.size), given(found.b, found.size),
-          given(found.distance, found.size)};
+  if (!found) return std::nullopt;
+  return Columns{given(found->a, found->size), given(found->b, found->size),
+                 given(found->distance, found->size)};
 }
 
 }  // namespace
 
 void bind_pairs(nb::module_& m) {
   m.def("block_pairs", &bind_block_pairs, "rows"_a.noconvert(), "blocks"_a.noconvert(), "block"_a,
-        "h"_a, "threads"_a = 1, "level"_a = -1);
+        "h"_a, "threads"_a = 1, "level"_a = -1, "most"_a = nb::none());
 }
 
 }  // namespace simindex

@@ -1,6 +1,7 @@
 #include "pairs.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <utility>
 
@@ -190,18 +191,25 @@ void FoundPairs::append(const FoundPairs& other) {
   size += other.size;
 }
 
-FoundPairs block_pairs(const PairRows& rows, const BlockChoice& choice, std::uint64_t h,
-                       std::size_t threads, int level, const std::function<bool()>& poll) {
+std::optional<FoundPairs> block_pairs(const PairRows& rows, const BlockChoice& choice,
+                                      std::uint64_t h, std::uint64_t most, std::size_t threads,
+                                      int level, const std::function<bool()>& poll) {
   FoundPairs found;
   if (rows.n < 2) return found;
   std::vector<Equal> equal;
   const Wish wish(rows, choice, h);
+  std::atomic<bool> too_many{false};
   {
     const Parts parts(wish, Key(rows, choice));
     split(
         parts.size(), threads, [&] { return Worker(parts, wish, level); },
         [&](Worker& worker, std::size_t part, const auto& stopped) {
-          worker.add(part, stopped);
+          const FoundPairs& mine = worker.groups.pairs;
+          worker.add(part, [&] {
+            if (mine.size > most) too_many = true;
+            return too_many || stopped();
+          });
+          if (mine.size > most) too_many = true;
         },
         [&](Worker& worker) {
           if (found.size == 0)
@@ -210,12 +218,14 @@ FoundPairs block_pairs(const PairRows& rows, const BlockChoice& choice, std::uin
             found.append(worker.groups.pairs);
           equal.insert(equal.end(), worker.groups.equal.begin(), worker.groups.equal.end());
         },
-        poll);
+        [&] { return too_many || poll(); });
   }
+  if (too_many || found.size > most) return std::nullopt;
   // Equal rows agree on every block, so their first agreeing ones are the first of all.
   const bool first_of_all =
       choice.agreeing.empty() || choice.agreeing.back() + 1 == choice.agreeing.size();
-  expand(found, equal, first_of_all, poll);
+  expand(found, equal, first_of_all, [&] { return found.size > most || poll(); });
+  if (found.size > most) return std::nullopt;
   return found;
 }
 

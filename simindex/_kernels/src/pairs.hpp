@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -79,7 +80,9 @@ class FoundPairs {
 // Every pair of rows within h whose first agreeing blocks are the chosen ones, in no order and with its
 // rows in any order. `poll` is called on the calling thread now and then; once it returns true the rest
 // is left out. About 16 bytes a row of memory, 12 a thread for the largest part, and what is found.
-FoundPairs block_pairs(const PairRows& rows, const BlockChoice& choice, std::uint64_t h,
-                       std::size_t threads, int level, const std::function<bool()>& poll);
+// Nothing if there are more than `most` pairs; it stops soon after that many are found.
+std::optional<FoundPairs> block_pairs(const PairRows& rows, const BlockChoice& choice,
+                                      std::uint64_t h, std::uint64_t most, std::size_t threads,
+                                      int level, const std::function<bool()>& poll);
 
 }  // namespace simindex
