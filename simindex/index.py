@@ -33,6 +33,7 @@ from simindex.errors import (
     RecipeMismatch,
 )
 from simindex.explanation import Explanation
+from simindex.index_pairs import index_pairs
 from simindex.machine import measure
 from simindex.model import Machine
 from simindex.opening import check_agreement, checked_call, translated
@@ -45,6 +46,7 @@ from simindex.records import (
     Finding,
     IndexStats,
     Matches,
+    Pairs,
     as_fingerprints,
     as_ids,
 )
@@ -534,6 +536,61 @@ class Index:
         return answerer.search(
             snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
             memory=memory, threads=threads,
+        )
+
+    def pairs(
+        self,
+        *,
+        h: int = 3,
+        method: str = "auto",
+        memory_limit: int | None = None,
+        collapse_equal: bool = False,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[Pairs]:
+        """All pairs of stored rows within Hamming distance h, inclusive, some at a time.
+
+        Parameters
+        ----------
+        method : str
+            ``"blocks"``, which is also what ``"auto"`` takes: exact at any h.
+        memory_limit : int, optional
+            Bytes that finding them may take, 1 GiB unless given; the mapped files are not counted.
+            With less, the rows are read more often.
+        collapse_equal : bool
+            Of rows with equal fingerprints only that of the smallest id is paired with others; the
+            others are given as `groups`, each with that one. A million equal rows are so a million
+            lines and not 5 10**11 pairs.
+        threads : int, optional
+            By default `SIMINDEX_THREADS` or one for each processor; one below 100,000 rows.
+        progress : function (done, all), optional
+            Called now and then with how many rows were looked at, and how many will be.
+
+        Yields
+        ------
+        Pairs
+            Ids a < b, ordered by (a, b) in each; a `CollapsedPairs` with `collapse_equal`. No pair
+            of rows comes twice. All are as of the commit of the call.
+
+        Raises
+        ------
+        InvalidOption
+            If an option is out of range; for `memory_limit` it says the least that works.
+
+        Notes
+        -----
+        Rows that share an id are one document and not paired with each other; two documents of
+        several rows come as often as they have rows within h. With `collapse_equal`, rows within h
+        whose group is stood for by a row of the same id are left out.
+
+        Source: [SHP] `find_all`, with h + 1 blocks. Each block takes one read of all fingerprints
+        and one more for about every memory_limit / 180 rows of 64 bits; the first block takes two
+        in all. Once all rows fit, everything is read once.
+        """
+        self._check_open()
+        return index_pairs(
+            self._current(), self.options, h=h, method=method, memory_limit=memory_limit,
+            collapse_equal=collapse_equal, threads=threads, progress=progress,
         )
 
     def explain(

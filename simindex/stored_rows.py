@@ -212,18 +212,18 @@ class StoredRows:
 
     def numbers(self, place: int, start: int, rows: int, chosen: I64 | None) -> U64:
         """Numbers of the rows that `pieces` gave."""
-        base = self._bases[place] + start
+        base = int(self._bases[place]) + start
         if chosen is None:
             return np.arange(base, base + rows, dtype=np.uint64)
-        return (chosen + base).astype(np.uint64)
+        numbers: U64 = (chosen + base).astype(np.uint64)
+        return numbers
 
     def place(self, numbers: U64) -> tuple[I64, I64]:
         """Table and row of the row numbers."""
         at = numbers.astype(np.int64)
         bases = np.asarray(self._bases, np.int64)
         places: I64 = np.searchsorted(bases, at, side="right") - 1
-        rows: I64 = at - bases[places]
-        return places, rows
+        return places, (at - bases[places]).astype(np.int64)
 
 
 def _slice(table: Table, among: KeyRange) -> tuple[int, int]:
