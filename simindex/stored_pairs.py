@@ -49,6 +49,9 @@ ROW_SHARE = 0.6
 PAIR_BYTES = 150
 """Of a pair while it is found, named and put in order."""
 
+CHUNK_PAIRS = 1 << 17
+"""Given out at a time, about: they are sorted in the cache (80 ns a pair; 200 where it is memory)."""
+
 LEAST_ROWS = 1 << 12
 LEAST_PAIRS = 1 << 12
 MOST_ROWS = (1 << 32) - 1
@@ -131,7 +134,7 @@ class PairSearch:
         else:  # all rows are near one another: one block of no bits, on which all agree
             self._blocks = np.zeros((1, 2), np.uint32)
             self._masks = np.zeros((1, stored.words), np.uint64)
-        self._batch = room.rows
+        self._batch, self._chunk = room.rows, min(room.pairs, CHUNK_PAIRS)
 
     def __iter__(self) -> Iterator[Found]:
         """Every pair once, at most about `room.pairs` at a time."""
@@ -140,7 +143,7 @@ class PairSearch:
         for piece in self._pieces():
             if not len(piece):
                 continue
-            if size and size + len(piece) > self._room.pairs:
+            if size and size + len(piece) > self._chunk:
                 yield Found.joined(held)
                 held, size = [], 0
             held.append(piece)
@@ -274,7 +277,7 @@ class PairSearch:
             members[tile.starts[:-1]] = False
             others = np.flatnonzero(members)
             of = np.searchsorted(tile.starts, others, side="right") - 1
-            for some in _slices(len(others), self._room.pairs):
+            for some in _slices(len(others), self._chunk):
                 other = others[some]
                 yield tile.pairs(
                     tile.starts[of[some]], tile, other, np.zeros(len(other), np.uint16)
@@ -283,12 +286,12 @@ class PairSearch:
             # With those of other ids: they begin where the rows of one fingerprint and id end.
             next_id = tile.next_id()
             later = np.repeat(tile.starts[1:], np.diff(tile.starts)) - next_id
-            for row, place in _spread(later, self._room.pairs):
+            for row, place in _spread(later, self._chunk):
                 yield tile.pairs(row, tile, next_id[row] + place, np.zeros(len(row), np.uint16))
 
     def _links(self, first: Rows, rows: Rows) -> Iterator[Found]:
         """Pairs of a row with rows equal to it; itself is among them once."""
-        for some in _slices(len(rows), self._room.pairs):
+        for some in _slices(len(rows), self._chunk):
             size = len(rows.fingerprints[some])
             other = np.ones(size, np.bool_)
             if first.ids is not None and rows.ids is not None:
@@ -405,7 +408,7 @@ class PairSearch:
             rows_a, rows_b = tile.starts[a + 1] - first, other.starts[b + 1] - second
             if len(a) and int(max(rows_a.max(), rows_b.max())) > 1:
                 order = np.lexsort((b, a))  # threads find them in any order
-                for pair, place in _spread((rows_a * rows_b)[order], self._room.pairs):
+                for pair, place in _spread((rows_a * rows_b)[order], self._chunk):
                     of = order[pair]
                     yield tile.pairs(
                         first[of] + place // rows_b[of], other, second[of] + place % rows_b[of],

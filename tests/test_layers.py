@@ -9,7 +9,8 @@
     storage
     simhash
     _kernels
-    words     errors  options  records  threads: importable by all, importing only each other
+    words     errors  options  pairing  records  threads: importable by all, importing only
+              each other
 
 1. No import points up, wherever in a module it stands. 2. A module that is in no layer is a breach,
 until it is placed here. 3. Each foreign thing is imported through its door only.

@@ -205,3 +205,13 @@ def block_pairs(
 def block_pairs(  # None if there are more than `most` pairs
     rows: U64, blocks: U32, block: int, h: int, threads: int = 1, level: int = -1, *, most: int
 ) -> PairColumns | None: ...
+def all_pairs(
+    rows: U64,
+    blocks: U32,
+    agreeing: int,
+    h: int,
+    expanded: bool,
+    most: int,
+    threads: int = 1,
+    level: int = -1,
+) -> tuple[I64, I64, U16, I64, I64, float, bool]: ...
