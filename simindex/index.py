@@ -22,6 +22,7 @@ from simindex.admission import check_recipe, checked_batch, checked_keys
 from simindex.answering import Answerer
 from simindex.calibration import Calibration
 from simindex.check import check
+from simindex.clustering import Clusters
 from simindex.compaction import Progress
 from simindex.designs import checked_designs
 from simindex.errors import (
@@ -33,6 +34,7 @@ from simindex.errors import (
     RecipeMismatch,
 )
 from simindex.explanation import Explanation
+from simindex.index_clusters import index_clusters
 from simindex.index_pairs import index_pairs
 from simindex.machine import measure
 from simindex.model import Machine
@@ -591,6 +593,61 @@ class Index:
         return index_pairs(
             self._current(), self.options, h=h, method=method, memory_limit=memory_limit,
             collapse_equal=collapse_equal, threads=threads, progress=progress,
+        )
+
+    def clusters(
+        self,
+        *,
+        h: int = 3,
+        mode: str = "components",
+        singletons: bool = True,
+        memory_limit: int | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Clusters:
+        """Clusters of near-duplicates among the documents, the rows of one id being one document.
+
+        Parameters
+        ----------
+        mode : str
+            ``"components"``: documents that are connected by pairs within h, however long the
+            chain; the representative is the smallest id, and may be further than h from others.
+            ``"star"``: a representative and documents within h of it, so that a chain glues nothing
+            together.
+        singletons : bool
+            Whether documents that are near to no other one are listed, as clusters of one.
+        memory_limit : int, optional
+            Bytes that may be taken: about 110 a row, or 170 and 32 a pair for stars; see Notes.
+        threads, progress
+            As in `pairs`.
+
+        Returns
+        -------
+        Clusters
+            Ordered by (cluster, id), `cluster` being the smallest id of each; `distance` is that to
+            the representative, of the nearest rows where documents have several.
+
+        Raises
+        ------
+        InvalidOption
+            If an option is out of range; for `memory_limit` it says the least that works, or what
+            the pairs found so far would take.
+
+        Notes
+        -----
+        Stars are those of Aslam, Pelekhov and Rus (The star clustering algorithm, 2004), but
+        disjoint: the document with most rows within h becomes a representative, of several the one
+        of the smallest id; what is near it can no longer become one; so on with what is left. Then
+        each other document joins the representative nearest to it, of several that of the smallest
+        id. So no two representatives are within h of each other. The result depends on documents
+        and h only, not on the order of appending, on segments, threads or memory.
+
+        Equal fingerprints are compared as one, so a million equal rows cost no more than others.
+        """
+        self._check_open()
+        return index_clusters(
+            self._current(), self.options, h=h, mode=mode, singletons=singletons,
+            memory_limit=memory_limit, threads=threads, progress=progress,
         )
 
     def explain(

@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "index", "admission", "statistics", "creation", "searching", "snapshot", "writer",
         "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
         "compaction", "check", "pairs", "stored_pairs", "stored_rows", "tiles",
-        "index_pairs", "clusters", "designs",
+        "index_pairs", "index_clusters", "clusters", "designs",
         "skew", "auditing", "answering", "spotchecks", "opening",
     ),
     ("",),  # the package itself
@@ -43,7 +43,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ENGINE = RANK["index"]
-WORDS = frozenset({"errors", "options", "pairing", "records", "threads"})
+WORDS = frozenset({"clustering", "errors", "options", "pairing", "records", "threads"})
 NEVER_STORAGE = frozenset({"inputs", "simhash"})
 
 DOORS: dict[str, tuple[str, ...]] = {
