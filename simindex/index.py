@@ -22,6 +22,7 @@ from simindex.admission import check_recipe, checked_batch, checked_keys
 from simindex.answering import Answerer
 from simindex.calibration import Calibration
 from simindex.check import check
+from simindex.clustering import Clusters
 from simindex.compaction import Progress
 from simindex.designs import checked_designs
 from simindex.errors import (
@@ -33,6 +34,8 @@ from simindex.errors import (
     RecipeMismatch,
 )
 from simindex.explanation import Explanation
+from simindex.index_clusters import index_clusters
+from simindex.index_pairs import index_pairs
 from simindex.machine import measure
 from simindex.model import Machine
 from simindex.opening import check_agreement, checked_call, translated
@@ -45,6 +48,7 @@ from simindex.records import (
     Finding,
     IndexStats,
     Matches,
+    Pairs,
     as_fingerprints,
     as_ids,
 )
@@ -540,6 +544,116 @@ class Index:
         return answerer.search(
             snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
             memory=memory, threads=threads, memory_limit=memory_limit,
+        )
+
+    def pairs(
+        self,
+        *,
+        h: int = 3,
+        method: str = "auto",
+        memory_limit: int | None = None,
+        collapse_equal: bool = False,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[Pairs]:
+        """All pairs of stored rows within Hamming distance h, inclusive, some at a time.
+
+        Parameters
+        ----------
+        method : str
+            ``"blocks"``, which is also what ``"auto"`` takes: exact at any h.
+        memory_limit : int, optional
+            Bytes that finding them may take, 1 GiB unless given; the mapped files are not counted.
+            With less, the rows are read more often.
+        collapse_equal : bool
+            Of rows with equal fingerprints only that of the smallest id is paired with others; the
+            others are given as `groups`, each with that one. A million equal rows are so a million
+            lines and not 5 10**11 pairs.
+        threads : int, optional
+            By default `SIMINDEX_THREADS` or one for each processor; one below 100,000 rows.
+        progress : function (done, all), optional
+            Called now and then with how many rows were looked at, and how many will be.
+
+        Yields
+        ------
+        Pairs
+            Ids a < b, ordered by (a, b) in each; a `CollapsedPairs` with `collapse_equal`. No pair
+            of rows comes twice. All are as of the commit of the call.
+
+        Raises
+        ------
+        InvalidOption
+            If an option is out of range; for `memory_limit` it says the least that works.
+
+        Notes
+        -----
+        Rows that share an id are one document and not paired with each other; two documents of
+        several rows come as often as they have rows within h. With `collapse_equal`, rows within h
+        whose group is stood for by a row of the same id are left out.
+
+        Source: [SHP] `find_all`, with h + 1 blocks. Each block takes one read of all fingerprints
+        and one more for about every memory_limit / 180 rows of 64 bits; the first block takes two
+        in all. Once all rows fit, everything is read once.
+        """
+        self._check_open()
+        return index_pairs(
+            self._current(), self.options, h=h, method=method, memory_limit=memory_limit,
+            collapse_equal=collapse_equal, threads=threads, progress=progress,
+        )
+
+    def clusters(
+        self,
+        *,
+        h: int = 3,
+        mode: str = "components",
+        singletons: bool = True,
+        memory_limit: int | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Clusters:
+        """Clusters of near-duplicates among the documents, the rows of one id being one document.
+
+        Parameters
+        ----------
+        mode : str
+            ``"components"``: documents that are connected by pairs within h, however long the
+            chain; the representative is the smallest id, and may be further than h from others.
+            ``"star"``: a representative and documents within h of it, so that a chain glues nothing
+            together.
+        singletons : bool
+            Whether documents that are near to no other one are listed, as clusters of one.
+        memory_limit : int, optional
+            Bytes that may be taken: about 110 a row, or 170 and 32 a pair for stars; see Notes.
+        threads, progress
+            As in `pairs`.
+
+        Returns
+        -------
+        Clusters
+            Ordered by (cluster, id), `cluster` being the smallest id of each; `distance` is that to
+            the representative, of the nearest rows where documents have several.
+
+        Raises
+        ------
+        InvalidOption
+            If an option is out of range; for `memory_limit` it says the least that works, or what
+            the pairs found so far would take.
+
+        Notes
+        -----
+        Stars are those of Aslam, Pelekhov and Rus (The star clustering algorithm, 2004), but
+        disjoint: the document with most rows within h becomes a representative, of several the one
+        of the smallest id; what is near it can no longer become one; so on with what is left. Then
+        each other document joins the representative nearest to it, of several that of the smallest
+        id. So no two representatives are within h of each other. The result depends on documents
+        and h only, not on the order of appending, on segments, threads or memory.
+
+        Equal fingerprints are compared as one, so a million equal rows cost no more than others.
+        """
+        self._check_open()
+        return index_clusters(
+            self._current(), self.options, h=h, mode=mode, singletons=singletons,
+            memory_limit=memory_limit, threads=threads, progress=progress,
         )
 
     def explain(

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.records import Pairs
+from simindex.records import U64, PairKeys, Pairs
 
 I64 = NDArray[np.int64]
 
@@ -25,13 +25,21 @@ I64 = NDArray[np.int64]
 class EqualRows:
     """Rows that equal an earlier one: columns `first` and `row`, int64 (e,), by (first, row).
 
-    `first` is the earliest row of that fingerprint. Iteration gives (first, row).
+    `first` is the earliest row of that fingerprint; from an index both are uint64 ids, and it is
+    the smallest. Iteration gives (first, row).
     """
 
-    __slots__ = ("first", "row")
+    __slots__ = ("_fetch_keys", "first", "row")
 
-    def __init__(self, first: I64, row: I64) -> None:
+    def __init__(
+        self, first: I64 | U64, row: I64 | U64, fetch_keys: PairKeys | None = None
+    ) -> None:
         self.first, self.row = first, row
+        self._fetch_keys = fetch_keys
+
+    def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
+        """Keys of both columns, or None when they have none."""
+        return None if self._fetch_keys is None else self._fetch_keys()
 
     def __repr__(self) -> str:
         return f"<{len(self)} EqualRows>"
@@ -59,9 +67,14 @@ class CollapsedPairs(Pairs):
     __slots__ = ("groups",)
 
     def __init__(
-        self, a: I64, b: I64, distance: NDArray[np.uint16], groups: EqualRows
+        self,
+        a: I64 | U64,
+        b: I64 | U64,
+        distance: NDArray[np.uint16],
+        groups: EqualRows,
+        fetch_keys: PairKeys | None = None,
     ) -> None:
-        super().__init__(a, b, distance)
+        super().__init__(a, b, distance, fetch_keys)
         self.groups = groups
 
     def __repr__(self) -> str:

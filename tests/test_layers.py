@@ -34,15 +34,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "index", "admission", "statistics", "creation", "searching", "snapshot", "writer",
         "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
-        "compaction", "check", "pairs", "clusters", "designs",
-        "skew", "auditing", "answering", "spotchecks", "opening", "bounded",
+        "compaction", "check", "pairs", "clusters", "designs", "skew", "auditing", "answering",
+        "spotchecks", "opening", "bounded", "stored_pairs", "stored_rows", "tiles", "index_pairs",
+        "index_clusters",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ENGINE = RANK["index"]
-WORDS = frozenset({"errors", "options", "pairing", "records", "threads"})
+WORDS = frozenset({"clustering", "errors", "options", "pairing", "records", "threads"})
 NEVER_STORAGE = frozenset({"inputs", "simhash"})
 
 DOORS: dict[str, tuple[str, ...]] = {

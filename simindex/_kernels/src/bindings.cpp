@@ -29,4 +29,5 @@ NB_MODULE(_native, m) {
   simindex::bind_search(m);
   simindex::bind_lookup(m);
   simindex::bind_pairs(m);
+  simindex::bind_clusters(m);
 }
