@@ -591,7 +591,7 @@ class Index:
         Notes
         -----
         Rows added are seen by later calls at once; by queries, and after a crash, from the next
-        commit on. That comes with `commit`, a clean exit, `commit_s`, or 131,072 rows of 64 bits
+        commit on. That comes with `commit`, a clean exit, `commit_s`, or 65,536 rows of 64 bits
         (fewer where rows are wider or segments smaller). What `append`, `replace` and `delete` have
         buffered is committed first.
         """
@@ -611,7 +611,7 @@ class Index:
             writer.check_usable()
             if writer.changed or self._recent.due(commit_s):
                 self.commit()
-            if self._current() is not snapshot:
+            if writer.generation != snapshot.head.generation:
                 found = self._nearest(self._current(), document, h, recall)
             found = nearer(found, self._recent.nearest(document.rows, h))
             if found is None:
