@@ -193,3 +193,8 @@ def look_up(
 def look_up_in_directory(
     directory: U32, directory_bits: int, rows: int, queries: U64, flips: U64, header_bits: int
 ) -> BucketColumns: ...
+
+# pairs ------------------------------------------------------------------------------------------
+def block_pairs(
+    rows: U64, blocks: U32, block: int, h: int, threads: int = 1, level: int = -1
+) -> tuple[U32, U32, U16]: ...

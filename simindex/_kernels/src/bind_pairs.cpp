@@ -1,0 +1,77 @@
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+#include <vector>
+
+#include "arrays.hpp"
+#include "bindings.hpp"
+#include "cpu.hpp"
+#include "pairs.hpp"
+#include "text_inputs.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace simindex {
+namespace {
+
+using Columns =
+    std::tuple<Out<std::uint32_t, 1>, Out<std::uint32_t, 1>, Out<std::uint16_t, 1>>;
+
+PairRows rows_of(const In<std::uint64_t, 2>& rows) {
+  require(rows.shape(0) < std::size_t{1} << 32, "rows: fewer than 2**32");
+  require(1 <= rows.shape(1) && rows.shape(1) <= 1023, "rows: from 1 to 1023 words wide");
+  return {rows.data(), rows.shape(0), rows.shape(1)};
+}
+
+std::vector<Bits> blocks_of(const In<std::uint32_t, 2>& blocks, std::size_t words) {
+  require(blocks.shape(0) >= 1 && blocks.shape(1) == 2, "blocks: (G, 2), first bit and width");
+  std::vector<Bits> all(blocks.shape(0));
+  std::uint64_t next = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = {blocks.data()[2 * i], blocks.data()[2 * i + 1]};
+    require(all[i].first >= next && all[i].width >= 1, "blocks: ascending, each of some bits");
+    next = std::uint64_t{all[i].first} + all[i].width;
+  }
+  require(next <= 64 * words, "blocks: within the rows");
+  return all;
+}
+
+template <class T>
+Out<T, 1> given(Memory<T>& column, std::size_t size) {
+  if (column == nullptr) column = allocate<T>(1);
+  T* const data = column.release();
+  nb::capsule owner(data, [](void* memory) noexcept { FreeMemory()(memory); });
+  const std::size_t shape[1] = {size};
+  return Out<T, 1>(data, 1, shape, owner);
+}
+
+Columns bind_block_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 2>& blocks,
+                         std::uint32_t block, int h, std::size_t threads, int level) {
+  const PairRows all = rows_of(rows);
+  const std::vector<Bits> partition = blocks_of(blocks, all.words);
+  require(block < partition.size(), "block: one of the blocks");
+  require(h >= 0, "h: 0 or more");
+  require(threads >= 1, "threads: 1 or more");
+  const std::uint32_t agreeing[1] = {block};
+  Signals signals;
+  FoundPairs found;
+  {
+    nb::gil_scoped_release release;
+    found = block_pairs(all, {partition, agreeing}, static_cast<std::uint64_t>(h), threads,
+                        resolve_level(level), [&] { return signals(); });
+  }
+  signals.raise();
+  return {given(found.a, found.size), given(found.b, found.size),
+          given(found.distance, found.size)};
+}
+
+}  // namespace
+
+void bind_pairs(nb::module_& m) {
+  m.def("block_pairs", &bind_block_pairs, "rows"_a.noconvert(), "blocks"_a.noconvert(), "block"_a,
+        "h"_a, "threads"_a = 1, "level"_a = -1);
+}
+
+}  // namespace simindex
