@@ -16,7 +16,7 @@ Invariants
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -24,15 +24,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.clusters import neighbours
 from simindex.errors import InvalidBatch
 from simindex.records import U64, Matches, QueryStats
+from simindex.simhash.permutation import BlockDesign
+from simindex.storage.table import sort_table
 
 I64 = NDArray[np.int64]
 U16 = NDArray[np.uint16]
 
 MOST_MATCHES = 1 << 27
 """Within one batch: more would take above 6 GB while they are put in order."""
+
+
+FEW_ROWS = 1 << 14
+"""Which have no more pairs than that."""
+
+FEW_PAIRS = 1 << 23
+"""Up to which all pairs are found, where one earlier row of each is asked for."""
+
+SAMPLE_ROWS, SAMPLE_PAIRS = 1 << 12, 1 << 10
+"""How many rows are compared to expect a number of pairs; and pairs that are enough for it."""
+
+LEAF_ROWS = 1 << 8
+"""Rows that are compared with one another directly."""
+
+MOST_TABLES, FEW_QUERIES = 16, 1 << 6
+"""Beyond so many tables, and below so many queries, rows are compared directly, too."""
+
+
+class Near(NamedTuple):
+    """Pairs of rows within h, a < b; columns of one length, in no order."""
+
+    a: I64
+    b: I64
+    distance: U16
 
 
 class Within(NamedTuple):
@@ -59,12 +84,16 @@ def within(rows: U64, h: int, *, first: bool, threads: int) -> Within:
     """
     distinct, group = equal_rows(rows)
     repeated = len(distinct) < len(rows)
-    a, b, distance = _pairs(rows[distinct] if repeated else rows, h, threads)
+    some = rows[distinct] if repeated else rows
+    pairs = expected_pairs(some, h) if len(some) > FEW_ROWS else 0
     if first:
-        return _first(distinct, group, a, b, distance)
-    if not repeated:
-        return Within(b, a, distance)
-    return _all(group, a, b, distance)
+        dense = pairs > FEW_PAIRS
+        return _first(
+            distinct, group, _first_by_halves(some, h) if dense else _pairs(some, h, threads)
+        )
+    require_memory_for(pairs / 2)  # it may be half of that, not less
+    near = _pairs(some, h, threads)
+    return _all(group, near) if repeated else Within(near.b, near.a, near.distance)
 
 
 def equal_rows(rows: U64) -> tuple[I64, I64]:
@@ -106,12 +135,87 @@ def _wholly_sorted(order: I64, ordered: U64) -> tuple[I64, U64]:
     return order, ordered
 
 
-def _pairs(rows: U64, h: int, threads: int) -> tuple[I64, I64, U16]:
-    """Pairs a < b of distinct rows within h, in any order."""
-    return neighbours(rows, h)
+def _pairs(rows: U64, h: int, threads: int, most: float = MOST_MATCHES) -> Near:
+    """Pairs a < b of distinct rows within h, in any order; InvalidBatch if above `most`."""
+    bounds = np.linspace(0, 64 * rows.shape[1], min(h + 1, 64 * rows.shape[1]) + 1)
+    first = bounds.astype(np.uint32)
+    blocks = np.column_stack([first[:-1], np.diff(first)])
+    found = []
+    for block in range(len(blocks)):
+        found.append(_native.block_pairs(rows, blocks, block, h, threads))
+        require_memory_for(float(sum(len(part[0]) for part in found)), most)
+    one, other, distance = (np.concatenate(column) for column in zip(*found, strict=True))
+    return Near(
+        np.minimum(one, other).astype(np.int64), np.maximum(one, other).astype(np.int64), distance
+    )
 
 
-def _first(distinct: I64, group: I64, a: I64, b: I64, distance: U16) -> Within:
+def expected_pairs(rows: U64, h: int) -> float:
+    """About how many pairs of rows are within h, from those among some of the rows."""
+    n, count = len(rows), SAMPLE_ROWS
+    draw = np.random.default_rng(0)
+    while True:
+        some = rows[np.unique(draw.integers(0, n, count))]
+        found = len(_pairs(some, h, 1, np.inf).a)
+        if found >= SAMPLE_PAIRS or count * 256 >= n:
+            return found * (n / len(some)) ** 2
+        count *= 4
+
+
+def _first_by_halves(rows: U64, h: int) -> Near:
+    """One earlier row within h of each row, where all pairs would be too many.
+
+    The later half of a stretch of rows is looked up in its earlier half, as far as it has found
+    nothing yet; then stretches twice as long are halved.
+    """
+    n = len(rows)
+    earlier = np.full(n, -1, np.int64)
+    distance = np.zeros(n, np.uint16)
+    for start in range(0, n, LEAF_ROWS):
+        some = rows[start : start + LEAF_ROWS]
+        found = _native.scan(some, some, h, False)
+        query, row, apart = found[0], found[1].astype(np.int64), found[2]
+        before = row < query
+        # Of several for one place the last stays: that of the earliest row.
+        query, row, apart = query[before][::-1], row[before][::-1], apart[before][::-1]
+        earlier[start + query], distance[start + query] = start + row, apart
+    size = LEAF_ROWS
+    while size < n:
+        for start in range(0, n - size, 2 * size):
+            middle = start + size
+            left = middle + np.flatnonzero(earlier[middle : middle + size] < 0)
+            for asked, row, apart in _looked_up(rows[start:middle], rows[left], h):
+                earlier[left[asked]], distance[left[asked]] = start + row, apart
+        size *= 2
+    late = np.flatnonzero(earlier >= 0)
+    return Near(earlier[late], late, distance[late])
+
+
+def _looked_up(rows: U64, queries: U64, h: int) -> Iterator[Near]:
+    """(query, row, distance) of a row within h of each query that has one, in some parts.
+
+    Rows within h agree on one of h + 1 blocks: a table of rows sorted by each of them.
+    """
+    if h >= MOST_TABLES or len(queries) < FEW_QUERIES:
+        query, place, apart, _ = _native.scan(rows, queries, h, True)
+        yield Near(query, place.astype(np.int64), apart)
+        return
+    design = BlockDesign.flat(h + 1, 1, bits=64 * rows.shape[1])
+    numbers = np.arange(len(rows), dtype=np.uint64)
+    left = np.arange(len(queries))
+    for number in range(design.tables):
+        table = sort_table("", design.permute(rows, number), numbers, None, horizon=0)
+        bits = min(design.header_bits[number], table.header_bits)
+        query, place, apart, *_ = _native.probe(
+            table.fingerprints, table.directory, table.header_bits, bits,
+            design.permute(queries[left], number), np.zeros(1, np.uint64), h, True,
+        )
+        yield Near(left[query], table.ids[place].astype(np.int64), apart)
+        left = np.delete(left, query)
+
+
+def _first(distinct: I64, group: I64, near: Near) -> Within:
+    a, b, distance = near
     order = np.lexsort((a, distance, b))
     a, b, distance = a[order], b[order], distance[order]
     kept = np.ones(len(b), np.bool_)
@@ -126,8 +230,9 @@ def _first(distinct: I64, group: I64, a: I64, b: I64, distance: U16) -> Within:
     )
 
 
-def _all(group: I64, a: I64, b: I64, distance: U16) -> Within:
+def _all(group: I64, near: Near) -> Within:
     """Pairs of groups as pairs of their rows, with those inside each group."""
+    a, b, distance = near
     size = np.bincount(group)
     across = size[a] * size[b]
     inside = size * (size - 1) // 2
@@ -150,9 +255,9 @@ def _all(group: I64, a: I64, b: I64, distance: U16) -> Within:
     )
 
 
-def require_memory_for(matches: float) -> None:
+def require_memory_for(matches: float, most: float = MOST_MATCHES) -> None:
     """Refuses with InvalidBatch what would be too many matches within a batch."""
-    if matches > MOST_MATCHES:
+    if matches > most:
         raise InvalidBatch(
             f"the batch has {matches:.3g} matches within itself, above {MOST_MATCHES:,}: ask for "
             "first=True, or give fewer of its rows at once",

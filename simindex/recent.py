@@ -5,8 +5,8 @@
     ids, keys     lists beside them
 
 Queries compare all of them, at any h and however skewed: 3 us for 8,192 rows of 64 bits, 11 for
-65,536, the most there are (AVX-512; without wide instructions 30 and 220). Sorted runs would have to
-be rebuilt as rows come, and save nothing at that size.
+65,536, the most there are (AVX-512; without wide instructions 30 and 220). Sorted runs would have
+to be rebuilt as rows come, and save nothing at that size.
 
 Invariants
 1. Rows count once everything about them stands, so that an interrupt leaves one whole or out.
