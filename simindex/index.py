@@ -634,13 +634,14 @@ class Index:
 
     def _hand_over(self, writer: Writer) -> None:
         """Gives the writer what was added one at a time."""
-        for batch in self._recent.batches():
+        while len(self._recent):
+            batch, taken = self._recent.portion()
             before = writer.appended
             try:
                 writer.append(batch)
             finally:
                 if writer.appended > before:
-                    self._recent.drop(len(batch))
+                    self._recent.drop(taken)
 
     def _adopt_recipe(self, writer: Writer, batch: Batch) -> None:
         if self._recipe is None and batch.recipe is not None:

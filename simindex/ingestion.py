@@ -135,15 +135,15 @@ def _wholly_sorted(order: I64, ordered: U64) -> tuple[I64, U64]:
     return order, ordered
 
 
-def _pairs(rows: U64, h: int, threads: int, most: float = MOST_MATCHES) -> Near:
-    """Pairs a < b of distinct rows within h, in any order; InvalidBatch if above `most`."""
+def _pairs(rows: U64, h: int, threads: int) -> Near:
+    """Pairs a < b of distinct rows within h, in any order."""
     bounds = np.linspace(0, 64 * rows.shape[1], min(h + 1, 64 * rows.shape[1]) + 1)
     first = bounds.astype(np.uint32)
     blocks = np.column_stack([first[:-1], np.diff(first)])
     found = []
     for block in range(len(blocks)):
         found.append(_native.block_pairs(rows, blocks, block, h, threads))
-        require_memory_for(float(sum(len(part[0]) for part in found)), most)
+        require_memory_for(float(sum(len(part[0]) for part in found)))
     one, other, distance = (np.concatenate(column) for column in zip(*found, strict=True))
     return Near(
         np.minimum(one, other).astype(np.int64), np.maximum(one, other).astype(np.int64), distance
@@ -156,7 +156,7 @@ def expected_pairs(rows: U64, h: int) -> float:
     draw = np.random.default_rng(0)
     while True:
         some = rows[np.unique(draw.integers(0, n, count))]
-        found = len(_pairs(some, h, 1, np.inf).a)
+        found = len(_pairs(some, h, 1).a)
         if found >= SAMPLE_PAIRS or count * 256 >= n:
             return found * (n / len(some)) ** 2
         count *= 4
@@ -200,7 +200,7 @@ def _looked_up(rows: U64, queries: U64, h: int) -> Iterator[Near]:
         query, place, apart, _ = _native.scan(rows, queries, h, True)
         yield Near(query, place.astype(np.int64), apart)
         return
-    design = BlockDesign.flat(h + 1, 1, bits=64 * rows.shape[1])
+    design = BlockDesign.flat(max(2, h + 1), 1, bits=64 * rows.shape[1])
     numbers = np.arange(len(rows), dtype=np.uint64)
     left = np.arange(len(queries))
     for number in range(design.tables):
@@ -255,9 +255,9 @@ def _all(group: I64, near: Near) -> Within:
     )
 
 
-def require_memory_for(matches: float, most: float = MOST_MATCHES) -> None:
+def require_memory_for(matches: float) -> None:
     """Refuses with InvalidBatch what would be too many matches within a batch."""
-    if matches > most:
+    if matches > MOST_MATCHES:
         raise InvalidBatch(
             f"the batch has {matches:.3g} matches within itself, above {MOST_MATCHES:,}: ask for "
             "first=True, or give fewer of its rows at once",

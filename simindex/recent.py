@@ -16,11 +16,11 @@ Invariants
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.admission import checked_batch
@@ -140,12 +140,9 @@ class Recent:
         self._options = options
         self.most_rows = min(options.seal_rows, max(1, MOST_WORDS // options.words))
         """With which a commit is due: enough for a segment, or for a comparison."""
-        self._clear()
-
-    def _clear(self) -> None:
         self._count = 0
         self._since = 0.0
-        self._rows: U64 = np.empty((0, self._options.words), np.uint64)
+        self._rows: U64 = np.empty((0, options.words), np.uint64)
         self._weights: F32 | None = None
         self._weighted: list[bool] = []
         self._ids: list[int] = []
@@ -208,29 +205,29 @@ class Recent:
         rows[:count] = self._rows[:count]
         self._rows = rows
 
-    def batches(self) -> Iterator[Batch]:
-        """All rows in order of arrival, those with weights apart from those without."""
-        turns = [
-            place for place in range(1, self._count)
-            if self._weighted[place] != self._weighted[place - 1]
-        ]
-        for start, stop in pairwise([0, *turns, self._count] if self._count else []):
+    def portion(self) -> tuple[Batch, NDArray[np.bool_]]:
+        """Rows that make one batch, and which they are: those with weights, then those without."""
+        taken = np.array(self._weighted[: self._count], np.bool_)
+        if not taken.any():
+            taken = ~taken
+        weights = None if self._weights is None else self._weights[: self._count][taken]
+        if not self._weighted[int(np.argmax(taken))]:
             weights = None
-            if self._weights is not None and self._weighted[start]:
-                weights = self._weights[start:stop]
-            if self._options.keys is False:
-                ids = np.array(self._ids[start:stop], np.uint64)
-                yield Batch(self._rows[start:stop], ids=ids, weights=weights)
-            else:
-                yield Batch(self._rows[start:stop], keys=self._keys[start:stop], weights=weights)
+        places = np.flatnonzero(taken).tolist()
+        if self._options.keys is False:
+            named: dict[str, Any] = {"ids": np.array([self._ids[at] for at in places], np.uint64)}
+        else:
+            named = {"keys": [self._keys[at] for at in places]}
+        return Batch(self._rows[: self._count][taken], weights=weights, **named), taken
 
-    def drop(self, count: int) -> None:
-        """Forgets the first rows: a writer has them."""
-        if count >= self._count:
-            self._clear()
-            return
-        self._weighted, self._ids = self._weighted[count:], self._ids[count:]
-        self._keys = self._keys[count:]
-        self._rows = self._rows[count:]
-        self._weights = None if self._weights is None else self._weights[count:]
-        self._count -= count
+    def drop(self, taken: NDArray[np.bool_]) -> None:
+        """Forgets rows that a writer has."""
+        left = np.flatnonzero(~taken)
+        places = left.tolist()
+        self._count = 0
+        self._rows = self._rows[left]
+        self._weights = None if self._weights is None else self._weights[left]
+        self._weighted = [self._weighted[at] for at in places]
+        self._ids = [self._ids[at] for at in places]
+        self._keys = [self._keys[at] for at in places]
+        self._count = len(left)
