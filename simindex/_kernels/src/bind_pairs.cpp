@@ -1,6 +1,7 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -15,6 +16,8 @@ using namespace nb::literals;
 
 namespace simindex {
 namespace {
+
+constexpr std::uint64_t kAnyNumber = ~std::uint64_t{0};
 
 using Columns =
     std::tuple<Out<std::uint32_t, 1>, Out<std::uint32_t, 1>, Out<std::uint16_t, 1>>;
@@ -47,8 +50,10 @@ Out<T, 1> given(Memory<T>& column, std::size_t size) {
   return Out<T, 1>(data, 1, shape, owner);
 }
 
-Columns bind_block_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 2>& blocks,
-                         std::uint32_t block, int h, std::size_t threads, int level) {
+std::optional<Columns> bind_block_pairs(const In<std::uint64_t, 2>& rows,
+                                        const In<std::uint32_t, 2>& blocks, std::uint32_t block,
+                                        int h, std::size_t threads, int level,
+                                        std::optional<std::uint64_t> most) {
   const PairRows all = rows_of(rows);
   const std::vector<Bits> partition = blocks_of(blocks, all.words);
   require(block < partition.size(), "block: one of the blocks");
@@ -56,22 +61,72 @@ Columns bind_block_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32_
   require(threads >= 1, "threads: 1 or more");
   const std::uint32_t agreeing[1] = {block};
   Signals signals;
-  FoundPairs found;
+  DistinctPairs found;
   {
     nb::gil_scoped_release release;
-    found = block_pairs(all, {partition, agreeing}, static_cast<std::uint64_t>(h), threads,
-                        resolve_level(level), [&] { return signals(); });
+    const PairSearch search{static_cast<std::uint64_t>(h), threads, resolve_level(level),
+                            most.value_or(kAnyNumber), [&] { return signals(); }};
+    found = block_pairs(all, {partition, agreeing}, search);
+    // Equal rows agree on every block, so the first one is theirs.
+    expand(found, all.n, block == 0, search);
   }
   signals.raise();
-  return {given(found.a, found.size), given(found.b, found.size),
-          given(found.distance, found.size)};
+  if (found.too_many) return std::nullopt;
+  FoundPairs& pairs = found.pairs;
+  return Columns{given(pairs.a, pairs.size), given(pairs.b, pairs.size),
+          given(pairs.distance, pairs.size)};
+}
+
+// a, b, distance; equal rows: first, row; how many pairs of rows all that stands for, at least; whether
+// they are more than `most`, and left out
+using AllColumns =
+    std::tuple<Out<std::int64_t, 1>, Out<std::int64_t, 1>, Out<std::uint16_t, 1>,
+               Out<std::int64_t, 1>, Out<std::int64_t, 1>, double, bool>;
+
+AllColumns bind_all_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 2>& blocks,
+                          std::size_t agreeing, int h, bool expanded, std::uint64_t most,
+                          std::size_t threads, int level) {
+  const PairRows all = rows_of(rows);
+  const std::vector<Bits> partition = blocks_of(blocks, all.words);
+  require(agreeing <= partition.size(), "agreeing: at most the number of blocks");
+  require(h >= 0, "h: 0 or more");
+  require(threads >= 1, "threads: 1 or more");
+  Signals signals;
+  DistinctPairs found;
+  double stands_for = 0;
+  {
+    nb::gil_scoped_release release;
+    const PairSearch search{static_cast<std::uint64_t>(h), threads, resolve_level(level), most,
+                            [&] { return signals(); }};
+    found = all_pairs(all, partition, agreeing, search);
+    stands_for = pairs_of_rows(found, all.n, true);
+    if (expanded) expand(found, all.n, true, search);
+    if (found.too_many) found = {{}, {}, true};
+  }
+  signals.raise();
+  const std::size_t size = found.pairs.size;
+  const std::size_t repeats = expanded ? 0 : found.equal.size();
+  Fresh<std::int64_t> a(size);
+  Fresh<std::int64_t> b(size);
+  Fresh<std::uint16_t> distance(size);
+  Fresh<std::int64_t> first(repeats);
+  Fresh<std::int64_t> row(repeats);
+  {
+    nb::gil_scoped_release release;
+    sort_pairs_by_rows(found.pairs, all.n, a.data(), b.data(), distance.data());
+    if (!expanded) sort_equal(found.equal, all.n, first.data(), row.data());
+  }
+  return {a.release(),     b.release(),   distance.release(),
+          first.release(), row.release(), stands_for,         found.too_many};
 }
 
 }  // namespace
 
 void bind_pairs(nb::module_& m) {
   m.def("block_pairs", &bind_block_pairs, "rows"_a.noconvert(), "blocks"_a.noconvert(), "block"_a,
-        "h"_a, "threads"_a = 1, "level"_a = -1);
+        "h"_a, "threads"_a = 1, "level"_a = -1, "most"_a = nb::none());
+  m.def("all_pairs", &bind_all_pairs, "rows"_a.noconvert(), "blocks"_a.noconvert(), "agreeing"_a,
+        "h"_a, "expanded"_a, "most"_a, "threads"_a = 1, "level"_a = -1);
 }
 
 }  // namespace simindex

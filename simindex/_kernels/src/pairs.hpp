@@ -23,6 +23,7 @@
 //    result does.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,6 +39,17 @@ struct Bits {
   std::uint32_t first;
   std::uint32_t width;
 };
+
+// Calls part(word, mask) for each word of a row that holds some of the bits, until one returns false.
+template <class Part>
+bool each_part(const Bits& bits, Part part) {
+  for (std::uint32_t at = bits.first; at < bits.first + bits.width;) {
+    const std::uint32_t width = std::min(64 - at % 64, bits.first + bits.width - at);
+    if (!part(std::size_t{at / 64}, (~std::uint64_t{0} << (64 - width)) >> at % 64)) return false;
+    at += width;
+  }
+  return true;
+}
 
 struct PairRows {
   const std::uint64_t* rows;  // (n, words)
@@ -56,7 +68,7 @@ class FoundPairs {
  public:
   void push(std::uint32_t first, std::uint32_t second, std::uint64_t bits) {
     if (size == capacity_) [[unlikely]]
-      grow(capacity_ < 1024 ? 1024 : capacity_ + capacity_ / 2);
+      reserve(capacity_ < 1024 ? 1024 : capacity_ + capacity_ / 2);
     a[size] = first;
     b[size] = second;
     distance[size] = static_cast<std::uint16_t>(bits);
@@ -64,6 +76,7 @@ class FoundPairs {
   }
 
   void append(const FoundPairs& other);
+  [[gnu::noinline]] void reserve(std::size_t wanted);
 
   std::size_t size = 0;
   Memory<std::uint32_t> a;
@@ -71,15 +84,56 @@ class FoundPairs {
   Memory<std::uint16_t> distance;
 
  private:
-  [[gnu::noinline]] void grow(std::size_t wanted);
-
   std::size_t capacity_ = 0;
 };
 
-// Every pair of rows within h whose first agreeing blocks are the chosen ones, in no order and with its
-// rows in any order. `poll` is called on the calling thread now and then; once it returns true the rest
-// is left out. About 16 bytes a row of memory, 12 a thread for the largest part, and what is found.
-FoundPairs block_pairs(const PairRows& rows, const BlockChoice& choice, std::uint64_t h,
-                       std::size_t threads, int level, const std::function<bool()>& poll);
+// How a search is carried out. `poll` is called on the calling thread now and then; once it returns true
+// the rest is left out; so it is soon after more than `most` pairs are found.
+struct PairSearch {
+  std::uint64_t h;
+  std::size_t threads;
+  int level;
+  std::uint64_t most;
+  std::function<bool()> poll;
+};
+
+// A row and the first of those equal to it.
+struct Equal {
+  std::uint32_t first;
+  std::uint32_t row;
+};
+
+// Pairs of distinct rows, each the first of its equals; and the rows that equal an earlier one, those of
+// one `first` side by side and ascending. In no other order; a pair's rows in any order.
+struct DistinctPairs {
+  FoundPairs pairs;
+  std::vector<Equal> equal;
+  bool too_many = false;
+};
+
+// The pairs within h whose first agreeing blocks are the chosen ones.
+DistinctPairs block_pairs(const PairRows& rows, const BlockChoice& choice,
+                          const PairSearch& search);
+
+// Every pair within h, from all choices of `agreeing` blocks; of none, all are compared with all. To be
+// exact, `agreeing` is at most the number of blocks less h. 16 bytes a row of memory, 12 a thread for the
+// largest part, and what is found.
+DistinctPairs all_pairs(const PairRows& rows, std::span<const Bits> blocks, std::size_t agreeing,
+                        const PairSearch& search);
+
+// How many pairs of rows that is, with those of equal rows among themselves if `with_equal`.
+double pairs_of_rows(const DistinctPairs& found, std::size_t n, bool with_equal);
+
+// To pairs of distinct rows adds those of the rows equal to them; and, if `with_equal`, of equal rows
+// themselves. Nothing is added if that would be more than `most`.
+void expand(DistinctPairs& found, std::size_t n, bool with_equal, const PairSearch& search);
+
+// Pairs by (a, b), a < b. Columns of `pairs.size`; 8 bytes a row of memory beside them.
+void sort_pairs_by_rows(const FoundPairs& pairs, std::size_t n, std::int64_t* a, std::int64_t* b,
+                        std::uint16_t* distance);
+
+// Equal rows by (first, row). Columns of the size of `equal`.
+void sort_equal(const std::vector<Equal>& equal, std::size_t n, std::int64_t* first,
+                std::int64_t* row);
 
 }  // namespace simindex

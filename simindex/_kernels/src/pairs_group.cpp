@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace simindex {
 namespace {
 
 constexpr std::uint32_t kTile = 1024;   // words; 8 KB beside as many
-constexpr std::uint32_t kDirect = 512;  // rows that are compared without a further thought
 constexpr std::uint64_t kMixer = 0x9E3779B97F4A7C15u;  // odd; 2^64 over the golden ratio
 
 // In comparisons of two words.
@@ -23,28 +23,10 @@ std::uint32_t key_of(std::uint64_t bits, int shift) {
 
 std::uint64_t pairs_of(std::uint64_t rows) { return rows * (rows - (rows != 0)) / 2; }
 
-// The top `width` bits of a word from bit `first` on, as they stand in it.
-std::uint64_t mask_of(std::uint32_t first, std::uint32_t width) {
-  if (width == 0) return 0;
-  return (~std::uint64_t{0} << (64 - width)) >> first;
-}
-
-// Calls part(word, mask) for each word of a row that holds some of the bits, until one returns false.
-template <class Part>
-bool each_part(const Bits& bits, Part part) {
-  for (std::uint32_t at = bits.first; at < bits.first + bits.width;) {
-    const std::uint32_t within = at % 64;
-    const std::uint32_t width = std::min(64 - within, bits.first + bits.width - at);
-    if (!part(at / 64, mask_of(within, width))) return false;
-    at += width;
-  }
-  return true;
-}
-
 }  // namespace
 
 Wish::Wish(const PairRows& of, const BlockChoice& choice, std::uint64_t radius)
-    : rows(of), h(radius) {
+    : rows(of), near{radius, {}} {
   const std::uint32_t last = choice.agreeing.empty() ? 0 : choice.agreeing.back();
   std::size_t next = 0;
   for (std::uint32_t block = 0; block < last || next < choice.agreeing.size(); ++block) {
@@ -54,20 +36,25 @@ Wish::Wish(const PairRows& of, const BlockChoice& choice, std::uint64_t radius)
   }
   int blind_bytes = 0;
   if (rows.words == 1) {
-    for (const Bits& bits : agree_wide_) agree |= mask_of(bits.first, bits.width);
-    for (const Bits& bits : differ_wide_) differ.push_back(mask_of(bits.first, bits.width));
+    for (const Bits& bits : agree_wide_)
+      each_part(bits, [&](std::size_t, std::uint64_t mask) { return (agree |= mask) != 0; });
+    for (const Bits& bits : differ_wide_)
+      each_part(bits, [&](std::size_t, std::uint64_t mask) {
+        differ.push_back(mask);
+        return true;
+      });
     agree_wide_.clear();
     differ_wide_.clear();
     for (int byte = 0; byte < 8; ++byte) {
       const std::uint64_t mask = std::uint64_t{0xff} << (8 * byte);
       if ((agree & mask) != mask) continue;
-      sieve.blind |= mask;
+      near.sieve.blind |= mask;
       ++blind_bytes;
     }
   }
   // As in compare.hpp: of the bytes that are not blind, all but h are equal.
-  const int equal = 8 - blind_bytes - static_cast<int>(std::min<std::uint64_t>(h, 8));
-  if (equal >= 2) sieve.equal_bytes = std::min(equal, 3);
+  const int equal = 8 - blind_bytes - static_cast<int>(std::min<std::uint64_t>(radius, 8));
+  if (equal >= 2) near.sieve.equal_bytes = std::min(equal, 3);
 }
 
 std::uint64_t Wish::word(std::size_t row) const {
@@ -87,7 +74,7 @@ bool Wish::wide_wanted(std::uint32_t a, std::uint32_t b) const {
   const std::uint64_t* first = rows.rows + a * rows.words;
   const std::uint64_t* second = rows.rows + b * rows.words;
   const auto same = [&](const Bits& bits) {
-    return each_part(bits, [&](std::uint32_t w, std::uint64_t mask) {
+    return each_part(bits, [&](std::size_t w, std::uint64_t mask) {
       return ((first[w] ^ second[w]) & mask) == 0;
     });
   };
@@ -101,52 +88,88 @@ std::uint64_t Wish::distance(std::uint64_t differing, std::uint32_t a, std::uint
   const std::uint64_t* second = rows.rows + b * rows.words;
   std::uint64_t bits = 0;
   for (std::size_t w = 0; w < rows.words; ++w) bits += portable::popcount(first[w] ^ second[w]);
-  return bits <= h && wide_wanted(a, b) ? bits : h + 1;
+  return bits <= near.h && wide_wanted(a, b) ? bits : near.h + 1;
 }
 
-void GroupPairs::add(std::uint64_t* words, std::uint32_t* rows, std::uint32_t size,
-                     const std::function<bool()>& stopped) {
-  if (size < 2) return;
-  if (size <= kDirect && direct(words, rows, size, true, stopped)) return;
-  part(words, rows, without_repeats(words, rows, size), stopped);
+void GroupPairs::add(std::uint64_t* words, std::uint32_t* rows, const std::uint32_t* ends,
+                     std::size_t groups, bool may_repeat, const std::function<bool()>& stopped) {
+  for (std::size_t group = 0; group < groups && !stopped();) {
+    candidates_.clear();
+    const std::size_t next =
+        compare_.groups(words, ends, group, groups, wish_.near, candidates_);
+    settle(words, rows, ends, group, may_repeat, stopped);
+    group = next;
+  }
+  std::uint32_t begin = 0;
+  for (std::size_t group = 0; group < groups; begin = ends[group++]) {
+    std::uint32_t size = ends[group] - begin;
+    if (size <= kDirectRows) continue;
+    if (may_repeat) size = without_repeats(words + begin, rows + begin, size);
+    part(words + begin, rows + begin, size, stopped);
+  }
+}
+
+// The candidates of some groups from `group` on.
+void GroupPairs::settle(std::uint64_t* words, std::uint32_t* rows, const std::uint32_t* ends,
+                        std::size_t group, bool may_repeat,
+                        const std::function<bool()>& stopped) {
+  for (const Candidate* found = candidates_.begin(); found != candidates_.end();) {
+    while (ends[group] <= found->first) ++group;
+    const Candidate* const first = found;
+    while (found != candidates_.end() && found->first < ends[group]) ++found;
+    if (may_repeat && repeats(words, rows, first, found)) {
+      const std::uint32_t begin = group == 0 ? 0 : ends[group - 1];
+      const std::uint32_t size =
+          without_repeats(words + begin, rows + begin, ends[group] - begin);
+      direct(words + begin, rows + begin, size, stopped);
+    } else {
+      keep(words, rows, first, found);
+    }
+  }
+}
+
+bool GroupPairs::repeats(const std::uint64_t* words, const std::uint32_t* rows,
+                         const Candidate* begin, const Candidate* end) const {
+  return std::any_of(begin, end, [&](const Candidate& found) {
+    return words[found.first] == words[found.second] &&
+           wish_.equal(rows[found.first], rows[found.second]);
+  });
+}
+
+// Of candidates, the pairs.
+void GroupPairs::keep(const std::uint64_t* words, const std::uint32_t* rows,
+                      const Candidate* begin, const Candidate* end) {
+  for (const Candidate* found = begin; found != end; ++found) {
+    const std::uint64_t differing = words[found->first] ^ words[found->second];
+    bool wanted = (differing & agree_) == 0;
+    for (const std::uint64_t mask : differ_) wanted &= (differing & mask) != 0;
+    if (!wanted) continue;
+    const std::uint32_t a = rows[found->first];
+    const std::uint32_t b = rows[found->second];
+    const std::uint64_t bits = wish_.distance(differing, a, b);
+    if (bits <= wish_.near.h) pairs.push(a, b, bits);
+  }
 }
 
 // A group without equal rows.
 void GroupPairs::part(std::uint64_t* words, std::uint32_t* rows, std::uint32_t size,
                       const std::function<bool()>& stopped) {
-  if (size < 2 || (size > kDirect && split(words, rows, size, stopped))) return;
-  direct(words, rows, size, false, stopped);
+  if (size <= kDirectRows || !split(words, rows, size, stopped))
+    direct(words, rows, size, stopped);
 }
 
-// False, and nothing is done, if rows may repeat and do.
-bool GroupPairs::direct(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
-                        bool may_repeat, const std::function<bool()>& stopped) {
+void GroupPairs::direct(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
+                        const std::function<bool()>& stopped) {
   for (std::uint32_t first = 0; first < size; first += kTile) {
     const std::uint32_t last = std::min(size, first + kTile);
     for (std::uint32_t begin = 0; begin < last; begin += kTile) {
-      candidates_.clear();
-      compare_(words, {begin, std::min(last, begin + kTile), first, last}, wish_.h, wish_.sieve,
-               candidates_);
-      if (size > kTile && stopped()) return true;
-      if (candidates_.empty()) continue;
-      if (may_repeat) {
-        for (const Candidate& found : candidates_)
-          if (words[found.first] == words[found.second] &&
-              wish_.equal(rows[found.first], rows[found.second]))
-            return false;
-      }
-      for (const Candidate& found : candidates_) {
-        const std::uint64_t differing = words[found.first] ^ words[found.second];
-        bool wanted = (differing & agree_) == 0;
-        for (const std::uint64_t mask : differ_) wanted &= (differing & mask) != 0;
-        if (!wanted) continue;
-        const std::uint64_t bits =
-            wish_.distance(differing, rows[found.first], rows[found.second]);
-        if (bits <= wish_.h) pairs.push(rows[found.first], rows[found.second], bits);
-      }
+      if (size > kTile && stopped()) return;
+      tile_candidates_.clear();
+      compare_.tile(words, {begin, std::min(last, begin + kTile), first, last}, wish_.near,
+                    tile_candidates_);
+      keep(words, rows, tile_candidates_.begin(), tile_candidates_.end());
     }
   }
-  return true;
 }
 
 // Moves the first of equal rows to the front, in their order, and returns how many these are.
@@ -181,7 +204,7 @@ bool GroupPairs::split(const std::uint64_t* words, const std::uint32_t* rows, st
   std::uint64_t varying = 0;
   for (std::uint32_t i = 1; i < size; ++i) varying |= words[i] ^ words[0];
   const auto bits = static_cast<std::uint64_t>(portable::popcount(varying));
-  const std::uint64_t runs = wish_.h + 1;
+  const std::uint64_t runs = wish_.near.h + 1;
   if (bits < kFewestRunBits * runs) return false;
   const int key_bits =
       std::clamp(static_cast<int>(std::bit_width(size / 4)), 1, kMostKeyBits);
@@ -205,7 +228,7 @@ bool GroupPairs::split(const std::uint64_t* words, const std::uint32_t* rows, st
     if (cost > pairs_of(size)) return false;
   }
 
-  std::vector<std::uint64_t> part_words(size);
+  std::vector<std::uint64_t> part_words(size + kPaddingWords);
   std::vector<std::uint32_t> part_rows(size);
   const std::uint64_t agree = agree_;
   const std::size_t earlier = differ_.size();
@@ -219,11 +242,8 @@ bool GroupPairs::split(const std::uint64_t* words, const std::uint32_t* rows, st
       part_rows[to] = rows[i];
     }
     agree_ = agree | masks[run];
-    start = 0;
-    for (std::size_t key = 0; key < keys; ++key) {
-      part(part_words.data() + start, part_rows.data() + start, place[key] - start, stopped);
-      start = place[key];
-    }
+    candidates_.clear();
+    add(part_words.data(), part_rows.data(), place, keys, false, stopped);
     differ_.push_back(masks[run]);
   }
   differ_.resize(earlier);

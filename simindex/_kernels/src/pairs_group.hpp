@@ -19,12 +19,6 @@
 
 namespace simindex {
 
-// A row and the first of those equal to it.
-struct Equal {
-  std::uint32_t first;
-  std::uint32_t row;
-};
-
 // What a choice of blocks says of a pair, in bits of its words and of its rows.
 class Wish {
  public:
@@ -38,10 +32,9 @@ class Wish {
   bool equal(std::uint32_t a, std::uint32_t b) const;
 
   const PairRows rows;
-  const std::uint64_t h;
   std::uint64_t agree = 0;             // bits of a row's only word; 0 for rows of more
   std::vector<std::uint64_t> differ;   // the same, of each earlier block
-  Sieve sieve;
+  Near near;
 
  private:
   bool wide_wanted(std::uint32_t a, std::uint32_t b) const;
@@ -53,35 +46,38 @@ class Wish {
 class GroupPairs {
  public:
   GroupPairs(const Wish& wish, int level)
-      : wish_(wish), compare_(tile_compare(wish.sieve, level)), agree_(wish.agree),
+      : wish_(wish), compare_(comparing(wish.near.sieve, level)), agree_(wish.agree),
         differ_(wish.differ) {}
 
-  // Pairs of `size` rows and their words, which may be put in another order.
-  void add(std::uint64_t* words, std::uint32_t* rows, std::uint32_t size,
-           const std::function<bool()>& stopped);
+  // Pairs within groups of words and their rows, which may be put in another order; group i ends where
+  // ends[i] says. kPaddingWords may be read behind the last one.
+  void add(std::uint64_t* words, std::uint32_t* rows, const std::uint32_t* ends,
+           std::size_t groups, bool may_repeat, const std::function<bool()>& stopped);
 
   FoundPairs pairs;
   std::vector<Equal> equal;
 
  private:
-  struct Run {  // of a group's bits
-    std::uint64_t mask;
-    std::uint64_t pairs;  // with equal keys
-  };
-
-  bool direct(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
-              bool may_repeat, const std::function<bool()>& stopped);
-  bool split(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
-             const std::function<bool()>& stopped);
+  void settle(std::uint64_t* words, std::uint32_t* rows, const std::uint32_t* ends,
+              std::size_t group, bool may_repeat, const std::function<bool()>& stopped);
+  bool repeats(const std::uint64_t* words, const std::uint32_t* rows, const Candidate* begin,
+               const Candidate* end) const;
+  void keep(const std::uint64_t* words, const std::uint32_t* rows, const Candidate* begin,
+            const Candidate* end);
   void part(std::uint64_t* words, std::uint32_t* rows, std::uint32_t size,
             const std::function<bool()>& stopped);
+  void direct(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
+              const std::function<bool()>& stopped);
+  bool split(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
+             const std::function<bool()>& stopped);
   std::uint32_t without_repeats(std::uint64_t* words, std::uint32_t* rows, std::uint32_t size);
 
   const Wish& wish_;
-  TileCompare compare_;
+  Comparing compare_;
   std::uint64_t agree_;
   std::vector<std::uint64_t> differ_;
-  Candidates candidates_;
+  Candidates candidates_;       // of groups side by side
+  Candidates tile_candidates_;  // of one group
   std::vector<std::uint32_t> table_;
 };
 

@@ -1,4 +1,8 @@
-// Compares words with one another, some thousand at a time, so that all of them stay in the cache.
+// Compares words with one another, some hundred or thousand at a time, so that all stay in the cache.
+//
+//   group   . . . i r r r r r r r | r r . . . . . .      lines of 8 words behind each word i, as many as the
+//                 |<--- line --->||<--- line --->|       first of 8 such words needs: their number is
+//                                  group ends ^          foreseen, and what is behind the group masked out
 #pragma once
 
 #include <cstddef>
@@ -9,7 +13,7 @@
 
 namespace simindex {
 
-// Two places among the words of a group, first < second.
+// Two places among words, first < second.
 struct Candidate {
   std::uint32_t first;
   std::uint32_t second;
@@ -18,9 +22,9 @@ struct Candidate {
 class Candidates {
  public:
   void clear() { found_.clear(); }
-  auto begin() const { return found_.begin(); }
-  auto end() const { return found_.end(); }
-  bool empty() const { return found_.empty(); }
+  const Candidate* begin() const { return found_.data(); }
+  const Candidate* end() const { return found_.data() + found_.size(); }
+  std::size_t size() const { return found_.size(); }
 
   // As a sink of `compare`.
   void take(std::int64_t first, std::uint32_t second, std::uint64_t, std::uint64_t) {
@@ -31,7 +35,11 @@ class Candidates {
   std::vector<Candidate> found_;
 };
 
-// Some places of a group; with all places of it from `first` on or after their own, whichever is later.
+constexpr std::uint32_t kDirectRows = 512;      // groups of at most so many are compared directly
+constexpr std::size_t kPaddingWords = 16;       // that may be read behind the last group
+constexpr std::size_t kManyCandidates = 1 << 16;
+
+// Some places of a group, with all those from `first` to `last` that are behind them.
 struct Tile {
   std::uint32_t rows_begin;
   std::uint32_t rows_end;
@@ -39,11 +47,23 @@ struct Tile {
   std::uint32_t last;  // not included
 };
 
-// Adds the pairs (i, j) of places with rows_begin <= i < rows_end, first <= j < last and i < j whose words
-// are within h. `sieve` as in compare.hpp.
-using TileCompare = void (*)(const std::uint64_t* words, const Tile& tile, std::uint64_t h,
-                             const Sieve& sieve, Candidates& out);
+struct Near {
+  std::uint64_t h;
+  Sieve sieve;  // as in compare.hpp
+};
 
-TileCompare tile_compare(const Sieve& sieve, int level);
+struct Comparing {
+  // Adds the pairs (i, j) of places with rows_begin <= i < rows_end, first <= j < last and i < j whose
+  // words are within h.
+  void (*tile)(const std::uint64_t* words, const Tile& tile, const Near& near, Candidates& out);
+
+  // The same of pairs within groups number `group` .. groups - 1 of at most kDirectRows words, group i
+  // ending where ends[i] says; stops after a group with which there are many candidates and returns the
+  // number of the next.
+  std::size_t (*groups)(const std::uint64_t* words, const std::uint32_t* ends, std::size_t group,
+                        std::size_t groups, const Near& near, Candidates& out);
+};
+
+Comparing comparing(const Sieve& sieve, int level);
 
 }  // namespace simindex
