@@ -1,13 +1,12 @@
 """A batch matched against itself, and that joined with what the index holds: the crawl loop's step.
 
-    Q          r0  r1  r2  r3  r4           equal rows are one group: r0 = r2 = r4
-    groups     g0  g1      g2               numbered by their first rows
-    near       g0-g2                        pairs of groups within h
-    matches    r2: r0   r3: r0 r2   r4: r0 r2 r3
-    with first r2: r0   r3: r0 r2?  r4: r0  one each, r3 the earliest of the nearest
+    Q          r0  r1  r2  r3  r4           r0 = r2 = r4, r1 and r3 within h of each other
+    matches    r2: r0   r3: r1   r4: r0 r2
+    first      r2: r0   r3: r1   r4: r0     one each
 
-So a million equal rows cost what one does with `first`. Without, every row has all earlier ones for
-matches, and their number is known before there is memory taken for them.
+Of equal rows the first stands for all, so with `first` a million of them cost little more than one.
+Without, every row has all earlier ones for matches, and their number is known before memory is
+taken for them. With `first`, rows that crowd, different and near, are not all paired either.
 
 Invariants
 1. Row j of Q is matched with rows i < j of Q only: as if each was asked and then added.
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import InvalidBatch
+from simindex.pairs import chosen_blocks, partition
 from simindex.records import U64, Matches, QueryStats
 from simindex.simhash.permutation import BlockDesign
 from simindex.storage.table import sort_table
@@ -35,15 +35,8 @@ U16 = NDArray[np.uint16]
 MOST_MATCHES = 1 << 27
 """Within one batch: more would take above 6 GB while they are put in order."""
 
-
-FEW_ROWS = 1 << 14
-"""Which have no more pairs than that."""
-
 FEW_PAIRS = 1 << 23
-"""Up to which all pairs are found, where one earlier row of each is asked for."""
-
-SAMPLE_ROWS, SAMPLE_PAIRS = 1 << 12, 1 << 10
-"""How many rows are compared to expect a number of pairs; and pairs that are enough for it."""
+"""Of different rows, up to which all are found where one earlier row of each is asked for."""
 
 LEAF_ROWS = 1 << 8
 """Rows that are compared with one another directly."""
@@ -53,14 +46,6 @@ MOST_TABLES, FEW_QUERIES = 16, 1 << 6
 
 
 class Near(NamedTuple):
-    """Pairs of rows within h, a < b; columns of one length, in no order."""
-
-    a: I64
-    b: I64
-    distance: U16
-
-
-class Within(NamedTuple):
     """Rows of a batch and earlier ones within h; columns of one length, in no order."""
 
     row: I64
@@ -68,98 +53,66 @@ class Within(NamedTuple):
     distance: U16
 
 
-def within(rows: U64, h: int, *, first: bool, threads: int) -> Within:
+def within(rows: U64, h: int, *, first: bool, threads: int) -> Near:
     """Each row's matches among the rows before it.
 
     Parameters
     ----------
     rows : uint64 (n, W)
     first : bool
-        At most one match a row: the nearest, and of those the earliest.
+        At most one match a row.
 
     Raises
     ------
     InvalidBatch
         If there are more than MOST_MATCHES; says how many.
     """
-    distinct, group = equal_rows(rows)
-    repeated = len(distinct) < len(rows)
-    some = rows[distinct] if repeated else rows
-    pairs = expected_pairs(some, h) if len(some) > FEW_ROWS else 0
-    if first:
-        dense = pairs > FEW_PAIRS
-        return _first(
-            distinct, group, _first_by_halves(some, h) if dense else _pairs(some, h, threads)
-        )
-    require_memory_for(pairs / 2)  # it may be half of that, not less
-    near = _pairs(some, h, threads)
-    return _all(group, near) if repeated else Within(near.b, near.a, near.distance)
-
-
-def equal_rows(rows: U64) -> tuple[I64, I64]:
-    """Groups of equal rows.
-
-    Returns
-    -------
-    int64 (g,), int64 (n,)
-        The first row of each group, ascending; and the group of each row.
-    """
-    n = len(rows)
-    order = _native.sort_rows(np.ascontiguousarray(rows[:, 0]))
-    ordered = _native.take_rows(rows, order)
-    unlike = np.ones(n, np.bool_)
-    if rows.shape[1] > 1:
-        order, ordered = _wholly_sorted(order, ordered)
-    unlike[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    if unlike.all():
-        every = np.arange(n, dtype=np.int64)
-        return every, every
-    firsts = order[unlike]  # the sort keeps the order of equal rows
-    rank = np.argsort(firsts)
-    number = np.empty_like(rank)
-    number[rank] = np.arange(len(rank))
-    group = np.empty(n, np.int64)
-    group[order] = number[np.cumsum(unlike) - 1]
-    return firsts[rank], group
-
-
-def _wholly_sorted(order: I64, ordered: U64) -> tuple[I64, U64]:
-    """Rows sorted by their first word, with those it leaves tied sorted by the others."""
-    tied = np.zeros(len(ordered) + 1, np.bool_)
-    tied[1:-1] = ordered[1:, 0] == ordered[:-1, 0]
-    among = np.flatnonzero(tied[:-1] | tied[1:])
-    if len(among):
-        some = ordered[among]
-        inner = among[np.lexsort(tuple(some.T[::-1]))]
-        order[among], ordered[among] = order[inner], ordered[inner]
-    return order, ordered
-
-
-def _pairs(rows: U64, h: int, threads: int) -> Near:
-    """Pairs a < b of distinct rows within h, in any order."""
-    bounds = np.linspace(0, 64 * rows.shape[1], min(h + 1, 64 * rows.shape[1]) + 1)
-    first = bounds.astype(np.uint32)
-    blocks = np.column_stack([first[:-1], np.diff(first)])
-    found = []
-    for block in range(len(blocks)):
-        found.append(_native.block_pairs(rows, blocks, block, h, threads))
-        require_memory_for(float(sum(len(part[0]) for part in found)))
-    one, other, distance = (np.concatenate(column) for column in zip(*found, strict=True))
+    most = FEW_PAIRS if first else MOST_MATCHES
+    near, *equal, pairs, too_many = _pairs(rows, h, not first, most, threads)
+    if not first:
+        if too_many:
+            raise InvalidBatch(
+                f"the batch has {pairs:.3g} matches within itself or more, above "
+                f"{MOST_MATCHES:,}: ask for first=True, or give fewer of its rows at once",
+                found=pairs, expected=MOST_MATCHES,
+            )
+        return near
+    if too_many:
+        _, *equal, _, _ = _pairs(rows, 0, False, most, threads)
+        distinct = np.delete(np.arange(len(rows)), equal[1])
+        near = _first_by_halves(rows[distinct], h)
+        near = Near(distinct[near.row], distinct[near.earlier], near.distance)
+    else:
+        near = _nearest(near)
     return Near(
-        np.minimum(one, other).astype(np.int64), np.maximum(one, other).astype(np.int64), distance
+        np.concatenate([near.row, equal[1]]),
+        np.concatenate([near.earlier, equal[0]]),
+        np.concatenate([near.distance, np.zeros(len(equal[1]), np.uint16)]),
     )
 
 
-def expected_pairs(rows: U64, h: int) -> float:
-    """About how many pairs of rows are within h, from those among some of the rows."""
-    n, count = len(rows), SAMPLE_ROWS
-    draw = np.random.default_rng(0)
-    while True:
-        some = rows[np.unique(draw.integers(0, n, count))]
-        found = len(_pairs(some, h, 1).a)
-        if found >= SAMPLE_PAIRS or count * 256 >= n:
-            return found * (n / len(some)) ** 2
-        count *= 4
+def _pairs(
+    rows: U64, h: int, expanded: bool, most: int, threads: int
+) -> tuple[Near, I64, I64, float, bool]:
+    """All pairs, of different rows only unless `expanded`; then (first, row) of equal ones.
+
+    And how many pairs that stands for, and whether they are above `most`: then none are given.
+    """
+    bits = 64 * rows.shape[1]
+    blocks = chosen_blocks(len(rows), bits, h)
+    a, b, distance, first, row, pairs, too_many = _native.all_pairs(
+        rows, partition(bits, max(1, blocks)), max(0, blocks - h), h, expanded, most, threads
+    )
+    return Near(b, a, distance), first, row, pairs, too_many
+
+
+def _nearest(near: Near) -> Near:
+    """The nearest match of each row, of equally near ones the earliest."""
+    order = np.lexsort((near.earlier, near.distance, near.row))
+    row = near.row[order]
+    kept = np.ones(len(row), np.bool_)
+    kept[1:] = row[1:] != row[:-1]
+    return Near._make(column[order[kept]] for column in near)
 
 
 def _first_by_halves(rows: U64, h: int) -> Near:
@@ -188,7 +141,7 @@ def _first_by_halves(rows: U64, h: int) -> Near:
                 earlier[left[asked]], distance[left[asked]] = start + row, apart
         size *= 2
     late = np.flatnonzero(earlier >= 0)
-    return Near(earlier[late], late, distance[late])
+    return Near(late, earlier[late], distance[late])
 
 
 def _looked_up(rows: U64, queries: U64, h: int) -> Iterator[Near]:
@@ -214,60 +167,9 @@ def _looked_up(rows: U64, queries: U64, h: int) -> Iterator[Near]:
         left = np.delete(left, query)
 
 
-def _first(distinct: I64, group: I64, near: Near) -> Within:
-    a, b, distance = near
-    order = np.lexsort((a, distance, b))
-    a, b, distance = a[order], b[order], distance[order]
-    kept = np.ones(len(b), np.bool_)
-    kept[1:] = b[1:] != b[:-1]
-    again = np.ones(len(group), np.bool_)
-    again[distinct] = False
-    row = np.flatnonzero(again)
-    return Within(
-        np.concatenate([distinct[b[kept]], row]),
-        np.concatenate([distinct[a[kept]], distinct[group[row]]]),
-        np.concatenate([distance[kept], np.zeros(len(row), np.uint16)]),
-    )
-
-
-def _all(group: I64, near: Near) -> Within:
-    """Pairs of groups as pairs of their rows, with those inside each group."""
-    a, b, distance = near
-    size = np.bincount(group)
-    across = size[a] * size[b]
-    inside = size * (size - 1) // 2
-    require_memory_for(float(across.sum(dtype=np.float64) + inside.sum(dtype=np.float64)))
-    members = np.argsort(group, kind="stable")
-    start = np.cumsum(size) - size
-    # Across: the rows of b go round within each row of a.
-    pair = np.repeat(np.arange(len(a)), across)
-    turn = np.arange(len(pair)) - np.repeat(np.cumsum(across) - across, across)
-    one = members[start[a][pair] + turn // size[b][pair]]
-    other = members[start[b][pair] + turn % size[b][pair]]
-    # Inside: each row with those before it.
-    before = np.arange(len(group)) - start[group[members]]
-    row = np.repeat(members, before)
-    turn = np.arange(len(row)) - np.repeat(np.cumsum(before) - before, before)
-    return Within(
-        np.concatenate([np.maximum(one, other), row]),
-        np.concatenate([np.minimum(one, other), members[start[group[row]] + turn]]),
-        np.concatenate([distance[pair], np.zeros(len(row), np.uint16)]),
-    )
-
-
-def require_memory_for(matches: float) -> None:
-    """Refuses with InvalidBatch what would be too many matches within a batch."""
-    if matches > MOST_MATCHES:
-        raise InvalidBatch(
-            f"the batch has {matches:.3g} matches within itself, above {MOST_MATCHES:,}: ask for "
-            "first=True, or give fewer of its rows at once",
-            found=int(matches), expected=MOST_MATCHES,
-        )
-
-
 def joined(
     stored: Matches,
-    inside: Within,
+    inside: Near,
     ids: U64,
     keys: list[str] | list[bytes] | None,
     *,
@@ -290,7 +192,7 @@ def joined(
     if first and len(stored):
         left = np.ones(len(ids), np.bool_)
         left[stored.query] = False
-        inside = Within._make(column[left[inside.row]] for column in inside)
+        inside = Near._make(column[left[inside.row]] for column in inside)
     query, distance, found_ids = stored.query, stored.distance, stored.id
     fetch: Callable[[], list[str] | list[bytes]] | None = None
     if keys is not None:

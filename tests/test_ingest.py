@@ -177,8 +177,7 @@ def test_rows_of_a_batch_match_the_rows_before_them(
     values = oracle.skewed(np.random.default_rng(seed), n, words, templates=4, flips=8)
     with pytest.MonkeyPatch.context() as patch:
         if crowded:
-            patch.setattr(ingestion, "FEW_ROWS", 0)
-            patch.setattr(ingestion, "FEW_PAIRS", -1)
+            patch.setattr(ingestion, "FEW_PAIRS", 0)
             patch.setattr(ingestion, "LEAF_ROWS", leaf)
             patch.setattr(ingestion, "FEW_QUERIES", 2)
         inside = ingestion.within(values, h, first=False, threads=2)
@@ -193,18 +192,6 @@ def test_rows_of_a_batch_match_the_rows_before_them(
                  strict=True)),
         set(), expected,
     )
-
-
-@pytest.mark.parametrize("words", [1, 2])
-def test_groups_of_equal_rows_are_numbered_by_their_first(
-    rng: np.random.Generator, words: int
-) -> None:
-    values = oracle.uniform(rng, 40, words)[rng.integers(0, 40, 500)]
-    values[::3, 0] = 7  # so that wide rows share a first word
-    distinct, group = ingestion.equal_rows(values)
-    _, first, inverse = np.unique(values, axis=0, return_index=True, return_inverse=True)
-    assert distinct.tolist() == sorted(first)
-    assert np.array_equal(distinct[group], first[inverse.reshape(-1)])
 
 
 def test_a_million_equal_rows_have_one_match_each(index_path: Path) -> None:
@@ -227,13 +214,11 @@ def test_a_million_equal_rows_have_one_match_each(index_path: Path) -> None:
         assert len(found) == 1000
 
 
-def test_crowded_rows_are_expected_before_they_are_compared() -> None:
+def test_rows_that_crowd_are_not_all_compared() -> None:
     """Numbers from 0 to 2^17 - 1: each has 833 others within 3 bits."""
     values = np.arange(1 << 17, dtype=np.uint64)[:, None]
-    pairs = (1 << 17) * (17 + 136 + 680) / 2
-    assert 0.7 * pairs < ingestion.expected_pairs(values, 3) < 1.4 * pairs
-    with pytest.raises(InvalidBatch), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ingestion, "MOST_MATCHES", 1 << 24)
+    with pytest.raises(InvalidBatch, match="matches"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ingestion, "MOST_MATCHES", 1 << 20)
         ingestion.within(values, 3, first=False, threads=1)
     inside = ingestion.within(values, 3, first=True, threads=1)
     assert np.array_equal(np.sort(inside.row), np.arange(1, 1 << 17))
