@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import Any, Literal
 
-from simindex import auditing, compaction, creation
+from simindex import auditing, compaction, creation, ingestion
 from simindex.admission import check_recipe, checked_batch, checked_keys
 from simindex.answering import Answerer
 from simindex.calibration import Calibration
@@ -40,6 +42,7 @@ from simindex.machine import measure
 from simindex.model import Machine
 from simindex.opening import check_agreement, checked_call, translated
 from simindex.options import IndexOptions, checked_structures
+from simindex.recent import Recent, admitted, check_commit_s, nearer, nearest
 from simindex.records import (
     F32,
     U64,
@@ -47,17 +50,20 @@ from simindex.records import (
     Batch,
     Finding,
     IndexStats,
+    Match,
     Matches,
     Pairs,
     as_fingerprints,
     as_ids,
 )
+from simindex.searching import THREADED_QUERIES
 from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, live_rows, take
 from simindex.statistics import gather
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, pack, unpack
 from simindex.storage.environment import acquire, release
+from simindex.threads import thread_count
 from simindex.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
@@ -159,6 +165,7 @@ class Index:
                     )
             self._snapshot = self._take(None)
             self._answerer = Answerer(self._catalog, self.options)
+            self._recent = Recent(self.options)
         except BaseException:
             if self._writer is not None:
                 self._writer.close()
@@ -225,6 +232,7 @@ class Index:
                 release(self._environment)
                 # Maps and descriptors of the segments go with them; running calls hold their own.
                 self._answerer = Answerer(self._catalog, self.options)
+                self._recent = Recent(self.options)
                 del self._snapshot
 
     def __del__(self) -> None:
@@ -353,6 +361,7 @@ class Index:
             checked = checked_batch(
                 batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
             )
+            self._hand_over(writer)
             self._adopt_recipe(writer, checked)
             return writer.append(checked)
 
@@ -367,6 +376,7 @@ class Index:
             checked = checked_batch(batch, self.options, self._recipe)
             if checked.keys is None and checked.ids is None:
                 raise InvalidBatch("a replacement needs ids or keys")
+            self._hand_over(writer)
             self._adopt_recipe(writer, checked)
             appended = writer.append(checked)
             writer.delete(None if checked.keys is not None else checked.ids, checked.keys)
@@ -403,6 +413,7 @@ class Index:
         """
         with self._lock:
             writer = self._writing()
+            self._hand_over(writer)
             if writer.commit(self._current()):
                 while writer.merge_due(self._current()):
                     pass
@@ -438,6 +449,7 @@ class Index:
         """
         with self._lock:
             writer = self._writing()
+            self._hand_over(writer)
             if structures is not None:
                 wanted = checked_structures(structures)
                 checked_designs(replace(self.options, structures=wanted))
@@ -464,6 +476,176 @@ class Index:
             if self._self_audit(self._current()):
                 writer.commit(self._current())
             self._current()
+
+    def ingest(
+        self,
+        batch: Batch | Any,
+        *,
+        ids: Any = None,
+        keys: Any = None,
+        weights: Any = None,
+        h: int = 3,
+        recall: float = 1.0,
+        first: bool = False,
+        method: str = "auto",
+        threads: int | None = None,
+    ) -> Matches:
+        """Matches of a batch in the index and in itself; then the batch is in the index.
+
+        The answer is what asking and adding its rows one after the other would give: row i matches
+        the stored rows within h, and the rows of the batch before it.
+
+        Parameters
+        ----------
+        batch : Batch, or uint64 (m,) or (m, W)
+            As `append` takes it, with ids, keys and weights beside plain fingerprints.
+        recall : float
+            Of the matches in the index, as in `query`; those within the batch are all found.
+        first : bool
+            At most one match a row; a row with a match in the index gets none within the batch.
+
+        Returns
+        -------
+        Matches
+            As of `query`; `id` and `keys()` name rows of the batch, too. Its stats tell of the
+            search of the index.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch, InvalidOption
+            If the batch does not fit the index, or an option is out of range. Also if the batch has
+            more than 134 million matches within itself; ask for the first ones then.
+        StorageFull, CommitFailed
+            As `commit`. Nothing of the batch is kept after any error but CommitFailed; after that
+            one, and after an interrupt while it is committed, the index opened anew holds all of it
+            or nothing.
+
+        Notes
+        -----
+        What is buffered is committed first, by a commit of its own: it is matched, too. Then one
+        commit makes the batch durable and visible. Other threads that write wait meanwhile.
+        Source: [PSM] section 5, batch mode, PSMA or PSMF.
+        """
+        started = time.perf_counter()
+        with self._lock:
+            writer = self._writing()
+            checked = checked_batch(
+                batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
+            )
+            answerer = self._answerer
+            answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+            workers = thread_count(threads, len(checked), worth=THREADED_QUERIES)
+            self.commit()
+            recipe = self._recipe
+            try:
+                self._adopt_recipe(writer, checked)
+                inside = ingestion.within(checked.rows, h, first=first, threads=workers)
+                stored = answerer.search(
+                    self._current(), checked.rows, checked.weights, h=h, first=first,
+                    recall=recall, method=method, memory=None, threads=threads,
+                )
+                found = ingestion.joined(
+                    stored, inside, writer.append(checked), checked.keys, first=first,
+                    started=started,
+                )
+                self.commit()
+            except BaseException:
+                if writer.changed:  # not if a merge after the commit was interrupted
+                    writer.discard()
+                    self._recipe = recipe
+                raise
+            return found
+
+    def seen_or_add(
+        self,
+        text_or_batch: str | bytes | Batch,
+        key: Any = None,
+        *,
+        h: int = 3,
+        recall: float = 1.0,
+        commit_s: float | None = 5.0,
+    ) -> Match | None:
+        """A row within h of one document; if there is none, the document is added.
+
+        Safe from many threads: of two that bring the same page at once, one adds it.
+
+        Parameters
+        ----------
+        text_or_batch : str, bytes or Batch
+            A text, which the index's recipe makes a fingerprint of, or a batch of one.
+        key : str, bytes or int, optional
+            Its key, or its id in an index without keys, unless the batch has it.
+        commit_s : float, optional
+            A row that has waited so long for a commit gets one at the next call; None leaves
+            commits to the caller, and to the number of rows, see below.
+
+        Returns
+        -------
+        Match, or None
+            A nearest row, and nothing was added; or None and the document was added, unless it is a
+            text without a fingerprint, which is near nothing and is not kept.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch, InvalidOption
+            If the document does not fit the index, or an option is out of range.
+        StorageFull, CommitFailed
+            As `commit`, before this document is added: once there is space, call again with it.
+
+        Notes
+        -----
+        Rows added are seen by later calls at once; by queries, and after a crash, from the next
+        commit on. That comes with `commit`, a clean exit, `commit_s`, or 65,536 rows of 64 bits
+        (fewer where rows are wider or segments smaller). What `append`, `replace` and `delete` have
+        buffered is committed first.
+        """
+        self._writing()
+        check_commit_s(commit_s)
+        self._answerer.planner.check(
+            h=h, recall=recall, method="auto", bits=self.options.bits
+        )
+        recipe = self._recipe
+        document = admitted(text_or_batch, key, self.options, recipe)
+        if document is None:
+            return None
+        snapshot = self._current()
+        found = self._nearest(snapshot, document, h, recall)
+        with self._lock:
+            writer = self._writing()
+            writer.check_usable()
+            if writer.changed or self._recent.due(commit_s):
+                self.commit()
+            if writer.generation != snapshot.head.generation:
+                found = self._nearest(self._current(), document, h, recall)
+            found = nearer(found, self._recent.nearest(document.rows, h))
+            if found is None:
+                if self._recipe is not recipe:
+                    check_recipe(document.recipe, self._recipe)
+                elif recipe is None and document.recipe is not None:
+                    self._hand_over(writer)
+                    self._adopt_recipe(writer, document)
+                self._recent.add(document, writer.appended + len(self._recent))
+            return found
+
+    def _nearest(
+        self, snapshot: Snapshot, document: Batch, h: int, recall: float
+    ) -> Match | None:
+        search = partial(
+            self._answerer.search, snapshot, document.rows, document.weights, first=True,
+            method="auto", memory=None, threads=1,
+        )
+        return nearest(search, h, recall)
+
+    def _hand_over(self, writer: Writer) -> None:
+        """Gives the writer what was added one at a time."""
+        while len(self._recent):
+            batch, taken = self._recent.portion()
+            before = writer.appended
+            try:
+                writer.append(batch)
+            finally:
+                if writer.appended > before:
+                    self._recent.drop(taken)
 
     def _adopt_recipe(self, writer: Writer, batch: Batch) -> None:
         if self._recipe is None and batch.recipe is not None:

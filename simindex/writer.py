@@ -125,6 +125,15 @@ class Writer:
         """Rows ever appended, the buffered ones included."""
         return int(self._head.appended) + self._appended
 
+    @property
+    def generation(self) -> int:
+        """Of the last commit."""
+        return int(self._head.generation)
+
+    def check_usable(self) -> None:
+        """Raises ReadOnlyIndex once a commit has failed."""
+        self._check_usable()
+
     def _check_usable(self) -> None:
         if self._failed is not None:
             raise ReadOnlyIndex(
