@@ -3,7 +3,7 @@
     edges     cli  distributed  integrations  inputs  __main__
     public    simindex itself: what users import
     engine    index  creation  searching  snapshot  writer  planner  calibration  model  costs
-              machine  forecast  explanation  compaction  check  pairs  clusters
+              machine  forecast  explanation  compaction  check  pairs  clusters  deduplication
               skew  auditing  answering  spotchecks  opening
     methods
     storage
@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "index", "admission", "statistics", "creation", "searching", "snapshot", "writer",
         "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
-        "compaction", "check", "pairs", "clusters", "designs",
+        "compaction", "check", "pairs", "clusters", "deduplication", "designs",
         "skew", "auditing", "answering", "spotchecks", "opening",
     ),
     ("",),  # the package itself
