@@ -45,12 +45,11 @@ def kept_by_brute_force(
 @pytest.mark.parametrize("h", [0, 3, 10])
 @pytest.mark.parametrize("chunk", [1, 7, 4096])
 def test_what_is_kept_does_not_depend_on_the_chunks(
-    run: Run, monkeypatch: pytest.MonkeyPatch, h: int, chunk: int
+    run: Run, h: int, chunk: int
 ) -> None:
-    monkeypatch.setattr("simindex.cli.dedup.CHUNK_DOCUMENTS", chunk)
     texts = corpus(80)
     lines = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
-    result = run("dedup", "-h", h, "--report", "r.jsonl", input="\n".join(lines))
+    result = run("dedup", "-h", h, "--buffer", chunk, "--audit", "r.jsonl", input="\n".join(lines))
     kept = kept_by_brute_force(texts, h)
     assert 5 < len(kept) < 80
     assert result.stdout.splitlines() == [lines[number] for number in kept]
@@ -59,7 +58,7 @@ def test_what_is_kept_does_not_depend_on_the_chunks(
     rows = [int(row) for row in simindex.Recipe().batch(texts).fingerprints]
     assert [int(record["dropped"]) for record in dropped] == sorted(set(range(80)) - set(kept))
     for record in dropped:
-        gone, stays = int(record["dropped"]), int(record["kept"])
+        gone, stays = int(record["dropped"]), int(record["lost_to"])
         assert stays in kept
         assert stays < gone
         distance = (rows[gone] ^ rows[stays]).bit_count()
@@ -114,7 +113,7 @@ def test_the_temporary_index_is_removed(run: Run, tmp_path: Path) -> None:
 
 def test_folders_that_cannot_be_written_are_named(run: Run) -> None:
     assert "--temp-dir" in run("dedup", "--temp-dir", "no/where", input="", code=2).stderr
-    assert "--report no/r" in run("dedup", "--report", "no/r", input="", code=2).stderr
+    assert "--audit no/r" in run("dedup", "--audit", "no/r", input="", code=2).stderr
 
 
 def test_recipe_and_empty_input(run: Run) -> None:
