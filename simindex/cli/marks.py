@@ -16,6 +16,9 @@ from simindex.inputs import Document
 
 MARK = "near_duplicate_of"
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+_UNMARKED = f', "{MARK}": null}}'.encode()
+
 
 class Loss(NamedTuple):
     """What a document lost to."""
@@ -44,19 +47,14 @@ def marked_line(
             return _dumped({**fields, MARK: mark}) + b"\n"
     body = line.rstrip()
     end = line[len(body) :]
-    spliced = b", " + _dumped({MARK: mark})[1:]
+    spliced = _UNMARKED if mark is None else b", " + _dumped({MARK: mark})[1:]
     return body[:-1] + spliced + (end if end.endswith(b"\n") else end + b"\n")
 
 
 def audit_line(document: Document, loss: Loss) -> str:
     """A line of the list of what was dropped."""
-    return (
-        json.dumps(
-            {"dropped": document.key, "lost_to": loss.key, "distance": loss.distance},
-            ensure_ascii=False,
-        )
-        + "\n"
-    )
+    found = {"dropped": document.key, "lost_to": loss.key, "distance": loss.distance}
+    return _encode(found) + "\n"
 
 
 def _fields(document: Document, key_field: str, text_field: str) -> Any:
@@ -66,6 +64,6 @@ def _fields(document: Document, key_field: str, text_field: str) -> Any:
 
 def _dumped(value: Any) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False).encode()
+        return _encode(value).encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can escape only
         return json.dumps(value).encode()
