@@ -3,8 +3,8 @@
     edges     cli  distributed  integrations  inputs  __main__
     public    simindex itself: what users import
     engine    index  creation  searching  snapshot  writer  planner  calibration  model  costs
-              machine  forecast  explanation  compaction  check  pairs  clusters
-              skew  auditing  answering  spotchecks  opening  bounded  ingestion  recent
+              machine  forecast  explanation  compaction  check  pairs  clusters  skew  auditing
+              answering  spotchecks  opening  bounded  ingestion  recent  deduplication
     methods
     storage
     simhash
@@ -36,7 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
         "compaction", "check", "pairs", "clusters", "designs", "skew", "auditing", "answering",
         "spotchecks", "opening", "bounded", "stored_pairs", "stored_rows", "tiles", "index_pairs",
-        "index_clusters", "ingestion", "recent",
+        "index_clusters", "ingestion", "recent", "deduplication",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),
