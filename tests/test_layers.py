@@ -4,7 +4,7 @@
     public    simindex itself: what users import
     engine    index  creation  searching  snapshot  writer  planner  calibration  model  costs
               machine  forecast  explanation  compaction  check  pairs  clusters
-              skew  auditing  answering  spotchecks  opening
+              skew  auditing  answering  spotchecks  opening  segmentfiles  merging
     methods
     storage
     simhash
@@ -34,7 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "index", "admission", "statistics", "creation", "searching", "snapshot", "writer",
         "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
         "compaction", "check", "pairs", "clusters", "designs",
-        "skew", "auditing", "answering", "spotchecks", "opening",
+        "skew", "auditing", "answering", "spotchecks", "opening", "segmentfiles", "merging",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),
