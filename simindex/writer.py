@@ -47,8 +47,8 @@ from simindex.storage.segment import (
 from simindex.storage.table import KeyHeap, Table, sort_table
 from simindex.storage.tombstones import Tombstones
 
-MAX_FREE = 32
-"""Segments beside those being merged, from which on a writer waits until a merge ends."""
+MAX_SEGMENTS = 64
+"""From so many on, those being merged included, a commit waits until a merge has ended."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -417,11 +417,10 @@ class Writer:
     def keep_pace(self, snapshot: Snapshot) -> None:
         """Waits for merges that are late, at most as long as the last commit took.
 
-        Longer only where there are too many segments, and none of them can be merged before another
-        merge has ended.
+        Where there are `MAX_SEGMENTS`, it waits until a merge has ended, however long that takes.
         """
-        free = len(snapshot.segments) - len(self._merges.inputs)
-        if free >= MAX_FREE and self._merges.full:
+        if len(snapshot.segments) >= MAX_SEGMENTS:
+            self.start_merges(snapshot)
             self._merges.wait(self._merges.any_ended)
         elif self._merges:
             appended = self._head.appended
