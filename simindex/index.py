@@ -6,6 +6,7 @@ call follows new commits by itself.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import time
@@ -205,7 +206,9 @@ class Index:
     ) -> None:
         try:
             if kind is None and self._writer is not None and not self._closed:
-                self.commit()
+                with self._lock:
+                    self.commit()
+                    self._finish_merges(start=True)
         finally:
             self.close()
 
@@ -217,7 +220,11 @@ class Index:
         return f"<simindex.Index {str(self.path)!r}, {state}>"
 
     def close(self) -> None:
-        """Closes the handle; what a writer has not committed is discarded. May be called twice."""
+        """Closes the handle; what a writer has not committed is discarded. May be called twice.
+
+        Merges that run are given up, which loses nothing but their work; leaving a ``with`` block
+        cleanly, and `compact`, wait for them.
+        """
         with self._lock:
             if self._closed:
                 return
@@ -403,6 +410,10 @@ class Index:
     def commit(self) -> None:
         """Makes all since the last commit durable and visible, all or nothing.
 
+        Segments that become too many are merged by threads beside the work, and what these have
+        ended is installed by a later commit. A commit waits for merges that are late, in general no
+        longer than it takes itself.
+
         Raises
         ------
         StorageFull
@@ -414,9 +425,27 @@ class Index:
         with self._lock:
             writer = self._writing()
             self._hand_over(writer)
-            if writer.commit(self._current()):
-                while writer.merge_due(self._current()):
-                    pass
+            writer.keep_pace(self._current())
+            changed = writer.commit(self._current())
+            if self._install_merges() or changed:
+                writer.start_merges(self._current())
+            writer.release_retired()
+
+    def _install_merges(self) -> bool:
+        """Makes merges that have ended part of the index; returns whether there were any."""
+        writer, installed = self._writing(), False
+        while (done := writer.install_merge(self._current())) is not None:
+            installed |= done
+        self._current()
+        return installed
+
+    def _finish_merges(self, *, start: bool) -> None:
+        """Waits for the merges that run and installs them; with `start`, until none is due."""
+        writer = self._writing()
+        while writer.await_merges():
+            if self._install_merges() and start:
+                writer.start_merges(self._current())
+            writer.release_retired()
 
     def compact(
         self,
@@ -427,6 +456,8 @@ class Index:
     ) -> None:
         """Commits, then merges segments that are too many; `full` merges all into one, or into
         as few as their row numbers allow.
+
+        Merges that run are waited for and installed; `full` and `structures` give them up.
 
         Parameters
         ----------
@@ -453,7 +484,12 @@ class Index:
             if structures is not None:
                 wanted = checked_structures(structures)
                 checked_designs(replace(self.options, structures=wanted))
-                self.commit()
+            writer.commit(self._current())
+            if full or structures is not None:
+                writer.cancel_merges()  # of what is merged now, or changes
+            else:
+                self._finish_merges(start=False)
+            if structures is not None:
                 # What is to go is not merged first, and what is to come is built once.
                 kept = [name for name in self.options.structures if name in wanted]
                 if writer.restructure(self._current(), kept if full else wanted):
@@ -467,7 +503,6 @@ class Index:
                     if len(inputs) > 1 or snapshot.tombstones.later_than(inputs[0].horizon):
                         writer.compact(snapshot, inputs, progress)
             else:
-                self.commit()
                 fanout = self.options.min_merge or USUAL_FANOUT
                 while inputs := writer.due(self._current(), fanout):
                     writer.compact(self._current(), inputs, progress)
@@ -987,13 +1022,19 @@ class Index:
     def check(self) -> list[Finding]:
         """Reads everything and verifies it; an empty list means that all is well.
 
-        Severity ``"error"`` is damage, ``"note"`` harmless, such as a stray file.
+        Severity ``"error"`` is damage, ``"note"`` harmless, such as a stray file. A writer waits
+        for its merges; to others, a file that is being written is a stray one.
         """
         self._check_open()
-        return check(
+        unfinished: set[str] = set()
+        if self._writer is not None:
+            self._writer.await_merges()
+            unfinished = self._writer.uninstalled
+        found = check(
             self.path, self._catalog, index=self._uuid, options=self.options,
             snapshot=self._current(),
         )
+        return [finding for finding in found if Path(finding.path).name not in unfinished]
 
     def stats(self, *, skew: bool = False) -> IndexStats:
         """What the index holds. Reads all ids once after something was deleted.
@@ -1020,3 +1061,13 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _at_exit() -> None:
+    # A process that ends does not wait for merges, nor leave their files behind.
+    for handle in list(_handles):
+        if handle._writer is not None and handle._pid == os.getpid():
+            handle._writer.cancel_merges()
+
+
+atexit.register(_at_exit)

@@ -5,6 +5,7 @@
     engine    index  creation  searching  snapshot  writer  planner  calibration  model  costs
               machine  forecast  explanation  compaction  check  pairs  clusters  skew  auditing
               answering  spotchecks  opening  bounded  ingestion  recent  deduplication
+              segmentfiles  merging
     methods
     storage
     simhash
@@ -36,7 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
         "compaction", "check", "pairs", "clusters", "designs", "skew", "auditing", "answering",
         "spotchecks", "opening", "bounded", "stored_pairs", "stored_rows", "tiles", "index_pairs",
-        "index_clusters", "ingestion", "recent", "deduplication",
+        "index_clusters", "ingestion", "recent", "deduplication", "segmentfiles", "merging",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),
