@@ -257,4 +257,5 @@ def distinct(rows: U64) -> tuple[I64, I64]:
 def near_pairs(rows: U64, h: int) -> tuple[I64, I64, U16]:
     """(a, b, distance) of all pairs of rows within h, a < b, sorted by (a, b)."""
     found = find_all(rows, h=min(h, 64 * rows.shape[1]))
-    return found.a, found.b, found.distance
+    a, b = (column.astype(np.int64, copy=False) for column in (found.a, found.b))
+    return a, b, found.distance

@@ -152,7 +152,7 @@ def brought_in(arrays: Sequence[NDArray[Any]]) -> Iterator[None]:
                 for start in range(0, span.size, PIECE_BYTES):
                     if closed.is_set():
                         return
-                    span.bring_in(start, min(start + PIECE_BYTES, span.size))
+                    span.bring_in(start, min(start + PIECE_BYTES, span.size), exactly=False)
 
     thread = Thread(target=run, name=THREAD_NAME, daemon=True)
     thread.start()
