@@ -24,6 +24,8 @@ WORKLOADS = {
     "online-single": (10_000_000, "one query in a call: p50 and p99"),
     "online-exact": (1_000_000, "a million exact queries in a call, for each structure"),
     "online-exact-skewed": (1_000_000, "the same with templates among rows and queries; p50, p99"),
+    "batch-psm": (60_000_000, "batches of --queries 10000000: all matches, the first; threads"),
+    "batch-model": (60_000_000, "the same from a cold file, beside the paper's model of r"),
     "online-h6": (10_000_000, "within 6 bits: exact, and with weights at recall 0.95"),
     "lookup": (10_000_000, "a header by directory, by bisection and by interpolation"),
     "rotation": (1_000_000, "all pairs in memory by rotation, and how many are missed"),
@@ -44,6 +46,7 @@ WORKLOADS = {
 def workload(name: str) -> Workload:
     """The function that measures a workload."""
     from benchmarks import (
+        batches,
         building,
         exact,
         grid,
@@ -59,6 +62,8 @@ def workload(name: str) -> Workload:
     )
 
     return {
+        "batch-psm": batches.batch_psm,
+        "batch-model": batches.batch_model,
         "online-psm": online.online_psm,
         "online-single": online.online_single,
         "online-exact": exact.online_exact,
