@@ -10,12 +10,13 @@ from __future__ import annotations
 from threading import Lock
 
 from simindex import auditing
+from simindex.bounded import plan_within
 from simindex.costs import table_bytes
 from simindex.explanation import Explanation, explain
 from simindex.methods.base import QueryPlan
 from simindex.model import Machine
 from simindex.options import IndexOptions
-from simindex.planner import Planner
+from simindex.planner import Planner, check_memory
 from simindex.records import F32, U64, Audit, Batch, Matches
 from simindex.searching import THREADED_QUERIES, search
 from simindex.snapshot import Snapshot
@@ -58,11 +59,17 @@ class Answerer:
         method: str,
         memory: int | None,
         threads: int | None,
+        memory_limit: int | None = None,
     ) -> Matches:
         """Matches of checked queries; see `Index.query`."""
         first = bool(first)
         threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
         self._follow_machine(snapshot)
+        if memory_limit is not None:
+            return self._bounded(
+                snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
+                limit_bytes=memory_limit, threads=threads,
+            )
         plan, calibration = self.planner.plan(
             snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
             memory=memory,
@@ -77,6 +84,28 @@ class Answerer:
             if saved_s is not None:
                 self._repeat(snapshot, rows, found, h, recall, first, memory, saved_s)
         return found
+
+    def _bounded(
+        self, snapshot: Snapshot, rows: U64, weights: F32 | None, *, h: int, first: bool,
+        recall: float, method: str, limit_bytes: int, threads: int,
+    ) -> Matches:
+        """The same in a pass over each table, in so much memory."""
+        check_memory(limit_bytes, "memory_limit")
+        # What the recall rests on is asked without a limit: it takes a sample's few queries.
+        designed = method not in ("auto", "psm", "scan")
+        plans, calibration = self.planner.plan(
+            snapshot, h=h, recall=recall, method="auto" if designed else method,
+            queries=len(rows), weights=weights,
+        )
+        plans, stream = plan_within(
+            snapshot.tables, plans, limit_bytes=limit_bytes, h=h, method=method,
+            queries=len(rows), threads=threads, machine=self.planner.machine,
+        )
+        return search(
+            snapshot, plans, rows, weights,
+            None if calibration is None else calibration.volatility,
+            h=h, first=first, threads=threads, options=self._options, stream=stream,
+        )
 
     def _repeat(
         self, snapshot: Snapshot, rows: U64, found: Matches, h: int, recall: float, first: bool,

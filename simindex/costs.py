@@ -94,7 +94,7 @@ def probing_ns(
     queries = max(1, queries)
     vosh = vosh_ns(machine, flips, h, queries) if ordered else 0.0
     plan = TablePlan("psm", header_bits, flips, not ordered, 0.0)
-    swept = queries >= psm.SWEPT_QUERIES and psm.is_swept(rows, words, plan, queries, False)
+    swept = psm.is_swept(rows, words, plan, queries)
     return ANSWERED_NS + UNFORESEEN_NS + vosh + _looked_up_ns(
         machine, rows, words, header_bits, flips + 1, swept, queries, h
     )

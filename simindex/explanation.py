@@ -13,7 +13,7 @@ from simindex.costs import CALL_NS, SEGMENT_NS
 from simindex.methods import bphs
 from simindex.methods.base import QueryPlan, TablePlan
 from simindex.records import F32, U64
-from simindex.searching import search_table
+from simindex.searching import Asked, search_by
 from simindex.simhash.volatility import Volatility
 from simindex.snapshot import Snapshot
 from simindex.storage.table import Table
@@ -104,9 +104,10 @@ def _explain_table(
     rows = len(table)
     compared: float = sum(probes * rows / (1 << width) for probes, width in looked_up)
     times = []
+    asked = Asked(queries, weights, volatility, h, False, 1)
     for _ in range(REPEATED):
         start = time.perf_counter()
-        found = search_table(table, plan, queries, weights, volatility, h, False)
+        found = search_by(table, plan, asked)
         times.append(time.perf_counter() - start)
     share = 1 / max(1, len(queries))
     return SegmentExplanation(
@@ -121,6 +122,8 @@ def _explain_table(
 
 def _looked_up(table: Table, plan: TablePlan, h: int) -> list[tuple[int, int]]:
     """(probes, header bits) in each table."""
+    if plan.of_queries:
+        return []
     if plan.design is not None:
         widths = table.structures[plan.design.structure].record.header_bits
         return bphs.looked_up(plan.design, h, (table.header_bits, *widths))

@@ -6,22 +6,26 @@ call follows new commits by itself.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import Any, Literal
 
-from simindex import auditing, compaction, creation
+from simindex import auditing, compaction, creation, ingestion
 from simindex.admission import check_recipe, checked_batch, checked_keys
 from simindex.answering import Answerer
 from simindex.calibration import Calibration
 from simindex.check import check
+from simindex.clustering import Clusters
 from simindex.compaction import Progress
 from simindex.designs import checked_designs
 from simindex.errors import (
@@ -33,10 +37,13 @@ from simindex.errors import (
     RecipeMismatch,
 )
 from simindex.explanation import Explanation
+from simindex.index_clusters import index_clusters
+from simindex.index_pairs import index_pairs
 from simindex.machine import measure
 from simindex.model import Machine
 from simindex.opening import check_agreement, checked_call, translated
 from simindex.options import IndexOptions, checked_structures
+from simindex.recent import Recent, admitted, check_commit_s, nearer, nearest
 from simindex.records import (
     F32,
     U64,
@@ -44,16 +51,20 @@ from simindex.records import (
     Batch,
     Finding,
     IndexStats,
+    Match,
     Matches,
+    Pairs,
     as_fingerprints,
     as_ids,
 )
+from simindex.searching import THREADED_QUERIES
 from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, live_rows, take
 from simindex.statistics import gather
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, pack, unpack
 from simindex.storage.environment import acquire, release
+from simindex.threads import thread_count
 from simindex.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
@@ -155,6 +166,7 @@ class Index:
                     )
             self._snapshot = self._take(None)
             self._answerer = Answerer(self._catalog, self.options)
+            self._recent = Recent(self.options)
         except BaseException:
             if self._writer is not None:
                 self._writer.close()
@@ -194,7 +206,9 @@ class Index:
     ) -> None:
         try:
             if kind is None and self._writer is not None and not self._closed:
-                self.commit()
+                with self._lock:
+                    self.commit()
+                    self._finish_merges(start=True)
         finally:
             self.close()
 
@@ -206,7 +220,11 @@ class Index:
         return f"<simindex.Index {str(self.path)!r}, {state}>"
 
     def close(self) -> None:
-        """Closes the handle; what a writer has not committed is discarded. May be called twice."""
+        """Closes the handle; what a writer has not committed is discarded. May be called twice.
+
+        Merges that run are given up, which loses nothing but their work; leaving a ``with`` block
+        cleanly, and `compact`, wait for them.
+        """
         with self._lock:
             if self._closed:
                 return
@@ -221,6 +239,7 @@ class Index:
                 release(self._environment)
                 # Maps and descriptors of the segments go with them; running calls hold their own.
                 self._answerer = Answerer(self._catalog, self.options)
+                self._recent = Recent(self.options)
                 del self._snapshot
 
     def __del__(self) -> None:
@@ -349,6 +368,7 @@ class Index:
             checked = checked_batch(
                 batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
             )
+            self._hand_over(writer)
             self._adopt_recipe(writer, checked)
             return writer.append(checked)
 
@@ -363,6 +383,7 @@ class Index:
             checked = checked_batch(batch, self.options, self._recipe)
             if checked.keys is None and checked.ids is None:
                 raise InvalidBatch("a replacement needs ids or keys")
+            self._hand_over(writer)
             self._adopt_recipe(writer, checked)
             appended = writer.append(checked)
             writer.delete(None if checked.keys is not None else checked.ids, checked.keys)
@@ -389,6 +410,10 @@ class Index:
     def commit(self) -> None:
         """Makes all since the last commit durable and visible, all or nothing.
 
+        Segments that become too many are merged by threads beside the work, and what these have
+        ended is installed by a later commit. A commit waits for merges that are late, in general no
+        longer than it takes itself.
+
         Raises
         ------
         StorageFull
@@ -399,9 +424,28 @@ class Index:
         """
         with self._lock:
             writer = self._writing()
-            if writer.commit(self._current()):
-                while writer.merge_due(self._current()):
-                    pass
+            self._hand_over(writer)
+            writer.keep_pace(self._current())
+            changed = writer.commit(self._current())
+            if self._install_merges() or changed:
+                writer.start_merges(self._current())
+            writer.release_retired()
+
+    def _install_merges(self) -> bool:
+        """Makes merges that have ended part of the index; returns whether there were any."""
+        writer, installed = self._writing(), False
+        while (done := writer.install_merge(self._current())) is not None:
+            installed |= done
+        self._current()
+        return installed
+
+    def _finish_merges(self, *, start: bool) -> None:
+        """Waits for the merges that run and installs them; with `start`, until none is due."""
+        writer = self._writing()
+        while writer.await_merges():
+            if self._install_merges() and start:
+                writer.start_merges(self._current())
+            writer.release_retired()
 
     def compact(
         self,
@@ -412,6 +456,8 @@ class Index:
     ) -> None:
         """Commits, then merges segments that are too many; `full` merges all into one, or into
         as few as their row numbers allow.
+
+        Merges that run are waited for and installed; `full` and `structures` give them up.
 
         Parameters
         ----------
@@ -434,10 +480,16 @@ class Index:
         """
         with self._lock:
             writer = self._writing()
+            self._hand_over(writer)
             if structures is not None:
                 wanted = checked_structures(structures)
                 checked_designs(replace(self.options, structures=wanted))
-                self.commit()
+            writer.commit(self._current())
+            if full or structures is not None:
+                writer.cancel_merges()  # of what is merged now, or changes
+            else:
+                self._finish_merges(start=False)
+            if structures is not None:
                 # What is to go is not merged first, and what is to come is built once.
                 kept = [name for name in self.options.structures if name in wanted]
                 if writer.restructure(self._current(), kept if full else wanted):
@@ -451,7 +503,6 @@ class Index:
                     if len(inputs) > 1 or snapshot.tombstones.later_than(inputs[0].horizon):
                         writer.compact(snapshot, inputs, progress)
             else:
-                self.commit()
                 fanout = self.options.min_merge or USUAL_FANOUT
                 while inputs := writer.due(self._current(), fanout):
                     writer.compact(self._current(), inputs, progress)
@@ -460,6 +511,176 @@ class Index:
             if self._self_audit(self._current()):
                 writer.commit(self._current())
             self._current()
+
+    def ingest(
+        self,
+        batch: Batch | Any,
+        *,
+        ids: Any = None,
+        keys: Any = None,
+        weights: Any = None,
+        h: int = 3,
+        recall: float = 1.0,
+        first: bool = False,
+        method: str = "auto",
+        threads: int | None = None,
+    ) -> Matches:
+        """Matches of a batch in the index and in itself; then the batch is in the index.
+
+        The answer is what asking and adding its rows one after the other would give: row i matches
+        the stored rows within h, and the rows of the batch before it.
+
+        Parameters
+        ----------
+        batch : Batch, or uint64 (m,) or (m, W)
+            As `append` takes it, with ids, keys and weights beside plain fingerprints.
+        recall : float
+            Of the matches in the index, as in `query`; those within the batch are all found.
+        first : bool
+            At most one match a row; a row with a match in the index gets none within the batch.
+
+        Returns
+        -------
+        Matches
+            As of `query`; `id` and `keys()` name rows of the batch, too. Its stats tell of the
+            search of the index.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch, InvalidOption
+            If the batch does not fit the index, or an option is out of range. Also if the batch has
+            more than 134 million matches within itself; ask for the first ones then.
+        StorageFull, CommitFailed
+            As `commit`. Nothing of the batch is kept after any error but CommitFailed; after that
+            one, and after an interrupt while it is committed, the index opened anew holds all of it
+            or nothing.
+
+        Notes
+        -----
+        What is buffered is committed first, by a commit of its own: it is matched, too. Then one
+        commit makes the batch durable and visible. Other threads that write wait meanwhile.
+        Source: [PSM] section 5, batch mode, PSMA or PSMF.
+        """
+        started = time.perf_counter()
+        with self._lock:
+            writer = self._writing()
+            checked = checked_batch(
+                batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
+            )
+            answerer = self._answerer
+            answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+            workers = thread_count(threads, len(checked), worth=THREADED_QUERIES)
+            self.commit()
+            recipe = self._recipe
+            try:
+                self._adopt_recipe(writer, checked)
+                inside = ingestion.within(checked.rows, h, first=first, threads=workers)
+                stored = answerer.search(
+                    self._current(), checked.rows, checked.weights, h=h, first=first,
+                    recall=recall, method=method, memory=None, threads=threads,
+                )
+                found = ingestion.joined(
+                    stored, inside, writer.append(checked), checked.keys, first=first,
+                    started=started,
+                )
+                self.commit()
+            except BaseException:
+                if writer.changed:  # not if a merge after the commit was interrupted
+                    writer.discard()
+                    self._recipe = recipe
+                raise
+            return found
+
+    def seen_or_add(
+        self,
+        text_or_batch: str | bytes | Batch,
+        key: Any = None,
+        *,
+        h: int = 3,
+        recall: float = 1.0,
+        commit_s: float | None = 5.0,
+    ) -> Match | None:
+        """A row within h of one document; if there is none, the document is added.
+
+        Safe from many threads: of two that bring the same page at once, one adds it.
+
+        Parameters
+        ----------
+        text_or_batch : str, bytes or Batch
+            A text, which the index's recipe makes a fingerprint of, or a batch of one.
+        key : str, bytes or int, optional
+            Its key, or its id in an index without keys, unless the batch has it.
+        commit_s : float, optional
+            A row that has waited so long for a commit gets one at the next call; None leaves
+            commits to the caller, and to the number of rows, see below.
+
+        Returns
+        -------
+        Match, or None
+            A nearest row, and nothing was added; or None and the document was added, unless it is a
+            text without a fingerprint, which is near nothing and is not kept.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch, InvalidOption
+            If the document does not fit the index, or an option is out of range.
+        StorageFull, CommitFailed
+            As `commit`, before this document is added: once there is space, call again with it.
+
+        Notes
+        -----
+        Rows added are seen by later calls at once; by queries, and after a crash, from the next
+        commit on. That comes with `commit`, a clean exit, `commit_s`, or 65,536 rows of 64 bits
+        (fewer where rows are wider or segments smaller). What `append`, `replace` and `delete` have
+        buffered is committed first.
+        """
+        self._writing()
+        check_commit_s(commit_s)
+        self._answerer.planner.check(
+            h=h, recall=recall, method="auto", bits=self.options.bits
+        )
+        recipe = self._recipe
+        document = admitted(text_or_batch, key, self.options, recipe)
+        if document is None:
+            return None
+        snapshot = self._current()
+        found = self._nearest(snapshot, document, h, recall)
+        with self._lock:
+            writer = self._writing()
+            writer.check_usable()
+            if writer.changed or self._recent.due(commit_s):
+                self.commit()
+            if writer.generation != snapshot.head.generation:
+                found = self._nearest(self._current(), document, h, recall)
+            found = nearer(found, self._recent.nearest(document.rows, h))
+            if found is None:
+                if self._recipe is not recipe:
+                    check_recipe(document.recipe, self._recipe)
+                elif recipe is None and document.recipe is not None:
+                    self._hand_over(writer)
+                    self._adopt_recipe(writer, document)
+                self._recent.add(document, writer.appended + len(self._recent))
+            return found
+
+    def _nearest(
+        self, snapshot: Snapshot, document: Batch, h: int, recall: float
+    ) -> Match | None:
+        search = partial(
+            self._answerer.search, snapshot, document.rows, document.weights, first=True,
+            method="auto", memory=None, threads=1,
+        )
+        return nearest(search, h, recall)
+
+    def _hand_over(self, writer: Writer) -> None:
+        """Gives the writer what was added one at a time."""
+        while len(self._recent):
+            batch, taken = self._recent.portion()
+            before = writer.appended
+            try:
+                writer.append(batch)
+            finally:
+                if writer.appended > before:
+                    self._recent.drop(taken)
 
     def _adopt_recipe(self, writer: Writer, batch: Batch) -> None:
         if self._recipe is None and batch.recipe is not None:
@@ -483,6 +704,7 @@ class Index:
         recall: float = 1.0,
         method: str = "auto",
         memory: int | None = None,
+        memory_limit: int | None = None,
         threads: int | None = None,
     ) -> Matches:
         """Stored rows within Hamming distance h, inclusive, of each query.
@@ -502,6 +724,11 @@ class Index:
         memory : int, optional
             Bytes that the tables and header directories searched may take: what does not fit is
             left out, permuted tables first, then headers, so that all rows are scanned.
+        memory_limit : int, optional
+            Bytes that the call may hold beside the queries and the matches. Every table is then
+            read once, in order, and given back in passing: by its headers where the queries have
+            weights and the recall is below 1, else by permuted tables over the queries, which
+            ``"bphs"`` or a design's name asks for. For large batches on indexes beyond memory.
         threads : int, optional
             By default `SIMINDEX_THREADS` or one for each processor; one below 4,096 queries.
 
@@ -514,7 +741,7 @@ class Index:
         ------
         InvalidOption
             If an option is out of range, `method` cannot answer within `h` exactly, or nothing fits
-            `memory`; says what would do.
+            `memory` or `memory_limit`; says what would do.
         InvalidBatch
             If the batch is of another width, or of no fingerprints.
         CorruptFile
@@ -533,7 +760,117 @@ class Index:
         answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
         return answerer.search(
             snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
-            memory=memory, threads=threads,
+            memory=memory, threads=threads, memory_limit=memory_limit,
+        )
+
+    def pairs(
+        self,
+        *,
+        h: int = 3,
+        method: str = "auto",
+        memory_limit: int | None = None,
+        collapse_equal: bool = False,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[Pairs]:
+        """All pairs of stored rows within Hamming distance h, inclusive, some at a time.
+
+        Parameters
+        ----------
+        method : str
+            ``"blocks"``, which is also what ``"auto"`` takes: exact at any h.
+        memory_limit : int, optional
+            Bytes that finding them may take, 1 GiB unless given; the mapped files are not counted.
+            With less, the rows are read more often.
+        collapse_equal : bool
+            Of rows with equal fingerprints only that of the smallest id is paired with others; the
+            others are given as `groups`, each with that one. A million equal rows are so a million
+            lines and not 5 10**11 pairs.
+        threads : int, optional
+            By default `SIMINDEX_THREADS` or one for each processor; one below 100,000 rows.
+        progress : function (done, all), optional
+            Called now and then with how many rows were looked at, and how many will be.
+
+        Yields
+        ------
+        Pairs
+            Ids a < b, ordered by (a, b) in each; a `CollapsedPairs` with `collapse_equal`. No pair
+            of rows comes twice. All are as of the commit of the call.
+
+        Raises
+        ------
+        InvalidOption
+            If an option is out of range; for `memory_limit` it says the least that works.
+
+        Notes
+        -----
+        Rows that share an id are one document and not paired with each other; two documents of
+        several rows come as often as they have rows within h. With `collapse_equal`, rows within h
+        whose group is stood for by a row of the same id are left out.
+
+        Source: [SHP] `find_all`, with h + 1 blocks. Each block takes one read of all fingerprints
+        and one more for about every memory_limit / 180 rows of 64 bits; the first block takes two
+        in all. Once all rows fit, everything is read once.
+        """
+        self._check_open()
+        return index_pairs(
+            self._current(), self.options, h=h, method=method, memory_limit=memory_limit,
+            collapse_equal=collapse_equal, threads=threads, progress=progress,
+        )
+
+    def clusters(
+        self,
+        *,
+        h: int = 3,
+        mode: str = "components",
+        singletons: bool = True,
+        memory_limit: int | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Clusters:
+        """Clusters of near-duplicates among the documents, the rows of one id being one document.
+
+        Parameters
+        ----------
+        mode : str
+            ``"components"``: documents that are connected by pairs within h, however long the
+            chain; the representative is the smallest id, and may be further than h from others.
+            ``"star"``: a representative and documents within h of it, so that a chain glues nothing
+            together.
+        singletons : bool
+            Whether documents that are near to no other one are listed, as clusters of one.
+        memory_limit : int, optional
+            Bytes that may be taken: about 110 a row, or 170 and 32 a pair for stars; see Notes.
+        threads, progress
+            As in `pairs`.
+
+        Returns
+        -------
+        Clusters
+            Ordered by (cluster, id), `cluster` being the smallest id of each; `distance` is that to
+            the representative, of the nearest rows where documents have several.
+
+        Raises
+        ------
+        InvalidOption
+            If an option is out of range; for `memory_limit` it says the least that works, or what
+            the pairs found so far would take.
+
+        Notes
+        -----
+        Stars are those of Aslam, Pelekhov and Rus (The star clustering algorithm, 2004), but
+        disjoint: the document with most rows within h becomes a representative, of several the one
+        of the smallest id; what is near it can no longer become one; so on with what is left. Then
+        each other document joins the representative nearest to it, of several that of the smallest
+        id. So no two representatives are within h of each other. The result depends on documents
+        and h only, not on the order of appending, on segments, threads or memory.
+
+        Equal fingerprints are compared as one, so a million equal rows cost no more than others.
+        """
+        self._check_open()
+        return index_clusters(
+            self._current(), self.options, h=h, mode=mode, singletons=singletons,
+            memory_limit=memory_limit, threads=threads, progress=progress,
         )
 
     def explain(
@@ -685,13 +1022,19 @@ class Index:
     def check(self) -> list[Finding]:
         """Reads everything and verifies it; an empty list means that all is well.
 
-        Severity ``"error"`` is damage, ``"note"`` harmless, such as a stray file.
+        Severity ``"error"`` is damage, ``"note"`` harmless, such as a stray file. A writer waits
+        for its merges; to others, a file that is being written is a stray one.
         """
         self._check_open()
-        return check(
+        unfinished: set[str] = set()
+        if self._writer is not None:
+            self._writer.await_merges()
+            unfinished = self._writer.uninstalled
+        found = check(
             self.path, self._catalog, index=self._uuid, options=self.options,
             snapshot=self._current(),
         )
+        return [finding for finding in found if Path(finding.path).name not in unfinished]
 
     def stats(self, *, skew: bool = False) -> IndexStats:
         """What the index holds. Reads all ids once after something was deleted.
@@ -718,3 +1061,13 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _at_exit() -> None:
+    # A process that ends does not wait for merges, nor leave their files behind.
+    for handle in list(_handles):
+        if handle._writer is not None and handle._pid == os.getpid():
+            handle._writer.cancel_merges()
+
+
+atexit.register(_at_exit)

@@ -123,7 +123,7 @@ class IndexOptions:
     @property
     def seal_rows(self) -> int:
         """Rows that make a segment; fewer wait in the catalog as pending."""
-        return max(1, self.batch_rows // 8)
+        return max(1, self.batch_rows // 16)
 
     @property
     def words(self) -> int:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import Any
 
 from simindex.calibration import USUAL, Calibration, calibrate, exact_plan
-from simindex.costs import permuted_ns, probing_ns, scanning_ns, table_bytes
+from simindex.costs import (
+    permuted_ns,
+    probing_ns,
+    query_design,
+    query_tables_ns,
+    scanning_ns,
+    table_bytes,
+)
 from simindex.errors import InvalidOption
 from simindex.methods import bphs, psm
 from simindex.methods.base import QueryPlan, TablePlan
@@ -29,6 +36,9 @@ Planned = tuple[QueryPlan, Calibration | None]
 UNLEARNED_GROWTH = 1.25
 """An index that has grown by so much is looked through anew for near-duplicates while too few are
 known; one that was learned from, at twice the rows."""
+
+LEAST_BATCH, LEAST_STREAMED = 1 << 10, 1 << 16
+"""Queries and rows from which tables over the queries are thought of."""
 
 NARROWEST = 10
 """How many bits narrower than a table's directory a header may be chosen."""
@@ -59,12 +69,12 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> No
         )
 
 
-def check_memory(memory: object) -> None:
+def check_memory(memory: object, option: str = "memory") -> None:
     """Refuses what is no number of bytes with InvalidOption."""
     if isinstance(memory, bool) or not isinstance(memory, int) or memory < 0:
         raise InvalidOption(
-            f"memory={memory!r} is no size: give a whole number of bytes",
-            option="memory", found=memory,
+            f"{option}={memory!r} is no size: give a whole number of bytes",
+            option=option, found=memory,
         )
 
 
@@ -196,7 +206,8 @@ def _plan_table(
             key=lambda candidate: candidate.nanoseconds,
         )
     candidates = [] if method == "psm" else [
-        exact_plan(table, h=h, queries=queries, machine=machine), *permuted
+        exact_plan(table, h=h, queries=queries, machine=machine), *permuted,
+        *over_queries(rows, words, h=h, queries=queries, machine=machine),
     ]
     narrowest = max(0, table.header_bits - NARROWEST)
     for header_bits in range(table.header_bits, narrowest - 1, -1):
@@ -208,6 +219,18 @@ def _plan_table(
         )
         candidates.append(TablePlan("psm", header_bits, k, exact, cost))
     return min(candidates, key=lambda candidate: candidate.nanoseconds)
+
+
+def over_queries(
+    rows: int, words: int, *, h: int, queries: int, machine: Machine
+) -> Iterator[TablePlan]:
+    """How a large batch is answered by tables over its queries, the rows streamed past."""
+    if queries < LEAST_BATCH or rows < LEAST_STREAMED:
+        return
+    design = query_design(machine, rows, h=h, words=words, queries=queries)
+    if design is not None:
+        cost = query_tables_ns(machine, rows, design, h=h, words=words, queries=queries)
+        yield TablePlan(design.structure, 0, 0, True, cost, design, of_queries=True)
 
 
 def permuted_plan(

@@ -326,6 +326,10 @@ class Matches:
             yield Match(query, row_id, key, distance)
 
 
+PairKeys = Callable[[], tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]]]
+"""Fetches the keys of both columns of pairs."""
+
+
 class Pair(NamedTuple):
     """Two rows within h of each other."""
 
@@ -337,16 +341,25 @@ class Pair(NamedTuple):
 class Pairs:
     """Rows within h of each other, unique, a < b, ordered by (a, b).
 
-    Columns `a` and `b`, int64 row numbers of the fingerprints given, and `distance` uint16, all
-    (p,). Iteration gives `Pair`.
+    Columns `a` and `b`, int64 row numbers of the fingerprints given, or uint64 ids from an index,
+    and `distance` uint16, all (p,). Iteration gives `Pair`.
     """
 
-    __slots__ = ("a", "b", "distance")
+    __slots__ = ("_fetch_keys", "a", "b", "distance")
 
     def __init__(
-        self, a: NDArray[np.int64], b: NDArray[np.int64], distance: NDArray[np.uint16]
+        self,
+        a: NDArray[np.int64] | U64,
+        b: NDArray[np.int64] | U64,
+        distance: NDArray[np.uint16],
+        fetch_keys: PairKeys | None = None,
     ) -> None:
         self.a, self.b, self.distance = a, b, distance
+        self._fetch_keys = fetch_keys
+
+    def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
+        """Keys of a and of b, or None when they have none; fetched from the index when asked."""
+        return None if self._fetch_keys is None else self._fetch_keys()
 
     def __repr__(self) -> str:
         return f"<{len(self)} Pairs>"

@@ -1,19 +1,28 @@
-"""Answers one query call on one snapshot: every table by its plan, then one ordered result."""
+"""Answers one query call on one snapshot: every table by its plan, then one ordered result.
+
+    online      slices of the queries, each by one thread            psm | bphs | scan
+    batch       a pass over the table, in order, by all threads      psm_batch | query_tables
+    bounded     the same in chunks that are given back               ... and scan
+"""
 
 from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.methods import bphs, psm, scan
+from simindex.methods import bphs, psm, psm_batch, query_tables, scan
 from simindex.methods.base import Found, QueryPlan, TablePlan
+from simindex.methods.query_tables import QueryTables
+from simindex.methods.stream import Stream, joined
 from simindex.options import IndexOptions
 from simindex.records import F32, U64, Matches, QueryStats
+from simindex.simhash.permutation import BlockDesign
 from simindex.simhash.volatility import Volatility
 from simindex.snapshot import Snapshot
 from simindex.storage.table import KeyHeap, Table
@@ -24,7 +33,7 @@ Part = tuple[Table, Found]
 
 SLICE_QUERIES = 1 << 16
 """Queries a kernel is given at a time, so that an interrupt is honoured in between; a sweep takes
-more (`psm.slice_queries`)."""
+more."""
 
 THREADED_QUERIES = 4096
 """Fewer queries than these are not split over threads unless asked."""
@@ -46,14 +55,19 @@ def search(
     first: bool,
     threads: int,
     options: IndexOptions,
+    stream: Stream | None = None,
 ) -> Matches:
-    """Matches of all queries (m, W) in all tables, ordered by (query, distance, id)."""
+    """Matches of all queries (m, W) in all tables, ordered by (query, distance, id).
+
+    With a `stream` tables are read in its chunks, by plans that can be: see `bounded`.
+    """
     started = time.perf_counter()
     parts: list[Part] = []
     probes = compared = searched = 0
     open_queries: NDArray[np.int64] | None = None
     tombstones = snapshot.tombstones
     some, some_weights = queries, weights
+    built: dict[str, QueryTables] = {}
     for table, table_plan in zip(snapshot.tables, plan.tables, strict=True):
         if open_queries is not None:
             some = queries[open_queries]
@@ -63,14 +77,11 @@ def search(
         searched += 1
         deleted = tombstones.later_than(table.horizon)
         # A deleted row must not stand for a live one: then all matches are needed, not the first.
-        early = first and not deleted
-        size = _slice_size(table, table_plan, len(some), h, early, threads)
-        if size == len(some):
-            found = search_table(table, table_plan, some, some_weights, volatility, h, early)
-        else:
-            found = _search_slices(
-                table, table_plan, some, some_weights, volatility, h, early, threads, size
-            )
+        asked = Asked(
+            some, some_weights, volatility, h, first and not deleted, threads, stream, tombstones,
+            built,
+        )
+        found = search_by(table, table_plan, asked)
         probes, compared = probes + found.probes, compared + found.compared
         if not len(found.query):
             continue
@@ -84,6 +95,7 @@ def search(
             for _, earlier in parts:
                 left[earlier.query] = False
             open_queries = np.flatnonzero(left).astype(np.int64)
+            built = {}
     if searched < len(plan.tables):
         plan = QueryPlan.of(list(plan.tables[:searched]), plan.guarantee)
     stats = QueryStats._make(
@@ -95,69 +107,109 @@ def search(
     return _arranged(parts, len(queries), first, stats, options)
 
 
-def _slice_size(
-    table: Table, plan: TablePlan, queries: int, h: int, first: bool, threads: int
-) -> int:
-    if queries < psm.SWEPT_QUERIES and threads == 1:
-        return queries
-    swept = None
-    if plan.method == "psm":
-        rows, words = table.fingerprints.shape
-        swept = psm.slice_queries(rows, words, plan, queries, first, threads)
-    if plan.design is not None and not first:
-        most = bphs.slice_queries(table, plan.design, h, threads)
-        return min(most, -(-queries // threads))
-    return min(SLICE_QUERIES, -(-queries // threads)) if swept is None else swept
+class Asked(NamedTuple):
+    """What is asked of a table."""
+
+    queries: U64
+    weights: F32 | None
+    volatility: Volatility | None
+    h: int
+    first: bool
+    threads: int
+    stream: Stream | None = None
+    tombstones: Tombstones | None = None
+    built: dict[str, QueryTables] | None = None
+    """Tables over these queries, by their design, that tables asked before have needed."""
+
+    def tables(self, design: BlockDesign) -> QueryTables:
+        """The tables over the queries of a design."""
+        built = {} if self.built is None else self.built
+        if design.structure not in built:
+            built[design.structure] = query_tables.build(
+                self.queries, design, h=self.h, threads=self.threads
+            )
+        return built[design.structure]
+
+    def slice(self, start: int, stop: int) -> Asked:
+        """Some of the queries, for one thread."""
+        weights = None if self.weights is None else self.weights[start:stop]
+        return self._replace(queries=self.queries[start:stop], weights=weights, threads=1)
 
 
-def _search_slices(
-    table: Table,
-    plan: TablePlan,
-    queries: U64,
-    weights: F32 | None,
-    volatility: Volatility | None,
-    h: int,
-    first: bool,
-    threads: int,
-    size: int,
-) -> Found:
-    starts = range(0, len(queries), size)
+def _is_swept(table: Table, plan: TablePlan, asked: Asked) -> bool:
+    rows, words = table.fingerprints.shape
+    return asked.weights is not None and psm.is_swept(rows, words, plan, len(asked.queries))
 
-    def run_slice(start: int) -> Found:
-        stop = start + size
-        some = None if weights is None else weights[start:stop]
-        return search_table(table, plan, queries[start:stop], some, volatility, h, first)
 
-    if threads == 1:
-        found = [run_slice(start) for start in starts]
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            found = list(pool.map(run_slice, starts))
-    return Found(
-        np.concatenate([part.query + start for part, start in zip(found, starts, strict=True)]),
-        np.concatenate([part.row for part in found]),
-        np.concatenate([part.distance for part in found]),
-        np.concatenate([part.id for part in found]),
-        sum(part.probes for part in found),
-        sum(part.compared for part in found),
+def _is_streamed(plan: TablePlan, asked: Asked) -> bool:
+    return asked.stream is not None and (plan.method == "scan" or psm.can_sweep(plan))
+
+
+def search_whole(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """Rows of one table within h of each query, in a pass over it; deleted ones may be included."""
+    stream = asked.stream or Stream(threads=asked.threads)
+    if plan.of_queries:
+        assert plan.design is not None
+        return query_tables.search(
+            asked.tables(plan.design), table, first=asked.first, stream=stream,
+            tombstones=asked.tombstones,
+        )
+    if plan.method == "scan":
+        return scan.streamed(
+            table, asked.queries, h=asked.h, first=asked.first, stream=stream,
+            tombstones=asked.tombstones,
+        )
+    assert asked.weights is not None and asked.volatility is not None
+    order = psm.checked_order(
+        asked.volatility, asked.weights.shape[1], plan.header_bits, asked.h, plan.flips
+    )
+    if asked.stream is None:
+        return psm_batch.search(
+            table, asked.queries, asked.weights, order, h=asked.h, flips=plan.flips,
+            header_bits=plan.header_bits, first=asked.first, threads=asked.threads,
+        )
+    return psm_batch.search_within(
+        table, asked.queries, asked.weights, order, h=asked.h, header_bits=plan.header_bits,
+        first=asked.first, stream=stream,
     )
 
 
-def search_table(
-    table: Table,
-    plan: TablePlan,
-    queries: U64,
-    weights: F32 | None,
-    volatility: Volatility | None,
-    h: int,
-    first: bool,
-) -> Found:
-    """Rows of one table within h of each query, by its plan; deleted ones included."""
+def _search_slices(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    queries, threads = len(asked.queries), asked.threads
+    if threads == 1 and queries <= SLICE_QUERIES:
+        return search_table(table, plan, asked)
+    most = SLICE_QUERIES
+    if plan.design is not None and not asked.first:
+        most = bphs.slice_queries(table, plan.design, asked.h, threads)
+    size = min(most, -(-queries // threads))
+    starts = range(0, queries, size)
+
+    def run_slice(start: int) -> Found:
+        found = search_table(table, plan, asked.slice(start, start + size))
+        return found if start == 0 else found._replace(query=found.query + start)
+
+    if threads == 1:
+        return joined([run_slice(start) for start in starts])
+    with ThreadPoolExecutor(threads) as pool:
+        return joined(list(pool.map(run_slice, starts)))
+
+
+def search_table(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """The same query by query, on one thread."""
     if plan.method == "scan":
-        return scan.search(table, queries, h=h, first=first)
+        return scan.search(table, asked.queries, h=asked.h, first=asked.first)
     if plan.design is not None:
-        return bphs.search(table, queries, plan.design, h=h, first=first)
-    return psm.search(table, queries, weights, plan, volatility, h=h, first=first)
+        return bphs.search(table, asked.queries, plan.design, h=asked.h, first=asked.first)
+    return psm.search(
+        table, asked.queries, asked.weights, plan, asked.volatility, h=asked.h, first=asked.first
+    )
+
+
+def search_by(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """As a call would have the table searched; deleted rows included."""
+    if plan.of_queries or _is_swept(table, plan, asked) or _is_streamed(plan, asked):
+        return search_whole(table, plan, asked)
+    return _search_slices(table, plan, asked)
 
 
 def _live(table: Table, found: Found, tombstones: Tombstones) -> Found:

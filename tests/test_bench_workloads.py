@@ -198,6 +198,18 @@ def test_rotation_reports_the_recall_it_measures(tmp_path: Path) -> None:
         assert bare["recall"] is None
 
 
+def test_pairs_are_counted_on_uniform_and_on_skewed_rows(tmp_path: Path) -> None:
+    printed, measured = bench("pairs", "--rows", "20000", into=tmp_path / "a.json")
+    assert "| pairs skewed | simindex find_all collapse_equal | 20 k |" in printed
+    plain, collapsed, hot, groups = measured
+    assert {one["unit"] for one in measured} == {"s"}
+    assert "h = 3; 200 pairs; peak resident 0." in plain["notes"]
+    assert 16 < plain["bytes_per_row"] < 1000
+    assert int(re.findall(r"([\d,]+) pairs", collapsed["notes"])[0]) < 200
+    assert int(re.findall(r"([\d,]+) pairs", hot["notes"])[0].replace(",", "")) > 200_000
+    assert int(re.findall(r"([\d,]+) rows equal", groups["notes"])[0].replace(",", "")) > 9_000
+
+
 def test_build_and_open_are_measured_in_fresh_processes(tmp_path: Path) -> None:
     _, built = bench("build-fingerprints", "--rows", "50000", into=tmp_path / "a.json")
     for tables, one in zip((1, 3), built, strict=True):
@@ -310,6 +322,18 @@ def test_text_corpus_takes_every_document_in_seconds(tmp_path: Path) -> None:
         assert one["unit"] == "s"
         size = sum(map(len, texts))
         assert f"{size / one['median'] / 1e6:.0f} MB/s" in one["notes"]
+
+
+def test_ingest_marks_every_copy(tmp_path: Path) -> None:
+    _, measured = bench("ingest", "--rows", "200", into=tmp_path / "a.json")
+    assert [one["unit"] for one in measured][:2] == ["documents/s", "µs"]
+    for one in measured[::2]:
+        assert 190 <= one["rows"] <= 240
+        copies, edits = re.findall(r"([\d,]+) of ([\d,]+) (?:copies|edits)", one["notes"])
+        assert copies[0] == copies[1] != "0"
+        assert 0 < int(edits[0]) <= int(edits[1])
+        marked = int(re.findall(r"(\d+) marked", one["notes"])[0])
+        assert marked == int(copies[0]) + int(edits[0])  # no two made-up originals are near
 
 
 def test_text_bounds_parts_make_up_the_whole(tmp_path: Path) -> None:

@@ -220,7 +220,9 @@ def test_memory_of_a_merge_does_not_grow_with_the_index(
             tracemalloc.start()
             record = compaction.merge(
                 snapshot.segments, snapshot.tombstones,
-                lambda n, key_bytes: writer._open_writer(n, key_bytes, 0),  # type: ignore[union-attr] # noqa: B023
+                lambda n, key_bytes: writer._files.open_writer(  # type: ignore[union-attr] # noqa: B023
+                    n, key_bytes, horizon=0, generation=1
+                ),
             )
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()

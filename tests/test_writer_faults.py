@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import Batch, IndexOptions
+from simindex import Batch, IndexOptions, merging
 from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFull
 from simindex.storage import format as durable
 from simindex.storage.environment import Transaction
@@ -31,8 +31,26 @@ from simindex.storage.environment import Transaction
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 OPTIONS = IndexOptions(
-    batch_rows=16, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1")
+    batch_rows=32, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1")
 )
+
+
+class AtOnce:
+    """A thread that runs to its end within `start`, so that every run takes the same steps."""
+
+    ident = None
+
+    def __init__(self, *, target: Callable[[], None], **named: object) -> None:
+        self.start = target
+
+
+@pytest.fixture(autouse=True, scope="module")
+def merges_run_at_once() -> Iterator[None]:
+    """Between commits; merges beside them are in test_background_merge.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merging, "Thread", AtOnce)
+        yield
+
 
 State = dict[int, int]
 """Fingerprint -> number of rows."""

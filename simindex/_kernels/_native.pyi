@@ -1,6 +1,6 @@
 """The native kernels' signatures. Arrays are C-contiguous and little-endian; see `__init__`."""
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,8 +177,24 @@ def psm_checked(
     first: bool,
     level: int = -1,
 ) -> tuple[I64, U32, U16, U64, int, int]: ...
-def psm_swept(
-    table: CheckedTable, vosh: CheckedVosh, queries: U64, weights: F32, level: int = -1
+class CheckedProbes:
+    """The probes of a batch by partition of a table: the top bits of their headers."""
+
+    @property
+    def partitions(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+def partition_psm(
+    table: CheckedTable, vosh: CheckedVosh, queries: U64, weights: F32, numbers: U32 | None,
+    own: bool, keep: bool = True, level: int = -1,
+) -> CheckedProbes: ...
+def partition_headers(
+    table: CheckedTable, header_bits: int, queries: U64, numbers: U32 | None, keep: bool = True
+) -> CheckedProbes: ...
+def sweep(
+    table: CheckedTable, probes: CheckedProbes, h: int, begin: int, end: int,
+    skip: NDArray[np.uint8] | None = None, level: int = -1,
 ) -> tuple[I64, U32, U16, U64, int, int]: ...
 def scan(
     rows: U64, queries: U64, h: int, first: bool, level: int = -1
@@ -193,3 +209,35 @@ def look_up(
 def look_up_in_directory(
     directory: U32, directory_bits: int, rows: int, queries: U64, flips: U64, header_bits: int
 ) -> BucketColumns: ...
+
+# pairs ------------------------------------------------------------------------------------------
+PairColumns = tuple[U32, U32, U16]
+
+@overload
+def block_pairs(
+    rows: U64, blocks: U32, block: int, h: int, threads: int = 1, level: int = -1
+) -> PairColumns: ...
+@overload
+def block_pairs(  # None if there are more than `most` pairs
+    rows: U64, blocks: U32, block: int, h: int, threads: int = 1, level: int = -1, *, most: int
+) -> PairColumns | None: ...
+def all_pairs(
+    rows: U64,
+    blocks: U32,
+    agreeing: int,
+    h: int,
+    expanded: bool,
+    most: int,
+    threads: int = 1,
+    level: int = -1,
+) -> tuple[I64, I64, U16, I64, I64, float, bool]: ...
+
+# clusters ---------------------------------------------------------------------------------------
+class Forest:
+    def __init__(self, size: int) -> None: ...
+    def unite(self, a: U64, b: U64) -> None: ...
+    def labels(self) -> U32: ...
+
+def star(
+    first: U32, document: U32, documents: int, a: U32, b: U32, distance: U16
+) -> tuple[U32, U16]: ...

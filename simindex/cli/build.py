@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -27,6 +27,7 @@ from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.interrupt import uninterrupted
 from simindex.cli.learning import Lesson
+from simindex.cli.pipeline import read_ahead
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
     Learning,
@@ -128,11 +129,18 @@ class _Run:
         progress: Progress,
     ) -> None:
         most = min(CHUNK_DOCUMENTS, self.commit_every or CHUNK_DOCUMENTS)
-        batches = ((chunk, _batch(recipe, chunk)) for chunk in chunks(documents, most))
-        # Documents are read before the index is created: if the first cannot be, nothing is made.
-        first = next(batches, None)
+        with closing(read_ahead(chunks(documents, most))) as read:
+            batches = ((chunk, _batch(recipe, chunk)) for chunk in read)
+            # Read before the index is created: if the first document cannot be, nothing is made.
+            first = next(batches, None)
+            self._add(chain(filter(None, [first]), batches), recipe, options, progress)
+
+    def _add(
+        self, batches: Iterable[tuple[list[Document], Any]], recipe: Any, options: dict[str, Any],
+        progress: Progress,
+    ) -> None:
         with self._open(recipe, options) as index:
-            for chunk, batch in chain([first] if first is not None else [], batches):
+            for chunk, batch in batches:
                 index.append(batch)
                 self.documents += len(chunk)
                 characters = sum(len(document.text) for document in chunk)

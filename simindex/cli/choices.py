@@ -58,6 +58,12 @@ memory_option = click.option(
     help="The most that tables may take: 64G is 64 x 1024^3 bytes, 64GB 64 x 1000^3.",
 )
 
+memory_limit_option = click.option(
+    "--memory-limit", callback=_size, metavar="SIZE",
+    help="The most memory of the process, such as 2G: questions are gathered into batches, and "
+    "each batch reads the index past, once.",
+)
+
 _input_options = together(
     click.option(
         "--format", "kind", type=click.Choice(FORMATS), default="auto",

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
+import simindex
 from simindex.cli.console import count, say
 from simindex.inputs import Document
 
 CHUNK_DOCUMENTS = 4096
 CHUNK_CHARACTERS = 16 << 20
-"""At most so many documents, or about so much text, are held at once."""
+"""At most so many documents, or about so much text, are in a chunk. Three are held while documents
+are read ahead: one being read, one waiting, one worked on."""
 
 SHOWN_SKIPPED = 5
 
@@ -19,22 +23,66 @@ def chunks(
     documents: Iterable[Document], most: int = CHUNK_DOCUMENTS
 ) -> Iterator[list[Document]]:
     """The documents in their order, in groups bounded by number and by size."""
-    chunk: list[Document] = []
-    characters = 0
+    return (chunk for chunk, _ in portions(documents, most, CHUNK_CHARACTERS, most))
+
+
+def portions(
+    documents: Iterable[Document], most: int, characters: int, chunk: int = CHUNK_DOCUMENTS
+) -> Iterator[tuple[list[Document], bool]]:
+    """Chunks of larger groups, and whether each is the last of its group.
+
+    A group ends at `most` documents, or with the one that reaches so many characters. Where the
+    documents end, its last chunk is not told to be.
+    """
+    made: list[Document] = []
+    group = length = chunk_length = 0
     for document in documents:
-        chunk.append(document)
-        characters += len(document.text)
-        if len(chunk) >= most or characters >= CHUNK_CHARACTERS:
-            yield chunk
-            chunk, characters = [], 0
-    if chunk:
-        yield chunk
+        made.append(document)
+        length += len(document.text)
+        chunk_length += len(document.text)
+        ends = group + len(made) >= most or length >= characters
+        if ends or len(made) >= chunk or chunk_length >= CHUNK_CHARACTERS:
+            yield made, ends
+            group = 0 if ends else group + len(made)
+            length = 0 if ends else length
+            made, chunk_length = [], 0
+    if made:
+        yield made, False
 
 
 def places_of_rows(texts: int, skipped: Iterable[Any]) -> list[int]:
     """For each row of a batch, the place of its text among the texts it was made from."""
     without = {skip.position for skip in skipped}
     return [place for place in range(texts) if place not in without]
+
+
+class Buffer:
+    """Documents of several chunks, with the one batch of those that have a fingerprint."""
+
+    def __init__(self) -> None:
+        self.documents: list[Document] = []
+        self.places: list[int] = []
+        """For each row of the batch, the place of its document."""
+        self._batches: list[simindex.Batch] = []
+
+    def add(self, chunk: list[Document], batch: simindex.Batch) -> None:
+        """Takes a chunk and the batch that was made of it."""
+        first = len(self.documents)
+        self.places += [first + place for place in places_of_rows(len(chunk), batch.skipped)]
+        self.documents += chunk
+        self._batches.append(batch)
+
+    def batch(self) -> simindex.Batch:
+        """The rows of all chunks, in their order."""
+        if len(self._batches) == 1:
+            return self._batches[0]
+        keys: Any = [key for batch in self._batches for key in batch.keys or ()]
+        return simindex.Batch(
+            np.concatenate([batch.rows for batch in self._batches]),
+            keys=keys,
+            weights=np.concatenate([batch.weights for batch in self._batches]),
+            recipe=self._batches[0].recipe,
+        )
 
 
 class SkippedReport:

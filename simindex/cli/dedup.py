@@ -1,23 +1,29 @@
-"""`simindex dedup`: a stream of documents without near-duplicates of earlier ones.
+"""`simindex dedup`: a stream of documents without near-duplicates, through an index on disk.
 
-A document is dropped if it is within h of one that was kept before it, so the output does not
-depend on how the stream is cut into chunks:
+    documents -> buffer -> lost to a stored one, or to one of the buffer     deduplication.py
+                        -> the others written out, in the order of the input
+                        -> those stored, in one commit
 
-    chunk of documents -> drop those near a stored one      (an index of what was kept, on disk)
-                       -> drop those near an earlier kept one of the same chunk
-                       -> write the others, store them
+Without --index the index is a temporary one. Memory holds one buffer and the chunk being read.
 
-Memory holds one chunk; the index lies in a temporary folder.
+1. A document is never in the index without having been written: output and audit of a buffer are
+   flushed (and synced, where they are files) before its commit. After a kill, what was written
+   since the last commit is not in the index, so a second run writes it again and loses nothing.
+2. What stands in the index was written before, so it wins against all that comes.
+3. With --keep first, what is dropped does not depend on where buffers end.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -26,181 +32,251 @@ import numpy as np
 
 import simindex
 from simindex.cli.choices import Reading, input_options, output_options, say_passed_over
-from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks, places_of_rows
-from simindex.cli.console import count, duration, say
-from simindex.cli.learning import Lesson
+from simindex.cli.chunks import Buffer, SkippedReport, portions
+from simindex.cli.console import count, duration, key_text, say
+from simindex.cli.interrupt import uninterrupted
+from simindex.cli.kept import Asked, Place, lasting, temporary, temporary_folder
+from simindex.cli.marks import Loss, audit_line, line_of, marked_line
+from simindex.cli.pipeline import read_ahead
 from simindex.cli.progress import Progress
-from simindex.cli.recipes import Learning, idf_options, prepare, recipe_options
-from simindex.clusters import neighbours
+from simindex.cli.ranks import Keep, keep_option
+from simindex.cli.recipes import Learning, idf_options, recipe_options
+from simindex.deduplication import (
+    NOWHERE,
+    Losses,
+    Stored,
+    any_neighbour,
+    distinct,
+    greedy,
+    nearest_stored,
+)
 from simindex.errors import InvalidOption
-from simindex.inputs import Document, require_inputs
+from simindex.inputs import require_inputs
 
-TEMPORARY_BATCH_ROWS = 1 << 16
-"""Small segments: what is pending is looked through for every chunk."""
+BUFFER_DOCUMENTS = 1 << 14
+BUFFER_CHARACTERS = 32 << 20
+"""About so much text ends a buffer, too."""
+
+WRITTEN_LINES = 512
+"""Lines handed to the system at once."""
 
 
 @click.command()
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @click.option(
+    "--index", "index_path", type=click.Path(), metavar="INDEX",
+    help="Drop what is near to a document of this index, and add to it what comes out; it is "
+    "created if missing, else its own recipe is used.",
+)
+@click.option(
     "-h", "--distance", "h", type=click.IntRange(min=0), default=3, show_default=True,
     help="Hamming distance, inclusive.",
 )
 @click.option(
-    "--recall", type=float, default=1.0, show_default=True,
-    help="Share of the near-duplicates to find; 1 is exact.",
+    "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
+    help="Which of the near-duplicates in a buffer is kept: the first, the longest text, "
+    "highest:FIELD (a number, or a text such as a date), or none of them. One that came out before "
+    "always wins.",
 )
-@click.option("--report", type=click.Path(), help="A file to list the dropped ones in, as JSONL.")
+@click.option(
+    "--buffer", "buffer_documents", type=click.IntRange(min=1), metavar="N",
+    default=BUFFER_DOCUMENTS, show_default=True,
+    help="Documents that are compared, written and committed together.",
+)
+@click.option(
+    "--mark", is_flag=True,
+    help="Print all documents, each with a field near_duplicate_of: what it would be dropped for.",
+)
+@click.option(
+    "--audit", type=click.Path(), metavar="FILE",
+    help="List the dropped ones here, with the key they lost to and the distance, as JSONL.",
+)
+@click.option(
+    "--recall", type=float, default=1.0, show_default=True,
+    help="Share of the stored near-duplicates to find; 1 is exact.",
+)
 @click.option("--temp-dir", type=click.Path(), help="Where the temporary index is kept.")
 @recipe_options
 @idf_options
 @input_options
 @output_options
 def dedup(
-    inputs: tuple[str, ...], h: int, recall: float, report: str | None, temp_dir: str | None,
+    inputs: tuple[str, ...], index_path: str | None, h: int, keep: Keep, buffer_documents: int,
+    mark: bool, audit: str | None, recall: float, temp_dir: str | None,
     recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Print documents but no near-duplicates.
 
-    A document is dropped when an earlier one that was kept is within the distance.
+    A document is dropped when one that was kept is within the distance.
 
     Reads standard input without an INPUT. Lines of JSONL come out byte for byte; other documents as
     an object of their fields. A document that has no fingerprint is kept.
+
+    With --index, each buffer is printed and then committed: after a kill or Ctrl-C, what was
+    printed since the last commit is not in INDEX, and comes again when the inputs are read again.
     """
     inputs = inputs or ("-",)
     require_inputs(inputs)
+    if index_path is not None and temp_dir is not None:
+        raise click.UsageError("--temp-dir is for a temporary index: leave it out with --index")
     started = time.perf_counter()
-    without = SkippedReport()
     silent = quiet or sys.stdout.isatty()
+    asked = Asked(inputs, recipe_given, learning, reading, silent)
     with ExitStack() as opened:
-        folder = opened.enter_context(_temporary_folder(temp_dir))
-        listing = opened.enter_context(_report_file(report))
-        prepared = prepare(
-            recipe_given, learning, inputs, reading, quiet=silent, printed=True
-        )
-        recipe, intake = prepared.recipe, prepared.intake
-        options = simindex.IndexOptions(
-            keys="str", batch_rows=TEMPORARY_BATCH_ROWS, recipe=recipe
-        )
-        progress = opened.enter_context(Progress("deduplicating", quiet=silent))
-        index = opened.enter_context(simindex.open(folder / "kept", "n", options=options))
+        listing = opened.enter_context(_audit_file(audit))
+        if index_path is None:
+            folder = opened.enter_context(temporary_folder(temp_dir))
+            place = temporary(folder / "kept", asked)
+        else:
+            place = lasting(Path(index_path), asked)
+        opened.enter_context(place.index)
         output = sys.stdout.buffer
-        read = kept = 0
-        for chunk in chunks(prepared.documents, CHUNK_DOCUMENTS):
-            batch = recipe.batch(
-                [document.text for document in chunk], keys=[document.key for document in chunk]
-            )
-            without.add(chunk, batch.skipped)
-            rows = [chunk[place] for place in places_of_rows(len(chunk), batch.skipped)]
-            dropped = _near_stored(index, batch, h, recall)
-            _near_earlier(batch, rows, h, dropped)
-            survivors = [row for row in range(len(rows)) if row not in dropped]
-            if survivors:
-                index.append(batch.take(np.array(survivors, dtype=np.intp)))
-                index.commit()
-            gone = {id(rows[row]) for row in dropped}
-            for document in chunk:
-                if id(document) not in gone:
-                    _write(output, document, reading)
-            if listing is not None:
-                for row in sorted(dropped):
-                    _list(listing, rows[row], dropped[row])
-            read += len(chunk)
-            kept += len(chunk) - len(gone)
-            progress.advance(len(chunk), sum(len(document.text) for document in chunk))
-        output.flush()
-    without.close()
+        run = _Run(place, h, keep, recall, mark, reading, output, listing)
+        with place.outcome_told(), Progress("deduplicating", quiet=silent) as progress:
+            run.through(buffer_documents, progress)
+        rows = len(place.index)
+    run.without.close()
     seconds = time.perf_counter() - started
+    intake, lesson = place.prepared.intake, place.prepared.lesson
     if as_json:
-        _say_json(read, kept, without.number, intake.bad_records, seconds, prepared.lesson)
+        # Standard output is the documents', so the summary goes where summaries go.
+        summary = {
+            "documents": run.documents,
+            "kept": run.documents - run.dropped,
+            "dropped": run.dropped,
+            "without_fingerprint": run.without.number,
+            "bad_records": intake.bad_records,
+            **({} if index_path is None else {"rows": rows}),
+            "seconds": round(seconds, 3),
+            **({} if lesson is None else {"idf": lesson.record()}),
+        }
+        click.echo(json.dumps(summary), err=True)
     elif not quiet:
         say_passed_over(intake)
         if intake.bad_records:
             say(f"skipped {count(intake.bad_records, 'bad record')}")
-        if prepared.lesson is not None:
-            say(prepared.lesson)
-        say(
-            f"kept {kept:,} of {count(read, 'document')}, dropped {read - kept:,} within {h} of an "
-            f"earlier one, in {duration(seconds)}"
+        if lesson is not None:
+            say(lesson)
+        other = "another one" if keep.policy == "none" else "a kept one"
+        said = (
+            f"marked {run.dropped:,} of {count(run.documents, 'document')} as"
+            if mark
+            else f"kept {run.documents - run.dropped:,} of {count(run.documents, 'document')}, "
+            f"dropped {run.dropped:,}"
         )
+        held = "" if index_path is None else f"; {index_path} holds {count(rows, 'row')}"
+        say(f"{said} within {h} of {other}, in {duration(seconds)}{held}")
 
 
-# Row of a batch -> key of the kept document it is near to, and their distance.
-Dropped = dict[int, tuple[str, int]]
+@dataclass(slots=True)
+class _Run:
+    place: Place
+    h: int
+    keep: Keep
+    recall: float
+    mark: bool
+    reading: Reading
+    output: BinaryIO
+    listing: TextIO | None
+    documents: int = 0
+    dropped: int = 0
+    without: SkippedReport = field(default_factory=SkippedReport)
+
+    def through(self, most: int, progress: Progress) -> None:
+        """Every buffer, from reading to its commit."""
+        prepared = self.place.prepared
+        documents = self.keep.ranked(prepared.documents, prepared.intake)
+        buffer = Buffer()
+        with closing(read_ahead(portions(documents, most, BUFFER_CHARACTERS))) as portion:
+            for chunk, ends in portion:
+                batch = prepared.recipe.batch(
+                    [document.text for document in chunk],
+                    keys=[document.key for document in chunk],
+                )
+                self.without.add(chunk, batch.skipped)
+                buffer.add(chunk, batch)
+                progress.advance(len(chunk), sum(len(document.text) for document in chunk))
+                if ends:
+                    self._finish(buffer)
+                    buffer = Buffer()
+        if buffer.documents:
+            self._finish(buffer)
+        self.output.flush()
+
+    def _finish(self, buffer: Buffer) -> None:
+        batch = buffer.batch()
+        stored = nearest_stored(self.place.index, batch, self.h, self.recall)
+        losses = self._losses(buffer, batch, stored)
+        lost = _named(buffer, stored, losses)
+        self._write(buffer, lost)
+        if self.keep.policy == "none":
+            # What was dropped is stored, too, so that later copies of it are dropped; once.
+            rows = np.sort(distinct(batch.rows)[0])
+            rows = rows[stored.distance[rows] != 0]
+        else:
+            rows = np.flatnonzero((stored.distance == NOWHERE) & (losses.winner < 0))
+        if len(rows):
+            self.place.index.append(batch.take(rows))
+        self.documents += len(buffer.documents)
+        self.dropped += len(lost)
+        with uninterrupted():
+            self.place.index.commit()
+            self.place.committed = self.documents
+
+    def _losses(self, buffer: Buffer, batch: simindex.Batch, stored: Stored) -> Losses:
+        if self.keep.policy == "none":
+            return any_neighbour(batch.rows, self.h)
+        order = self.keep.order([buffer.documents[place] for place in buffer.places])
+        return greedy(batch.rows, order, stored.distance != NOWHERE, self.h)
+
+    def _write(self, buffer: Buffer, lost: dict[int, Loss]) -> None:
+        key_field, text_field = self.reading.key_field, self.reading.text_field
+        lines: list[bytes] = []
+        for place, document in enumerate(buffer.documents):
+            loss = lost.get(place)
+            if self.mark:
+                lines.append(marked_line(document, loss, key_field, text_field))
+            elif loss is None:
+                lines.append(line_of(document, key_field, text_field))
+            if loss is not None and self.listing is not None:
+                self.listing.write(audit_line(document, loss))
+            if len(lines) == WRITTEN_LINES:
+                self.output.write(b"".join(lines))
+                lines.clear()
+        self.output.write(b"".join(lines))
+        if self.place.lasting:
+            _settle(self.output)
+            if self.listing is not None:
+                _settle(self.listing)
 
 
-def _near_stored(index: Any, batch: Any, h: int, recall: float) -> Dropped:
-    dropped: Dropped = {}
-    for match in index.query(batch, h=h, recall=recall):
-        dropped.setdefault(match.query, (match.key, match.distance))  # the nearest comes first
-    return dropped
+def _named(buffer: Buffer, stored: Stored, losses: Losses) -> dict[int, Loss]:
+    """What each dropped document lost to, the nearest of all, by its place in the buffer."""
+    lost: dict[int, Loss] = {}
+    distances = np.minimum(stored.distance, losses.distance)
+    for row in np.flatnonzero(distances != NOWHERE).tolist():
+        if stored.distance[row] == distances[row]:
+            key = key_text(stored.key(row)) or ""
+        else:
+            key = buffer.documents[buffer.places[int(losses.winner[row])]].key
+        lost[buffer.places[row]] = Loss(key, int(distances[row]))
+    return lost
 
 
-def _near_earlier(batch: Any, rows: list[Document], h: int, dropped: Dropped) -> None:
-    earlier, later, distance = neighbours(batch.fingerprints, h)
-    nearest: Dropped = {}
-    current = -1
-    # Sorted by the later row, so every earlier row is decided when it is asked about.
-    for a, b, apart in zip(earlier.tolist(), later.tolist(), distance.tolist(), strict=True):
-        if b != current:
-            dropped.update(nearest)
-            nearest, current = {}, b
-        if b in dropped or a in dropped:
-            continue
-        if b not in nearest or apart < nearest[b][1]:
-            nearest[b] = (rows[a].key, apart)
-    dropped.update(nearest)
-
-
-def _write(output: BinaryIO, document: Document, reading: Reading) -> None:
-    line = document.raw
-    if line is None:
-        fields = document.fields
-        if fields is None:
-            fields = {reading.key_field: document.key, reading.text_field: document.text}
-        line = json.dumps(fields, ensure_ascii=False).encode()
-    output.write(line if line.endswith(b"\n") else line + b"\n")
-
-
-def _list(listing: TextIO, document: Document, near: tuple[str, int]) -> None:
-    key, distance = near
-    record = {"dropped": document.key, "kept": key, "distance": distance}
-    listing.write(json.dumps(record, ensure_ascii=False) + "\n")
-
-
-def _say_json(
-    read: int, kept: int, without: int, bad_records: int, seconds: float, lesson: Lesson | None
-) -> None:
-    # Standard output is the documents', so the summary goes where summaries go.
-    summary = {
-        "documents": read,
-        "kept": kept,
-        "dropped": read - kept,
-        "without_fingerprint": without,
-        "bad_records": bad_records,
-        "seconds": round(seconds, 3),
-        **({} if lesson is None else {"idf": lesson.record()}),
-    }
-    click.echo(json.dumps(summary), err=True)
-
-
-@contextmanager
-def _temporary_folder(parent: str | None) -> Iterator[Path]:
+def _settle(stream: BinaryIO | TextIO) -> None:
+    """Hands over what was written: to the disk, where the stream is a file."""
+    stream.flush()
     try:
-        folder = tempfile.TemporaryDirectory(
-            dir=parent, prefix="simindex-dedup-", ignore_cleanup_errors=True
-        )
-    except OSError as error:
-        raise InvalidOption(
-            f"no temporary folder can be made in {parent or tempfile.gettempdir()}: "
-            f"{error.strerror}; name another with --temp-dir",
-            option="temp_dir",
-        ) from error
-    with folder as name:
-        yield Path(name)
+        fd = stream.fileno()
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return
+    except io.UnsupportedOperation:
+        return
+    os.fsync(fd)
 
 
 @contextmanager
-def _report_file(path: str | None) -> Iterator[TextIO | None]:
+def _audit_file(path: str | None) -> Iterator[TextIO | None]:
     if path is None:
         yield None
         return
@@ -208,7 +284,7 @@ def _report_file(path: str | None) -> Iterator[TextIO | None]:
         file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115
     except OSError as error:
         raise InvalidOption(
-            f"--report {path} cannot be written: {error.strerror}", option="report", path=path
+            f"--audit {path} cannot be written: {error.strerror}", option="audit", path=path
         ) from error
     with file:
         yield file

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import asdict
 from itertools import chain
 from typing import Any
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from simindex.cli.choices import Reading, input_options, output_options, say_passed_over
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
 from simindex.cli.console import as_json_line, cell, count, duration, megabytes, say
+from simindex.cli.pipeline import read_ahead
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
     Learning,
@@ -88,8 +90,9 @@ def fingerprint(
         prepared = prepare(recipe_given, learning, inputs, reading, quiet=silent)
     printer = _Printer(prepared.recipe, weights, features, as_json)
     started = time.perf_counter()
-    with Progress("fingerprinting", quiet=silent) as progress:
-        for chunk in chunks(chain(_given(texts), prepared.documents)):
+    read = read_ahead(chunks(chain(_given(texts), prepared.documents)))
+    with closing(read), Progress("fingerprinting", quiet=silent) as progress:
+        for chunk in read:
             batch = prepared.recipe.batch([document.text for document in chunk], threads=threads)
             printer.print(chunk, batch)
             progress.advance(len(chunk), sum(len(document.text) for document in chunk))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import click
 import numpy as np
 
 import simindex
+from simindex.cli.batches import Budget, Questions, gathered
 from simindex.cli.choices import (
     Reading,
     index_argument,
     input_options,
+    memory_limit_option,
     memory_option,
     output_options,
 )
@@ -21,10 +23,7 @@ from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
 from simindex.cli.console import cell, count, duration, emit, key_text, say
 from simindex.cli.recall import spot_checked
 from simindex.errors import InvalidOption
-from simindex.records import SpotCheck
-
-# What is searched together: names of the queries, and their fingerprints or batch.
-Questions = tuple[list[str], Any]
+from simindex.records import Matches, SpotCheck
 
 
 def _fingerprint(ctx: click.Context, parameter: click.Parameter, values: Any) -> list[list[int]]:
@@ -67,12 +66,13 @@ search_options = (
 @text_option
 @fingerprint_option
 @click.option("--first", is_flag=True, help="At most one match a query, the first found.")
+@memory_limit_option
 @input_options
 @output_options
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
-    h: int, recall: float, first: bool, method: str, memory: int | None, threads: int | None,
-    reading: Reading, as_json: bool, quiet: bool,
+    h: int, recall: float, first: bool, method: str, memory: int | None, memory_limit: int | None,
+    threads: int | None, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Print the near-duplicates in INDEX of documents.
 
@@ -112,20 +112,20 @@ def query(
                 places = places_of_rows(len(chunk), batch.skipped)
                 yield [chunk[place].key for place in places], batch
 
-        for names, batch in questions():
-            started = time.perf_counter()
-            matches = index.query(
-                batch, h=h, first=first, recall=recall, method=method, memory=memory,
-                threads=threads,
-            )
-            searching += time.perf_counter() - started
+        ask = partial(
+            index.query, h=h, first=first, recall=recall, method=method, memory=memory,
+            threads=threads,
+        )
+        for names, answers in _answers(questions(), ask, index.options.bits, memory_limit):
             asked += len(names)
-            matched += len(np.unique(matches.query))
-            found += len(matches)
-            hows[f"{matches.stats.method}, {matches.stats.guarantee}"] = None
-            exact = exact and matches.stats.exact
-            for match in matches:
-                _print(names[match.query], match, as_json)
+            for start, matches in answers:
+                searching += matches.stats.seconds
+                matched += len(np.unique(matches.query))
+                found += len(matches)
+                hows[f"{matches.stats.method}, {matches.stats.guarantee}"] = None
+                exact = exact and matches.stats.exact
+                for match in matches:
+                    _print(names[start + match.query], match, as_json)
         if not (exact or quiet):
             measured = index.stats().spot_checks
     without.close()
@@ -137,6 +137,23 @@ def query(
         )
         for told in filter(None, map(spot_checked, measured)):
             say(told)
+
+
+Answers = Iterator[tuple[int, Matches]]
+"""Matches of the queries from a number on."""
+
+
+def _answers(
+    questions: Iterator[Questions], ask: Callable[..., Matches], bits: int, limit: int | None
+) -> Iterator[tuple[list[str], Answers]]:
+    """The names of some queries, and what is found for them."""
+    if limit is None:
+        for names, batch in questions:
+            yield names, iter([(0, ask(batch))])
+        return
+    budget = Budget(limit, bits)
+    for names, batch in gathered(questions, budget.queries):
+        yield names, budget.ask(batch, ask)
 
 
 for _option in reversed(search_options):

@@ -30,6 +30,8 @@ class TablePlan:
     """Expected time of one query, by the model."""
     design: BlockDesign | None = None
     """Whose permuted tables are searched, if `method` names one."""
+    of_queries: bool = False
+    """Whether these tables are built over the queries, and the rows streamed past."""
 
 
 @dataclass(frozen=True, slots=True)

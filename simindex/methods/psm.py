@@ -29,11 +29,11 @@ ROWS_PER_PROBE = 32
 SWEPT_FLIPS = 64
 """A sweep takes its flip sets from networks, which exist for small numbers of them."""
 
+MAX_HEADER_BITS = 32
+"""And of headers no wider."""
+
 SWEPT_QUERIES = 4096
 """Fewer never bring the probes a sweep needs, so that a single query need not be asked about it."""
-
-SWEPT_PROBES = 1 << 24
-"""Probes of all sweeps of a call at a time: 16 bytes each, 0.3 s in all."""
 
 
 def flip_sets(header_bits: int, h: int) -> int:
@@ -54,7 +54,7 @@ def exhaustive_masks(header_bits: int, h: int) -> U64:
     return joined
 
 
-def is_swept(rows: int, words: int, plan: TablePlan, queries: int, first: bool) -> bool:
+def is_swept(rows: int, words: int, plan: TablePlan, queries: int) -> bool:
     """Whether so many queries are answered by sweeping the table once, partition by partition.
 
     Figures (one thread, ns a query, k = 15 at 60 M rows and k = 10 at 10 M, probes on their own
@@ -62,21 +62,20 @@ def is_swept(rows: int, words: int, plan: TablePlan, queries: int, first: bool) 
     64 k queries 647 and 629, 369 and 269. Only 64-bit fingerprints were measured.
     """
     return (
-        not first
-        and not plan.exact
+        can_sweep(plan)
         and words == 1
         and rows >= SWEPT_ROWS
-        and 0 < plan.flips <= SWEPT_FLIPS
+        and queries >= SWEPT_QUERIES
         and queries * (plan.flips + 1) * ROWS_PER_PROBE >= rows
     )
 
 
-def slice_queries(
-    rows: int, words: int, plan: TablePlan, queries: int, first: bool, threads: int
-) -> int | None:
-    """How many queries of a call a sweep takes at a time; None if they are not to be swept."""
-    size = min(-(-queries // threads), SWEPT_PROBES // (plan.flips + 1) // threads)
-    return size if is_swept(rows, words, plan, size, first) else None
+def can_sweep(plan: TablePlan) -> bool:
+    """Whether the plan's flip sets can be partitioned: they come from networks."""
+    return (
+        plan.method == "psm" and not plan.exact and 0 < plan.flips <= SWEPT_FLIPS
+        and 0 < plan.header_bits <= MAX_HEADER_BITS
+    )
 
 
 def search(
@@ -91,8 +90,6 @@ def search(
 ) -> Found:
     """Rows of a table within h of each query, under the headers the plan reaches.
 
-    Rows are ordered by query, or, where the table was swept, by header.
-
     Parameters
     ----------
     queries : uint64 (m, W)
@@ -105,10 +102,6 @@ def search(
             *_native.probe_checked(table.checked, plan.header_bits, queries, masks, h, first)
         )
     order = checked_order(volatility, weights.shape[1], plan.header_bits, h, plan.flips)
-    if len(queries) >= SWEPT_QUERIES:
-        rows, words = table.fingerprints.shape
-        if is_swept(rows, words, plan, len(queries), first):
-            return Found(*_native.psm_swept(table.checked, order, queries, weights))
     return Found._make(_native.psm_checked(table.checked, order, queries, weights, first))
 
 

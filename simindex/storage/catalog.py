@@ -46,6 +46,9 @@ MAX_HEAD_ITEMS = 1 << 20
 
 PART_BYTES = 1 << 17
 
+Written = tuple[SegmentRecord, Directories]
+"""A durable segment that is not live yet, with the header directories of all its tables."""
+
 PARTED = ("meta", "pending", "tombstones")
 
 
@@ -429,6 +432,25 @@ class Edit:
         self.deletes.append(("segments", record.name.encode()))
         kept = {n: crc for n, crc in self.head.segments.items() if n != record.name}
         self.head = replace(self.head, segments=kept)
+
+    def merge_segments(self, inputs: Iterable[SegmentRecord], written: Written | None) -> None:
+        """Puts a segment in the place of others, or nothing where no row of them was left.
+
+        It stands where the first of them stood, so that segments stay in order of age.
+        """
+        before = list(self.head.segments)
+        gone = [record.name for record in inputs]
+        for record in inputs:
+            self.drop_segment(record)
+        if written is None:
+            return
+        record, directories = written
+        self.add_segment(record, directories)
+        place = min(before.index(name) for name in gone)
+        names = [name for name in before[:place] if name not in gone]
+        names += [record.name, *(name for name in before[place:] if name not in gone)]
+        crcs = self.head.segments
+        self.head = replace(self.head, segments={name: crcs[name] for name in names})
 
     def _delete_directories(self, segment: str, widths: Iterable[tuple[int, int]]) -> None:
         for table, header_bits in widths:

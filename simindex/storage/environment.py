@@ -209,7 +209,11 @@ class Environment:
         LMDB counts pages that it took and gave back within a transaction as used, but does not
         write them: its file may end before its last page, as one that was cut short does, and
         `preflight` could not tell the two apart.
+
+        Raises OSError if the disk has not so much left: LMDB would find out within its commit,
+        whose outcome is then unknown.
         """
+        _require_space(self.directory, new_bytes)
         info, page = self._env.info(), self._env.stat()["psize"]
         wanted = (info["last_pgno"] + 1) * page + new_bytes
         data = self.directory / "data.mdb"
@@ -220,6 +224,13 @@ class Environment:
     def file_bytes(self) -> int:
         """Bytes the catalog takes on the disk."""
         return (self.directory / "data.mdb").stat().st_blocks * 512
+
+
+def _require_space(directory: Path, needed_bytes: int) -> None:
+    disk = os.statvfs(directory)
+    blocks = disk.f_bavail if os.geteuid() else disk.f_bfree
+    if disk.f_blocks and blocks * disk.f_frsize < needed_bytes:  # without blocks, nothing is known
+        raise OSError(errno.ENOSPC, f"{needed_bytes} bytes must be free")
 
 
 def _opening_error(error: lmdb.Error, data: Path) -> SimindexError:

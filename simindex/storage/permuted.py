@@ -116,8 +116,11 @@ def write(
     first_table: int,
     index: bytes,
     generation: int,
+    step: Callable[[], None] | None = None,
 ) -> tuple[StructureRecord, Directories]:
     """Makes the tables of a segment's rows durable; they are not part of the index yet.
+
+    `step` is called after each table; what it raises ends the work, and no file stays.
 
     Notes
     -----
@@ -142,6 +145,8 @@ def write(
             envelope.write(0, rows)
             sorted_rows = SortedRows(rows, header_bits=_header_bits(count, design, table))
             directories.append((first_table + table - 1, sorted_rows.compute_directory()))
+            if step is not None:
+                step()
         _, checksum = envelope.finish(name)
     widths = tuple(_header_bits(count, design, table) for table in range(1, design.tables))
     return (

@@ -44,9 +44,10 @@ import errno
 import mmap
 import os
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import pairwise
-from threading import Condition, Thread
+from threading import Condition, Event, Thread
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,9 @@ WINDOW_BYTES = 32 << 20
 
 PIECE_BYTES = 4 << 20
 """Brought in by one call: so long, at most, does the end of the iterator wait for the thread."""
+
+SAMPLED_PAGES = 64
+"""Looked at to tell whether an array is in memory."""
 
 POPULATE_READ = 22
 """MADV_POPULATE_READ: Linux 5.14; not among Python's constants. Elsewhere MADV_WILLNEED is all."""
@@ -129,6 +133,36 @@ def chunks(
             span.give_back(int(bounds[0]) * step, reader.end, whole=True)
 
 
+@contextmanager
+def brought_in(arrays: Sequence[NDArray[Any]]) -> Iterator[None]:
+    """While it is open, a thread brings arrays in, one after the other, each in order.
+
+    For work that goes over them in that order, itself or after some computing; errors are left to
+    it. Arrays whose pages are here already cost a few calls.
+    """
+    spans = [span for span in map(_Span.of, arrays) if span is not None and not span.is_here()]
+    if not spans:
+        yield
+        return
+    closed = Event()
+
+    def run() -> None:
+        with suppress(CorruptFile):
+            for span in spans:
+                for start in range(0, span.size, PIECE_BYTES):
+                    if closed.is_set():
+                        return
+                    span.bring_in(start, min(start + PIECE_BYTES, span.size), exactly=False)
+
+    thread = Thread(target=run, name=THREAD_NAME, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        closed.set()
+        thread.join()
+
+
 def take_at(values: U64, places: U32) -> U64:
     """`values[places]` of a column (n,), of which no page is read that holds none of them.
 
@@ -188,6 +222,17 @@ class _Span:
         if failure:
             # No such advice here, or no memory for it: what is touched will be read then.
             _advise(low, self.address + stop - low, mmap.MADV_WILLNEED)
+
+    def is_here(self) -> bool:
+        """Whether the pages of a sample are in memory."""
+        page = mmap.PAGESIZE
+        first, last = self.address // page, (self.address + self.size - 1) // page
+        found = ctypes.c_ubyte()
+        for sample in range(SAMPLED_PAGES):
+            at = (first + (last - first) * sample // (SAMPLED_PAGES - 1)) * page
+            if _mincore(at, page, ctypes.byref(found)) or not found.value & 1:
+                return False
+        return True
 
     def give_back(self, start: int, stop: int, *, whole: bool = False) -> None:
         """Gives pages back; the last one only if it ends here or is asked for as a `whole`."""
@@ -269,22 +314,25 @@ class _Reader:
         return None
 
 
-def _no_advice(address: int, size: int, advice: int) -> int:
+def _no_function(*_: Any) -> int:
     return -1
 
 
-def _library() -> Any:
-    """The C library's madvise; Python's own holds the interpreter's lock while pages come in."""
+def _library(name: str, last: Any) -> Any:
+    """A function of the C library on an address, a size and something."""
     try:
-        function = ctypes.CDLL(None, use_errno=True).madvise
+        function = getattr(ctypes.CDLL(None, use_errno=True), name)
     except (OSError, AttributeError):  # a system without it
-        return _no_advice
-    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        return _no_function
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, last)
     function.restype = ctypes.c_int
     return function
 
 
-_madvise = _library()
+_madvise = _library("madvise", ctypes.c_int)
+"""Python's own holds the interpreter's lock while pages come in."""
+
+_mincore = _library("mincore", ctypes.c_void_p)
 
 
 def _advise(address: int, size: int, advice: int) -> int:

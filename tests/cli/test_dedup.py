@@ -1,16 +1,21 @@
-"""`dedup`: greedy by order, byte for byte, whatever the chunks."""
+"""`dedup`: greedy by rank, byte for byte, whatever the buffers."""
 
 from __future__ import annotations
 
 import json
 import random
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import simindex
+from simindex.cli import program
 
 Run = Callable[..., Any]
 WORDS = [f"word{number}" for number in range(300)]
@@ -45,12 +50,11 @@ def kept_by_brute_force(
 @pytest.mark.parametrize("h", [0, 3, 10])
 @pytest.mark.parametrize("chunk", [1, 7, 4096])
 def test_what_is_kept_does_not_depend_on_the_chunks(
-    run: Run, monkeypatch: pytest.MonkeyPatch, h: int, chunk: int
+    run: Run, h: int, chunk: int
 ) -> None:
-    monkeypatch.setattr("simindex.cli.dedup.CHUNK_DOCUMENTS", chunk)
     texts = corpus(80)
     lines = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
-    result = run("dedup", "-h", h, "--report", "r.jsonl", input="\n".join(lines))
+    result = run("dedup", "-h", h, "--buffer", chunk, "--audit", "r.jsonl", input="\n".join(lines))
     kept = kept_by_brute_force(texts, h)
     assert 5 < len(kept) < 80
     assert result.stdout.splitlines() == [lines[number] for number in kept]
@@ -59,7 +63,7 @@ def test_what_is_kept_does_not_depend_on_the_chunks(
     rows = [int(row) for row in simindex.Recipe().batch(texts).fingerprints]
     assert [int(record["dropped"]) for record in dropped] == sorted(set(range(80)) - set(kept))
     for record in dropped:
-        gone, stays = int(record["dropped"]), int(record["kept"])
+        gone, stays = int(record["dropped"]), int(record["lost_to"])
         assert stays in kept
         assert stays < gone
         distance = (rows[gone] ^ rows[stays]).bit_count()
@@ -114,7 +118,7 @@ def test_the_temporary_index_is_removed(run: Run, tmp_path: Path) -> None:
 
 def test_folders_that_cannot_be_written_are_named(run: Run) -> None:
     assert "--temp-dir" in run("dedup", "--temp-dir", "no/where", input="", code=2).stderr
-    assert "--report no/r" in run("dedup", "--report", "no/r", input="", code=2).stderr
+    assert "--audit no/r" in run("dedup", "--audit", "no/r", input="", code=2).stderr
 
 
 def test_recipe_and_empty_input(run: Run) -> None:
@@ -176,3 +180,239 @@ def test_what_a_stream_holds_counts_whole_lines(
     result = run("dedup", *IDF, input="\n".join(lines))
     assert result.stdout.splitlines() == lines
     assert "idf learned from the first 5 documents of the stream" in result.stderr
+
+
+POOL = [*corpus(14), ""]
+ROWS = [
+    int(batch.fingerprints[0]) if len(batch) else None
+    for batch in map(simindex.Recipe().fingerprint, POOL)
+]
+
+
+def apart(a: int | None, b: int | None) -> int:
+    assert a is not None
+    assert b is not None
+    return (a ^ b).bit_count()
+
+
+def losses_by_brute_force(
+    drawn: list[tuple[int, int]], policy: str, h: int, buffer: int
+) -> dict[int, tuple[int, set[int]]]:
+    """Of each document that is dropped, the distance, and what it may have lost to."""
+    stored: list[int] = []
+    lost: dict[int, tuple[int, set[int]]] = {}
+    for start in range(0, len(drawn), buffer):
+        some = [n for n in range(start, min(start + buffer, len(drawn))) if ROWS[drawn[n][0]]]
+        rank: Callable[[int], Any] = {
+            "first": lambda n: n,
+            "longest": lambda n: (-len(POOL[drawn[n][0]]), n),
+            "highest:n": lambda n: (-drawn[n][1], n),
+            "none": lambda n: n,
+        }[policy]
+        kept: list[int] = []
+        for n in sorted(some, key=rank):
+            others = [*stored, *(kept if policy != "none" else set(some) - {n})]
+            near = {m: apart(ROWS[drawn[n][0]], ROWS[drawn[m][0]]) for m in others}
+            distance = min(near.values(), default=65)
+            if distance <= h:
+                lost[n] = (distance, {m for m in near if near[m] == distance})
+            if distance > h:
+                kept.append(n)
+        stored += some if policy == "none" else kept
+    return lost
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, len(POOL) - 1), st.integers(0, 3)), max_size=12),
+    st.sampled_from(["first", "longest", "highest:n", "none"]), st.sampled_from([0, 3, 12]),
+    st.sampled_from([1, 2, 5, 100]), st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_policies_keep_what_a_comparison_of_all_keeps(
+    drawn: list[tuple[int, int]], policy: str, h: int, buffer: int, lasting: bool
+) -> None:
+    lines = [
+        json.dumps({"id": str(number), "n": n, "text": POOL[place]})
+        for number, (place, n) in enumerate(drawn)
+    ]
+    expected = losses_by_brute_force(drawn, policy, h, buffer)
+    with tempfile.TemporaryDirectory() as folder:
+        options = [
+            "-h", str(h), "--keep", policy, "--buffer", str(buffer), "--audit", f"{folder}/audit",
+            *(["--index", f"{folder}/i.sim"] if lasting else []),
+        ]
+        result = CliRunner().invoke(program, ["dedup", *options], input="\n".join(lines))
+        assert result.exit_code == 0, result.stderr
+        audit = [json.loads(one) for one in Path(folder, "audit").read_text().splitlines()]
+    assert result.stdout.splitlines() == [
+        line for number, line in enumerate(lines) if number not in expected
+    ]
+    assert [int(one["dropped"]) for one in audit] == sorted(expected)
+    for one in audit:
+        distance, others = expected[int(one["dropped"])]
+        assert one["distance"] == distance
+        assert int(one["lost_to"]) in others
+
+
+@pytest.mark.parametrize("buffer", [1, 13, 4096])
+def test_marks_do_not_depend_on_the_buffers(run: Run, buffer: int) -> None:
+    """Which of several at the nearest distance is named may."""
+    texts = corpus(80)
+    lines = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
+    drawn = run("dedup", "-h", 10, "--mark", "--buffer", buffer, input="\n".join(lines))
+    kept = kept_by_brute_force(texts, 10)
+    rows = [int(row) for row in simindex.Recipe().batch(texts).fingerprints]
+    assert "marked" in drawn.stderr
+    for number, line in enumerate(drawn.stdout.splitlines()):
+        mark = json.loads(line)["near_duplicate_of"]
+        nearest = min(
+            ((rows[number] ^ rows[other]).bit_count() for other in kept if other < number),
+            default=65,
+        )
+        if number in kept:
+            assert mark is None
+            assert nearest > 10
+        else:
+            assert mark["distance"] == nearest
+            assert (rows[number] ^ rows[int(mark["key"])]).bit_count() == nearest
+        assert line.startswith(lines[number][:-1] + ', "near_duplicate_of": ')
+
+
+def test_a_mark_is_spliced_into_the_line(run: Run) -> None:
+    one = '{ "text" :"a b c",  "x": 1.0,"é":"\\u00e9" }\r\n'
+    two = '{"id":"q\\"","text":"A, b: C","n":1e400}  '
+    three = '{"text":"\\ud83d","near_duplicate_of":7}'
+    given = (one + two + "\n" + one).encode()
+    result = run("dedup", "--mark", input=given, code=0)
+    assert result.stdout_bytes.decode().split("\n") == [
+        '{ "text" :"a b c",  "x": 1.0,"é":"\\u00e9" , "near_duplicate_of": null}\r',
+        '{"id":"q\\"","text":"A, b: C","n":1e400, "near_duplicate_of": '
+        '{"key": "-:1", "distance": 0}}  ',
+        '{ "text" :"a b c",  "x": 1.0,"é":"\\u00e9" , "near_duplicate_of": '
+        '{"key": "-:1", "distance": 0}}\r',
+        "",
+    ]
+    assert "marked 2 of 3 documents as within 3 of a kept one" in result.stderr
+    run("dedup", "--mark", input=three, code=4)
+
+
+def test_a_mark_of_before_is_replaced(run: Run) -> None:
+    given = (
+        '{"near_duplicate_of": {"key": "z"}, "text": "a b c", "o": "\\ud83d"}\n'
+        '{"id": 1, "text": "a b c near_duplicate_of"}\n'
+    )
+    marked = run("dedup", "--mark", input=given).stdout.splitlines()
+    assert marked == [
+        '{"near_duplicate_of": null, "text": "a b c", "o": "\\ud83d"}',
+        '{"id": 1, "text": "a b c near_duplicate_of", "near_duplicate_of": null}',
+    ]
+    again = run("dedup", "--mark", input="\n".join(marked)).stdout.splitlines()
+    assert again == marked
+
+
+def test_other_inputs_are_marked_as_json_lines(run: Run, objects: Any) -> None:
+    Path("t.csv").write_text("id,text,n\n1,five six seven eight,x\n2,five six seven eight,y\n")
+    Path("a.txt").write_text("one two three four")
+    assert objects(run("dedup", "--mark", "t.csv", "a.txt").stdout) == [
+        {"id": "1", "text": "five six seven eight", "n": "x", "near_duplicate_of": None},
+        {"id": "2", "text": "five six seven eight", "n": "y",
+         "near_duplicate_of": {"key": "1", "distance": 0}},
+        {"id": "a.txt", "text": "one two three four", "near_duplicate_of": None},
+    ]
+
+
+def ranked(*values: Any) -> str:
+    return "".join(
+        json.dumps({"id": n, "rank": value, "text": "a b c"}) + "\n"
+        for n, value in enumerate(values)
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ((1, 3, 2), 1),
+        ((2.5, 2, -3), 0),
+        ((2**60, 2**60 + 1), 1),  # a float would not tell them apart
+        ((7, 7.0, 7), 0),
+        (("2024-03-01", "2023-12-31", "2024-03-02"), 2),
+        (("9", "10"), 0),  # texts of JSON are compared as texts
+    ],
+)
+def test_the_highest_is_kept(run: Run, objects: Any, values: tuple[Any, ...], kept: int) -> None:
+    found = objects(run("dedup", "--keep", "highest:rank", input=ranked(*values)).stdout)
+    assert [one["id"] for one in found] == [kept]
+
+
+def test_numbers_of_a_table_are_numbers(run: Run, objects: Any) -> None:
+    Path("t.csv").write_text("id,text,n\n1,a b c,9\n2,a b c,10\n3,a b c,9.5\n")
+    assert [one["id"] for one in objects(run("dedup", "--keep", "highest:n", "t.csv").stdout)] == [
+        "2"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "field 'rank' is neither a number nor a text"),
+        (True, "field 'rank' is neither a number nor a text"),
+        ([1], "field 'rank' is neither a number nor a text"),
+        (float("nan"), "field 'rank' is nan, no rank"),
+        (float("inf"), "field 'rank' is inf, no rank"),
+        ("", "field 'rank' is '', no rank"),
+        ("x", "field 'rank' is text, after numbers before it"),
+    ],
+)
+def test_a_document_without_rank_is_a_bad_record(run: Run, value: Any, said: str) -> None:
+    given = ranked(1, value, 2)
+    assert f"-:2: {said}" in run("dedup", "--keep", "highest:rank", input=given, code=4).stderr
+    result = run("dedup", "--keep", "highest:rank", "--max-errors", 1, input=given)
+    assert json.loads(result.stdout)["id"] == 2
+    assert f"-:2: {said}" in result.stderr
+    assert "skipped 1 bad record" in result.stderr
+
+
+def test_ranks_are_asked_of_records_that_idf_was_learned_from(run: Run, objects: Any) -> None:
+    given = ranked(1, 3, 2)
+    for first in (1, 2, 10):
+        options = ("--weighting", "tfidf", "--idf-first", first, "--keep", "highest:rank")
+        assert objects(run("dedup", *options, input=given).stdout)[0]["id"] == 1
+    Path("a.jsonl").write_text(ranked(1, "x", 2))
+    result = run(
+        "dedup", "a.jsonl", *IDF, "--keep", "highest:rank", "--max-errors", 1
+    )
+    assert result.stderr.count("a.jsonl:2: field 'rank' is text") == 1
+
+
+def test_policies_that_are_none_are_refused(run: Run) -> None:
+    for keep in ("last", "highest", "highest:", "first:x", ""):
+        assert "is none of first, longest" in run("dedup", "--keep", keep, input="", code=2).stderr
+    Path("a.txt").write_text("a b c")
+    said = run("dedup", "a.txt", "--keep", "highest:n", code=4).stderr
+    assert "a text file has no field 'n' to rank it by" in said
+    said = run("dedup", "--keep", "highest:n", input='{"text": "a"}', code=4).stderr
+    assert "-:1: lacks the field 'n' to rank it by" in said
+
+
+def test_buffers_end_at_many_characters(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the second copy, which is longer, comes too late."""
+    given = "".join(
+        json.dumps({"text": f"{n} {n}b {n}c" + " " * copy}) + "\n"
+        for n in range(3) for copy in (0, 5)
+    )
+    kept = run("dedup", "--keep", "longest", input=given).stdout
+    assert kept.splitlines() == given.splitlines()[1::2]
+    monkeypatch.setattr("simindex.cli.dedup.BUFFER_CHARACTERS", 5)
+    kept = run("dedup", "--keep", "longest", input=given).stdout
+    assert kept.splitlines() == given.splitlines()[0::2]
+
+
+def test_threads_do_not_show(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = corpus(600)
+    given = "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts))
+    monkeypatch.setenv("SIMINDEX_THREADS", "1")
+    one = run("dedup", "-h", 6, "--mark", input=given).stdout
+    monkeypatch.setenv("SIMINDEX_THREADS", "3")
+    assert run("dedup", "-h", 6, "--mark", input=given).stdout == one

@@ -34,6 +34,14 @@ def wait_for_line(process: subprocess.Popen[bytes], part: bytes) -> bytes:
     pytest.fail(f"ended without {part!r}")
 
 
+def wait_for_rows(path: Path, rows: int) -> None:
+    for _ in range(100_000):
+        with simindex.open(path, "r") as index:
+            if len(index) >= rows:
+                return
+    pytest.fail(f"{path} never has {rows} rows")
+
+
 @pytest.mark.parametrize(("commit_every", "kept"), [(10, 20), (0, 0)])
 def test_ctrl_c_leaves_the_index_at_its_last_commit(
     spawn: Spawn, tmp_path: Path, commit_every: int, kept: int
@@ -45,10 +53,11 @@ def test_ctrl_c_leaves_the_index_at_its_last_commit(
         "build", "i.sim", "-", "--append", "--commit-every", commit_every, "--max-errors", 1
     )
     assert process.stdin is not None
-    # Documents are read in tens, so where the bad record is read, two tens are committed.
+    # Documents are read in tens: two are committed while what follows the bad record is awaited.
     process.stdin.write(b"".join(map(record, range(20))) + b"oops\n")
     process.stdin.flush()
     wait_for_line(process, b"-:21: not JSON")
+    wait_for_rows(tmp_path / "i.sim", kept)
     process.send_signal(signal.SIGINT)
     _, complaint = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import simindex
 from simindex import searching
 from simindex._kernels import LEVELS, _native
-from simindex.methods import psm
+from simindex.methods import psm, psm_batch
 from simindex.methods.base import TablePlan
 from simindex.records import U64
 from simindex.simhash import vosh
@@ -47,6 +48,7 @@ class Case:
         if directory is None:
             directory = _native.header_directory(np.ascontiguousarray(self.rows[:, 0]), wide)
         words = rows.shape[1]
+        self.bits, self.h = bits, h
         self.ids = np.random.default_rng(1).permutation(len(rows)).astype(np.uint64)
         self.queries = queries
         self.weights = np.random.default_rng(2).standard_normal(
@@ -60,10 +62,29 @@ class Case:
             order.candidates, order.sort_network, order.select_network,
         )
 
-    def swept(self, level: int = -1) -> tuple[Any, ...]:
-        return ordered(
-            _native.psm_swept(self.table, self.order, self.queries, self.weights, level)
+    def partitioned(
+        self, numbers: Any = None, *, own: bool = True, level: int = -1
+    ) -> _native.CheckedProbes:
+        return _native.partition_psm(
+            self.table, self.order, self.queries, self.weights, numbers, own, level=level
         )
+
+    def swept(self, level: int = -1) -> tuple[Any, ...]:
+        probes = self.partitioned(level=level)
+        return ordered(
+            _native.sweep(self.table, probes, self.h, 0, probes.partitions, level=level)
+        )
+
+    def swept_in_parts(self, ends: list[int], level: int = -1) -> tuple[Any, ...]:
+        """Some partitions after the other, with the own headers apart."""
+        own = _native.partition_headers(self.table, self.bits, self.queries, None)
+        parts = [
+            _native.sweep(self.table, probes, self.h, begin, end, level=level)
+            for probes in (own, self.partitioned(own=False, level=level))
+            for begin, end in pairwise([0, *ends, probes.partitions])
+        ]
+        columns = [np.concatenate(column) for column in list(zip(*parts, strict=True))[:4]]
+        return ordered((*columns, sum(p[4] for p in parts), sum(p[5] for p in parts)))
 
     def probed(self, level: int = -1) -> tuple[Any, ...]:
         return ordered(
@@ -102,11 +123,84 @@ def test_any_number_of_flips_is_swept(level: int, k: int) -> None:
     assert_same(Case(rows, near(rows, 1003), 14, k), level)
 
 
-def test_flip_sets_without_networks_are_searched_too() -> None:
+def test_flip_sets_without_networks_are_refused() -> None:
     rows = random_rows(20_000)
     case = Case(rows, near(rows, 50), 12, 0)
     assert not case.networked
-    assert_same(case)
+    with pytest.raises(ValueError, match="networks"):
+        case.swept()
+
+
+@levels
+@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("bits", [9, 16])
+def test_partitions_can_be_swept_one_after_the_other(level: int, words: int, bits: int) -> None:
+    rows = random_rows(150_000, words)
+    case = Case(rows, near(rows, 3001), bits, 12)
+    partitions = case.partitioned().partitions
+    assert partitions >= 4
+    for got, wanted in zip(
+        case.swept_in_parts([1, partitions // 2, partitions // 2], level), case.probed(level),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@levels
+@pytest.mark.parametrize("bits", [6, 10, 12, 14])
+def test_probes_that_share_buckets_are_swept(level: int, bits: int) -> None:
+    # 2,000 to 12 rows under a header, and from 3 to 800 probes.
+    rows = random_rows(150_000)
+    rows[1::97, 0] = rows[0, 0] ^ np.uint64(1)
+    case = Case(rows, near(rows, 5003), bits, 10)
+    assert case.partitioned().size >= 2 << bits
+    assert_same(case, level)
+
+
+@levels
+def test_queries_that_are_skipped_find_nothing(level: int) -> None:
+    rows = random_rows(150_000)
+    for bits in (10, 16):
+        case = Case(rows, near(rows, 3001), bits, 12)
+        skip = (np.arange(3001) % 3 == 0).astype(np.uint8)
+        probes = case.partitioned(level=level)
+        found = ordered(
+            _native.sweep(case.table, probes, 3, 0, probes.partitions, skip, level=level)
+        )
+        whole = case.swept(level)
+        kept = skip[whole[0]] == 0
+        assert 0 < kept.sum() < len(kept)
+        for got, wanted in zip(found[:4], whole[:4], strict=True):
+            np.testing.assert_array_equal(got, wanted[kept])
+
+
+@levels
+def test_some_queries_of_a_batch_are_partitioned(level: int) -> None:
+    rows = random_rows(150_000)
+    case = Case(rows, near(rows, 3001), 14, 12)
+    numbers = np.arange(1, 3001, 7, dtype=np.uint32)
+    probes = case.partitioned(numbers, level=level)
+    assert probes.size == 13 * len(numbers)
+    found = ordered(_native.sweep(case.table, probes, 3, 0, probes.partitions, level=level))
+    whole = case.swept(level)
+    kept = np.isin(whole[0], numbers)
+    assert 0 < kept.sum() < len(kept)
+    for got, wanted in zip(found[:4], whole[:4], strict=True):
+        np.testing.assert_array_equal(got, wanted[kept])
+    with pytest.raises(ValueError, match="numbers"):
+        case.partitioned(np.array([3001], np.uint32))
+
+
+def test_partitions_and_tables_that_are_not_the_probes_are_refused() -> None:
+    rows = random_rows(150_000)
+    case, other = Case(rows, near(rows, 100), 14, 5), Case(rows, near(rows, 100), 13, 5)
+    probes = case.partitioned()
+    with pytest.raises(ValueError, match="partitions"):
+        _native.sweep(case.table, probes, 3, 0, probes.partitions + 1)
+    with pytest.raises(ValueError, match=r"this table|header_bits"):
+        _native.sweep(other.table, probes, 3, 0, probes.partitions)
+    with pytest.raises(ValueError, match="skip"):
+        _native.sweep(case.table, probes, 3, 0, 1, np.zeros(99, np.uint8))
 
 
 @levels
@@ -174,20 +268,13 @@ def test_distances_and_ids_are_those_of_the_rows() -> None:
     assert distance.max() <= 3
 
 
-def test_a_batch_above_the_bound_of_memory_is_swept_in_parts() -> None:
-    rows = random_rows(80_000)
-    case = Case(rows, near(rows, 300_001), 13, 64)
-    assert 300_001 * 65 * 16 > 256 << 20
-    assert_same(case)
-
-
 @levels
 def test_a_sweep_repeats_itself(level: int) -> None:
     rows = random_rows(200_000)
     case = Case(rows, near(rows, 2000), 14, 12)
+    probes = case.partitioned(level=level)
     once, again = (
-        _native.psm_swept(case.table, case.order, case.queries, case.weights, level)
-        for _ in range(2)
+        _native.sweep(case.table, probes, 3, 0, probes.partitions, level=level) for _ in range(2)
     )
     for column, same in zip(once, again, strict=True):
         np.testing.assert_array_equal(column, same)
@@ -197,9 +284,11 @@ def test_weights_that_do_not_fit_the_queries_are_refused() -> None:
     rows = random_rows(1000)
     case = Case(rows, near(rows, 10), 8, 5)
     with pytest.raises(ValueError, match="weights"):
-        _native.psm_swept(case.table, case.order, case.queries, case.weights[:-1].copy())
+        _native.partition_psm(
+            case.table, case.order, case.queries, case.weights[:-1].copy(), None, True
+        )
     with pytest.raises(ValueError, match="queries"):
-        _native.psm_swept(case.table, case.order, random_rows(10, 2), case.weights)
+        _native.partition_psm(case.table, case.order, random_rows(10, 2), case.weights, None, True)
 
 
 def plan(flips: int, exact: bool = False) -> TablePlan:
@@ -208,29 +297,29 @@ def plan(flips: int, exact: bool = False) -> TablePlan:
 
 def test_only_large_batches_on_large_tables_are_swept() -> None:
     rows, queries = 60_000_000, 1_000_000
-    assert psm.is_swept(rows, 1, plan(15), queries, False)
-    assert psm.is_swept(10_000_000, 1, plan(10), 1 << 16, False)
-    assert not psm.is_swept(rows, 1, plan(15), queries, True)
-    assert not psm.is_swept(rows, 1, plan(15), 1 << 16, False)
-    assert not psm.is_swept(rows, 2, plan(15), queries, False)
-    assert not psm.is_swept(1_000_000, 1, plan(15), queries, False)
-    assert not psm.is_swept(rows, 1, plan(15, exact=True), queries, False)
-    assert not psm.is_swept(rows, 1, plan(200), queries, False)
+    assert psm.is_swept(rows, 1, plan(15), queries)
+    assert psm.is_swept(10_000_000, 1, plan(10), 1 << 16)
+    assert not psm.is_swept(rows, 1, plan(15), 1 << 16)
+    assert not psm.is_swept(rows, 2, plan(15), queries)
+    assert not psm.is_swept(1_000_000, 1, plan(15), queries)
+    assert not psm.is_swept(rows, 1, plan(15, exact=True), queries)
+    assert not psm.is_swept(rows, 1, plan(200), queries)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("flips", [10, 15, 63])
-def test_slices_of_a_sweep_bound_the_probes_of_a_call(threads: int, flips: int) -> None:
-    size = psm.slice_queries(10_000_000, 1, plan(flips), 5_000_000, False, threads)
-    assert size is not None
+@pytest.mark.parametrize("rows", [10_000_000, 60_000_000, 400_000_000])
+def test_slices_of_a_sweep_bound_the_probes_of_a_call(rows: int, threads: int, flips: int) -> None:
+    size = psm_batch.slice_queries(rows, flips, 25_000_000, threads)
     assert size > searching.SLICE_QUERIES // threads
-    assert threads * size * (flips + 1) <= psm.SWEPT_PROBES
+    assert threads * size * (flips + 1) <= psm_batch.MOST_PROBES
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("probes", [1 << 24, 50_000])
+@pytest.mark.parametrize("first", [False, True])
 def test_an_index_answers_alike_whether_it_sweeps_or_not(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, threads: int, probes: int
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, threads: int, probes: int, first: bool
 ) -> None:
     rng = np.random.default_rng(4)
     stored = rng.standard_normal((60_000, 64), dtype=np.float32)
@@ -241,25 +330,29 @@ def test_an_index_answers_alike_whether_it_sweeps_or_not(
     )
     batch = simindex.Batch(asked_rows, weights=asked)
     sweeps = []
-    swept = _native.psm_swept
+    swept = _native.sweep
 
     def counted(*arguments: Any) -> Any:
-        sweeps.append(len(arguments[2]))
+        sweeps.append(arguments[1].size)
         return swept(*arguments)
 
-    monkeypatch.setattr(_native, "psm_swept", counted)
+    monkeypatch.setattr(_native, "sweep", counted)
     with simindex.open(tmp_path / "index", "n") as index:
         index.append(stored_rows, weights=stored)
         index.commit()
         index.tune(machine=False)
-        probed = index.query(batch, h=3, recall=0.9, threads=threads, method="psm")
+        options = {"h": 3, "recall": 0.9, "threads": threads, "method": "psm", "first": first}
+        probed = index.query(batch, **options)
         assert not sweeps
         monkeypatch.setattr(psm, "SWEPT_ROWS", 1)
-        monkeypatch.setattr(psm, "SWEPT_PROBES", probes)
-        found = index.query(batch, h=3, recall=0.9, threads=threads, method="psm")
-    assert sum(sweeps) == len(batch)
-    assert len(sweeps) >= threads
+        monkeypatch.setattr(psm_batch, "LEAST_PROBES", probes)
+        found = index.query(batch, **options)
+    assert len(sweeps) >= threads * (1 + first)
     assert len(found) > 5000
+    if first:  # of several rows either may be the one
+        np.testing.assert_array_equal(found.query, probed.query)
+        assert sum(sweeps) < len(batch) * (found.stats.flips + 1)
+        return
+    assert sum(sweeps) == found.stats.probes == probed.stats.probes
     for column in ("query", "id", "distance"):
         np.testing.assert_array_equal(getattr(found, column), getattr(probed, column))
-    assert found.stats.probes == probed.stats.probes

@@ -119,6 +119,20 @@ def open_peer(path: str, query: int) -> dict[str, Any]:
     }
 
 
+def pairs(fingerprints: str, collapse: bool) -> dict[str, Any]:
+    """All pairs of the rows of a file."""
+    import simindex
+
+    rows = np.fromfile(fingerprints, dtype="<u8")
+    simindex.find_all(rows[:1])
+    machine.forget_peak()
+    before = machine.resident_bytes()
+    found = simindex.find_all(rows, h=H, collapse_equal=collapse, threads=1)
+    return {
+        "pairs": len(found), "peak_bytes": grown(before), "resident_bytes": machine.peak_bytes(),
+    }
+
+
 def fingerprint(
     texts: str, recipes: list[str], repeat: int, clock: Literal["wall", "cpu"]
 ) -> dict[str, Any]:
@@ -149,7 +163,7 @@ def timed(call: Callable[[], object]) -> float:
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "build": build, "build-peer": build_peer, "open": open_index, "open-peer": open_peer,
-    "fingerprint": fingerprint,
+    "fingerprint": fingerprint, "pairs": pairs,
 }
 
 if __name__ == "__main__":

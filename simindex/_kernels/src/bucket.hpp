@@ -112,6 +112,12 @@ inline void locate_rows(const Table& table, ProbeBlock& block, Pending& pending)
   }
 }
 
+// A probe whose bucket may hold a near row.
+struct Noted {
+  std::uint32_t probe;
+  std::uint32_t bucket;
+};
+
 namespace portable {
 
 template <int kWords>
@@ -145,6 +151,14 @@ SIMINDEX_INLINE void look_long(const Table& table, const LongRows& rows, std::ui
                                std::uint64_t& compared) {
   compare<1, kSieved, false>(table.rows, 1, rows.lo, rows.hi, &word, sieve, number, h, false, out,
                              compared);
+}
+
+template <int kSieved, class Probe>
+SIMINDEX_INLINE std::uint32_t look_shared(const Table&, std::uint32_t, std::uint32_t, const Probe*,
+                                          std::uint32_t probes, const Sieve&, std::uint64_t,
+                                          Noted next, Noted* noted, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < probes; ++i, ++next.probe) noted[count++] = next;
+  return count;
 }
 
 }  // namespace portable
@@ -188,6 +202,14 @@ SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE void look_long(const Table& table, const Lo
                                                     std::uint64_t& compared) {
   compare<1, kSieved, false>(table.rows, 1, rows.lo, rows.hi, &word, sieve, number, h, false, out,
                              compared);
+}
+
+template <int kSieved, class Probe>
+SIMINDEX_INLINE std::uint32_t look_shared(const Table&, std::uint32_t, std::uint32_t, const Probe*,
+                                          std::uint32_t probes, const Sieve&, std::uint64_t,
+                                          Noted next, Noted* noted, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < probes; ++i, ++next.probe) noted[count++] = next;
+  return count;
 }
 
 }  // namespace avx2

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -28,10 +29,15 @@ inline constexpr std::uint32_t kChunk = kGroup * kChunkGroups;
 inline constexpr std::uint32_t kNoChunk = ~std::uint32_t{0};
 static_assert(kChunk <= ProbeBlock::kCapacity);
 
+// Its parts stand together, so that writing it touches one line.
+struct Entry {
+  std::uint64_t word;    // word 0 of the query
+  std::uint32_t place;   // in the directory
+  std::uint32_t number;  // of the query, in its sub-batch
+};
+
 struct alignas(64) Group {
-  std::uint64_t word[kGroup];    // word 0 of the query
-  std::uint32_t place[kGroup];   // in the directory
-  std::uint32_t number[kGroup];  // of the query, in its sub-batch
+  Entry entry[kGroup];
 };
 static_assert(sizeof(Group) == 256);
 
@@ -60,18 +66,17 @@ inline void write(Group* to, const Group* from) {
 
 // Memory for chunks, kept from call to call: new pages cost more than all else that is done to a probe
 // (60 ns a query for pages of 2 MB, ten times that on a virtual machine that has not touched them).
-// While kept, the system may take its pages back (MADV_FREE). A call that finds it in use by another
-// thread allocates its own; of two the one given back last is kept.
+// While kept, the system may take its pages back (MADV_FREE). As many are kept as threads sweep at a
+// time; a call that finds none allocates its own, and what finds no place is freed.
 struct ChunkMemory {
   explicit ChunkMemory(std::size_t chunks) : capacity(chunks), chunk(allocate<Chunk>(chunks)) {}
 
   static std::unique_ptr<ChunkMemory> take(std::size_t chunks) {
-    std::unique_ptr<ChunkMemory> memory(kept.exchange(nullptr));
-    if (memory == nullptr || memory->capacity < chunks) {
-      memory.reset();
-      memory = std::make_unique<ChunkMemory>(chunks);
+    for (auto& place : kept) {
+      std::unique_ptr<ChunkMemory> memory(place.exchange(nullptr));
+      if (memory != nullptr && memory->capacity >= chunks) return memory;
     }
-    return memory;
+    return std::make_unique<ChunkMemory>(chunks);
   }
 
   static void give(std::unique_ptr<ChunkMemory> memory) {
@@ -81,14 +86,21 @@ struct ChunkMemory {
     if (bytes >= 2 * kLargePage)
       madvise(memory->chunk.get(), bytes / kLargePage * kLargePage, MADV_FREE);
 #endif
-    delete kept.exchange(memory.release());
+    for (auto& place : kept) {
+      ChunkMemory* none = nullptr;
+      if (place.compare_exchange_strong(none, memory.get())) {
+        memory.release();
+        return;
+      }
+    }
   }
 
   std::size_t capacity;
   Memory<Chunk> chunk;
 
  private:
-  static inline std::atomic<ChunkMemory*> kept{nullptr};
+  static constexpr std::size_t kKept = 4;
+  static inline std::array<std::atomic<ChunkMemory*>, kKept> kept{};
 };
 
 // The probes of one sub-batch, by partition.
@@ -100,14 +112,17 @@ class Probes {
  public:
   using Expansions = std::vector<std::vector<std::uint32_t>>;  // masks of places
 
-  Probes(const Table& table, int partition_bits, Expansions expansions, std::size_t entries)
-      : shift_(table.directory_bits - partition_bits),
+  // Memory is kept for later calls unless `keep` is false.
+  Probes(const Table& table, int partition_bits, Expansions expansions, std::size_t entries,
+         bool keep = true)
+      : keep_(keep), shift_(table.directory_bits - partition_bits),
         kind_bits_(std::bit_width(expansions.size() - 1)),
         partitions_(std::size_t{1} << partition_bits),
         queues_(partitions_ << kind_bits_),
         expansions_(std::move(expansions)),
         most_chunks_(entries / kChunk + queues_ + partitions_ * (left_over() / kChunk + 1)),
-        chunks_(ChunkMemory::take(most_chunks_ + 1)),
+        chunks_(keep ? ChunkMemory::take(most_chunks_ + 1)
+                     : std::make_unique<ChunkMemory>(most_chunks_ + 1)),
         next_(allocate<std::uint32_t>(most_chunks_ + 1)),
         open_(allocate<Group>(queues_ + 1)),
         count_(queues_), head_(queues_), last_(queues_) {
@@ -118,7 +133,9 @@ class Probes {
         (reinterpret_cast<std::uintptr_t>(chunks_->chunk.get()) + 63) & ~std::uintptr_t{63});
   }
 
-  ~Probes() { ChunkMemory::give(std::move(chunks_)); }
+  ~Probes() {
+    if (keep_) ChunkMemory::give(std::move(chunks_));
+  }
   Probes(const Probes&) = delete;
   Probes& operator=(const Probes&) = delete;
 
@@ -134,10 +151,27 @@ class Probes {
     Group& group = groups_[queue];
     const std::uint32_t at = count_[queue]++;
     const std::uint32_t slot = at % kGroup;
-    group.word[slot] = word;
-    group.place[slot] = place;
-    group.number[slot] = number;
+    group.entry[slot] = {word, place, number};
     if (slot == kGroup - 1) close(queue, at);
+  }
+
+  // The same for as many entries of kind 0 as a group holds, in columns: an entry put together in
+  // memory and then moved as a whole would wait for its parts to be stored.
+  SIMINDEX_INLINE void add_all(const std::uint64_t* word, const std::uint32_t* place,
+                               const std::uint32_t* number) {
+    std::uint32_t queue[kGroup];
+    for (std::uint32_t i = 0; i < kGroup; ++i) queue[i] = place[i] >> shift_ << kind_bits_;
+    std::uint32_t* const count = count_.data();  // locals: a store might otherwise change any member
+    Group* const groups = groups_;
+    for (std::uint32_t i = 0; i < kGroup; ++i) {
+      const std::uint32_t at = count[queue[i]]++;
+      const std::uint32_t slot = at % kGroup;
+      Entry& entry = groups[queue[i]].entry[slot];
+      entry.word = word[i];
+      entry.place = place[i];
+      entry.number = number[i];
+      if (slot == kGroup - 1) close(queue[i], at);
+    }
   }
 
   // Writes the groups that are not full; their expanded entries become probes one by one.
@@ -149,7 +183,7 @@ class Probes {
         const std::uint32_t left = count_[queue] % kGroup;
         for (std::uint32_t slot = 0; slot < left; ++slot)
           for (const std::uint32_t mask : expansions_[kind])
-            add(group.word[slot], group.place[slot] ^ mask, group.number[slot]);
+            add(group.entry[slot].word, group.entry[slot].place ^ mask, group.entry[slot].number);
         count_[queue] -= left;
       }
       const std::uint32_t queue = partition << kind_bits_;
@@ -196,6 +230,7 @@ class Probes {
     write(&first_[last_[queue]].group[group], groups_ + queue);
   }
 
+  bool keep_;
   int shift_;
   int kind_bits_;
   std::size_t partitions_;
@@ -224,10 +259,11 @@ struct ProbeGroups {
   std::uint32_t flip[kMost];
 };
 
-// All probes, partition by partition.
+// The probes of some partitions, one partition after the other.
 class Walk {
  public:
-  explicit Walk(const Probes& probes) : probes_(probes), kind_(kinds()) {}
+  Walk(const Probes& probes, std::size_t begin, std::size_t end)
+      : probes_(probes), partition_(begin), end_(end), kind_(kinds()) {}
 
   // The next probes; none behind the last. Only the last group of kind 0 of a partition may not be
   // full, and ends what is taken together.
@@ -258,7 +294,7 @@ class Walk {
   bool next_queue() {
     while (left_ == 0) {
       if (kind_ == kinds()) {
-        if (partition_ == probes_.partitions()) return false;
+        if (partition_ == end_) return false;
         kind_ = 0;
       } else if (++kind_ == kinds()) {
         ++partition_;
@@ -272,7 +308,8 @@ class Walk {
   }
 
   const Probes& probes_;
-  std::size_t partition_ = 0;
+  std::size_t partition_;
+  std::size_t end_;
   std::size_t kind_;
   std::uint32_t left_ = 0;
   std::uint32_t chunk_ = kNoChunk;
@@ -280,8 +317,10 @@ class Walk {
   std::size_t flip_ = 0;
 };
 
+// Probes of one partition, none of them expanded, in the order of their buckets, as many at a time as
+// stay in the first-level cache, or in the second.
 inline constexpr std::uint32_t kPieceProbes = 4096;
-// Probes of one partition, none of them expanded, in the order of their buckets, as many at a time as stay in the caches.
+inline constexpr std::uint32_t kLargePieceProbes = 32768;
 class Piece {
  public:
   struct Probe {
@@ -289,10 +328,10 @@ class Piece {
     std::uint32_t number;
   };
 
-  Piece(const Table& table, std::size_t partitions)
-      : right_(table.directory_bits - table.header_bits),
+  Piece(const Table& table, std::size_t partitions, std::uint32_t most)
+      : most_chunks_(most / kChunk), right_(table.directory_bits - table.header_bits),
         bits_(table.header_bits - (std::bit_width(partitions) - 1)),
-        buckets_(std::uint32_t{1} << bits_), ends_(buckets_ + 1), sorted_(kPieceProbes) {}
+        buckets_(std::uint32_t{1} << bits_), ends_(buckets_ + 1), sorted_(most) {}
 
   // Takes the next probes of a partition; false once it has no more. Partitions come in order.
   bool fill(const Probes& probes, std::size_t partition) {
@@ -303,10 +342,10 @@ class Piece {
     }
     if (left_ == 0) return false;
     std::fill(ends_.begin(), ends_.end(), 0);
-    const Chunk* some[kPieceProbes / kChunk];
-    std::uint32_t slots[kPieceProbes / kChunk];
+    const Chunk* some[kLargePieceProbes / kChunk];
+    std::uint32_t slots[kLargePieceProbes / kChunk];
     std::uint32_t chunks = 0;
-    for (; chunks < kPieceProbes / kChunk && left_ != 0; ++chunks) {
+    for (; chunks < most_chunks_ && left_ != 0; ++chunks) {
       some[chunks] = probes.chunk(chunk_);
       slots[chunks] = std::min(left_, kChunk);
       left_ -= slots[chunks];
@@ -325,7 +364,7 @@ class Piece {
           __builtin_prefetch(ahead + line, 0, 2);
         const std::uint32_t lanes = std::min(kGroup, slots[i] - slot);
         for (std::uint32_t lane = 0; lane < lanes; ++lane)
-          ++ends[((group.place[lane] >> right) & last) + 1];
+          ++ends[((group.entry[lane].place >> right) & last) + 1];
       }
     }
     for (std::uint32_t bucket = 0; bucket <= last; ++bucket) ends[bucket + 1] += ends[bucket];
@@ -336,8 +375,8 @@ class Piece {
         const Group& group = some[i]->group[slot / kGroup];
         const std::uint32_t lanes = std::min(kGroup, slots[i] - slot);
         for (std::uint32_t lane = 0; lane < lanes; ++lane)
-          sorted[ends[(group.place[lane] >> right) & last]++] = {group.word[lane],
-                                                                 group.number[lane]};
+          sorted[ends[(group.entry[lane].place >> right) & last]++] = {group.entry[lane].word,
+                                                                       group.entry[lane].number};
       }
     return true;
   }
@@ -349,12 +388,17 @@ class Piece {
     return (partition << bits_ | bucket) << right_;
   }
 
+  // Number of its first probe.
+  std::uint32_t start(std::uint32_t bucket) const { return bucket == 0 ? 0 : ends_[bucket - 1]; }
+
   std::span<const Probe> of(std::uint32_t bucket) const {
-    const std::uint32_t start = bucket == 0 ? 0 : ends_[bucket - 1];
-    return {sorted_.data() + start, ends_[bucket] - start};
+    return {sorted_.data() + start(bucket), ends_[bucket] - start(bucket)};
   }
 
+  const Probe& probe(std::uint32_t number) const { return sorted_[number]; }
+
  private:
+  std::uint32_t most_chunks_;
   int right_;
   int bits_;
   std::uint32_t buckets_;

@@ -30,15 +30,73 @@
 #include <cstddef>
 
 #include "probe.hpp"
+#include "probe_groups.hpp"
 
 namespace simindex {
 
 inline constexpr std::size_t kProbeBytes = std::size_t{256} << 20;
 
-// What `psm` finds, in no order but that of sub-batches; in `first` mode, and where flip
-// sets do not come from networks, `psm` itself. Throws std::bad_alloc.
-Found psm_swept(const Table& table, const Search& search, const Vosh& plan, const float* weights,
-                int level);
+// The queries of a batch that are looked up: all `count`, or those of the `numbers` given.
+struct Chosen {
+  const std::uint64_t* queries;  // (m, words)
+  const std::uint32_t* numbers;  // (count,) or null
+  std::size_t count;
+
+  std::uint32_t number(std::size_t i) const {
+    return numbers == nullptr ? static_cast<std::uint32_t>(i) : numbers[i];
+  }
+};
+
+// The probes of a batch in the order of a table's partitions. Fingerprints of a table above 0.25 MB
+// stand in several.
+struct Partitioned {
+  // `table` has 1 .. 32 header bits; `entries` is how many probes there will be; their memory is kept
+  // for later calls unless `keep` is false.
+  Partitioned(const Table& table, std::size_t entries, bool keep);
+
+  std::size_t partitions() const;
+  void finish(std::size_t added) {
+    probes.finish();
+    size = added;
+  }
+
+  // Adds probes, by places that stand for the upper half of a word 0.
+  struct Adder {
+    explicit Adder(Partitioned& batch)
+        : probes(batch.probes), right(32 - batch.header_bits),
+          left(batch.directory_bits - batch.header_bits) {}
+
+    std::uint32_t place(std::uint32_t upper) const { return upper >> right << left; }
+
+    SIMINDEX_INLINE void operator()(const std::uint64_t* word, const std::uint32_t* place,
+                                    const std::uint32_t* number, std::size_t count) {
+      if (count == kGroup) return probes.add_all(word, place, number);
+      for (std::size_t i = 0; i < count; ++i) probes.add(word[i], place[i], number[i]);
+    }
+
+    Probes& probes;
+    int right;
+    int left;
+  };
+
+  std::size_t words;
+  int directory_bits;
+  int header_bits;
+  Probes probes;
+  std::size_t size = 0;
+};
+
+// Adds the headers of plan.flips flip sets for each chosen query, and its `own`; `weights` (m, plan.bits),
+// `plan` networked.
+void partition_psm(const Chosen& chosen, const Vosh& plan, const float* weights, bool own, int level,
+                   Partitioned& batch);
+
+// Adds each chosen query's own header.
+void partition_headers(const Chosen& chosen, Partitioned& batch);
+
+// The matches of probes in partitions begin .. end-1, in no order that means anything.
+Found sweep_partitioned(const Table& table, const Search& search, const Partitioned& batch,
+                        std::size_t begin, std::size_t end, const std::uint8_t* skip, int level);
 
 // What `probe_into` finds with flip masks for all queries (k,), in no order either; `probe_into` itself in
 // `first` mode, where the headers have no bit, and where k is 0.

@@ -1,0 +1,69 @@
+"""What `dedup` writes: documents as they were read, marked ones, and the list of what was dropped.
+
+A mark is spliced into the line before the brace that ends it, so all else stays byte for byte:
+
+    {"id": 7, "text": "..."}
+    {"id": 7, "text": "...", "near_duplicate_of": {"key": "5", "distance": 2}}
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from simindex.cli.ranks import fields_of
+from simindex.inputs import Document
+
+MARK = "near_duplicate_of"
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+_UNMARKED = f', "{MARK}": null}}'.encode()
+
+
+class Loss(NamedTuple):
+    """What a document lost to."""
+
+    key: str
+    distance: int
+
+
+def line_of(document: Document, key_field: str, text_field: str) -> bytes:
+    """The document as a line: of JSONL the one that was read, of others an object."""
+    line = document.raw
+    if line is None:
+        line = _dumped(_fields(document, key_field, text_field))
+    return line if line.endswith(b"\n") else line + b"\n"
+
+
+def marked_line(
+    document: Document, loss: Loss | None, key_field: str, text_field: str
+) -> bytes:
+    """The same with what it lost to, or null. A line that has a mark is written anew."""
+    mark = None if loss is None else loss._asdict()
+    line = document.raw
+    if line is None or MARK.encode() in line:
+        fields = _fields(document, key_field, text_field)
+        if line is None or MARK in fields:
+            return _dumped({**fields, MARK: mark}) + b"\n"
+    body = line.rstrip()
+    end = line[len(body) :]
+    spliced = _UNMARKED if mark is None else b", " + _dumped({MARK: mark})[1:]
+    return body[:-1] + spliced + (end if end.endswith(b"\n") else end + b"\n")
+
+
+def audit_line(document: Document, loss: Loss) -> str:
+    """A line of the list of what was dropped."""
+    found = {"dropped": document.key, "lost_to": loss.key, "distance": loss.distance}
+    return _encode(found) + "\n"
+
+
+def _fields(document: Document, key_field: str, text_field: str) -> Any:
+    fields = fields_of(document)
+    return {key_field: document.key, text_field: document.text} if fields is None else fields
+
+
+def _dumped(value: Any) -> bytes:
+    try:
+        return _encode(value).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can escape only
+        return json.dumps(value).encode()

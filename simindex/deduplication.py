@@ -1,0 +1,261 @@
+"""Which rows of a buffer lose against a near-duplicate, and against which.
+
+    buffer of rows -> against what is stored      the nearest stored row wins, whatever it is
+                   -> against each other          greedy, in an order of rank; or each against all
+
+1. A row that loses stands within h of the one it lost to: there are no chains.
+2. Of two rows within h of each other that both could be kept, the earlier in rank is kept.
+3. Rows in rank order may be cut into buffers anywhere, if what was kept of the earlier ones is
+   stored in between: who loses, and at which distance, is the same.
+
+Memory is bounded whatever the rows are: a row that stands in the buffer, or in the index, a million
+times is compared once for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.pairs import find_all
+from simindex.records import U64, Batch, Matches
+
+I64 = NDArray[np.int64]
+U16 = NDArray[np.uint16]
+
+BLOCK_ROWS = 2048
+"""Rows that are compared with each other at once: two million pairs if all are near."""
+
+NOWHERE = np.iinfo(np.uint16).max
+"""Distance of a row that lost to none; widths end at 4,096 bits."""
+
+
+class Searchable(Protocol):
+    """What an index is asked for here."""
+
+    def query(self, batch: Batch, *, h: int, first: bool, recall: float) -> Matches:
+        """See `Index.query`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Losses:
+    """What each row of a buffer lost to.
+
+    `winner` int64 (n,) is a row of the buffer, -1 where there is none; `distance` uint16 (n,) is
+    NOWHERE there.
+    """
+
+    winner: I64
+    distance: U16
+
+    @classmethod
+    def none(cls, rows: int) -> Losses:
+        """No row has lost."""
+        return cls(np.full(rows, -1, np.int64), np.full(rows, NOWHERE, np.uint16))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """The nearest stored row of each row of a buffer.
+
+    `distance` uint16 (n,) is NOWHERE where none is within h; `place` int64 (n,) is that row's place
+    in `keys`.
+    """
+
+    distance: U16
+    place: I64
+    keys: list[str] | list[bytes]
+
+    def key(self, row: int) -> str | bytes:
+        """Key of the stored row that is nearest to a row."""
+        return self.keys[int(self.place[row])]
+
+
+def nearest_stored(index: Searchable, batch: Batch, h: int, recall: float) -> Stored:
+    """The nearest stored row within h of each row; of several at one distance, any.
+
+    Notes
+    -----
+    Equal rows are asked once. One match a query is fetched, then one at a smaller distance for
+    those that can have it, until there is none: with a million stored copies of a template, all
+    matches of all its copies would fill the machine. At most h + 1 calls, each for fewer rows.
+    """
+    first, member_of = distinct(batch.rows)
+    asked = batch.take(first)
+    distance = np.full(len(first), NOWHERE, np.uint16)
+    place = np.full(len(first), -1, np.int64)
+    keys: list[Any] = []
+
+    def ask(some: I64, radius: int) -> None:
+        found = index.query(
+            asked.take(some) if len(some) < len(first) else asked,
+            h=radius, first=True, recall=recall,
+        )
+        rows = some[found.query]
+        distance[rows] = found.distance
+        place[rows] = len(keys) + np.arange(len(found))
+        keys.extend(found.keys() or [])
+
+    if len(first):
+        ask(np.arange(len(first), dtype=np.int64), h)
+    for radius in range(min(h, batch.bits) - 1, -1, -1):
+        # A row at distance d is asked again within d - 1 only, so every answer is nearer.
+        nearer = np.flatnonzero(distance == radius + 1).astype(np.int64)
+        if len(nearer):
+            ask(nearer, radius)
+    return Stored(distance[member_of], place[member_of], keys)
+
+
+def greedy(rows: U64, order: I64, excluded: NDArray[np.bool_], h: int) -> Losses:
+    """What each row loses to when the rows are kept in an order of rank.
+
+    A row is kept if none that was kept before it is within h. One that is not loses to the nearest
+    of these; of several, to the first in rank.
+
+    Parameters
+    ----------
+    rows : uint64 (n, W)
+    order : int64 (n,)
+        The rows by rank, best first.
+    excluded : bool (n,)
+        Rows that are not kept in any case, the same for equal rows; they lose all the same.
+
+    Notes
+    -----
+    Blocks of BLOCK_ROWS in rank order are compared with what was kept and with themselves. Kept
+    rows are further than h apart, so each row has few of them near.
+    """
+    losses = Losses.none(len(rows))
+    kept = np.empty(0, np.int64)
+    for start in range(0, len(order), BLOCK_ROWS):
+        block = order[start : start + BLOCK_ROWS]
+        kept = np.concatenate([kept, _settle(rows, block, kept, excluded[block], h, losses)])
+    return losses
+
+
+def _settle(
+    rows: U64, block: I64, kept: I64, excluded: NDArray[np.bool_], h: int, losses: Losses
+) -> I64:
+    """Decides a block of rows; returns those that are kept, in rank order."""
+    first, group_of = distinct(rows[block])
+    by_rank = np.argsort(first)
+    first, group_of = first[by_rank], np.argsort(by_rank)[group_of]
+    earlier, later, distance = near_pairs(rows[np.concatenate([kept, block[first]])], h)
+    earlier, later = earlier.astype(np.int64), later.astype(np.int64) - len(kept)
+    among = earlier >= len(kept)
+    gone = excluded[first]
+    gone[later[~among]] = True
+    _choose(gone, earlier[among] - len(kept), later[among])
+    # Who may win against whom: what was kept before, and what is kept of this block, which wins
+    # against its own copies, too.
+    own = np.flatnonzero(~gone)
+    a, b = earlier[among] - len(kept), later[among]
+    forward, backward = ~gone[a], ~gone[b]
+    winning = first[np.r_[a[forward], b[backward], own]]
+    winner = np.r_[kept[earlier[~among]], block[winning]]
+    place = np.r_[np.full((~among).sum(), -1), winning]
+    loser = np.r_[later[~among], b[forward], a[backward], own]
+    apart = np.r_[
+        distance[~among], distance[among][forward], distance[among][backward],
+        np.zeros(len(own), np.uint16),
+    ]
+    _assign(block, group_of, len(first), winner, place, loser, apart, losses)
+    return block[first[own]]
+
+
+def _choose(gone: NDArray[np.bool_], a: I64, b: I64) -> None:
+    """Marks in `gone` what is near one that stays, in order; pairs have a < b, sorted by (a, b)."""
+    starts = np.searchsorted(a, np.arange(len(gone) + 1))
+    for row in np.unique(a).tolist():
+        if not gone[row]:
+            gone[b[starts[row] : starts[row + 1]]] = True
+
+
+def _assign(
+    block: I64, group_of: I64, groups: int, winner: I64, place: I64, loser: I64, apart: U16,
+    losses: Losses,
+) -> None:
+    """Gives every row of the losing groups the nearest winner that stands before it."""
+    members = np.argsort(group_of, kind="stable")
+    size = np.bincount(group_of, minlength=groups)
+    begin = np.cumsum(size) - size
+    candidate = np.repeat(np.arange(len(loser)), size[loser])
+    within = np.arange(len(candidate)) - np.repeat(
+        np.cumsum(size[loser]) - size[loser], size[loser]
+    )
+    row = members[begin[loser][candidate] + within]
+    before = place[candidate] < row
+    candidate, row = candidate[before], row[before]
+    best = np.lexsort((place[candidate], apart[candidate], row))
+    candidate, row = candidate[best], row[best]
+    nearest = np.ones(len(row), np.bool_)
+    nearest[1:] = row[1:] != row[:-1]
+    losses.winner[block[row[nearest]]] = winner[candidate[nearest]]
+    losses.distance[block[row[nearest]]] = apart[candidate[nearest]]
+
+
+def any_neighbour(rows: U64, h: int) -> Losses:
+    """The nearest other row within h of each row, the first of several.
+
+    Notes
+    -----
+    Distinct rows are compared block by block with each other: n^2 / 2 BLOCK_ROWS^2 comparisons of
+    blocks, made for tens of thousands of rows.
+    """
+    first, group_of = distinct(rows)
+    by_row = np.argsort(first)
+    first, group_of = first[by_row], np.argsort(by_row)[group_of]
+    nearest = Losses.none(len(first))
+    for one in range(0, len(first), BLOCK_ROWS):
+        for other in range(one, len(first), BLOCK_ROWS):
+            _meet(rows, first, one, other, h, nearest)
+    winner = np.where(nearest.winner < 0, -1, first[nearest.winner])[group_of]
+    distance = nearest.distance[group_of]
+    # Copies have each other; the first copy has the second.
+    size = np.bincount(group_of, minlength=len(first))
+    copied = size[group_of] > 1
+    winner[copied], distance[copied] = first[group_of[copied]], 0
+    members = np.argsort(group_of, kind="stable")
+    starts = np.cumsum(size) - size
+    several = np.flatnonzero(size > 1)
+    winner[first[several]] = members[starts[several] + 1]
+    return Losses(winner, distance)
+
+
+def _meet(rows: U64, first: I64, one: int, other: int, h: int, nearest: Losses) -> None:
+    """Notes the nearest of two blocks of distinct rows in `nearest`; one block meets itself."""
+    groups = np.arange(one, min(one + BLOCK_ROWS, len(first)))
+    if other != one:
+        groups = np.r_[groups, np.arange(other, min(other + BLOCK_ROWS, len(first)))]
+    a, b, distance = near_pairs(rows[first[groups]], h)
+    loser, winner = groups[np.r_[a, b]], groups[np.r_[b, a]]
+    apart = np.r_[distance, distance]
+    best = np.lexsort((winner, apart, loser))
+    loser, winner, apart = loser[best], winner[best], apart[best]
+    closest = np.ones(len(loser), np.bool_)
+    closest[1:] = loser[1:] != loser[:-1]
+    loser, winner, apart = loser[closest], winner[closest], apart[closest]
+    better = (apart < nearest.distance[loser]) | (
+        (apart == nearest.distance[loser]) & (winner < nearest.winner[loser])
+    )
+    nearest.winner[loser[better]] = winner[better]
+    nearest.distance[loser[better]] = apart[better]
+
+
+def distinct(rows: U64) -> tuple[I64, I64]:
+    """(first row of each distinct one, number of each row's distinct one); not in row order."""
+    if rows.shape[1] == 1:
+        _, first, number = np.unique(rows[:, 0], return_index=True, return_inverse=True)
+    else:
+        _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first.astype(np.int64), number.reshape(-1).astype(np.int64)
+
+
+def near_pairs(rows: U64, h: int) -> tuple[I64, I64, U16]:
+    """(a, b, distance) of all pairs of rows within h, a < b, sorted by (a, b)."""
+    found = find_all(rows, h=min(h, 64 * rows.shape[1]))
+    a, b = (column.astype(np.int64, copy=False) for column in (found.a, found.b))
+    return a, b, found.distance

@@ -1,0 +1,236 @@
+"""Merges that run beside the work, each in a thread of its own.
+
+    Merges.start      segments that have become too many -> a Merge, whose thread writes one
+    Merges.take       ended ones, for the writer to install
+    Merges.wait       for a writer that is too fast
+    Merges.cancel     ends them all; nothing of them stays
+
+Invariants
+1. A thread reads segment files and writes new ones. It opens no transaction: those of LMDB belong
+   to the thread that began them, so what is written is installed by the writer's own.
+2. A segment is an input of one merge at a time, and stays live until that merge is installed.
+3. The horizon of a merged segment is the commit its inputs were taken from. Tombstones committed
+   since apply to it, and are kept as long as an input is live.
+4. A thread knows neither writer nor index, so a handle that is dropped is closed as ever; and it
+   ends with the process.
+
+A writer must not outrun its merges for ever. By the time it has appended `ALLOWANCE` times the rows
+of a merge, that merge is to end: while it is further than the merge, it waits with each commit, but
+no longer than the commit takes. Smaller merges run beside larger ones: none waits for a large one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from threading import Condition, Thread, current_thread
+from time import monotonic
+
+from simindex.errors import CorruptFile
+from simindex.segmentfiles import SegmentFiles
+from simindex.storage.catalog import Written
+from simindex.storage.segment import Segment
+from simindex.storage.tombstones import Tombstones
+
+MAX_MERGES = 4
+"""That run at a time. Each is of segments that came since the others began, so they are smaller."""
+
+ALLOWANCE = 0.5
+"""Rows a writer may append during a merge, as a share of the merge's rows."""
+
+SLACK = 0.1
+"""Share of a merge that it may be late: it tells how far it is after each table only."""
+
+log = logging.getLogger("simindex")
+
+
+class _Cancelled(Exception):
+    """Ends a merge's thread from within."""
+
+
+class Merge:
+    """Some segments on their way into one; made and started by `Merges.start`."""
+
+    def __init__(
+        self,
+        files: SegmentFiles,
+        inputs: Sequence[Segment],
+        tombstones: Tombstones,
+        moved: Condition,
+        *,
+        horizon: int,
+        appended: int,
+    ) -> None:
+        self.inputs, self.horizon = tuple(inputs), horizon
+        self.rows = sum(len(segment) for segment in inputs)
+        self.appended = appended
+        """Rows of the index when it began."""
+        self.done = 0.0
+        """Share of the work."""
+        self.ended = False
+        self.written: Written | None = None
+        self.error: Exception | None = None
+        self._files, self._tombstones, self._moved = files, tombstones, moved
+        self._cancelled = False
+        self._tables = 1 + sum(design.tables - 1 for design in files.designs)
+        self._steps = 0
+        self.thread = Thread(target=self._run, name="simindex merge", daemon=True)
+
+    def _run(self) -> None:
+        written: Written | None = None
+        try:
+            written = self._files.merge(
+                self.inputs, self._tombstones, horizon=self.horizon, generation=self.horizon + 1,
+                progress=lambda rows, total: self._move(rows / total), step=self._step,
+            )
+        except _Cancelled:
+            pass
+        except Exception as error:  # it is for the writer to say, who is in another thread
+            self.error = error
+        finally:
+            with self._moved:
+                if not self._cancelled:
+                    self.written, written = written, None
+                self.ended = True
+                self._moved.notify_all()
+            if written is not None:
+                self._files.remove([written[0]])
+
+    def _step(self) -> None:
+        self._steps += 1
+        self._move(1)
+
+    def _move(self, share: float) -> None:
+        """Notes that a share of the table being written is done."""
+        with self._moved:
+            if self._cancelled:
+                raise _Cancelled
+            self.done = (self._steps + share) / self._tables
+            self._moved.notify_all()
+
+    def cancel(self) -> None:
+        """Makes the thread end soon, and removes what it has written."""
+        with self._moved:
+            self._cancelled = True
+            written, self.written = self.written, None
+        if written is not None:
+            self._files.remove([written[0]])
+
+    def late(self, appended: int) -> bool:
+        """Whether it is not as far as it should be by now, with so many rows in the index."""
+        if self.ended:
+            return False
+        return self.done + SLACK < (appended - self.appended) / max(1.0, ALLOWANCE * self.rows)
+
+
+class Merges:
+    """Those of one writer. All methods are called by the threads of the writer, one at a time."""
+
+    def __init__(self) -> None:
+        self._merges: list[Merge] = []
+        self._moved = Condition()
+
+    def __len__(self) -> int:
+        return len(self._merges)
+
+    @property
+    def inputs(self) -> set[str]:
+        """Names of the segments that are being merged."""
+        return {segment.name for merge in self._merges for segment in merge.inputs}
+
+    @property
+    def files(self) -> set[str]:
+        """Names of the files that ended merges have written."""
+        return {name for merge in self._merges if merge.written is not None
+                for name in merge.written[0].files}
+
+    @property
+    def full(self) -> bool:
+        """Whether no further merge may start now."""
+        return len(self._merges) >= MAX_MERGES
+
+    def start(
+        self,
+        files: SegmentFiles,
+        inputs: Sequence[Segment],
+        tombstones: Tombstones,
+        *,
+        horizon: int,
+        appended: int,
+    ) -> bool:
+        """Begins to merge some segments; returns whether a thread could be had for it."""
+        merge = Merge(
+            files, inputs, tombstones, self._moved, horizon=horizon, appended=appended
+        )
+        self._merges.append(merge)
+        try:
+            merge.thread.start()
+        except BaseException as error:
+            self._merges.remove(merge)
+            if not isinstance(error, RuntimeError):
+                merge.cancel()
+                raise
+            put_off(error)
+            return False
+        return True
+
+    def take(self) -> Merge | None:
+        """A merge that has ended well, no longer kept here, or None.
+
+        Those that failed are put off, with a warning: what is committed stays as it is.
+        """
+        for merge in [merge for merge in self._merges if merge.ended]:
+            self._merges.remove(merge)
+            if merge.error is None:
+                return merge
+            put_off(merge.error)
+        return None
+
+    def wait(self, needless: Callable[[], bool], patience_s: float | None = None) -> None:
+        """Waits until nothing of it is needed, or no merge runs, or patience ends."""
+        deadline = None if patience_s is None else monotonic() + patience_s
+        with self._moved:
+            while any(not merge.ended for merge in self._merges) and not needless():
+                left = None if deadline is None else deadline - monotonic()
+                if left is not None and left <= 0:
+                    return
+                self._moved.wait(left)
+
+    def on_time(self, appended: int) -> bool:
+        """Whether all are as far as they should be, with so many rows in the index."""
+        return not any(merge.late(appended) for merge in self._merges)
+
+    def any_ended(self) -> bool:
+        """Whether there is something to take."""
+        return any(merge.ended for merge in self._merges)
+
+    def all_ended(self) -> bool:
+        """Whether no thread is at work."""
+        return all(merge.ended for merge in self._merges)
+
+    def cancel(self) -> None:
+        """Ends all merges; none of their files stay. Waits for what cannot be stopped half-way.
+
+        That is a sort or the flush of one table: well under a second for ten million rows.
+        """
+        merges, self._merges = self._merges, []
+        for merge in merges:
+            merge.cancel()
+        for merge in merges:
+            # A handle may be dropped, and closed, by the garbage collector in any thread.
+            if merge.thread is not current_thread() and merge.thread.ident is not None:
+                merge.thread.join()
+
+
+def release(segments: list[Segment]) -> None:
+    """Gives up references to some segments in a thread; empties the list."""
+    try:
+        Thread(target=segments.clear, name="simindex release", daemon=True).start()
+    except RuntimeError:  # no thread could be had
+        segments.clear()
+
+
+def put_off(error: BaseException) -> None:
+    """Says that a merge failed, which loses nothing; another commit tries again."""
+    usual = isinstance(error, (CorruptFile, OSError, RuntimeError))
+    log.warning("segments were not merged: %s", error, exc_info=None if usual else error)

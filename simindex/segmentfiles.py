@@ -1,0 +1,166 @@
+"""Segment files with their permuted tables: written whole, or not at all.
+
+    SegmentFiles.write    a table in memory       -> <name>.rows and a .bphs for each design
+    SegmentFiles.merge    some segments           -> one, without their dead rows
+    SegmentFiles.permuted a segment that is there -> .bphs files beside it
+
+What is written is durable under its name and no part of the index: the catalog's next commit may
+name it. Nothing here reads or writes the catalog, so any thread may call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from simindex import compaction
+from simindex.options import IndexOptions
+from simindex.records import U64
+from simindex.simhash.permutation import BlockDesign
+from simindex.storage import format as durable
+from simindex.storage import permuted
+from simindex.storage.catalog import Written, pack
+from simindex.storage.permuted import Directories
+from simindex.storage.segment import (
+    Segment,
+    SegmentRecord,
+    SegmentWriter,
+    StructureRecord,
+    open_segment,
+)
+from simindex.storage.table import Table
+from simindex.storage.tombstones import Tombstones
+
+Progress = compaction.Progress
+Step = Callable[[], None]
+"""Called after each table; what it raises ends the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFiles:
+    """Where an index's segment files are written, and what they carry."""
+
+    directory: Path
+    index: bytes
+    options: IndexOptions
+    designs: tuple[BlockDesign, ...]
+
+    def open_writer(
+        self, rows: int, key_bytes: int | None, *, horizon: int, generation: int
+    ) -> SegmentWriter:
+        """A new file for exactly so many rows."""
+        return SegmentWriter(
+            self.directory,
+            index=self.index,
+            generation=generation,
+            horizon=horizon,
+            bits=self.options.bits,
+            rows=rows,
+            key_bytes=key_bytes,
+            description=pack(self.options.to_dict()),
+        )
+
+    def write(self, table: Table, generation: int) -> Written:
+        """A table's rows as a segment."""
+        key_bytes = None if table.keys is None else len(table.keys.data)
+        with self.open_writer(
+            len(table), key_bytes, horizon=table.horizon, generation=generation
+        ) as writer:
+            writer.write(table.fingerprints, table.ids, table.keys)
+            record = writer.finish()
+        return self._with_structures(record, table, generation, None)
+
+    def merge(
+        self,
+        inputs: Sequence[Segment],
+        tombstones: Tombstones,
+        *,
+        horizon: int,
+        generation: int,
+        progress: Progress | None = None,
+        step: Step | None = None,
+    ) -> Written | None:
+        """The live rows of some segments as one, or None if there are none.
+
+        Parameters
+        ----------
+        horizon : int
+            The commit that `tombstones` are as of; later ones apply to the new segment.
+        progress, step : functions, optional
+            Called as rows are written and after each permuted table. What they raise ends the
+            merge, and none of its files stay.
+
+        Raises
+        ------
+        CorruptFile, StorageFull
+            If an input is damaged, or there is no space.
+        """
+        record = compaction.merge(
+            inputs, tombstones,
+            lambda rows, key_bytes: self.open_writer(
+                rows, key_bytes, horizon=horizon, generation=generation
+            ),
+            progress,
+        )
+        if record is None:
+            return None
+        try:
+            merged = open_segment(
+                self.directory, record, index=self.index, bits=self.options.bits,
+                load_directory=lambda: None,
+            )
+        except BaseException:
+            self.remove([record])
+            raise
+        return self._with_structures(record, merged, generation, step)
+
+    def _with_structures(
+        self, record: SegmentRecord, table: Table, generation: int, step: Step | None
+    ) -> Written:
+        """A new segment with its permuted tables; none of its files stay if one fails."""
+        try:
+            written, directories = self.permuted(
+                record, table.fingerprints, self.designs, generation, step
+            )
+            directories.insert(0, (0, table.compute_directory()))
+        except BaseException:
+            self.remove([record])
+            raise
+        return replace(record, structures=tuple(written)), directories
+
+    def permuted(
+        self,
+        record: SegmentRecord,
+        fingerprints: U64,
+        designs: Sequence[BlockDesign],
+        generation: int,
+        step: Step | None = None,
+    ) -> tuple[list[StructureRecord], Directories]:
+        """Writes the permuted tables of some designs beside a segment's file, all or none."""
+        written: list[StructureRecord] = []
+        directories: Directories = []
+        try:
+            for design in designs:
+                taken = [*record.directories, *(d for made in written for d in made.directories)]
+                structure, more = permuted.write(
+                    self.directory, record, fingerprints, design,
+                    first_table=permuted.free_tables(taken, design.tables - 1),
+                    index=self.index, generation=generation, step=step,
+                )
+                written.append(structure)
+                directories += more
+        except BaseException:
+            self.remove_named(structure.name for structure in written)
+            raise
+        return written, directories
+
+    def remove(self, records: Iterable[SegmentRecord]) -> None:
+        """Unlinks all files of some segments."""
+        for record in records:
+            self.remove_named(record.files)
+
+    def remove_named(self, names: Iterable[str]) -> None:
+        """Unlinks some files."""
+        for name in names:
+            durable.remove(self.directory / name)

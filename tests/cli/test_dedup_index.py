@@ -1,0 +1,346 @@
+"""`dedup --index`: what comes out, what is stored, and what a kill leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import simindex
+from simindex.cli import dedup as command
+
+Run = Callable[..., Any]
+Spawn = Callable[..., subprocess.Popen[bytes]]
+
+
+def line(key: object, text: str, **fields: Any) -> str:
+    return json.dumps({"id": key, **fields, "text": text}) + "\n"
+
+
+def record(number: int, copy: int = 0) -> str:
+    """A text of its own number; copies of it differ in white space."""
+    text = " ".join(f"{number}w{place}" for place in range(8)) + " " * copy
+    return line(f"{number}.{copy}", text)
+
+
+def keys_of(output: str | bytes) -> list[str]:
+    return [json.loads(one)["id"] for one in output.splitlines()]
+
+
+def stored_keys(path: str | Path) -> list[str]:
+    with simindex.open(path, "r") as index:
+        assert [found for found in index.check() if found.severity == "error"] == []
+        return sorted(str(key) for batch in index.rows() for key in batch.keys or ())
+
+
+def test_what_came_out_is_stored_and_drops_what_comes_later(run: Run) -> None:
+    first = "".join(record(number) for number in range(5))
+    result = run("dedup", "--index", "i.sim", "-h", 0, input=first)
+    assert result.stdout == first
+    assert "kept 5 of 5 documents, dropped 0 within 0 of a kept one, in " in result.stderr
+    assert "; i.sim holds 5 rows\n" in result.stderr
+    second = "".join(record(number, 1) for number in range(3, 8))
+    result = run(
+        "dedup", "--index", "i.sim", "-h", 0, "--audit", "a.jsonl", "--json", input=second
+    )
+    assert keys_of(result.stdout) == ["5.1", "6.1", "7.1"]
+    assert [json.loads(one) for one in Path("a.jsonl").read_text().splitlines()] == [
+        {"dropped": f"{number}.1", "lost_to": f"{number}.0", "distance": 0} for number in (3, 4)
+    ]
+    summary = json.loads(result.stderr.splitlines()[-1])
+    assert (summary["kept"], summary["dropped"], summary["rows"]) == (3, 2, 8)
+    assert stored_keys("i.sim") == [*(f"{n}.0" for n in range(5)), "5.1", "6.1", "7.1"]
+
+
+def test_an_index_is_created_by_the_recipe_asked_for_and_then_keeps_it(run: Run) -> None:
+    recipe = ("--bits", 128, "--ngram", 1, "--weighting", "tfidf")
+    Path("a.jsonl").write_text("".join(record(number) for number in range(9)))
+    run("dedup", "a.jsonl", "--index", "i.sim", *recipe)
+    with simindex.open("i.sim", "r") as index:
+        made = index.recipe
+        assert made is not None
+        assert (made.bits, made.ngram, made.fitted, len(index)) == (128, 1, True, 9)
+    for refused in (recipe, ("--seed", 1), ("--idf-first", 3)):
+        said = run("dedup", "a.jsonl", "--index", "i.sim", *refused, code=2).stderr
+        assert "i.sim exists, and an index's own recipe is used" in said
+    assert run("dedup", "a.jsonl", "--index", "i.sim").stdout == ""
+    with simindex.open("i.sim", "r") as index:
+        assert index.recipe == made
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"keys": False, "recipe": simindex.Recipe()}, "names its rows by ids"),
+        ({"keys": "bytes", "recipe": simindex.Recipe()}, "names its rows by keys of bytes"),
+        ({"keys": "str"}, "stores no recipe"),
+    ],
+)
+def test_an_index_that_cannot_hold_documents_is_refused(
+    run: Run, options: dict[str, Any], said: str
+) -> None:
+    with simindex.open("i.sim", "n", options=simindex.IndexOptions(**options)):
+        pass
+    assert said in run("dedup", "--index", "i.sim", input=record(1), code=2).stderr
+    simindex.open("i.sim", "w").close()  # the lock was given back
+
+
+def test_an_index_that_is_written_elsewhere_is_refused(run: Run) -> None:
+    run("dedup", "--index", "i.sim", input=record(1))
+    with simindex.open("i.sim", "w"):
+        result = run("dedup", "--index", "i.sim", input=record(2), code=3)
+    assert result.stdout == ""
+    assert stored_keys("i.sim") == ["1.0"]
+
+
+def test_a_temporary_folder_beside_an_index_makes_no_sense(run: Run) -> None:
+    said = run("dedup", "--index", "i.sim", "--temp-dir", ".", input="", code=2).stderr
+    assert "--temp-dir is for a temporary index" in said
+    assert not Path("i.sim").exists()
+
+
+def test_an_index_with_equal_deleted_and_pending_rows_is_matched(run: Run) -> None:
+    """Copies of one template in several segments, some of them deleted, are one near-duplicate."""
+    template = json.loads(record(1))["text"]
+    recipe = simindex.Recipe()
+    options = simindex.IndexOptions(keys="str", recipe=recipe, batch_rows=500, min_merge=0)
+    with simindex.open("i.sim", "n", options=options) as index:
+        for part in range(3):
+            keys = [f"t{part}.{copy}" for copy in range(450)]
+            index.append(recipe.batch([template] * 450, keys=keys))
+            index.commit()
+        index.append(recipe.batch([json.loads(record(2))["text"]], keys=["gone"]))
+        index.commit()
+        index.delete(keys=["gone"])
+        index.commit()
+    result = run(
+        "dedup", "--index", "i.sim", "--audit", "a", input=record(1, 3) + record(2, 1) + record(1)
+    )
+    assert keys_of(result.stdout) == ["2.1"]
+    lost = [json.loads(one) for one in Path("a").read_text().splitlines()]
+    assert [(one["dropped"], one["lost_to"][0], one["distance"]) for one in lost] == [
+        ("1.3", "t", 0), ("1.0", "t", 0)
+    ]
+
+
+def test_documents_without_fingerprint_come_out_and_are_not_stored(run: Run) -> None:
+    given = line("a", "") + record(1) + line("b", "!") + line("a", "")
+    assert run("dedup", "--index", "i.sim", input=given).stdout == given
+    assert run("dedup", "--index", "i.sim", "--buffer", 1, input=line("c", "")).stdout
+    assert stored_keys("i.sim") == ["1.0"]
+
+
+def test_too_many_bad_records_leave_whole_buffers(run: Run) -> None:
+    given = "".join(record(number) for number in range(5)) + "oops\n" + record(7)
+    result = run("dedup", "--index", "i.sim", "--buffer", 2, input=given, code=4)
+    assert keys_of(result.stdout) == stored_keys("i.sim") == ["0.0", "1.0", "2.0", "3.0"]
+    assert "-:6: not JSON" in result.stderr
+    assert "4 documents of this run are through and committed in i.sim" in result.stderr
+    result = run("dedup", "--index", "j.sim", input="oops\n", code=4)
+    assert "; j.sim was not created" in result.stderr
+    assert not Path("j.sim").exists()
+    result = run("dedup", "--index", "i.sim", input="oops\n", code=4)
+    assert "nothing of this run is committed, i.sim is as it was" in result.stderr
+
+
+def test_an_empty_stream_makes_an_empty_index(run: Run) -> None:
+    assert run("dedup", "--index", "i.sim", input="").stdout == ""
+    assert stored_keys("i.sim") == []
+
+
+def test_the_index_is_not_read_as_a_document(run: Run) -> None:
+    Path("pages").mkdir()
+    Path("pages/a.txt").write_text("one two three four")
+    for kept in (1, 0):
+        result = run("dedup", "pages", "--index", "pages/i.sim")
+        assert len(result.stdout.splitlines()) == kept
+        assert f"kept {kept} of 1 document," in result.stderr
+
+
+def stops(monkeypatch: pytest.MonkeyPatch, where: str, at: int) -> None:
+    """Make the run fail as a full disk would, at one of the steps that end a buffer."""
+    steps = 0
+
+    def failing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            if steps == at:
+                raise OSError(28, "No space left on device")
+            return real(*args, **options)
+
+        return call
+
+    target = {"write": (command._Run, "_write"), "settle": (command, "_settle"),
+              "append": (simindex.Index, "append"), "commit": (simindex.Index, "commit")}[where]
+    monkeypatch.setattr(*target, failing(getattr(*target)))
+
+
+@pytest.mark.parametrize("where", ["write", "settle", "append", "commit"])
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_what_is_stored_was_written_wherever_a_run_ends(
+    run: Run, monkeypatch: pytest.MonkeyPatch, where: str, at: int
+) -> None:
+    """And what was written and is not stored comes again: nothing is lost, no line is cut."""
+    given = "".join(record(number // 2, number % 2) for number in range(12))
+    expected = keys_of(run("dedup", input=given).stdout)
+    with monkeypatch.context() as patched:
+        stops(patched, where, at)
+        first = run("dedup", "--index", "i.sim", "--buffer", 4, input=given, code=3)
+    written = keys_of(first.stdout)
+    stored = stored_keys("i.sim") if Path("i.sim").exists() else []
+    assert set(stored) <= set(written)
+    assert len(written) - len(stored) <= 2  # of one buffer
+    again = keys_of(run("dedup", "--index", "i.sim", "--buffer", 4, input=given).stdout)
+    assert sorted(set(written) | set(again)) == sorted(expected)
+    assert not set(stored) & set(again)
+    assert stored_keys("i.sim") == sorted(expected)
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    assert any(reached() for _ in range(1_000_000))
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
+def test_a_kill_loses_no_document(spawn: Spawn, tmp_path: Path, how: signal.Signals) -> None:
+    given = "".join(record(number // 3, number % 3) for number in range(3000)).encode()
+    with (tmp_path / "out").open("wb") as out:
+        process = spawn("dedup", "--index", "i.sim", "--buffer", 60, stdout=out)
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(given[: len(given) // 2])
+        process.stdin.flush()
+        wait_until(lambda: (tmp_path / "out").stat().st_size > 0)
+        process.send_signal(how)
+        process.stdin.close()
+        complaint = process.stderr.read()
+        code = process.wait(timeout=30)
+        process.stderr.close()
+    if how == signal.SIGINT:
+        assert code == 130
+        assert b"simindex: interrupted: " in complaint
+    else:
+        assert code == -how
+    # A kill may cut the last line.
+    whole = (tmp_path / "out").read_bytes().rpartition(b"\n")[0]
+    written = keys_of(whole)
+    stored = stored_keys(tmp_path / "i.sim")
+    assert set(stored) <= set(written)
+    assert len(written) - len(stored) <= 60
+    process = spawn("dedup", "--index", "i.sim", "--buffer", 60)
+    rest, _ = process.communicate(given, timeout=60)
+    assert process.returncode == 0
+    again = keys_of(rest)
+    assert set(written) | set(again) == {f"{number}.0" for number in range(1000)}
+    assert set(written) & set(again) == set(written) - set(stored)
+    assert len(stored_keys(tmp_path / "i.sim")) == 1000
+
+
+def test_ctrl_c_says_what_is_committed(spawn: Spawn, tmp_path: Path) -> None:
+    process = spawn("dedup", "--index", "i.sim", "--buffer", 2)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("".join(record(number) for number in range(5)).encode())
+    process.stdin.flush()
+    assert [process.stdout.readline() for _ in range(4)] == [
+        record(number).encode() for number in range(4)
+    ]
+    wait_until(lambda: len(stored_keys(tmp_path / "i.sim")) == 4)
+    process.send_signal(signal.SIGINT)
+    rest, complaint = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert rest == b""
+    assert complaint == (
+        b"simindex: interrupted: 4 documents of this run are through and committed in i.sim; what "
+        b"was printed after these comes again in a second run\n"
+    )
+
+
+def test_a_reader_that_goes_away_leaves_what_it_did_not_get(spawn: Spawn, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(record(number) for number in range(5000)))
+    process = spawn("dedup", "a.jsonl", "--index", "i.sim", "--buffer", 1000, "-q")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdin is not None
+    process.stdin.close()
+    first = process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=30) == 141
+    process.stderr.close()
+    assert first == record(0).encode()
+    kept = stored_keys(tmp_path / "i.sim") if (tmp_path / "i.sim").exists() else []
+    assert len(kept) % 1000 == 0
+    assert len(kept) < 5000
+
+
+def test_what_was_written_to_a_file_is_synced_before_each_commit(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Standard output is no file here; the audit is."""
+    steps: list[str] = []
+    fsync, commit = os.fsync, simindex.Index.commit
+
+    def syncing(fd: int) -> None:
+        if os.fstat(fd).st_ino == Path("a").stat().st_ino:
+            steps.append(f"synced {len(Path('a').read_text().splitlines())}")
+        fsync(fd)
+
+    def committing(index: simindex.Index) -> None:
+        steps.append("commit")
+        commit(index)
+
+    given = "".join(record(number, copy) for number in range(2) for copy in range(3))
+    monkeypatch.setattr(os, "fsync", syncing)
+    monkeypatch.setattr(simindex.Index, "commit", committing)
+    run("dedup", "--index", "i.sim", "--buffer", 3, "--audit", "a", input=given)
+    assert steps[:4] == ["synced 2", "commit", "synced 4", "commit"]
+
+
+def test_wide_fingerprints_go_through_an_index(run: Run) -> None:
+    given = "".join(record(number // 2, number % 2) for number in range(40))
+    result = run("dedup", "--index", "i.sim", "--bits", 256, "--buffer", 7, input=given)
+    assert keys_of(result.stdout) == [f"{number}.0" for number in range(20)]
+    with simindex.open("i.sim", "r") as index:
+        assert {batch.bits for batch in index.rows()} == {256}
+
+
+def test_near_duplicates_of_any_policy_lose_to_what_is_stored(run: Run) -> None:
+    run("dedup", "--index", "i.sim", input=record(1))
+    longer = record(1, 9)
+    for keep in ("first", "longest", "none"):
+        assert run("dedup", "--index", "i.sim", "--keep", keep, input=longer).stdout == ""
+    assert stored_keys("i.sim") == ["1.0"]
+
+
+def test_with_none_later_copies_of_dropped_ones_are_dropped(run: Run) -> None:
+    given = record(1) + record(2) + record(1, 1)
+    options = ("dedup", "--index", "i.sim", "--keep", "none", "--audit", "a")
+    assert keys_of(run(*options, input=given).stdout) == ["2.0"]
+    assert [json.loads(one) for one in Path("a").read_text().splitlines()] == [
+        {"dropped": "1.0", "lost_to": "1.1", "distance": 0},
+        {"dropped": "1.1", "lost_to": "1.0", "distance": 0},
+    ]
+    assert run(*options, input=record(1, 2) + record(2, 1)).stdout == ""
+    lost = [json.loads(one) for one in Path("a").read_text().splitlines()]
+    assert [one["lost_to"] for one in lost] == ["1.0", "2.0"]
+    assert stored_keys("i.sim") == ["1.0", "2.0"]
+
+
+def test_a_page_fifty_thousand_times_is_kept_once(run: Run) -> None:
+    """Compared with each other these would be a thousand million pairs."""
+    page = json.loads(record(1))["text"]
+    given = "".join(line(number, page) for number in range(50_000))
+    result = run("dedup", "--index", "i.sim", "--buffer", 50_000, input=given)
+    assert keys_of(result.stdout) == [0]
+    assert run("dedup", "--index", "i.sim", "--keep", "none", input=given).stdout == ""
+    with simindex.open("i.sim", "r") as index:
+        assert len(index) == 1
+        assert np.concatenate([batch.fingerprints for batch in index.rows()]).shape == (1,)

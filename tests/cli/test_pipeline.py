@@ -1,0 +1,84 @@
+"""Reading ahead: order, bounds, errors, and an end on either side."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from simindex.cli.pipeline import read_ahead
+
+
+def reading_threads() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name == "simindex-reading"]
+
+
+def test_items_come_in_their_order() -> None:
+    assert list(read_ahead(range(1000))) == list(range(1000))
+    assert list(read_ahead([])) == []
+
+
+def test_an_error_is_raised_after_the_items_before_it() -> None:
+    def failing() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise ValueError("third")
+
+    read = read_ahead(failing())
+    assert [next(read), next(read)] == [1, 2]
+    with pytest.raises(ValueError, match="third"):
+        next(read)
+
+
+def test_the_next_item_is_made_while_one_is_worked_on_and_no_more() -> None:
+    made: list[int] = []
+    third = threading.Event()
+
+    def source() -> Iterator[int]:
+        for number in range(10):
+            made.append(number)
+            if number == 2:
+                third.set()
+            yield number
+
+    read = read_ahead(source())
+    assert next(read) == 0
+    assert third.wait(30)  # one waits, the next is made
+    assert made == [0, 1, 2]
+    assert next(read) == 1
+    read.close()
+
+
+def test_the_source_is_closed_when_the_reader_stops() -> None:
+    closed = threading.Event()
+
+    def source() -> Iterator[int]:
+        try:
+            yield from range(10)
+        finally:
+            closed.set()
+
+    read = read_ahead(source())
+    assert next(read) == 0
+    read.close()
+    assert closed.wait(30)
+
+
+def test_a_source_that_never_answers_is_not_waited_for() -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def source() -> Iterator[int]:
+        yield 0
+        asked.set()
+        answered.wait()
+
+    read = read_ahead(source())
+    assert next(read) == 0
+    assert asked.wait(30)
+    read.close()
+    assert reading_threads()
+    answered.set()
+    for thread in reading_threads():
+        thread.join(30)
+        assert not thread.is_alive()

@@ -1,0 +1,176 @@
+"""Batch mode keeps the contract: whole batches, any number of threads, any limit of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+from contract import Case, MethodContract, named
+
+import simindex
+from simindex import Batch, bounded, planner
+from simindex.errors import InvalidOption
+from simindex.methods import psm, psm_batch
+
+ROOMY, TIGHT = 1 << 30, 40 << 20
+
+
+@pytest.fixture(autouse=True)
+def small_tables_are_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The indexes of the contract are small: their tables are to be taken for large ones."""
+    monkeypatch.setattr(bounded, "SMALL_ROWS", 8)
+    monkeypatch.setattr(bounded, "MOST_TIMES", 1e9)
+    monkeypatch.setattr(psm, "SWEPT_ROWS", 1)
+    monkeypatch.setattr(psm, "SWEPT_QUERIES", 1)
+    monkeypatch.setattr(psm, "ROWS_PER_PROBE", 1 << 30)
+
+
+class BoundedContract(MethodContract):
+    limit = ROOMY
+
+    def ask(self, case: Case, batch: Any, **options: Any) -> simindex.Matches:
+        try:
+            return case.index.query(
+                batch, method=self.method, memory_limit=self.limit, **options
+            )
+        except InvalidOption as error:
+            if "psm" not in self.method or options.get("recall") != 1.0:
+                raise
+            pytest.skip(str(error))
+
+
+class TestTablesOverQueries(BoundedContract):
+    method = "bphs"
+
+
+class TestBoundedAuto(BoundedContract):
+    method = "auto"
+    limit = TIGHT
+
+
+class TestBoundedScan(BoundedContract):
+    method = "scan"
+    limit = TIGHT
+
+
+class TestUnboundedBatches(MethodContract):
+    method = "auto"
+
+    @pytest.fixture(autouse=True)
+    def every_call_is_a_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(planner, "LEAST_BATCH", 1)
+        monkeypatch.setattr(planner, "LEAST_STREAMED", 1)
+        monkeypatch.setattr(planner, "query_tables_ns", lambda *_, **__: 0.0)
+
+
+# -- PSM below a recall of 1 ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
+    """40,000 rows in segments and pending runs, some deleted, and weighted queries about them."""
+    path = tmp_path_factory.mktemp("batch") / "pages.sim"
+    rng = np.random.default_rng(21)
+    weights = oracle.normal_weights(rng, 40_000)
+    rewritten, _ = oracle.near_duplicates(rng, weights[:6000], 3)
+    weights[-len(rewritten) :] = rewritten
+    weights[20_000:20_300] = weights[7]
+    rows = oracle.signs(weights)
+    model = oracle.Model()
+    options = simindex.IndexOptions(batch_rows=1 << 16, structures=("psm",), min_merge=0)
+    with simindex.open(path, "n", options=options) as index:
+        for start in (0, 15_000, 30_000, 39_000):
+            stop = {0: 15_000, 15_000: 30_000, 30_000: 39_000, 39_000: 40_000}[start]
+            ids = np.arange(start, stop, dtype=np.uint64)
+            index.append(Batch(rows[start:stop], ids=ids, weights=weights[start:stop]))
+            index.commit()
+            model.append(rows[start:stop], ids.tolist())
+            model.commit()
+        gone = np.arange(100, 3000, 7, dtype=np.uint64)
+        index.delete(ids=gone)
+        model.delete(gone.tolist())
+        index.commit()
+        model.commit()
+        index.tune(machine=False)
+        questions, _ = oracle.near_duplicates(rng, weights[rng.permutation(40_000)[:5000]], 3)
+        questions = np.concatenate([questions, oracle.normal_weights(rng, 500)])
+        questions[:40] = weights[7]
+        yield Case(index, model, oracle.signs(questions), questions)
+
+
+def columns(found: simindex.Matches) -> tuple[bytes, ...]:
+    return tuple(column.tobytes() for column in (found.query, found.id, found.distance))
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("recall", [0.8, 0.95])
+def test_a_batch_has_the_same_bytes_for_every_thread_count_and_limit(
+    stored: Case, monkeypatch: pytest.MonkeyPatch, first: bool, recall: float
+) -> None:
+    ask: Any = {"h": 3, "recall": recall, "first": first, "method": "psm"}
+    expected = stored.index.query(stored.batch(), threads=1, **ask)
+    assert not expected.stats.exact
+    truth = stored.model.query(stored.queries, 3)
+    if first:
+        answered = {query for query, _, _ in truth}
+        assert len(expected) == len(np.unique(expected.query)) >= 0.7 * len(answered)
+        assert set(named(expected)) <= set(truth)
+    else:
+        assert recall * len(truth) < len(expected) <= len(truth)
+        assert set(named(expected)) <= set(truth)
+    for threads in (1, 2, 3):
+        for limit in (None, ROOMY, 80 << 20):
+            for probes in (1 << 24, 1 << 12):
+                monkeypatch.setattr(psm_batch, "LEAST_PROBES", probes)
+                monkeypatch.setattr(psm_batch, "MOST_PROBES", probes)
+                found = stored.index.query(
+                    stored.batch(), threads=threads, memory_limit=limit, **ask
+                )
+                assert columns(found) == columns(expected)
+
+
+def test_first_finds_a_match_for_each_query_that_all_finds_one_for(stored: Case) -> None:
+    ask: Any = {"h": 3, "recall": 0.9, "method": "psm", "memory_limit": ROOMY}
+    every = stored.index.query(stored.batch(), **ask)
+    first = stored.index.query(stored.batch(), first=True, **ask)
+    np.testing.assert_array_equal(first.query, np.unique(every.query))
+    assert set(named(first)) <= set(named(every))
+
+
+def test_queries_that_are_dropped_save_probes(stored: Case) -> None:
+    ask: Any = {"h": 3, "recall": 0.9, "method": "psm"}
+    every = stored.index.query(stored.batch(), **ask).stats.probes
+    first = stored.index.query(stored.batch(), first=True, **ask).stats.probes
+    assert first < 0.8 * every
+
+
+def test_too_little_memory_says_the_least_that_works(stored: Case) -> None:
+    ask: Any = {"h": 3, "recall": 0.9, "method": "psm"}
+    with pytest.raises(InvalidOption, match="least that works") as caught:
+        stored.index.query(stored.batch(), memory_limit=1 << 20, **ask)
+    least = caught.value.data["expected"]
+    assert caught.value.data["option"] == "memory_limit"
+    found = stored.index.query(stored.batch(), memory_limit=least, **ask)
+    assert len(found) > 1000
+    with pytest.raises(InvalidOption, match="least that works"):
+        stored.index.query(stored.batch(), memory_limit=least - 1, **ask)
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, "1G", True])
+def test_a_limit_that_is_no_size_is_refused(stored: Case, limit: Any) -> None:
+    with pytest.raises(InvalidOption, match="memory_limit"):
+        stored.index.query(stored.batch(), memory_limit=limit)
+
+
+def test_designs_can_be_named_for_the_tables_over_the_queries(stored: Case) -> None:
+    expected = stored.model.query(stored.queries, 3)
+    found = stored.index.query(
+        stored.queries, h=3, method="bphs:G=5,g=2", memory_limit=ROOMY, threads=2
+    )
+    assert named(found) == expected
+    assert "bphs:G=5,g=2" in found.stats.method
+    with pytest.raises(InvalidOption, match="exact"):
+        stored.index.query(stored.queries, h=6, method="bphs:G=5,g=2", memory_limit=ROOMY)

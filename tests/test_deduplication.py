@@ -1,0 +1,134 @@
+"""Who loses to whom in a buffer, against brute force in plain Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import simindex
+from simindex import deduplication
+from simindex.deduplication import NOWHERE, any_neighbour, greedy, nearest_stored
+
+Loss = tuple[int, int] | None
+
+
+def apart(a: list[int], b: list[int]) -> int:
+    return sum((x ^ y).bit_count() for x, y in zip(a, b, strict=True))
+
+
+def lost_by_brute_force(
+    rows: list[list[int]], order: list[int], excluded: list[bool], h: int
+) -> list[Loss]:
+    kept: list[int] = []
+    lost: list[Loss] = [None] * len(rows)
+    for row in order:
+        near = [(apart(rows[row], rows[other]), place) for place, other in enumerate(kept)]
+        if near and min(near)[0] <= h:
+            distance, place = min(near)
+            lost[row] = (kept[place], distance)
+        elif not excluded[row]:
+            kept.append(row)
+    return lost
+
+
+def nearest_by_brute_force(rows: list[list[int]], h: int) -> list[Loss]:
+    lost: list[Loss] = []
+    for row, mine in enumerate(rows):
+        near = [(apart(mine, other), b) for b, other in enumerate(rows) if b != row]
+        lost.append(min(near)[::-1] if near and min(near)[0] <= h else None)
+    return lost
+
+
+def as_list(losses: deduplication.Losses) -> list[Loss]:
+    return [
+        None if winner < 0 else (winner, distance)
+        for winner, distance in zip(losses.winner.tolist(), losses.distance.tolist(), strict=True)
+    ]
+
+
+def buffers(words: int) -> st.SearchStrategy[list[list[int]]]:
+    """Rows that share most bits, many of them equal."""
+    value = st.integers(0, 63).map(lambda bits: bits | (bits & 1) << 63)
+    return st.lists(st.lists(value, min_size=words, max_size=words), max_size=40)
+
+
+@given(st.data(), st.sampled_from([1, 2]), st.integers(0, 5), st.sampled_from([1, 3, 2048]))
+def test_greedy_keeps_by_rank_and_loses_to_the_nearest_kept(
+    data: st.DataObject, words: int, h: int, block: int
+) -> None:
+    rows = data.draw(buffers(words))
+    order = data.draw(st.permutations(range(len(rows))))
+    outside = data.draw(st.sets(st.sampled_from(rows).map(tuple), max_size=2)) if rows else set()
+    excluded = [tuple(row) in outside for row in rows]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(deduplication, "BLOCK_ROWS", block)
+        losses = greedy(
+            np.array(rows, np.uint64).reshape(-1, words), np.array(order, np.int64),
+            np.array(excluded, np.bool_), h,
+        )
+    assert as_list(losses) == lost_by_brute_force(rows, order, excluded, h)
+    assert (losses.distance == NOWHERE).tolist() == (losses.winner < 0).tolist()
+
+
+@given(st.data(), st.sampled_from([1, 2]), st.integers(0, 5), st.sampled_from([1, 3, 2048]))
+def test_any_neighbour_is_the_nearest_other_row(
+    data: st.DataObject, words: int, h: int, block: int
+) -> None:
+    rows = data.draw(buffers(words))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(deduplication, "BLOCK_ROWS", block)
+        losses = any_neighbour(np.array(rows, np.uint64).reshape(-1, words), h)
+    assert as_list(losses) == nearest_by_brute_force(rows, h)
+
+
+@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("h", [0, 3, 9])
+def test_the_nearest_stored_row_is_found_at_its_distance(
+    tmp_path: Path, words: int, h: int
+) -> None:
+    rng = np.random.default_rng(7)
+    stored = rng.integers(0, 2**64, (50, words), dtype=np.uint64)
+    stored[25:] = stored[:25]
+    stored[25:, 0] ^= rng.integers(0, 2**8, 25, dtype=np.uint64)
+    strangers = rng.integers(0, 2**64, (5, words), np.uint64)
+    asked = np.concatenate([stored[:40], stored[:40], strangers])
+    asked[10:40, -1] ^= rng.integers(0, 2**9, 30, dtype=np.uint64)
+    keys = [f"k{row}" for row in range(50)]
+    options = simindex.IndexOptions(bits=64 * words, keys="str")
+    with simindex.open(tmp_path / "i", "n", options=options) as index:
+        empty = nearest_stored(index, simindex.Batch(asked), h, 1.0)
+        assert (empty.distance == NOWHERE).all()
+        for half in (slice(0, 30), slice(30, 50)):
+            index.append(stored[half], keys=keys[half])
+            index.commit()
+        found = nearest_stored(index, simindex.Batch(asked), h, 1.0)
+        nothing = nearest_stored(index, simindex.Batch(asked[:0]), h, 1.0)
+    assert len(nothing.distance) == 0
+    far = 0
+    for row, mine in enumerate(asked.tolist()):
+        distances = [apart(mine, other) for other in stored.tolist()]
+        if min(distances) > h:
+            assert found.distance[row] == NOWHERE
+            far += 1
+        else:
+            assert found.distance[row] == min(distances)
+            assert distances[keys.index(str(found.key(row)))] == min(distances)
+    assert 5 <= far < len(asked)
+
+
+def test_a_template_a_hundred_thousand_times_is_compared_once() -> None:
+    """A comparison of all its copies would hold five thousand million pairs."""
+    rows = np.full((100_000, 1), 77, np.uint64)
+    rows[1::50_000] = 76
+    order = np.arange(len(rows))[::-1].copy()
+    losses = greedy(rows, order, np.zeros(len(rows), np.bool_), 1)
+    assert losses.winner[-1] == -1
+    assert (losses.winner[:-1] == 99_999).all()
+    assert losses.distance.nonzero()[0].tolist() == [1, 50_001, 99_999]
+    losses = any_neighbour(rows, 0)
+    assert losses.winner[[0, 2, 1, 50_001]].tolist() == [2, 0, 50_001, 1]
+    assert (losses.distance == 0).all()
