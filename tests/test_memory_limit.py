@@ -31,9 +31,10 @@ H = 3
 BITS = 256
 ROWS = 4 << 20
 """128 MiB of fingerprints, and 32 of ids."""
-QUERIES = {"tables": 20_000, "scan": 40}
+QUERIES = {"tables": 20_000, "scan": 40, "query": 20_000}
 STREAM = Stream(chunk_bytes=2 << 20, window_bytes=8 << 20, release=True, threads=2)
 DESIGN = BlockDesign.flat(4, 1, bits=BITS)
+QUERY_LIMIT_BYTES = 24 << 20
 SLACK_BYTES = 6 << 20
 """Stacks and arenas of threads, the allocator's own, and what 20,000 matches take."""
 
@@ -69,17 +70,26 @@ def by_scan(index: simindex.Index, queries: Any) -> Hits:
     )
 
 
+def by_query(index: simindex.Index, queries: Any) -> Hits:
+    found = index.query(queries, h=H, memory_limit=limit_bytes("query"), threads=2)
+    return in_order(found.query, found.id, found.distance)
+
+
 def together(parts: Iterable[Found]) -> Hits:
     found = joined(list(parts))
     return in_order(found.query, found.id, found.distance)
 
 
-WAYS: dict[str, Callable[[simindex.Index, Any], Hits]] = {"tables": by_tables, "scan": by_scan}
+WAYS: dict[str, Callable[[simindex.Index, Any], Hits]] = {
+    "tables": by_tables, "scan": by_scan, "query": by_query,
+}
 
 
 def limit_bytes(way: str) -> int:
-    """Memory that the method says it needs, and SLACK_BYTES."""
+    """Memory that the method says it needs, and SLACK_BYTES; of `query`, what it is allowed."""
     words = BITS // 64
+    if way == "query":
+        return QUERY_LIMIT_BYTES
     if way == "scan":
         return STREAM.resident_bytes(words) + SLACK_BYTES
     return SLACK_BYTES + query_tables.bytes_needed(
