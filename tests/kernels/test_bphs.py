@@ -44,7 +44,7 @@ def tables_of(
                 permuted_rows(table.fingerprints, design, number),
                 header_bits=min(directory_bits, design.header_bits[number]),
             )
-            made.append(bphs._checked_table(rows if number else table, design, number, flips))
+            made.append(bphs.checked_table(rows if number else table, design, number, flips))
     return made
 
 

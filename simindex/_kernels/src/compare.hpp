@@ -122,8 +122,9 @@ SIMINDEX_INLINE bool compare(const std::uint64_t* rows, std::size_t words, std::
   const std::size_t width = kWords == 1 ? 1 : words;
   for (; i < hi; ++i) {
     const std::uint64_t* row = rows + i * width;
-    std::uint64_t bits = 0;
-    for (std::size_t w = 0; w < width; ++w) bits += popcount(row[w] ^ query[w]);
+    std::uint64_t bits = popcount(row[0] ^ query[0]);
+    if (bits > h) continue;
+    for (std::size_t w = 1; w < width; ++w) bits += popcount(row[w] ^ query[w]);
     if (bits > h) continue;
     out.take(number, i, bits, row[0] ^ query[0]);
     if (first) {
@@ -186,8 +187,9 @@ SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE bool compare(const std::uint64_t* rows, std
   const std::size_t width = kWords == 1 ? 1 : words;
   for (; i < hi; ++i) {
     const std::uint64_t* row = rows + i * width;
-    std::uint64_t bits = 0;
-    for (std::size_t w = 0; w < width; ++w)
+    auto bits = static_cast<std::uint64_t>(__builtin_popcountll(row[0] ^ query[0]));
+    if (bits > h) continue;
+    for (std::size_t w = 1; w < width; ++w)
       bits += static_cast<std::uint64_t>(__builtin_popcountll(row[w] ^ query[w]));
     if (bits > h) continue;
     out.take(number, i, bits, row[0] ^ query[0]);
