@@ -98,8 +98,7 @@ def _candidates(
             chunk_rows=stream.chunk_rows(words),
         )
         needed = query_tables.bytes_needed(queries, words, design, h=h, stream=stream)
-        plan = TablePlan(design.structure, 0, 0, True, cost, design, of_queries=True)
-        yield plan, HEADROOM_BYTES + needed
+        yield TablePlan.over_queries(design, cost), HEADROOM_BYTES + needed
     if method in ("auto", "psm", "scan"):
         scanned = scanning_ns(machine, rows, words, queries, h)
         yield TablePlan("scan", 0, 0, True, scanned), HEADROOM_BYTES + stream.resident_bytes(words)

@@ -230,7 +230,7 @@ def over_queries(
     design = query_design(machine, rows, h=h, words=words, queries=queries)
     if design is not None:
         cost = query_tables_ns(machine, rows, design, h=h, words=words, queries=queries)
-        yield TablePlan(design.structure, 0, 0, True, cost, design, of_queries=True)
+        yield TablePlan.over_queries(design, cost)
 
 
 def permuted_plan(

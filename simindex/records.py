@@ -267,7 +267,8 @@ class QueryStats(NamedTuple):
     """How a query was answered."""
 
     method: str
-    """`"psm"`, `"scan"` or a block design, or several joined by `+` when segments differ."""
+    """`"psm"`, `"scan"` or a block design, with `" over queries"` where its tables were built over
+    the queries; or several joined by `+` when segments differ."""
     guarantee: str
     """`"exact"`, or `"expected recall >= 0.95"` with what that expectation rests on."""
     exact: bool

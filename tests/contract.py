@@ -22,7 +22,7 @@ from simindex.errors import InvalidOption
 
 ROWS = 1700
 BATCH_ROWS = 400
-"""Commits of an eighth of them and more make segments; the last one, of fewer, stays pending."""
+"""Commits of a sixteenth of them and more make segments; the last, of fewer, stays pending."""
 
 
 @dataclass
@@ -98,7 +98,7 @@ def fill(
         return {"keys": some} if keys else {"ids": np.array(some, dtype=np.uint64)}
 
     with simindex.open(path, "n", options=options) as index:
-        for start, stop in [(0, 400), (400, 1000), (1000, 1400), (1400, 1660), (1660, ROWS)]:
+        for start, stop in [(0, 400), (400, 1000), (1000, 1400), (1400, 1680), (1680, ROWS)]:
             index.append(
                 Batch(
                     fingerprints[start:stop],

@@ -19,7 +19,7 @@ class TablePlan:
     """How one table is searched."""
 
     method: str
-    """`"psm"`, `"scan"`, or the name of a block design."""
+    """`"psm"`, `"scan"`, the name of a block design, or that and `" over queries"`."""
     header_bits: int
     """Width t of the headers probed; 0 for a scan, and for a design, whose tables differ."""
     flips: int
@@ -32,6 +32,12 @@ class TablePlan:
     """Whose permuted tables are searched, if `method` names one."""
     of_queries: bool = False
     """Whether these tables are built over the queries, and the rows streamed past."""
+
+    @classmethod
+    def over_queries(cls, design: BlockDesign, nanoseconds: float) -> TablePlan:
+        """Tables of a design over the queries."""
+        name = f"{design.structure} over queries"
+        return cls(name, 0, 0, True, nanoseconds, design, of_queries=True)
 
 
 @dataclass(frozen=True, slots=True)

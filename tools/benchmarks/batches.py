@@ -6,6 +6,7 @@ import os
 import time
 from argparse import Namespace
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,12 +40,8 @@ def batch_psm(options: Namespace, directory: Path, watch: Stopwatch) -> list[Mea
         for fewer in SMALLER:
             batch = _batch(stored, options.queries // fewer)
             for first in (False, True):
-                rates, found = watch.rates(
-                    len(batch),
-                    lambda batch=batch, first=first: index.query(
-                        batch, h=H, recall=RECALL, first=first, threads=1
-                    ),
-                )
+                ask = partial(index.query, batch, h=H, recall=RECALL, first=first, threads=1)
+                rates, found = watch.rates(len(batch), ask)
                 below = min(sample, len(batch))
                 got = pairs_of(found, below)
                 if not got <= truth:
@@ -54,18 +51,17 @@ def batch_psm(options: Namespace, directory: Path, watch: Stopwatch) -> list[Mea
                     recall = len({query for query, _ in got}) / len(wanted)
                 else:
                     recall = len(got) / len({pair for pair in truth if pair[0] < below})
-                measured.append(
-                    Measurement(
-                        f"batch-psm, m = {len(batch):,}", f"PSM{'F' if first else 'A'}",
-                        options.rows, rates, "queries/s",
-                        bytes_per_row=disk_bytes(stored.path) / options.rows, recall=recall,
-                        notes=(
-                            f"k = {found.stats.flips}, {found.stats.probes / len(batch):.1f} "
-                            "headers a query"
-                        ),
-                    )
+                one = Measurement(
+                    f"batch-psm, m = {len(batch):,}", f"PSM{'F' if first else 'A'}",
+                    options.rows, rates, "queries/s",
+                    bytes_per_row=disk_bytes(stored.path) / options.rows, recall=recall,
+                    notes=(
+                        f"k = {found.stats.flips}, {found.stats.probes / len(batch):.1f} "
+                        "headers a query"
+                    ),
                 )
-                say(f"  {measured[-1].workload} {measured[-1].engine}: {measured[-1].median:,.0f}/s")
+                say(f"  {one.workload} {one.engine}: {one.median:,.0f}/s")
+                measured.append(one)
         measured += _threads(options, index, stored, watch)
     return measured
 
@@ -85,13 +81,9 @@ def _threads(
     measured = []
     try:
         for first in (False, True):
+            ask = partial(index.query, batch, h=H, recall=RECALL, first=first)
             times = wall.in_turn(
-                {
-                    str(threads): lambda threads=threads, first=first: index.query(
-                        batch, h=H, recall=RECALL, first=first, threads=threads
-                    )
-                    for threads in (1, 2)
-                }
+                {str(threads): partial(ask, threads=threads) for threads in (1, 2)}
             )
             ratios = sorted(
                 one / two for one, two in zip(times["1"], times["2"], strict=True)
