@@ -7,7 +7,7 @@
 namespace simindex {
 namespace {
 
-constexpr std::uint32_t kTile = 1024;   // words; 8 KB beside as many
+constexpr std::uint32_t kFewRows = 32;  // are compared before they are looked through for equal ones
 constexpr std::uint64_t kMixer = 0x9E3779B97F4A7C15u;  // odd; 2^64 over the golden ratio
 
 // In comparisons of two words.
@@ -94,7 +94,9 @@ std::uint64_t Wish::distance(std::uint64_t differing, std::uint32_t a, std::uint
 void GroupPairs::add(std::uint64_t* words, std::uint32_t* rows, const std::uint32_t* ends,
                      std::size_t groups, bool may_repeat, std::uint32_t usual,
                      const std::function<bool()>& stopped) {
-  const std::uint32_t most = may_repeat ? std::min(usual, kDirectRows) : kDirectRows;
+  std::uint32_t most = kDirectRows;
+  if (may_repeat) most = std::min(most, repeating_ * 8 > looked_at_ ? kFewRows : usual);
+  looked_at_ += groups;
   for (std::size_t group = 0; group < groups && !stopped();) {
     candidates_.clear();
     const std::size_t next =
@@ -120,6 +122,7 @@ void GroupPairs::settle(std::uint64_t* words, std::uint32_t* rows, const std::ui
     const Candidate* const first = found;
     while (found != candidates_.end() && found->first < ends[group]) ++found;
     if (may_repeat && repeats(words, rows, first, found)) {
+      ++repeating_;
       const std::uint32_t begin = group == 0 ? 0 : ends[group - 1];
       const std::uint32_t size =
           without_repeats(words + begin, rows + begin, ends[group] - begin);
@@ -163,19 +166,25 @@ void GroupPairs::part(std::uint64_t* words, std::uint32_t* rows, std::uint32_t s
 
 void GroupPairs::direct(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
                         const std::function<bool()>& stopped) {
-  for (std::uint32_t first = 0; first < size; first += kTile) {
-    const std::uint32_t last = std::min(size, first + kTile);
-    for (std::uint32_t begin = 0; begin < last; begin += kTile) {
-      if (size > kTile && stopped()) return;
-      tile_candidates_.clear();
-      compare_.tile(words, {begin, std::min(last, begin + kTile), first, last}, wish_.near,
-                    tile_candidates_);
-      keep(words, rows, tile_candidates_.begin(), tile_candidates_.end());
-    }
+  for (std::uint32_t first = 0; first < size; first += kTileRows) {
+    add_tile(words, rows, size, first, stopped);
+    if (size > kTileRows && stopped()) return;
   }
 }
 
-// Moves the first of equal rows to the front, in their order, and returns how many these are.
+void GroupPairs::add_tile(const std::uint64_t* words, const std::uint32_t* rows,
+                          std::uint32_t size, std::uint32_t first,
+                          const std::function<bool()>& stopped) {
+  const std::uint32_t last = std::min(size, first + kTileRows);
+  for (std::uint32_t begin = 0; begin < last; begin += kTileRows) {
+    tile_candidates_.clear();
+    compare_.tile(words, {begin, std::min(last, begin + kTileRows), first, last}, wish_.near,
+                  tile_candidates_);
+    keep(words, rows, tile_candidates_.begin(), tile_candidates_.end());
+    if (size > kTileRows && stopped()) return;
+  }
+}
+
 std::uint32_t GroupPairs::without_repeats(std::uint64_t* words, std::uint32_t* rows,
                                           std::uint32_t size) {
   const int bits = std::bit_width(size) + 1;

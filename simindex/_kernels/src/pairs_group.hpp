@@ -62,6 +62,14 @@ class GroupPairs {
            std::size_t groups, bool may_repeat, std::uint32_t usual,
            const std::function<bool()>& stopped);
 
+  // Pairs of the rows from `first` to the end of its tile with all before them; of a group without
+  // equal rows.
+  void add_tile(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
+                std::uint32_t first, const std::function<bool()>& stopped);
+
+  // Moves the first of equal rows to the front, in their order, and returns how many these are.
+  std::uint32_t without_repeats(std::uint64_t* words, std::uint32_t* rows, std::uint32_t size);
+
   FoundPairs pairs;
   std::vector<Equal> equal;
 
@@ -78,7 +86,6 @@ class GroupPairs {
               const std::function<bool()>& stopped);
   bool split(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
              const std::function<bool()>& stopped);
-  std::uint32_t without_repeats(std::uint64_t* words, std::uint32_t* rows, std::uint32_t size);
 
   const Wish& wish_;
   Comparing compare_;
@@ -87,6 +94,8 @@ class GroupPairs {
   Candidates candidates_;       // of groups side by side
   Candidates tile_candidates_;  // of one group
   std::vector<std::uint32_t> table_;
+  std::size_t looked_at_ = 0;  // groups in which rows may have been equal
+  std::size_t repeating_ = 0;  // of which comparing showed that some are
 };
 
 }  // namespace simindex
