@@ -203,11 +203,17 @@ def test_pairs_are_counted_on_uniform_and_on_skewed_rows(tmp_path: Path) -> None
     assert "| pairs skewed | simindex find_all collapse_equal | 20 k |" in printed
     plain, collapsed, hot, groups = measured
     assert {one["unit"] for one in measured} == {"s"}
-    assert "h = 3; 200 pairs; peak resident 0." in plain["notes"]
+    assert "h = 3; 200 pairs, of 200; peak resident 0." in plain["notes"]
     assert 16 < plain["bytes_per_row"] < 1000
-    assert int(re.findall(r"([\d,]+) pairs", collapsed["notes"])[0]) < 200
-    assert int(re.findall(r"([\d,]+) pairs", hot["notes"])[0].replace(",", "")) > 200_000
-    assert int(re.findall(r"([\d,]+) rows equal", groups["notes"])[0].replace(",", "")) > 9_000
+
+    def counts(one: dict[str, Any]) -> list[int]:
+        found = re.search(r"([\d,]+) pairs, of ([\d,]+);", one["notes"])
+        assert found is not None
+        return [int(count.replace(",", "")) for count in found.groups()]
+
+    assert 100 < counts(collapsed)[0] < counts(collapsed)[1] == 200
+    assert counts(hot)[0] == counts(hot)[1] == counts(groups)[1] > 200_000
+    assert counts(groups)[0] < 1000
 
 
 def test_build_and_open_are_measured_in_fresh_processes(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,17 @@ from benchmarks.machine import version_of
 from benchmarks.report import Measurement, quantity
 from benchmarks.stopwatch import Stopwatch, in_fresh_process, say
 
+Peer = tuple[str, Callable[..., Any]]
+"""Name and function."""
+
 PEER_BLOCKS = 5
 """The fastest for simhash-py among 4, 5 and 6, at a million rows."""
 
 PEER_ROWS = 10_000_000
 """Beyond them the peer takes minutes and gigabytes."""
+
+REPEATED_ROWS = 20_000_000
+"""Beyond them a run takes a minute, and is not repeated."""
 
 EXPANDED_ROWS = 2_000_000
 """Of rows with templates, which have 25 pairs each; beyond them these take gigabytes."""
@@ -68,59 +75,65 @@ def with_templates(rng: np.random.Generator, rows: U64) -> U64:
 def measured_on(
     name: str, rows: U64, options: Namespace, directory: Path, watch: Stopwatch
 ) -> list[Measurement]:
-    """Each engine on some rows, in turn."""
-    found: dict[str, Any] = {}
-    calls: dict[str, Callable[[], object]] = {}
-
-    def timed(engine: str, call: Callable[[], object]) -> None:
-        def run() -> None:
-            found[engine] = None  # what the last round found is freed first
-            found[engine] = call()
-
-        calls[engine] = run
-
-    if name == "pairs" or len(rows) <= EXPANDED_ROWS:
-        timed("simindex find_all", lambda: simindex.find_all(rows, h=H, threads=1))
-    else:
+    """Each engine on some rows, in turn; of many rows once, in a fresh process."""
+    engines = {"simindex find_all": False, "simindex find_all collapse_equal": True}
+    if name != "pairs" and len(rows) > EXPANDED_ROWS:
         say(f"  {name}: equal rows in groups only, for more than {EXPANDED_ROWS:,} rows")
-    timed(
-        "simindex find_all collapse_equal",
-        lambda: simindex.find_all(rows, h=H, collapse_equal=True, threads=1),
-    )
-    peer = peer_find_all(options, len(rows))
-    if peer is not None:
-        values = set(rows.tolist())
-        timed(peer[0], lambda: peer[1](values, PEER_BLOCKS, H))
-    say(f"  {name}: {', '.join(calls)}")
-    seconds = watch.in_turn(calls)
+        del engines["simindex find_all"]
     source = directory / "pairs.u64"
     rows.tofile(source)
+    count = len(rows)
+    seconds: dict[str, list[float]] = {}
+    found: dict[str, int] = {}
+    peer = peer_find_all(options, count)
+    if count <= REPEATED_ROWS:
+        seconds = watch.in_turn(calls_on(rows, engines, peer, found))
+    rows = rows[:0]
     measured = []
-    for engine, taken in seconds.items():
-        notes = f"h = {H}; {len(found[engine]):,} pairs"
-        memory = None
-        if engine.startswith("simindex"):
-            collapse = engine.endswith("collapse_equal")
-            used = in_fresh_process("pairs", fingerprints=str(source), collapse=collapse)
-            if used["pairs"] != len(found[engine]):
+    for engine in [*engines, *([peer[0]] if peer else [])]:
+        memory, notes = None, f"h = {H}; "
+        if engine in engines:
+            used = in_fresh_process(
+                "pairs", fingerprints=str(source), collapse=engines[engine], clock=watch.clock
+            )
+            if found.setdefault(engine, used["pairs"]) != used["pairs"]:
                 raise SystemExit(f"{engine} found {used['pairs']:,} pairs in a fresh process")
-            memory = used["peak_bytes"] / max(1, len(rows))
-            notes += f"; peak resident {quantity(used['resident_bytes'] / 2**30)} GiB"
-            if collapse:
-                notes += f", {len(found[engine].groups):,} rows equal to an earlier one"
+            memory = used["peak_bytes"] / max(1, count)
+            notes += (
+                f"{used['pairs']:,} pairs, of {used['represented']:,}; "
+                f"peak resident {quantity(used['resident_bytes'] / 2**30)} GiB"
+            )
+            taken = seconds.get(engine, [used["seconds"]])
         else:
-            notes += " of distinct values"
-            ours = found["simindex find_all collapse_equal"]
-            if len(found[engine]) != len(ours):
-                raise SystemExit(f"the peer found {len(found[engine]):,} pairs, not {len(ours):,}")
+            taken = seconds[engine]
+            notes += f"{found[engine]:,} pairs of distinct values"
+            if found[engine] != found["simindex find_all collapse_equal"]:
+                raise SystemExit(f"the peer found {found[engine]:,} pairs")
         measured.append(Measurement(
-            name, engine, len(rows), tuple(taken), "s", bytes_per_row=memory, notes=notes,
+            name, engine, count, tuple(taken), "s", bytes_per_row=memory, notes=notes,
         ))
     source.unlink()
     return measured
 
 
-def peer_find_all(options: Namespace, rows: int) -> tuple[str, Callable[..., Any]] | None:
+def calls_on(
+    rows: U64, engines: Mapping[str, bool], peer: Peer | None, found: dict[str, int]
+) -> dict[str, Callable[[], object]]:
+    """A call of each engine, which notes how many pairs it found."""
+    calls: dict[str, Callable[[], Any]] = {
+        engine: partial(simindex.find_all, rows, h=H, collapse_equal=collapse, threads=1)
+        for engine, collapse in engines.items()
+    }
+    if peer is not None:
+        calls[peer[0]] = partial(peer[1], set(rows.tolist()), PEER_BLOCKS, H)
+
+    def run(engine: str) -> None:
+        found[engine] = len(calls[engine]())
+
+    return {engine: partial(run, engine) for engine in calls}
+
+
+def peer_find_all(options: Namespace, rows: int) -> Peer | None:
     """(name, function) of the peer; None, with a printed reason, if it is left out."""
     if options.peer == "none":
         return None

@@ -220,9 +220,28 @@ class Worker {
       : groups(wish, level), parts_(parts), may_repeat_(may_repeat) {}
 
   void add(std::size_t part, const std::function<bool()>& stopped) {
+    if (parts_.starts[part + 1] - parts_.starts[part] < 2) return;
+    partition(part);
+    groups.add(words(), rows(), ends_.data(), ends_.size(), may_repeat_, parts_.usual_rows,
+               stopped);
+  }
+
+  // The distinct rows of a part that is one group; how many they are.
+  std::uint32_t gather(std::size_t part) {
+    partition(part);
+    const std::uint32_t size = ends_.back();
+    return may_repeat_ ? groups.without_repeats(words(), rows(), size) : size;
+  }
+
+  std::uint64_t* words() { return words_.get(); }
+  std::uint32_t* rows() { return rows_.get(); }
+
+  GroupPairs groups;
+
+ private:
+  void partition(std::size_t part) {
     const std::size_t begin = parts_.starts[part];
     const std::size_t size = parts_.starts[part + 1] - begin;
-    if (size < 2) return;
     if (size > capacity_) {
       capacity_ = size + size / 8;
       words_.reset();
@@ -248,12 +267,8 @@ class Worker {
       rows[to] = records[i].row;
     }
     std::fill_n(words + size, kPaddingWords, 0);
-    groups.add(words, rows, ends, ends_.size(), may_repeat_, parts_.usual_rows, stopped);
   }
 
-  GroupPairs groups;
-
- private:
   const Parts& parts_;
   const bool may_repeat_;
   std::vector<std::uint32_t> ends_;
@@ -285,26 +300,22 @@ class Passes {
     const std::size_t n = kept_.empty() ? rows_.n : kept_.size();
     if (n < 2) return;
     parts_.fill(wish, Key(rows_, choice, n), kept_, search_.threads);
-    std::atomic<bool> too_many{false};
-    split(
-        parts_.size(), search_.threads,
-        [&] { return Worker(parts_, wish, may_repeat_, search_.level); },
-        [&](Worker& worker, std::size_t part, const auto& stopped) {
-          worker.add(part, [&] {
-            if (worker.groups.pairs.size > search_.most) too_many = true;
-            return too_many || stopped();
-          });
-        },
-        [&](Worker& worker) {
-          if (found.pairs.size == 0)
-            found.pairs = std::move(worker.groups.pairs);
-          else
-            found.pairs.append(worker.groups.pairs);
-          found.equal.insert(found.equal.end(), worker.groups.equal.begin(),
-                             worker.groups.equal.end());
-        },
-        [&] { return too_many || search_.poll(); });
-    found.too_many = too_many || found.pairs.size > search_.most;
+    if (parts_.size() == 1 && search_.threads > 1 && n > 4 * kTileRows) {
+      // One part is one group: its tiles are shared out.
+      Worker whole(parts_, wish, may_repeat_, search_.level);
+      const std::uint32_t size = whole.gather(0);
+      found.equal = std::move(whole.groups.equal);
+      run((size + kTileRows - 1) / kTileRows, [&] { return GroupPairs(wish, search_.level); },
+          [&](GroupPairs& groups, std::size_t tile, const auto& stopped) {
+            groups.add_tile(whole.words(), whole.rows(), size,
+                            static_cast<std::uint32_t>(tile) * kTileRows, stopped);
+          },
+          [](GroupPairs& groups) -> GroupPairs& { return groups; });
+    } else {
+      run(parts_.size(), [&] { return Worker(parts_, wish, may_repeat_, search_.level); },
+          [](Worker& worker, std::size_t part, const auto& stopped) { worker.add(part, stopped); },
+          [](Worker& worker) -> GroupPairs& { return worker.groups; });
+    }
     if (!may_repeat_) return;
     may_repeat_ = false;
     if (found.equal.empty()) return;
@@ -318,6 +329,29 @@ class Passes {
   DistinctPairs found;
 
  private:
+  template <class Make, class Work, class Groups>
+  void run(std::size_t items, const Make& make, const Work& work, const Groups& groups_of) {
+    std::atomic<bool> too_many{false};
+    split(
+        items, search_.threads, make,
+        [&](auto& worker, std::size_t item, const auto& stopped) {
+          work(worker, item, [&] {
+            if (groups_of(worker).pairs.size > search_.most) too_many = true;
+            return too_many || stopped();
+          });
+        },
+        [&](auto& worker) {
+          GroupPairs& groups = groups_of(worker);
+          if (found.pairs.size == 0)
+            found.pairs = std::move(groups.pairs);
+          else
+            found.pairs.append(groups.pairs);
+          found.equal.insert(found.equal.end(), groups.equal.begin(), groups.equal.end());
+        },
+        [&] { return too_many || search_.poll(); });
+    found.too_many = too_many || found.pairs.size > search_.most;
+  }
+
   const PairRows& rows_;
   const PairSearch& search_;
   Parts parts_;

@@ -35,6 +35,7 @@ class Candidates {
   std::vector<Candidate> found_;
 };
 
+constexpr std::uint32_t kTileRows = 1024;       // 8 KB beside as many
 constexpr std::uint32_t kDirectRows = 512;      // groups of at most so many are compared directly
 constexpr std::size_t kPaddingWords = 16;       // that may be read behind the last group
 constexpr std::size_t kManyCandidates = 1 << 16;
