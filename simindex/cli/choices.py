@@ -58,6 +58,11 @@ memory_option = click.option(
     help="The most that tables may take: 64G is 64 x 1024^3 bytes, 64GB 64 x 1000^3.",
 )
 
+memory_limit_option = click.option(
+    "--memory-limit", callback=_size, metavar="SIZE",
+    help="The most memory to take beside the mapped files; 512M is 512 x 1024^2 bytes.",
+)
+
 _input_options = together(
     click.option(
         "--format", "kind", type=click.Choice(FORMATS), default="auto",
