@@ -586,7 +586,7 @@ class Index:
         whose group is stood for by a row of the same id are left out.
 
         Source: [SHP] `find_all`, with h + 1 blocks. Each block takes one read of all fingerprints
-        and one more for about every memory_limit / 180 rows of 64 bits; the first block takes two
+        and one more for about every memory_limit / 140 rows of 64 bits; the first block takes two
         in all. Once all rows fit, everything is read once.
         """
         self._check_open()
