@@ -13,6 +13,7 @@
 
 from importlib.metadata import version
 
+from simindex.clustering import Cluster, Clusters
 from simindex.errors import (
     ClosedIndex,
     CommitFailed,
@@ -33,6 +34,7 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.index import Index, open
+from simindex.index_clusters import find_clusters
 from simindex.methods.rotation import rotation_pairs
 from simindex.options import IndexOptions
 from simindex.pairing import CollapsedPairs, EqualRows
@@ -65,6 +67,8 @@ __all__ = [
     "Audit",
     "Batch",
     "ClosedIndex",
+    "Cluster",
+    "Clusters",
     "CollapsedPairs",
     "CommitFailed",
     "CorruptFile",
@@ -103,6 +107,7 @@ __all__ = [
     "UnsupportedStorage",
     "__version__",
     "find_all",
+    "find_clusters",
     "hamming",
     "open",
     "rotation_pairs",

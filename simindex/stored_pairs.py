@@ -108,7 +108,7 @@ class Room:
 def _row_bytes(stored: StoredRows) -> int:
     # Sorted and distinct rows, in two orders; columns twice; key, order, flags, what a sort takes.
     columns = stored.row_bytes // 8 - stored.words
-    return 32 * stored.words + 16 * columns + 60
+    return 32 * stored.words + 16 * columns + 36
 
 
 class PairSearch:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import oracle
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import simindex
+from simindex._kernels import _native
+from simindex.clustering import Clusters
 from simindex.clusters import connected
+from simindex.errors import InvalidBatch, InvalidOption
+from simindex.stored_pairs import Room
 
 
 def smallest_reachable(pairs: list[tuple[int, int]], n: int) -> list[int]:
@@ -44,3 +54,227 @@ def test_a_long_chain_in_any_order_is_one_group() -> None:
     order = np.random.default_rng(3).permutation(n)
     assert connected(order[:-1], order[1:], n).tolist() == [0] * n
     assert connected(np.empty(0, np.int64), np.empty(0, np.int64), 3).tolist() == [0, 1, 2]
+
+
+# -- clusters of documents -------------------------------------------------------------------------
+
+Line = tuple[int, int, int, int, int]
+
+
+class Documents:
+    """Documents by id with the rows of each, and their distances: plain Python."""
+
+    def __init__(self, rows: Any, ids: Any, h: int) -> None:
+        self.h = h
+        self.rows: dict[int, list[int]] = {}
+        for row, name in enumerate(ids.tolist()):
+            self.rows.setdefault(name, []).append(row)
+        self.apart = oracle.distances(rows, rows)
+        self.names = sorted(self.rows)
+
+    def distance(self, x: int, y: int) -> int:
+        return int(self.apart[np.ix_(self.rows[x], self.rows[y])].min())
+
+    def near(self, x: int, y: int) -> bool:
+        return x != y and self.distance(x, y) <= self.h
+
+    def lines(self, representative: dict[int, int]) -> list[Line]:
+        members: dict[int, list[int]] = {}
+        for name, of in representative.items():
+            members.setdefault(of, []).append(name)
+        return sorted(
+            (
+                (name, min(members[of]), of, self.distance(name, of) if name != of else 0,
+                 len(members[of]))
+                for name, of in representative.items()
+            ),
+            key=lambda line: (line[1], line[0]),
+        )  # fmt: skip
+
+    def components(self) -> list[Line]:
+        pairs = [
+            (i, j) for i, x in enumerate(self.names) for j, y in enumerate(self.names)
+            if self.near(x, y)
+        ]
+        labels = smallest_reachable(pairs, len(self.names))
+        return self.lines(
+            {name: self.names[label] for name, label in zip(self.names, labels, strict=True)}
+        )
+
+    def stars(self) -> list[Line]:
+        rows_near = {
+            x: int((self.apart[self.rows[x]] <= self.h).sum()) for x in self.names
+        }
+        free, centres = set(self.names), []
+        for x in sorted(self.names, key=lambda name: (-rows_near[name], name)):
+            if x in free:
+                centres.append(x)
+                free -= {y for y in free if y == x or self.near(x, y)}
+        return self.lines({
+            x: x if x in centres else min((self.distance(x, c), c) for c in centres)[1]
+            for x in self.names
+        })
+
+
+def listed(found: Clusters) -> list[Line]:
+    assert [column.dtype for column in (found.id, found.cluster, found.representative)] == (
+        [np.dtype(np.uint64)] * 3
+    )
+    return [tuple(one) for one in found]
+
+
+def some_rows(rng: np.random.Generator, n: int, words: int, kind: str) -> Any:
+    """Families that chain, documents that are equal, and others."""
+    rows = oracle.skewed(rng, n, words, templates=max(1, n // 8), flips=5)
+    if kind == "equal":
+        rows = rows[rng.integers(0, n // 4 + 1, n)]
+    return rows
+
+
+@given(
+    seed=st.integers(0, 2**32), n=st.integers(1, 80), words=st.sampled_from([1, 1, 2, 8]),
+    h=st.integers(0, 8), kind=st.sampled_from(["families", "equal"]),
+    mode=st.sampled_from(["components", "star"]),
+)
+def test_clusters_in_memory_are_those_of_brute_force(
+    seed: int, n: int, words: int, h: int, kind: str, mode: str
+) -> None:
+    rows = some_rows(np.random.default_rng(seed), n, words, kind)
+    truth = Documents(rows, np.arange(n), h)
+    expected = truth.stars() if mode == "star" else truth.components()
+    found = simindex.find_clusters(rows, h=h, mode=mode)
+    assert listed(found) == expected
+    grouped = simindex.find_clusters(rows, h=h, mode=mode, singletons=False)
+    assert listed(grouped) == [line for line in expected if line[4] > 1]
+    for one in (found, grouped):
+        assert one.documents == n
+        assert one.alone == sum(line[4] == 1 for line in expected)
+        assert one.clusters == len({line[1] for line in expected if line[4] > 1})
+    assert found.largest == max(line[4] for line in expected)
+
+
+@pytest.mark.parametrize("mode", ["components", "star"])
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_clusters_of_an_index_are_those_of_its_documents(
+    tmp_path: Path, mode: str, repeated: bool, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In whatever order they were appended, in segments or pending, with others deleted."""
+    rng = np.random.default_rng(seed)
+    rows = some_rows(rng, 260, 1, "equal" if seed % 2 else "families")
+    ids = rng.integers(0, 2**64, 260, dtype=np.uint64)
+    if repeated:
+        ids[:] = ids[rng.integers(0, 180, 260)]
+    gone = ids[rng.integers(0, 260, 30)]
+    live = ~np.isin(ids, gone)
+    truth = Documents(rows[live], ids[live], 3)
+    expected = truth.stars() if mode == "star" else truth.components()
+    options = simindex.IndexOptions(batch_rows=400, min_merge=0)
+    for number in range(2):
+        order = rng.permutation(260)
+        with simindex.open(tmp_path / f"{number}.sim", "c", options=options) as index:
+            for some in np.split(order, [100, 110, 200]):
+                index.append(rows[some, 0], ids=ids[some])
+                index.commit()
+            index.delete(ids=gone)
+            index.commit()
+            assert listed(index.clusters(h=3, mode=mode)) == expected
+            with monkeypatch.context() as patch:
+                patch.setattr(Room, "within", lambda *_, **__: Room(20, 30))
+                for threads in (1, 2):
+                    found = index.clusters(h=3, mode=mode, threads=threads)
+                    assert listed(found) == expected
+            without = index.clusters(h=3, mode=mode, singletons=False)
+            assert listed(without) == [line for line in expected if line[4] > 1]
+
+
+def test_a_star_does_not_glue_a_chain() -> None:
+    """Four documents, each within 2 of the next, and the ends 6 apart."""
+    rows = np.array([0, 0b11, 0b1111, 0b111111], np.uint64)
+    assert [one.cluster for one in simindex.find_clusters(rows, h=2)] == [0, 0, 0, 0]
+    assert [one.distance for one in simindex.find_clusters(rows, h=2)] == [0, 2, 4, 6]
+    stars = simindex.find_clusters(rows, h=2, mode="star")
+    assert listed(stars) == [(0, 0, 1, 2, 3), (1, 0, 1, 0, 3), (2, 0, 1, 2, 3), (3, 3, 3, 0, 1)]
+
+
+@given(seed=st.integers(0, 2**32), h=st.integers(0, 5))
+def test_every_member_of_a_star_is_within_h_and_no_two_centres_are(seed: int, h: int) -> None:
+    rows = some_rows(np.random.default_rng(seed), 150, 1, "families")
+    found = simindex.find_clusters(rows, h=h, mode="star")
+    apart = oracle.distances(rows, rows)
+    to_centre = apart[found.id.astype(np.int64), found.representative.astype(np.int64)]
+    assert (to_centre <= h).all()
+    assert np.array_equal(to_centre, found.distance)
+    centres = np.unique(found.representative).astype(np.int64)
+    between = apart[np.ix_(centres, centres)]
+    assert (between[~np.eye(len(centres), dtype=bool)] > h).all()
+
+
+@pytest.mark.parametrize("mode", ["components", "star"])
+def test_a_million_equal_rows_are_one_cluster(mode: str) -> None:
+    rows = np.full(1_000_000, 99, np.uint64)
+    rows[::2] = 98
+    found = simindex.find_clusters(rows, mode=mode)
+    assert (found.clusters, found.largest, found.alone) == (1, 1_000_000, 0)
+    assert (found.representative == 0).all()
+    assert found.distance.sum() == 500_000
+
+
+def test_clusters_have_the_keys_of_their_documents(index_path: Path) -> None:
+    keys = [f"page {n}" for n in range(5)]
+    with simindex.open(index_path, "c", options=simindex.IndexOptions(keys=True)) as index:
+        ids = index.append(np.array([0, 1, 3, 1 << 50, 1 << 20], np.uint64), keys=keys)
+        index.commit()
+        found = index.clusters(h=1, mode="star", singletons=False)
+        named = found.keys()
+        heads = found.representative_keys()
+        firsts = found.cluster_keys()
+    assert named is not None and heads is not None and firsts is not None
+    name = dict(zip(ids.tolist(), keys, strict=True))
+    assert named == [name[one] for one in found.id.tolist()]
+    assert heads == [name[one] for one in found.representative.tolist()]
+    assert firsts == [name[one] for one in found.cluster.tolist()]
+    assert {"page 0", "page 1"} <= set(named)
+    assert simindex.find_clusters(np.zeros(2, np.uint64)).keys() is None
+
+
+@pytest.mark.parametrize("mode", ["components", "star"])
+def test_no_documents_are_no_clusters(index_path: Path, mode: str) -> None:
+    found = simindex.find_clusters(np.empty(0, np.uint64), mode=mode)
+    assert (len(found), found.clusters, found.largest, found.alone) == (0, 0, 0, 0)
+    with simindex.open(index_path, "c") as index:
+        assert len(index.clusters(mode=mode)) == 0
+
+
+def test_a_wrong_option_is_refused(index_path: Path) -> None:
+    with simindex.open(index_path, "c") as index:
+        index.append(np.arange(5000, dtype=np.uint64))
+        index.commit()
+        for options in ({"mode": "stars"}, {"h": 65}, {"threads": 0}, {"memory_limit": -1}):
+            with pytest.raises(InvalidOption):
+                index.clusters(**options)
+        with pytest.raises(InvalidOption) as caught:
+            index.clusters(memory_limit=100)
+        index.clusters(memory_limit=caught.value.data["expected"])
+        with pytest.raises(InvalidOption, match="pairs of different fingerprints"):
+            index.clusters(h=6, mode="star", memory_limit=caught.value.data["expected"] + (1 << 20))
+    with pytest.raises(InvalidBatch):
+        simindex.find_clusters(np.zeros(3))
+    with pytest.raises(InvalidOption):
+        simindex.find_clusters(np.zeros(3, np.uint64), h=-1)
+
+
+def test_the_kernels_refuse_what_is_not_there() -> None:
+    forest = _native.Forest(4)
+    forest.unite(np.array([3], np.uint64), np.array([1], np.uint64))
+    with pytest.raises(ValueError, match="outside"):
+        forest.unite(np.array([1], np.uint64), np.array([4], np.uint64))
+    assert forest.labels().tolist() == [0, 1, 2, 1]
+    rows = np.arange(3, dtype=np.uint32)
+    none, bits = np.empty(0, np.uint32), np.empty(0, np.uint16)
+    one, bit = np.array([7], np.uint32), np.ones(1, np.uint16)
+    for first, document, a, distance in (
+        (rows + 1, rows, none, bits), (rows, rows + 1, none, bits), (rows, rows, one, bit)
+    ):
+        with pytest.raises(ValueError, match="not there"):
+            _native.star(first.astype(np.uint32), document.astype(np.uint32), 3, a, a, distance)

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from simindex.cli import (
     build,
+    clusters,
     dedup,
     demo,
     explain,
     export,
     fingerprint,
     maintenance,
+    pairs,
     plan,
     query,
 )
@@ -31,6 +33,8 @@ for _command in (
     build.build,
     query.query,
     dedup.dedup,
+    pairs.pairs,
+    clusters.clusters,
     fingerprint.fingerprint,
     maintenance.delete,
     maintenance.compact,

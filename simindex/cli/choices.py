@@ -60,6 +60,11 @@ memory_option = click.option(
 
 memory_limit_option = click.option(
     "--memory-limit", callback=_size, metavar="SIZE",
+    help="The most memory to take beside the mapped files; 512M is 512 x 1024^2 bytes.",
+)
+
+process_limit_option = click.option(
+    "--memory-limit", callback=_size, metavar="SIZE",
     help="The most memory of the process, such as 2G: questions are gathered into batches, and "
     "each batch reads the index past, once.",
 )

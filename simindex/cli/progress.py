@@ -68,6 +68,49 @@ class Progress:
         )
 
 
+class ShareDone:
+    """What share of known work is done, on standard error while it is a terminal; else nothing.
+
+    Parameters
+    ----------
+    label, noun : str
+        What is being done, and with what: ``"pairing"``, ``"row"``.
+    """
+
+    def __init__(self, label: str, noun: str, *, quiet: bool) -> None:
+        self._label, self._noun = label, noun
+        self._shown = not quiet and sys.stderr.isatty()
+        self._live: Any = _live_line() if self._shown else None
+        self._last = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def tell(self, done: int, total: int) -> None:
+        """Note that so much of the total is done."""
+        if not self._shown:
+            return
+        share = 100 * done / max(1, total)
+        line = f"{self._label}: {share:.0f}% of {count(total, self._noun)}"
+        now = time.monotonic()
+        if self._live is not None:
+            self._live.update(line)
+        elif now - self._last >= PLAIN_INTERVAL_S:
+            self._last = now
+            click.echo(f"simindex: {line}", err=True)
+
+
 def _live_line() -> Any:
     try:
         from rich.console import Console

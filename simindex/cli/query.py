@@ -15,9 +15,9 @@ from simindex.cli.choices import (
     Reading,
     index_argument,
     input_options,
-    memory_limit_option,
     memory_option,
     output_options,
+    process_limit_option,
 )
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
 from simindex.cli.console import cell, count, duration, emit, key_text, say
@@ -66,7 +66,7 @@ search_options = (
 @text_option
 @fingerprint_option
 @click.option("--first", is_flag=True, help="At most one match a query, the first found.")
-@memory_limit_option
+@process_limit_option
 @input_options
 @output_options
 def query(

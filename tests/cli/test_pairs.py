@@ -1,0 +1,185 @@
+"""`simindex pairs` and `simindex clusters`: every line, with ids or keys, and how they end."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+
+import simindex
+
+Run = Callable[..., Any]
+Spawn = Callable[..., subprocess.Popen[bytes]]
+Objects = Callable[[str], list[dict[str, Any]]]
+
+ROWS = np.array([0, 0b1, 0b11, 0b111, 0, 1 << 40, 1 << 30], np.uint64)
+"""A chain, two that are equal, and two that are two bits apart and within one of the first."""
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> Path:
+    with simindex.open(tmp_path / "ids.sim", "n") as index:
+        index.append(ROWS[:4], ids=np.arange(4) + 10)
+        index.commit()
+        index.append(ROWS[4:], ids=np.arange(4, 7) + 10)
+    return Path("ids.sim")
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> Path:
+    options = simindex.IndexOptions(keys="bytes")
+    keys = [b"tab\there", b"\xff", *(b"k%d" % n for n in range(2, 7))]
+    with simindex.open(tmp_path / "keys.sim", "n", options=options) as index:
+        index.append(ROWS, keys=keys)
+    return Path("keys.sim")
+
+
+NAMES = ["tab\\there", "\\\\xff", *(f"k{n}" for n in range(2, 7))]
+
+
+def near(h: int) -> list[tuple[int, int, int]]:
+    found = oracle.matches(ROWS, ROWS, h)
+    return sorted((a, b, d) for a, b, d in found[found[:, 0] < found[:, 1]].tolist())
+
+
+@pytest.mark.parametrize("h", [0, 1, 2])
+def test_pairs_are_a_line_each(run: Run, numbered: Path, h: int) -> None:
+    result = run("pairs", numbered, "-h", h)
+    lines = [tuple(map(int, line.split("\t"))) for line in result.stdout.splitlines()]
+    assert lines == [(a + 10, b + 10, d) for a, b, d in near(h)]
+    pairs = "1 pair" if h == 0 else f"{len(lines)} pairs"
+    assert f"{pairs} within {h} among 7 rows" in result.stderr
+
+
+def test_pairs_have_keys_where_the_index_has(run: Run, keyed: Path) -> None:
+    result = run("pairs", keyed, "-h", 1, "-q")
+    found = {
+        (*sorted(map(NAMES.index, (a, b))), int(d))
+        for a, b, d in (line.split("\t") for line in result.stdout.splitlines())
+    }
+    assert found == set(near(1))
+    assert result.stderr == ""
+
+
+def test_pairs_as_json(run: Run, numbered: Path, keyed: Path, objects: Objects) -> None:
+    found = objects(run("pairs", numbered, "--json", "-h", 0).stdout)
+    assert found == [{"a": 10, "b": 14, "distance": 0}]
+    (record,) = objects(run("pairs", keyed, "--json", "-h", 0).stdout)
+    assert {record["a_key"], record["b_key"]} == {"tab\there", "k4"}
+    assert record["a"] < record["b"]
+
+
+def test_equal_rows_are_told_once(run: Run, numbered: Path, objects: Objects) -> None:
+    result = run("pairs", numbered, "-h", 1, "--collapse-equal")
+    lines = [tuple(map(int, line.split("\t"))) for line in result.stdout.splitlines()]
+    assert sorted(lines) == [
+        (10, 11, 1), (10, 14, 0), (10, 15, 1), (10, 16, 1), (11, 12, 1), (12, 13, 1)
+    ]  # fmt: skip
+    told = objects(run("pairs", numbered, "-h", 1, "--collapse-equal", "--json").stdout)
+    assert [(one["a"], one["b"], one["distance"]) for one in told] == lines
+
+
+def test_clusters_are_a_line_for_each_document(
+    run: Run, numbered: Path, objects: Objects
+) -> None:
+    result = run("clusters", numbered, "-h", 1)
+    assert result.stdout == (
+        "10\t10\t10\t7\t0\n11\t10\t10\t7\t1\n12\t10\t10\t7\t2\n13\t10\t10\t7\t3\n"
+        "14\t10\t10\t7\t0\n15\t10\t10\t7\t1\n16\t10\t10\t7\t1\n"
+    )
+    assert "1 cluster within 1 among 7 documents, the largest of 7; 0 in none" in result.stderr
+    stars = run("clusters", numbered, "-h", 1, "--star")
+    assert stars.stdout == (
+        "10\t10\t10\t5\t0\n11\t10\t10\t5\t1\n14\t10\t10\t5\t0\n15\t10\t10\t5\t1\n16\t10\t10\t5\t1\n"
+        "12\t12\t12\t2\t0\n13\t12\t12\t2\t1\n"
+    )
+    assert objects(run("clusters", numbered, "-h", 0, "--json").stdout)[1] == {
+        "id": 14, "cluster": 10, "representative": 10, "distance": 0, "size": 2
+    }
+
+
+def test_singletons_can_be_left_out(run: Run, numbered: Path) -> None:
+    result = run("clusters", numbered, "-h", 0, "--no-singletons")
+    assert result.stdout == "10\t10\t10\t2\t0\n14\t10\t10\t2\t0\n"
+    assert "1 cluster within 0 among 7 documents, the largest of 2; 5 in none" in result.stderr
+    assert len(run("clusters", numbered, "-h", 0).stdout.splitlines()) == 7
+
+
+def test_clusters_have_keys_where_the_index_has(run: Run, keyed: Path, objects: Objects) -> None:
+    lines = [
+        line.split("\t") for line in
+        run("clusters", keyed, "-h", 0, "--no-singletons", "-q").stdout.splitlines()
+    ]
+    assert sorted(line[0] for line in lines) == sorted([NAMES[0], NAMES[4]])
+    assert {line[1] for line in lines} == {line[2] for line in lines} == {lines[0][0]}
+    told = objects(run("clusters", keyed, "-h", 0, "--json").stdout)
+    assert {one["key"] for one in told} == {"tab\there", "\\xff", "k2", "k3", "k4", "k5", "k6"}
+    by_id = {one["id"]: one["key"] for one in told}
+    assert all(one["cluster_key"] == by_id[one["cluster"]] for one in told)
+    assert all(one["representative_key"] == by_id[one["representative"]] for one in told)
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters"])
+def test_what_is_wrong_is_said(run: Run, numbered: Path, command: str) -> None:
+    result = run(command, numbered, "--memory-limit", "1k", code=2)
+    assert "memory_limit=1,024 bytes is too small" in result.stderr
+    assert "at least" in result.stderr
+    assert "is no size" in run(command, numbered, "--memory-limit", "much", code=2).stderr
+    assert "h=65 is not a distance" in run(command, numbered, "-h", 65, code=2).stderr
+    run(command, "nothing.sim", code=3)
+    run(command, numbered, "--memory-limit", "64M")
+
+
+@pytest.fixture
+def hot(tmp_path: Path) -> Path:
+    """More pairs than anybody waits for."""
+    with simindex.open(tmp_path / "hot.sim", "n") as index:
+        index.append(np.zeros(200_000, np.uint64))
+    return Path("hot.sim")
+
+
+def test_ctrl_c_ends_pairs(spawn: Spawn, hot: Path) -> None:
+    process = spawn("pairs", hot)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"0\t1\t0\n"
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert complaint == b"simindex: interrupted\n"
+
+
+def test_a_reader_of_pairs_may_go_away(spawn: Spawn, hot: Path) -> None:
+    process = spawn("pairs", hot)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=60) == 141
+    process.stderr.close()
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters"])
+def test_a_terminal_sees_how_far_it_is(spawn: Spawn, numbered: Path, command: str) -> None:
+    ours, theirs = pty.openpty()
+    process = spawn(command, numbered, stderr=theirs)
+    os.close(theirs)
+    process.communicate(timeout=60)
+    seen = b""
+    try:
+        while part := os.read(ours, 4096):
+            seen += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"100% of 28 rows" in seen

@@ -1,0 +1,356 @@
+"""All pairs of an index, against numpy: whatever the rows, the tables and the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import simindex
+from simindex import stored_rows
+from simindex.errors import ClosedIndex, InvalidOption
+from simindex.pairing import CollapsedPairs
+from simindex.storage.table import Table, sort_table
+from simindex.stored_pairs import PairSearch, Room
+from simindex.stored_rows import KeyRange, StoredRows, key_word
+from simindex.tiles import Found
+
+Listed = list[tuple[int, int, int]]
+
+
+def expected(rows: Any, ids: Any, h: int) -> Listed:
+    """Every pair of rows of different ids within h, once: (a, b, distance), a < b, sorted."""
+    found = oracle.matches(rows, rows, h)
+    found = found[found[:, 0] < found[:, 1]]
+    named = [int(one) for one in ids]
+    return sorted(
+        (min(named[a], named[b]), max(named[a], named[b]), distance)
+        for a, b, distance in found.tolist()
+        if named[a] != named[b]
+    )
+
+
+def collapsed(rows: Any, ids: Any, h: int) -> tuple[Listed, list[tuple[int, int]]]:
+    """The same where the smallest id stands for equal fingerprints; ids are unique."""
+    first: dict[bytes, int] = {}
+    for row, name in sorted(zip(rows, ids.tolist(), strict=True), key=lambda one: one[1]):
+        first.setdefault(row.tobytes(), name)
+    groups = sorted(
+        (first[row.tobytes()], name) for row, name in zip(rows, ids.tolist(), strict=True)
+        if first[row.tobytes()] != name
+    )
+    heads = np.isin(ids, list(first.values()))
+    return expected(rows[heads], ids[heads], h), groups
+
+
+def world(rng: np.random.Generator, kind: str, n: int, words: int) -> Any:
+    """Rows that are uniform, in families, many of them equal, or alike in all but a few bits."""
+    if kind == "uniform":
+        return oracle.uniform(rng, n, words)
+    rows = oracle.skewed(rng, n, words, templates=max(1, n // 20), flips=4)
+    if kind == "equal" and n:
+        rows = rows[rng.integers(0, max(1, n // 6), n)]
+    if kind == "hot" and n:
+        rows[:] = rows[0]
+        rows[:, -1] ^= rng.integers(0, 16, n, dtype=np.uint64)
+    return rows
+
+
+WORLDS = ("uniform", "families", "equal", "hot")
+
+
+def cut(rng: np.random.Generator, rows: Any, ids: Any, parts: int) -> list[Table]:
+    bounds = np.sort(rng.integers(0, len(rows) + 1, parts - 1))
+    return [
+        sort_table("part", some, named, None, horizon=0)
+        for some, named in zip(np.split(rows, bounds), np.split(ids, bounds), strict=True)
+    ]
+
+
+def listed(found: Found) -> Listed:
+    assert found.a_ids is not None and found.b_ids is not None
+    a, b = np.minimum(found.a_ids, found.b_ids), np.maximum(found.a_ids, found.b_ids)
+    return list(zip(a.tolist(), b.tolist(), found.distance.tolist(), strict=True))
+
+
+@given(
+    seed=st.integers(0, 2**32), kind=st.sampled_from(WORLDS), n=st.integers(0, 120),
+    words=st.sampled_from([1, 1, 2, 3, 8]), h=st.integers(0, 8), parts=st.integers(1, 4),
+    room=st.tuples(st.sampled_from([5, 20, 1000]), st.sampled_from([7, 50, 100_000])),
+    repeated=st.booleans(), threads=st.integers(1, 2),
+)
+def test_every_pair_is_found_once_in_any_room(
+    seed: int, kind: str, n: int, words: int, h: int, parts: int, room: tuple[int, int],
+    repeated: bool, threads: int,
+) -> None:
+    """Tiny rooms cut values, hot values and runs of equal rows; none may lose or double a pair."""
+    rng = np.random.default_rng(seed)
+    rows = world(rng, kind, n, words)
+    ids = rng.permutation(n).astype(np.uint64)
+    if repeated:
+        ids //= np.uint64(2)
+    stored = StoredRows(cut(rng, rows, ids, parts), None, words=words)
+    search = PairSearch(stored, h=h, room=Room(*room), collapse=False, threads=threads)
+    found: Listed = []
+    for some in search:
+        assert len(some) <= room[1]
+        found += listed(some)
+    assert sorted(found) == expected(rows, ids, h)
+
+
+@given(
+    seed=st.integers(0, 2**32), kind=st.sampled_from(WORLDS), n=st.integers(0, 120),
+    words=st.sampled_from([1, 1, 2, 8]), h=st.integers(0, 8), parts=st.integers(1, 4),
+    room=st.tuples(st.sampled_from([5, 20, 1000]), st.sampled_from([7, 50, 100_000])),
+)
+def test_equal_rows_are_represented_by_the_smallest_id_in_any_room(
+    seed: int, kind: str, n: int, words: int, h: int, parts: int, room: tuple[int, int]
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows = world(rng, kind, n, words)
+    ids = rng.permutation(n).astype(np.uint64)
+    stored = StoredRows(cut(rng, rows, ids, parts), None, words=words, numbered=True)
+    pairs: Listed = []
+    groups = []
+    for found in PairSearch(stored, h=h, room=Room(*room), collapse=True, threads=1):
+        assert found.a_numbers is not None and found.a_ids is not None
+        places, at = stored.place(found.a_numbers)
+        for table, row, name in zip(places, at, found.a_ids, strict=True):
+            assert stored.tables[table].ids[row] == name
+        for a, b, distance in listed(found):
+            if distance:
+                pairs.append((a, b, distance))
+            else:
+                groups.append((a, b))
+    assert (sorted(pairs), sorted(groups)) == collapsed(rows, ids, h)
+
+
+@pytest.mark.parametrize(("words", "h"), [(1, 64), (1, 63), (2, 128), (2, 127)])
+def test_a_distance_of_all_bits_pairs_all_rows(
+    words: int, h: int, rng: np.random.Generator
+) -> None:
+    rows = oracle.uniform(rng, 30, words)
+    rows[15:] = ~rows[:15]
+    ids = np.arange(30, dtype=np.uint64)
+    stored = StoredRows(cut(rng, rows, ids, 2), None, words=words)
+    for room in (Room(1000, 1000), Room(8, 20)):
+        search = PairSearch(stored, h=h, room=room, collapse=False, threads=1)
+        assert sorted(chain.from_iterable(map(listed, search))) == expected(rows, ids, h)
+
+
+def test_a_range_is_what_keys_say(rng: np.random.Generator, monkeypatch: Any) -> None:
+    monkeypatch.setattr(stored_rows, "READ_WORDS", 192)
+    rows = oracle.uniform(rng, 500, 3)
+    ids = np.arange(500, dtype=np.uint64)
+    stored = StoredRows(cut(rng, rows, ids, 3), None, words=3)
+    joined = [
+        sum(int(word) << (64 * (2 - place)) for place, word in enumerate(row)) for row in rows
+    ]
+    for shift in (0, 7, 64, 100, 191):
+        keys = [((row << shift) | (row >> (192 - shift))) % (1 << 192) for row in joined]
+        for level in range(3):
+            words = [(key >> (64 * (2 - level))) % (1 << 64) for key in keys]
+            assert key_word(rows, shift, level).tolist() == words
+        among = KeyRange(shift)
+        counts = stored.count(among, 3, 4)
+        tops = np.bincount([key >> 185 & 15 for key in keys], minlength=16)
+        assert counts.tolist() == tops.tolist()
+        prefix = keys[17] >> 120
+        low = prefix >> 8 << 8  # of the same first word
+        size = sum(low <= key >> 120 <= prefix for key in keys)
+        some = stored.load(KeyRange.between(shift, low, prefix, 72, size))
+        assert some.ids is not None
+        chosen = [row for row, key in enumerate(keys) if low <= key >> 120 <= prefix]
+        assert sorted(some.ids.tolist()) == chosen
+        assert 17 in chosen
+
+
+# -- indexes ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def filled(index_path: Path, rng: np.random.Generator) -> Iterator[tuple[simindex.Index, Any, Any]]:
+    """An index of several segments, pending rows, deleted rows, and its live rows and ids."""
+    rows = np.concatenate([
+        oracle.skewed(rng, 4000, templates=300, flips=4), oracle.uniform(rng, 4000)
+    ])
+    rows[rng.integers(0, 8000, 200)] = rows[7]
+    rng.shuffle(rows)
+    ids = rng.permutation(8000).astype(np.uint64)
+    options = simindex.IndexOptions(batch_rows=8000, min_merge=0)
+    with simindex.open(index_path, "c", options=options) as index:
+        for start, stop in ((0, 3000), (3000, 6000), (6000, 7600), (7600, 7700), (7700, 8000)):
+            index.append(rows[start:stop, 0], ids=ids[start:stop])
+            index.commit()
+        gone = ids[rng.integers(0, 8000, 900)]
+        index.delete(ids=gone)
+        index.commit()
+        live = ~np.isin(ids, gone)
+        stats = index.stats()
+        assert stats.segments > 1 and stats.pending_rows and stats.dead_rows
+        yield index, rows[live], ids[live]
+
+
+def columns(chunks: Any) -> Listed:
+    found = []
+    for some in chunks:
+        assert some.a.dtype == some.b.dtype == np.uint64 and some.distance.dtype == np.uint16
+        rows = [tuple(pair) for pair in some]
+        assert rows == sorted(rows)
+        found += rows
+    return sorted(found)
+
+
+LEAST = 1 << 23
+
+
+@pytest.mark.parametrize("memory", [None, LEAST, 3 * LEAST])
+@pytest.mark.parametrize("h", [0, 3, 6])
+def test_an_index_gives_the_pairs_of_its_live_rows(
+    filled: tuple[simindex.Index, Any, Any], h: int, memory: int | None, monkeypatch: Any
+) -> None:
+    index, rows, ids = filled
+    if memory == LEAST:  # so that this few rows are tiles, too
+        monkeypatch.setattr(Room, "within", lambda *_, **__: Room(700, 3000))
+    pairs = index.pairs(h=h, memory_limit=memory, threads=2)
+    assert columns(pairs) == expected(rows, ids, h)
+    chunks = list(index.pairs(h=h, memory_limit=memory, collapse_equal=True))
+    near, groups = collapsed(rows, ids, h)
+    assert columns(chunks) == near
+    assert all(isinstance(some, CollapsedPairs) for some in chunks)
+    given = [pair for some in chunks if isinstance(some, CollapsedPairs) for pair in some.groups]
+    assert sorted(given) == groups
+
+
+def test_pairs_are_those_of_the_commit_of_the_call(
+    filled: tuple[simindex.Index, Any, Any],
+) -> None:
+    index, rows, ids = filled
+    pairs = index.pairs(h=2)
+    first = next(pairs)
+    index.delete(ids=ids)
+    index.append(np.zeros(10, np.uint64))
+    index.commit()
+    assert columns([first, *pairs]) == expected(rows, ids, 2)
+    assert len(columns(index.pairs(h=2))) == 45
+
+
+def test_chunks_do_not_depend_on_threads(filled: tuple[simindex.Index, Any, Any]) -> None:
+    index = filled[0]
+    one, two = ([list(some) for some in index.pairs(h=3, threads=n)] for n in (1, 2))
+    assert one == two
+
+
+def test_an_empty_index_has_no_pairs(index_path: Path) -> None:
+    with simindex.open(index_path, "c") as index:
+        assert list(index.pairs()) == list(index.pairs(collapse_equal=True)) == []
+
+
+@pytest.mark.parametrize("kind", ["str", "bytes"])
+def test_pairs_of_an_index_with_keys_have_keys(index_path: Path, kind: Any) -> None:
+    keys: list[Any] = [f"page {n}" if kind == "str" else b"page %d" % n for n in range(6)]
+    rows = np.array([1, 3, 1 << 40, 7, 1, (1 << 40) + 2], np.uint64)
+    near = {(0, 1): 1, (0, 4): 0, (1, 3): 1, (1, 4): 1, (2, 5): 1}
+    with simindex.open(index_path, "c", options=simindex.IndexOptions(keys=kind)) as index:
+        index.append(rows[:3], keys=keys[:3])
+        index.commit()
+        index.append(rows[3:], keys=keys[3:])
+        index.commit()
+        found = {}
+        for some in index.pairs(h=1):
+            named = some.keys()
+            assert named is not None
+            for a, b, distance in zip(*named, some.distance.tolist(), strict=True):
+                found[tuple(sorted((keys.index(a), keys.index(b))))] = distance
+        assert found == near
+        (some,) = index.pairs(h=1, collapse_equal=True)
+        assert isinstance(some, CollapsedPairs)
+        named = some.groups.keys()
+        assert named is not None
+        assert sorted([named[0][0], named[1][0]]) == [keys[0], keys[4]]
+
+
+def test_rows_of_one_id_are_not_paired_with_each_other(index_path: Path) -> None:
+    with simindex.open(index_path, "c") as index:
+        index.append(np.array([0, 1, 3, 0], np.uint64), ids=[5, 5, 9, 9])
+        index.commit()
+        assert columns(index.pairs(h=1)) == [(5, 9, 0), (5, 9, 1), (5, 9, 1)]
+
+
+def test_a_million_equal_rows_of_one_id_end(index_path: Path) -> None:
+    """Pairs that are left out are not looked at: there are 5 10**11."""
+    with simindex.open(index_path, "c") as index:
+        index.append(np.zeros(1_000_000, np.uint64), ids=np.zeros(1_000_000, np.uint64))
+        index.append(np.zeros(1, np.uint64), ids=[3])
+        index.commit()
+        assert sum(map(len, index.pairs())) == 1_000_000
+
+
+def test_a_million_equal_rows_are_one_group(index_path: Path) -> None:
+    with simindex.open(index_path, "c") as index:
+        index.append(np.full(1_000_000, 77, np.uint64))
+        index.commit()
+        first = next(index.pairs())
+        assert 0 < len(first) <= 1 << 17
+        chunks = list(index.pairs(collapse_equal=True, memory_limit=16 << 20))
+        groups = [some.groups for some in chunks if isinstance(some, CollapsedPairs)]
+        assert all((some.first == 0).all() for some in groups)
+        members = np.sort(np.concatenate([some.row for some in groups]))
+        assert np.array_equal(members, np.arange(1, 1_000_000, dtype=np.uint64))
+        assert not any(map(len, chunks))
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"h": -1}, "h"), ({"h": 65}, "h"), ({"h": 2.0}, "h"), ({"h": True}, "h"),
+        ({"method": "psm"}, "method"), ({"threads": 0}, "threads"),
+        ({"memory_limit": 0}, "memory_limit"), ({"memory_limit": "1G"}, "memory_limit"),
+        ({"memory_limit": -5}, "memory_limit"),
+    ],
+)
+def test_a_wrong_option_is_refused_by_the_call(
+    index_path: Path, options: dict[str, Any], named: str
+) -> None:
+    """Not only when the first pair is asked for."""
+    with simindex.open(index_path, "c") as index:
+        with pytest.raises(InvalidOption) as caught:
+            index.pairs(**options)
+        assert caught.value.data["option"] == named
+
+
+def test_too_little_memory_names_the_least_that_works(index_path: Path) -> None:
+    with simindex.open(index_path, "c") as index:
+        index.append(np.arange(100, dtype=np.uint64))
+        index.commit()
+        with pytest.raises(InvalidOption) as caught:
+            index.pairs(memory_limit=1000)
+        least = caught.value.data["expected"]
+        assert columns(index.pairs(memory_limit=least, h=1)) == expected(
+            np.arange(100, dtype=np.uint64), range(100), 1
+        )
+        with pytest.raises(InvalidOption):
+            index.pairs(memory_limit=least - 1)
+
+
+def test_progress_ends_with_all_rows_looked_at(filled: tuple[simindex.Index, Any, Any]) -> None:
+    index = filled[0]
+    told: list[tuple[int, int]] = []
+    for _ in index.pairs(h=2, progress=lambda done, total: told.append((done, total))):
+        pass
+    assert told == sorted(told)
+    assert told[-1] == (3 * len(index), 3 * len(index))
+
+
+def test_a_closed_index_has_no_pairs(index_path: Path) -> None:
+    index = simindex.open(index_path, "c")
+    index.close()
+    with pytest.raises(ClosedIndex):
+        index.pairs()
