@@ -174,9 +174,11 @@ def test_interrupt_at_any_step_keeps_all_of_a_batch_or_nothing(
                     act(index)
                 except KeyboardInterrupt:
                     interrupted = number
+                    kept = state_of(index)
                     try:
                         index.commit()
                         went_on += 1
+                        assert number == 4 or state_of(index) == kept, "no part stays buffered"
                     except ReadOnlyIndex:
                         index.close()
                         index = simindex.open(path, "w")
