@@ -474,6 +474,16 @@ def test_the_nearest_row_is_returned(index_path: Path) -> None:
         assert index.seen_or_add(one(0b10010000), 6, h=4) == simindex.Match(0, 3, None, 2)
 
 
+def test_a_nearer_row_in_a_later_segment_is_returned(index_path: Path) -> None:
+    """The first that is found may be any."""
+    with simindex.open(index_path, "n", options=IndexOptions(batch_rows=8, min_merge=0)) as index:
+        for number, value in enumerate((0b111, 0b11, 0b1, 0b110)):
+            index.append(one(value, ids=[number]))
+            index.commit()
+        assert index.stats().segments == 4
+        assert index.seen_or_add(one(0)) == simindex.Match(0, 2, None, 1)
+
+
 def test_a_hot_page_costs_no_more_than_another(index_path: Path) -> None:
     """No list of its million equals is made; 20 calls would take seconds."""
     values = np.full(1_000_000, 1 << 40, np.uint64)
