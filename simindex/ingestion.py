@@ -108,10 +108,10 @@ def _pairs(
 
     And how many pairs that stands for, and whether they are above `most`: then none are given.
     """
-    bits = 64 * rows.shape[1]
-    blocks = chosen_blocks(len(rows), bits, h)
+    blocks = chosen_blocks(rows=len(rows), words=rows.shape[1], h=h)
     a, b, distance, first, row, pairs, too_many = _native.all_pairs(
-        rows, partition(bits, max(1, blocks)), max(0, blocks - h), h, expanded, most, threads
+        rows, partition(64 * rows.shape[1], max(1, blocks)), max(0, blocks - h), h, expanded,
+        most, threads,
     )
     return Near(b, a, distance), first, row, pairs, too_many
 
