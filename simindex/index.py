@@ -422,11 +422,14 @@ class Index:
             The outcome is unknown; the handle stops writing, and the index, opened anew, holds
             either this commit or the one before.
         """
+        self._commit()
+
+    def _commit(self, *, seal_pending: bool = False) -> None:
         with self._lock:
             writer = self._writing()
             self._hand_over(writer)
             writer.keep_pace(self._current())
-            changed = writer.commit(self._current())
+            changed = writer.commit(self._current(), seal_pending=seal_pending)
             if self._install_merges() or changed:
                 writer.start_merges(self._current())
             writer.release_retired()
@@ -583,7 +586,7 @@ class Index:
                     stored, inside, writer.append(checked), checked.keys, first=first,
                     started=started,
                 )
-                self.commit()
+                self._commit(seal_pending=len(checked) >= ingestion.sealed_rows(self.options))
             except BaseException:
                 if writer.changed:  # not if a merge after the commit was interrupted
                     writer.discard()

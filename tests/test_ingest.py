@@ -18,7 +18,12 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
 from test_index_model import IndexMachine, fingerprints, numbers, rows, weights_for
 
 import simindex
@@ -96,6 +101,10 @@ class IngestMachine(IndexMachine):
     def __init__(self) -> None:
         super().__init__()
         self.model: GrowingModel = GrowingModel(keyed=self.keyed)
+
+    @initialize(batch_rows=st.sampled_from([16, 64, 512]), min_merge=st.sampled_from([0, 2, 3]))
+    def create(self, batch_rows: int, min_merge: int) -> None:
+        super().create(batch_rows=batch_rows, min_merge=min_merge)
 
     @rule(
         given=rows, h=st.integers(0, 5), first=st.booleans(), weighted=st.booleans(),
@@ -322,6 +331,16 @@ def test_what_is_buffered_is_committed_first_and_matched(index_path: Path) -> No
         assert index.generation == generation + 2
 
 
+def test_a_batch_of_some_rows_is_a_segment_at_once(index_path: Path) -> None:
+    """So that the next one is looked up in permuted tables."""
+    with simindex.open(index_path, "n", options=IndexOptions(batch_rows=640)) as index:
+        for count, segments, pending in [(9, 0, 9), (9, 0, 18), (10, 1, 0), (9, 1, 9)]:
+            index.ingest(np.arange(count, dtype=np.uint64), first=True)
+            stats = index.stats()
+            assert (stats.segments, stats.pending_rows) == (segments, pending)
+        assert index.check() == []
+
+
 def test_an_ingest_that_is_refused_changes_nothing(index_path: Path) -> None:
     """What had been buffered is not even committed."""
     with simindex.open(index_path, "n") as index:
@@ -453,6 +472,16 @@ def test_the_nearest_row_is_returned(index_path: Path) -> None:
         assert index.seen_or_add(one(0b11100000), 4, h=3) == simindex.Match(0, 3, None, 1)
         assert index.seen_or_add(one(0b10000001), 5, h=4) == simindex.Match(0, 2, None, 1)
         assert index.seen_or_add(one(0b10010000), 6, h=4) == simindex.Match(0, 3, None, 2)
+
+
+def test_a_nearer_row_in_a_later_segment_is_returned(index_path: Path) -> None:
+    """The first that is found may be any."""
+    with simindex.open(index_path, "n", options=IndexOptions(batch_rows=8, min_merge=0)) as index:
+        for number, value in enumerate((0b111, 0b11, 0b1, 0b110)):
+            index.append(one(value, ids=[number]))
+            index.commit()
+        assert index.stats().segments == 4
+        assert index.seen_or_add(one(0)) == simindex.Match(0, 2, None, 1)
 
 
 def test_a_hot_page_costs_no_more_than_another(index_path: Path) -> None:
