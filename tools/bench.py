@@ -30,6 +30,7 @@ WORKLOADS = {
     "model": (10_000_000, "predicted beside measured, for every method"),
     "auto-grid": (1_000_000, "auto beside every single choice, h 1 to 8, recall 0.9 to 1"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
+    "append-batches": (20_000_000, "append and commit 100,000 rows at a time; --plot FILE"),
     "open": (60_000_000, "open and first query in a fresh process"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
     "text": (20_000, "texts of 300 words to fingerprints; of --data DIR, or made up"),
@@ -42,6 +43,7 @@ WORKLOADS = {
 def workload(name: str) -> Workload:
     """The function that measures a workload."""
     from benchmarks import (
+        appending,
         building,
         exact,
         grid,
@@ -65,6 +67,7 @@ def workload(name: str) -> Workload:
         "model": modelled.model,
         "auto-grid": grid.auto_grid,
         "build-fingerprints": building.build_fingerprints,
+        "append-batches": appending.append_batches,
         "open": building.open_large,
         "real-text": realtext.real_text,
         "text": text.text,
@@ -114,6 +117,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--keep", action="store_true", help="leave what was made in --dir, for the next run"
     )
+    made.add_argument("--plot", type=Path, help="append-batches: draw the times, as SVG")
     made.add_argument("--json", type=Path, help="also write the measurements to this file")
     return made
 
