@@ -160,6 +160,14 @@ class SegmentFiles:
         for record in records:
             self.remove_named(record.files)
 
+    def remove_held(self, records: Iterable[SegmentRecord]) -> list[int]:
+        """Unlinks all files of some segments; descriptors that keep their space for now."""
+        held = [
+            durable.unlink_held(self.directory / name) for record in records
+            for name in record.files
+        ]
+        return [fd for fd in held if fd is not None]
+
     def remove_named(self, names: Iterable[str]) -> None:
         """Unlinks some files."""
         for name in names:

@@ -73,6 +73,7 @@ class Writer:
         )
         self._merges = Merges()
         self._retired: list[Segment] = []
+        self._held: list[int] = []
         self._commit_s = 0.0
         self._failed: str | None = None
         self._lock_fd = durable.lock(directory / "LOCK")
@@ -102,6 +103,7 @@ class Writer:
         """Ends merges and gives the lock back; what was not committed is discarded."""
         try:
             self.cancel_merges()
+            self.release_retired()
         finally:
             if self._lock_fd >= 0:
                 fd, self._lock_fd = self._lock_fd, -1
@@ -446,16 +448,15 @@ class Writer:
             put_off(error)
             return False
         self._retired += merge.inputs
+        self._held += self._files.remove_held(segment.record for segment in merge.inputs)
         return True
 
     def release_retired(self) -> None:
-        """Gives up the inputs of installed merges, once no snapshot of the writer's has them.
-
-        To unmap and close a file that has no name any more frees its pages: 0.9 s for 400 MB.
-        """
+        """Gives up the inputs of installed merges, once no snapshot of the writer's has them."""
         if self._retired:
-            retired, self._retired = self._retired, []
-            release(retired)
+            segments, self._retired = self._retired, []
+            held, self._held = self._held, []
+            release(segments, held)
 
     def cancel_merges(self) -> None:
         """Ends the merges that run; nothing of them stays."""
@@ -476,18 +477,18 @@ class Writer:
             inputs, snapshot.tombstones, horizon=horizon, generation=horizon + 1, progress=progress
         )
         self._install(snapshot, inputs, written, horizon)
+        self._files.remove(segment.record for segment in inputs)
 
     def _install(
         self, snapshot: Snapshot, inputs: Sequence[Segment], written: Written | None, horizon: int
     ) -> None:
-        """Puts a merged segment in the place of its inputs, and unlinks these."""
+        """Puts a merged segment in the place of its inputs, whose files may then be unlinked."""
         edit = Edit(self._snapshot_value, self._head)
         edit.merge_segments([segment.record for segment in inputs], written)
         gone = {segment.name for segment in inputs}
         horizons = [table.horizon for table in snapshot.tables if table.name not in gone]
         self._drop_settled(edit, min([*horizons, horizon]))
         self._finish(edit, [] if written is None else [written[0]])
-        self._files.remove(segment.record for segment in inputs)
 
     def restructure(self, snapshot: Snapshot, structures: Sequence[str]) -> bool:
         """Gives all segments these structures, in one commit; returns whether anything changed.

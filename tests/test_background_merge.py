@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import mmap
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from test_index_model import IndexMachine
 import simindex
 from simindex import Batch, IndexOptions, compaction, merging, writer
 from simindex.errors import ClosedIndex, CorruptFile, StorageFull
+from simindex.storage import format as durable
 from simindex.storage.format import NewFile
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -689,3 +691,64 @@ def test_readers_of_other_processes_see_whole_commits_through_installs(index_pat
         out, errors = reader.communicate(timeout=120)
     assert reader.returncode == 0, errors
     assert int(out) > 3
+
+
+# -- the space of merged files --------------------------------------------------------------------
+
+
+def test_space_is_given_back_little_by_little_only_where_nobody_else_has_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A map in a reader, or a hard link in a backup, keeps every byte."""
+    monkeypatch.setattr(durable, "FREE_BYTES", 100)
+    lengths: list[int] = []
+    real = os.ftruncate
+    monkeypatch.setattr(
+        durable.os, "ftruncate", lambda fd, size: (lengths.append(size), real(fd, size))
+    )
+
+    def freed(path: Path) -> list[int]:
+        lengths.clear()
+        fd = durable.unlink_held(path)
+        assert fd is not None
+        assert not path.exists()
+        durable.free(fd)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
+        return list(lengths)
+
+    path = tmp_path / "file"
+    content = bytes(range(250))
+    path.write_bytes(content)
+    assert freed(path) == [150, 50]
+    path.write_bytes(content)
+    os.link(path, tmp_path / "backup")
+    assert freed(path) == []
+    assert (tmp_path / "backup").read_bytes() == content
+    path.write_bytes(content)
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    assert freed(path) == []
+    assert mapped[:] == content
+    assert durable.unlink_held(path) is None
+
+
+def test_reader_keeps_the_rows_of_merged_files(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its maps outlive the files' names; the writer gives back no byte of them."""
+    monkeypatch.setattr(durable, "FREE_BYTES", 64)
+    simindex.open(index_path, "c", options=OPTIONS).close()
+    with simindex.open(index_path, "w") as index:
+        commit(index, 0)
+        with simindex.open(index_path, refresh=False) as pinned:
+            before = pinned._current().segments
+            commit(index, *range(4, 40, 4))
+            index.compact()
+            for thread in threading.enumerate():
+                if thread.name == "simindex release":
+                    thread.join()
+            names = {file.name for file in (index_path / "segments").iterdir()}
+            assert not {segment.name for segment in before} & names
+            assert ids_of(pinned) == [0, 1, 2, 3]
+            assert all(segment.envelope.damaged_chunks() == [] for segment in before)
