@@ -30,8 +30,8 @@ from time import monotonic
 from simindex.errors import CorruptFile
 from simindex.segmentfiles import SegmentFiles
 from simindex.storage import format as durable
-from simindex.storage.catalog import Written
-from simindex.storage.segment import Segment
+from simindex.storage.catalog import Pages
+from simindex.storage.segment import Segment, SegmentRecord
 from simindex.storage.tombstones import Tombstones
 
 MAX_MERGES = 4
@@ -44,6 +44,10 @@ SLACK = 0.1
 """Share of a merge that it may be late: it tells how far it is after each table only."""
 
 log = logging.getLogger("simindex")
+
+
+Merged = tuple[SegmentRecord, Pages]
+"""A merged segment that is not live yet, with its header directories as they will be stored."""
 
 
 class _Cancelled(Exception):
@@ -70,7 +74,7 @@ class Merge:
         self.done = 0.0
         """Share of the work."""
         self.ended = False
-        self.written: Written | None = None
+        self.written: Merged | None = None
         self.error: Exception | None = None
         self._files, self._tombstones, self._moved = files, tombstones, moved
         self._cancelled = False
@@ -79,7 +83,7 @@ class Merge:
         self.thread = Thread(target=self._run, name="simindex merge", daemon=True)
 
     def _run(self) -> None:
-        written: Written | None = None
+        written: Merged | None = None
         try:
             written = self._files.merge(
                 self.inputs, self._tombstones, horizon=self.horizon, generation=self.horizon + 1,

@@ -27,7 +27,7 @@ from simindex import compaction
 from simindex.compaction import Progress
 from simindex.designs import checked_designs
 from simindex.errors import CorruptFile, ReadOnlyIndex, StorageFull
-from simindex.merging import Merges, put_off, release
+from simindex.merging import Merged, Merges, put_off, release
 from simindex.options import IndexOptions, checked_structures
 from simindex.records import U64, Batch
 from simindex.segmentfiles import SegmentFiles
@@ -480,15 +480,16 @@ class Writer:
         self._files.remove(segment.record for segment in inputs)
 
     def _install(
-        self, snapshot: Snapshot, inputs: Sequence[Segment], written: Written | None, horizon: int
+        self, snapshot: Snapshot, inputs: Sequence[Segment], merged: Merged | None, horizon: int
     ) -> None:
         """Puts a merged segment in the place of its inputs, whose files may then be unlinked."""
         edit = Edit(self._snapshot_value, self._head)
-        edit.merge_segments([segment.record for segment in inputs], written)
+        record, pages = (None, []) if merged is None else merged
+        edit.merge_segments([segment.record for segment in inputs], record, pages)
         gone = {segment.name for segment in inputs}
         horizons = [table.horizon for table in snapshot.tables if table.name not in gone]
         self._drop_settled(edit, min([*horizons, horizon]))
-        self._finish(edit, [] if written is None else [written[0]])
+        self._finish(edit, [] if record is None else [record])
 
     def restructure(self, snapshot: Snapshot, structures: Sequence[str]) -> bool:
         """Gives all segments these structures, in one commit; returns whether anything changed.
