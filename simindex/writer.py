@@ -6,6 +6,8 @@
              segment takes go to the catalog as a pending run, and pending runs are sealed into a
              segment once they are that many together
     discard  forgets the buffer and unlinks the files
+    merges   segments that became too many are merged by threads (merging.py); a commit starts them,
+             and installs those that have ended in a transaction of its own
 
 The commit rule: data is durable under its final name before the transaction that names it, and
 files are unlinked after the transaction that stops naming them. An error inside that transaction
