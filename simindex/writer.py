@@ -460,6 +460,11 @@ class Writer:
             held, self._held = self._held, []
             release(segments, held)
 
+    @property
+    def merging(self) -> bool:
+        """Whether merges run, or have ended and are not installed."""
+        return len(self._merges) > 0
+
     def cancel_merges(self) -> None:
         """Ends the merges that run; nothing of them stays."""
         self._merges.cancel()

@@ -425,6 +425,42 @@ def test_disk_that_is_full_for_merges_costs_no_commit(
             assert ids_of(index) == list(range(24))
 
 
+@pytest.mark.parametrize("step", ["append", "replace", "commit"])
+def test_merges_give_their_space_to_a_commit_that_lacks_it(
+    index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A disk on which both do not fit; where no merge runs, it is the caller's to free some."""
+    real = NewFile.reserve
+
+    def reserve(self: NewFile, size: int) -> None:
+        if merging_threads() or not roomy:
+            raise StorageFull("no space left")
+        real(self, size)
+
+    roomy = True
+    with simindex.open(index_path, "c", options=OPTIONS) as index:
+        commit(index, 0, 4)
+        assert len(merging_threads()) == 1
+        monkeypatch.setattr(NewFile, "reserve", reserve)
+        if step == "commit":
+            commit(index, 8)
+        else:
+            getattr(index, step)(rows(8, 40))
+            assert merging_threads() == []
+            index.commit()
+        index.close()
+        assert left_over(index_path) == []
+        index = simindex.open(index_path, "w")
+        count = len(index)
+        assert count == (12 if step == "commit" else 48)
+        roomy = False
+        with pytest.raises(StorageFull):
+            commit(index, 100)
+        index.close()
+    with simindex.open(index_path) as reader:
+        assert ids_of(reader) == list(range(count))
+
+
 def test_no_thread_to_be_had_puts_merges_off(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
