@@ -32,7 +32,7 @@ from simindex.storage.format import NewFile
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 OPTIONS = IndexOptions(batch_rows=32, min_merge=2)
-"""Two rows make a segment, two segments a merge."""
+"""Four rows make a segment, two segments a merge."""
 
 REAL = compaction.merge
 

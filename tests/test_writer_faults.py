@@ -31,7 +31,7 @@ from simindex.storage.environment import Transaction
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 OPTIONS = IndexOptions(
-    batch_rows=32, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1")
+    batch_rows=16, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1")
 )
 
 
@@ -76,13 +76,13 @@ SCRIPT: list[Step] = [
     (lambda index: index.append(rows(100, 1)), lambda state: added(state, 100, 1)),  # and merged
     (lambda index: index.append(rows(200, 3)), lambda state: added(state, 200, 3)),  # sealed
     (lambda index: index.delete(ids=[0, 201]), lambda state: without(state, {0, 201})),
-    (lambda index: index.append(rows(300, 72)), lambda state: added(state, 300, 72)),  # spilled
+    (lambda index: index.append(rows(300, 40)), lambda state: added(state, 300, 40)),  # spilled
     (lambda index: index.replace(rows(300, 2)), lambda state: state),
     (lambda index: index.append(rows(0, 1)), lambda state: added(state, 0, 1)),  # an id comes back
     (lambda index: index.compact(full=True), lambda state: state),
     (lambda index: index.compact(structures=("bphs:G=2,g=1,r=1",)), lambda state: state),
-    (lambda index: index.delete(ids=list(range(300, 372))),
-     lambda state: without(state, set(range(300, 372)))),
+    (lambda index: index.delete(ids=list(range(300, 340))),
+     lambda state: without(state, set(range(300, 340)))),
     (lambda index: index.compact(full=True), lambda state: state),
 ]
 
@@ -327,7 +327,7 @@ def test_creation_that_dies_at_any_step_can_be_repeated(tmp_path: Path) -> None:
 def test_files_of_a_discarded_append_are_removed(template: Path, tmp_path: Path) -> None:
     path = fresh(template, tmp_path / "index")
     with pytest.raises(KeyError), simindex.open(path, "w") as index:
-        index.append(rows(0, 100))
+        index.append(rows(0, 50))
         assert len(list((path / "segments").iterdir())) == 6  # with their permuted tables
         raise KeyError
     assert list((path / "segments").iterdir()) == []
