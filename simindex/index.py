@@ -11,14 +11,14 @@ import logging
 import os
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from simindex import auditing, compaction, creation, ingestion
 from simindex.admission import check_recipe, checked_batch, checked_keys
@@ -35,6 +35,7 @@ from simindex.errors import (
     InvalidBatch,
     ReadOnlyIndex,
     RecipeMismatch,
+    StorageFull,
 )
 from simindex.explanation import Explanation
 from simindex.index_clusters import index_clusters
@@ -68,6 +69,8 @@ from simindex.threads import thread_count
 from simindex.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
+
+Result = TypeVar("Result")
 
 USUAL_FANOUT = 8
 """Segments of about one size that `compact` merges where commits merge none (min_merge=0)."""
@@ -370,7 +373,7 @@ class Index:
             )
             self._hand_over(writer)
             self._adopt_recipe(writer, checked)
-            return writer.append(checked)
+            return self._given_space(lambda: writer.append(checked))
 
     def replace(self, batch: Batch) -> U64:
         """Deletes all rows of the batch's ids or keys and appends the batch, in one commit.
@@ -385,7 +388,7 @@ class Index:
                 raise InvalidBatch("a replacement needs ids or keys")
             self._hand_over(writer)
             self._adopt_recipe(writer, checked)
-            appended = writer.append(checked)
+            appended = self._given_space(lambda: writer.append(checked))
             writer.delete(None if checked.keys is not None else checked.ids, checked.keys)
             return appended
 
@@ -428,11 +431,25 @@ class Index:
         with self._lock:
             writer = self._writing()
             self._hand_over(writer)
-            writer.keep_pace(self._current())
-            changed = writer.commit(self._current(), seal_pending=seal_pending)
+            if writer.changed:
+                writer.keep_pace(self._current())
+            changed = self._given_space(
+                lambda: writer.commit(self._current(), seal_pending=seal_pending)
+            )
             if self._install_merges() or changed:
                 writer.start_merges(self._current())
             writer.release_retired()
+
+    def _given_space(self, work: Callable[[], Result]) -> Result:
+        """What `work` returns; on a full disk it is tried again without the files of merges."""
+        try:
+            return work()
+        except StorageFull:
+            writer = self._writing()
+            if not writer.merging:
+                raise
+            writer.cancel_merges()
+        return work()
 
     def _install_merges(self) -> bool:
         """Makes merges that have ended part of the index; returns whether there were any."""
@@ -487,7 +504,7 @@ class Index:
             if structures is not None:
                 wanted = checked_structures(structures)
                 checked_designs(replace(self.options, structures=wanted))
-            writer.commit(self._current())
+            self._given_space(lambda: writer.commit(self._current()))
             if full or structures is not None:
                 writer.cancel_merges()  # of what is merged now, or changes
             else:

@@ -22,14 +22,16 @@ no longer than the commit takes. Smaller merges run beside larger ones: none wai
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from threading import Condition, Thread, current_thread
 from time import monotonic
 
 from simindex.errors import CorruptFile
 from simindex.segmentfiles import SegmentFiles
-from simindex.storage.catalog import Written
-from simindex.storage.segment import Segment
+from simindex.storage import format as durable
+from simindex.storage.catalog import Pages
+from simindex.storage.segment import Segment, SegmentRecord
 from simindex.storage.tombstones import Tombstones
 
 MAX_MERGES = 4
@@ -42,6 +44,10 @@ SLACK = 0.1
 """Share of a merge that it may be late: it tells how far it is after each table only."""
 
 log = logging.getLogger("simindex")
+
+
+Merged = tuple[SegmentRecord, Pages]
+"""A merged segment that is not live yet, with its header directories as they will be stored."""
 
 
 class _Cancelled(Exception):
@@ -68,7 +74,7 @@ class Merge:
         self.done = 0.0
         """Share of the work."""
         self.ended = False
-        self.written: Written | None = None
+        self.written: Merged | None = None
         self.error: Exception | None = None
         self._files, self._tombstones, self._moved = files, tombstones, moved
         self._cancelled = False
@@ -77,7 +83,7 @@ class Merge:
         self.thread = Thread(target=self._run, name="simindex merge", daemon=True)
 
     def _run(self) -> None:
-        written: Written | None = None
+        written: Merged | None = None
         try:
             written = self._files.merge(
                 self.inputs, self._tombstones, horizon=self.horizon, generation=self.horizon + 1,
@@ -222,12 +228,22 @@ class Merges:
                 merge.thread.join()
 
 
-def release(segments: list[Segment]) -> None:
-    """Gives up references to some segments in a thread; empties the list."""
+def release(segments: list[Segment], descriptors: list[int]) -> None:
+    """Gives up some segments and the space of their unlinked files, in a thread.
+
+    Their pages are freed when the last map is closed, which takes 0.9 s for 400 MB.
+    """
+    def work() -> None:
+        segments.clear()
+        while descriptors:
+            durable.free(descriptors.pop())
+
     try:
-        Thread(target=segments.clear, name="simindex release", daemon=True).start()
+        Thread(target=work, name="simindex release", daemon=True).start()
     except RuntimeError:  # no thread could be had
         segments.clear()
+        for fd in descriptors:
+            os.close(fd)
 
 
 def put_off(error: BaseException) -> None:

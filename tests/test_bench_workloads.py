@@ -60,6 +60,24 @@ def test_online_single_reports_percentiles(tmp_path: Path) -> None:
     assert {one["unit"] for one in measured} == {"µs"}
 
 
+def test_append_batches_compares_each_batch_with_the_first(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    printed, measured = bench(
+        "append-batches", "--rows", "250000", "--plot", str(tmp_path / "append.svg"),
+        into=tmp_path / "a.json",
+    )
+    assert [one["workload"] for one in measured[:5]] == [
+        "append-batches first", "append-batches median", "append-batches p95",
+        "append-batches max", "append-batches",
+    ]
+    assert [one["engine"] for one in measured[::5]] == ["simindex", "simindex, one core"]
+    for first, middle, p95, most in (measured[:4], measured[5:9]):
+        assert middle["median"] <= p95["median"] <= most["median"]
+        assert f"{most['median'] / first['median']:.2f} x the first" in most["notes"]
+    assert "batches within 2x of the first" in printed
+    assert "twice the first batch" in (tmp_path / "append.svg").read_text()
+
+
 def test_online_exact_measures_every_structure(tmp_path: Path) -> None:
     printed, measured = bench(
         "online-exact", "--rows", "20000", "--queries", "3000", into=tmp_path / "a.json"

@@ -69,7 +69,7 @@ class IndexMachine(RuleBasedStateMachine):
         self.reader: simindex.Index | None = None
         self.seen = 0
 
-    @initialize(batch_rows=st.sampled_from([32, 128]), min_merge=st.sampled_from([0, 2, 3]))
+    @initialize(batch_rows=st.sampled_from([16, 64]), min_merge=st.sampled_from([0, 2, 3]))
     def create(self, batch_rows: int, min_merge: int) -> None:
         options = IndexOptions(
             batch_rows=batch_rows, min_merge=min_merge, keys=self.keyed, reservoir_rows=32

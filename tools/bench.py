@@ -33,6 +33,7 @@ WORKLOADS = {
     "model": (10_000_000, "predicted beside measured, for every method"),
     "auto-grid": (1_000_000, "auto beside every single choice, h 1 to 8, recall 0.9 to 1"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
+    "append-batches": (20_000_000, "append and commit 100,000 rows at a time; --plot FILE"),
     "open": (60_000_000, "open and first query in a fresh process"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
     "ingest": (50_000, "JSON lines to an index, near-duplicates marked; of --data DIR, or made up"),
@@ -46,6 +47,7 @@ WORKLOADS = {
 def workload(name: str) -> Workload:
     """The function that measures a workload."""
     from benchmarks import (
+        appending,
         batches,
         building,
         exact,
@@ -75,6 +77,7 @@ def workload(name: str) -> Workload:
         "model": modelled.model,
         "auto-grid": grid.auto_grid,
         "build-fingerprints": building.build_fingerprints,
+        "append-batches": appending.append_batches,
         "open": building.open_large,
         "real-text": realtext.real_text,
         "ingest": ingesting.ingest,
@@ -125,6 +128,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--keep", action="store_true", help="leave what was made in --dir, for the next run"
     )
+    made.add_argument("--plot", type=Path, help="append-batches: draw the times, as SVG")
     made.add_argument("--json", type=Path, help="also write the measurements to this file")
     return made
 

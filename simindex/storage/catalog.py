@@ -25,7 +25,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -74,6 +74,19 @@ def unseal(database: str, key: bytes, value: bytes | None, expected: int | None 
     if expected is not None and stored != expected:
         raise CorruptFile(f"the catalog's record {name} is not the one its head names", path=name)
     return payload
+
+
+Pages = list[tuple[bytes, bytes]]
+"""Keys and sealed values of `headers`."""
+
+
+def directory_pages(segment: str, directories: Directories) -> Pages:
+    """A segment's header directories as they are stored; 15 ms for 25 MB, so made ahead of it."""
+    return [
+        (key, seal("headers", key, payload))
+        for table, directory in directories
+        for key, payload in headers.pages(segment, table, directory)
+    ]
 
 
 def _printable(key: bytes) -> str:
@@ -408,9 +421,10 @@ class Edit:
         self._put_record(after)
 
     def _put_directories(self, record: SegmentRecord, directories: Directories) -> None:
-        for table, directory in directories:
-            for key, payload in headers.pages(record.name, table, directory):
-                self._put("headers", key, payload)
+        self._put_pages(directory_pages(record.name, directories))
+
+    def _put_pages(self, pages: Pages) -> None:
+        self.puts += [("headers", key, value) for key, value in pages]
 
     def _put_record(self, record: SegmentRecord) -> None:
         packed: list[Any] = [
@@ -433,22 +447,23 @@ class Edit:
         kept = {n: crc for n, crc in self.head.segments.items() if n != record.name}
         self.head = replace(self.head, segments=kept)
 
-    def merge_segments(self, inputs: Iterable[SegmentRecord], written: Written | None) -> None:
+    def merge_segments(
+        self, inputs: Sequence[SegmentRecord], merged: SegmentRecord | None, pages: Pages
+    ) -> None:
         """Puts a segment in the place of others, or nothing where no row of them was left.
 
         It stands where the first of them stood, so that segments stay in order of age.
         """
         before = list(self.head.segments)
-        gone = [record.name for record in inputs]
+        gone = {record.name for record in inputs}
         for record in inputs:
             self.drop_segment(record)
-        if written is None:
+        if merged is None:
             return
-        record, directories = written
-        self.add_segment(record, directories)
+        self._put_pages(pages)
+        self._put_record(merged)
         place = min(before.index(name) for name in gone)
-        names = [name for name in before[:place] if name not in gone]
-        names += [record.name, *(name for name in before[place:] if name not in gone)]
+        names = [*before[:place], merged.name, *(n for n in before[place:] if n not in gone)]
         crcs = self.head.segments
         self.head = replace(self.head, segments={name: crcs[name] for name in names})
 

@@ -7,7 +7,7 @@
                5 description   msgpack: the index's options, for rebuilding a catalog
 
 The name is `<generation, 16 hex>-<file id's low half, 8 hex>.rows`; the generation is that of the
-commit that made it live, or would have.
+commit after those its rows are from, which made it live, or a later one if it is merged.
 """
 
 from __future__ import annotations

@@ -9,6 +9,6 @@
     texttruth  fingerprints by the definition, for a sample
     recipes    what the text workloads measure, and what is asked of it
     peers      FAISS
-    online, exact, grid, modelled, rotating, building, realtext, text, textbounds
+    online, exact, grid, modelled, rotating, building, appending, realtext, text, textbounds
                the workloads
 """
