@@ -150,7 +150,7 @@ def _settle(
     (later, earlier, before), among = _near(rows[kept], rows[block[first]], h)
     gone = excluded[first]
     gone[later] = True
-    _choose(gone, among.a, among.b)
+    _choose(gone, among.a.astype(np.int64, copy=False), among.b.astype(np.int64, copy=False))
     # Who may win against whom: what was kept before, and what is kept of this block, which wins
     # against its own copies, too.
     own = np.flatnonzero(~gone)
@@ -174,10 +174,10 @@ def _near(kept: U64, block: U64, h: int) -> tuple[tuple[I64, I64, U16], Pairs]:
         later, earlier, distance, _ = _native.scan(kept, block, h, False)
         return (later, earlier.astype(np.int64), distance), find_all(block, h=h)
     found = find_all(np.concatenate([kept, block]), h=h)
-    across = found.a < len(kept)
-    a, b, distance = found.a - len(kept), found.b - len(kept), found.distance
-    among = Pairs(a[~across], b[~across], distance[~across])
-    return (b[across], found.a[across], distance[across]), among
+    a, b = found.a.astype(np.int64, copy=False), found.b.astype(np.int64, copy=False)
+    across, distance = a < len(kept), found.distance
+    among = Pairs(a[~across] - len(kept), b[~across] - len(kept), distance[~across])
+    return (b[across] - len(kept), a[across], distance[across]), among
 
 
 def _choose(gone: NDArray[np.bool_], a: I64, b: I64) -> None:
