@@ -2,7 +2,8 @@
 
     edges     cli  distributed  integrations  inputs  __main__
     public    simindex itself: what users import
-    engine    index  creation  searching  snapshot  writer  planner  calibration  model  costs
+    engine    index  changing  handle  creation  searching  snapshot  writer  planner  calibration
+              model  costs
               machine  forecast  explanation  compaction  check  pairs  clusters  skew  auditing
               answering  spotchecks  opening  bounded  ingestion  recent  deduplication
               segmentfiles  merging
@@ -33,7 +34,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("storage",),
     ("methods",),
     (
-        "index", "admission", "statistics", "creation", "searching", "snapshot", "writer",
+        "index", "changing", "handle", "admission", "statistics", "creation", "searching",
+        "snapshot", "writer",
         "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
         "compaction", "check", "pairs", "clusters", "designs", "skew", "auditing", "answering",
         "spotchecks", "opening", "bounded", "stored_pairs", "stored_rows", "tiles", "index_pairs",

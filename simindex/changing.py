@@ -1,0 +1,448 @@
+"""What changes an index: rows come and go, commits make it so, merges keep segments few."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from simindex import auditing, compaction, ingestion
+from simindex.admission import check_recipe, checked_batch, checked_keys
+from simindex.compaction import Progress
+from simindex.designs import checked_designs
+from simindex.errors import CorruptFile, InvalidBatch, RecipeMismatch, StorageFull
+from simindex.handle import Handle
+from simindex.options import checked_structures
+from simindex.recent import admitted, check_commit_s, nearer, nearest
+from simindex.records import U64, Audit, Batch, Match, Matches, as_ids
+from simindex.searching import THREADED_QUERIES
+from simindex.snapshot import Snapshot
+from simindex.threads import thread_count
+from simindex.writer import Writer
+
+Result = TypeVar("Result")
+
+USUAL_FANOUT = 8
+"""Segments of about one size that `compact` merges where commits merge none (min_merge=0)."""
+
+log = logging.getLogger("simindex")
+
+
+class WritableHandle(Handle):
+    """A handle that may change its index; one opened for reading refuses to."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None and self._writer is not None and not self._closed:
+                with self._lock:
+                    self.commit()
+                    self._finish_merges(start=True)
+        finally:
+            self.close()
+
+    def append(
+        self,
+        batch: Batch | Any,
+        *,
+        ids: Any = None,
+        keys: Any = None,
+        weights: Any = None,
+    ) -> U64:
+        """Buffers rows; `commit` makes them durable and visible.
+
+        Parameters
+        ----------
+        batch : Batch, or uint64 (n,) or (n, W)
+            Plain fingerprints may be given with ids, keys and weights beside them.
+
+        Returns
+        -------
+        uint64 (n,)
+            The rows' ids: those given, those of the keys, or numbers in order of appending.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch
+            If the batch does not fit the index; nothing of it is kept.
+
+        Notes
+        -----
+        Every `batch_rows` rows are written to a file at once, so memory does not grow.
+        """
+        with self._lock:
+            writer = self._writing()
+            checked = checked_batch(
+                batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
+            )
+            self._hand_over(writer)
+            self._adopt_recipe(writer, checked)
+            return self._given_space(lambda: writer.append(checked))
+
+    def replace(self, batch: Batch) -> U64:
+        """Deletes all rows of the batch's ids or keys and appends the batch, in one commit.
+
+        Returns uint64 (n,) ids. Raises InvalidBatch if the batch names its rows by nothing, or as
+        `append` does.
+        """
+        with self._lock:
+            writer = self._writing()
+            checked = checked_batch(batch, self.options, self._recipe)
+            if checked.keys is None and checked.ids is None:
+                raise InvalidBatch("a replacement needs ids or keys")
+            self._hand_over(writer)
+            self._adopt_recipe(writer, checked)
+            appended = self._given_space(lambda: writer.append(checked))
+            writer.delete(None if checked.keys is not None else checked.ids, checked.keys)
+            return appended
+
+    def delete(self, *, ids: Any = None, keys: Any = None) -> int:
+        """Buffers the deletion of all rows of some ids, or of some keys, committed before.
+
+        Returns how many ids or keys were given; rows are not looked up, so the cost is that of the
+        list. Rows appended since the last commit stay.
+        """
+        with self._lock:
+            writer = self._writing()
+            if (ids is None) == (keys is None):
+                raise InvalidBatch("give ids or keys to delete")
+            if self.options.keys is not False:
+                if keys is None:
+                    raise InvalidBatch("this index has keys: give keys=")
+                return writer.delete(None, checked_keys(keys, self.options))
+            if ids is None:
+                raise InvalidBatch("this index has no keys: give ids=")
+            return writer.delete(as_ids(ids, None), None)
+
+    def commit(self) -> None:
+        """Makes all since the last commit durable and visible, all or nothing.
+
+        Segments that become too many are merged by threads beside the work, and what these have
+        ended is installed by a later commit. A commit waits for merges that are late, in general no
+        longer than it takes itself.
+
+        Raises
+        ------
+        StorageFull
+            Nothing is changed or lost; free some space and commit again.
+        CommitFailed
+            The outcome is unknown; the handle stops writing, and the index, opened anew, holds
+            either this commit or the one before.
+        """
+        self._commit()
+
+    def _commit(self, *, seal_pending: bool = False) -> None:
+        with self._lock:
+            writer = self._writing()
+            self._hand_over(writer)
+            if writer.changed:
+                writer.keep_pace(self._current())
+            changed = self._given_space(
+                lambda: writer.commit(self._current(), seal_pending=seal_pending)
+            )
+            if self._install_merges() or changed:
+                writer.start_merges(self._current())
+            writer.release_retired()
+
+    def _given_space(self, work: Callable[[], Result]) -> Result:
+        """What `work` returns; on a full disk it is tried again without the files of merges."""
+        try:
+            return work()
+        except StorageFull:
+            writer = self._writing()
+            if not writer.merging:
+                raise
+            writer.cancel_merges()
+        return work()
+
+    def _install_merges(self) -> bool:
+        """Makes merges that have ended part of the index; returns whether there were any."""
+        writer, installed = self._writing(), False
+        while (done := writer.install_merge(self._current())) is not None:
+            installed |= done
+        self._current()
+        return installed
+
+    def _finish_merges(self, *, start: bool) -> None:
+        """Waits for the merges that run and installs them; with `start`, until none is due."""
+        writer = self._writing()
+        while writer.await_merges():
+            if self._install_merges() and start:
+                writer.start_merges(self._current())
+            writer.release_retired()
+
+    def compact(
+        self,
+        *,
+        full: bool = False,
+        structures: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Commits, then merges segments that are too many; `full` merges all into one, or into
+        as few as their row numbers allow.
+
+        Merges that run are waited for and installed; `full` and `structures` give them up.
+
+        Parameters
+        ----------
+        structures : sequence of str, optional
+            What each segment carries from now on, as `IndexOptions.structures`. Permuted tables
+            that are missing or damaged are built, those not named are dropped, in one commit.
+
+        Raises
+        ------
+        InvalidOption
+            If a name is no structure, or a design does not fit the width; nothing has changed then.
+        CorruptFile
+            If rows that are to be merged are damaged; they stay as they were.
+
+        Notes
+        -----
+        Dead rows of the merged segments are dropped and their space is given back. While it runs,
+        old and new files stand side by side. Memory is bounded, but for permuted tables: they are
+        sorted one at a time in memory, 8 bytes a row of 64 bits.
+        """
+        with self._lock:
+            writer = self._writing()
+            self._hand_over(writer)
+            if structures is not None:
+                wanted = checked_structures(structures)
+                checked_designs(replace(self.options, structures=wanted))
+            self._given_space(lambda: writer.commit(self._current()))
+            if full or structures is not None:
+                writer.cancel_merges()  # of what is merged now, or changes
+            else:
+                self._finish_merges(start=False)
+            if structures is not None:
+                # What is to go is not merged first, and what is to come is built once.
+                kept = [name for name in self.options.structures if name in wanted]
+                if writer.restructure(self._current(), kept if full else wanted):
+                    self._current()
+            if full:
+                writer.commit(self._current(), seal_pending=True)
+                segments = self._current().segments
+                for places in compaction.fitting([len(segment) for segment in segments]):
+                    inputs = [segments[place] for place in places]
+                    snapshot = self._current()
+                    if len(inputs) > 1 or snapshot.tombstones.later_than(inputs[0].horizon):
+                        writer.compact(snapshot, inputs, progress)
+            else:
+                fanout = self.options.min_merge or USUAL_FANOUT
+                while inputs := writer.due(self._current(), fanout):
+                    writer.compact(self._current(), inputs, progress)
+            if full and structures is not None:
+                writer.restructure(self._current(), wanted)
+            if self._self_audit(self._current()):
+                writer.commit(self._current())
+            self._current()
+
+    def ingest(
+        self,
+        batch: Batch | Any,
+        *,
+        ids: Any = None,
+        keys: Any = None,
+        weights: Any = None,
+        h: int = 3,
+        recall: float = 1.0,
+        first: bool = False,
+        method: str = "auto",
+        threads: int | None = None,
+    ) -> Matches:
+        """Matches of a batch in the index and in itself; then the batch is in the index.
+
+        The answer is what asking and adding its rows one after the other would give: row i matches
+        the stored rows within h, and the rows of the batch before it.
+
+        Parameters
+        ----------
+        batch : Batch, or uint64 (m,) or (m, W)
+            As `append` takes it, with ids, keys and weights beside plain fingerprints.
+        recall : float
+            Of the matches in the index, as in `query`; those within the batch are all found.
+        first : bool
+            At most one match a row; a row with a match in the index gets none within the batch.
+
+        Returns
+        -------
+        Matches
+            As of `query`; `id` and `keys()` name rows of the batch, too. Its stats tell of the
+            search of the index.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch, InvalidOption
+            If the batch does not fit the index, or an option is out of range. Also if the batch has
+            more than 134 million matches within itself; ask for the first ones then.
+        StorageFull, CommitFailed
+            As `commit`. Nothing of the batch is kept after any error but CommitFailed; after that
+            one, and after an interrupt while it is committed, the index opened anew holds all of it
+            or nothing.
+
+        Notes
+        -----
+        What is buffered is committed first, by a commit of its own: it is matched, too. Then one
+        commit makes the batch durable and visible. Other threads that write wait meanwhile.
+        Source: [PSM] section 5, batch mode, PSMA or PSMF.
+        """
+        started = time.perf_counter()
+        with self._lock:
+            writer = self._writing()
+            checked = checked_batch(
+                batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
+            )
+            answerer = self._answerer
+            answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+            workers = thread_count(threads, len(checked), worth=THREADED_QUERIES)
+            self.commit()
+            recipe = self._recipe
+            try:
+                self._adopt_recipe(writer, checked)
+                inside = ingestion.within(checked.rows, h, first=first, threads=workers)
+                stored = answerer.search(
+                    self._current(), checked.rows, checked.weights, h=h, first=first,
+                    recall=recall, method=method, memory=None, threads=threads,
+                )
+                found = ingestion.joined(
+                    stored, inside, writer.append(checked), checked.keys, first=first,
+                    started=started,
+                )
+                self._commit(seal_pending=len(checked) >= ingestion.sealed_rows(self.options))
+            except BaseException:
+                if writer.changed:  # not if a merge after the commit was interrupted
+                    writer.discard()
+                    self._recipe = recipe
+                raise
+            return found
+
+    def seen_or_add(
+        self,
+        text_or_batch: str | bytes | Batch,
+        key: Any = None,
+        *,
+        h: int = 3,
+        recall: float = 1.0,
+        commit_s: float | None = 5.0,
+    ) -> Match | None:
+        """A row within h of one document; if there is none, the document is added.
+
+        Safe from many threads: of two that bring the same page at once, one adds it.
+
+        Parameters
+        ----------
+        text_or_batch : str, bytes or Batch
+            A text, which the index's recipe makes a fingerprint of, or a batch of one.
+        key : str, bytes or int, optional
+            Its key, or its id in an index without keys, unless the batch has it.
+        commit_s : float, optional
+            A row that has waited so long for a commit gets one at the next call; None leaves
+            commits to the caller, and to the number of rows, see below.
+
+        Returns
+        -------
+        Match, or None
+            A nearest row, and nothing was added; or None and the document was added, unless it is a
+            text without a fingerprint, which is near nothing and is not kept.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch, InvalidOption
+            If the document does not fit the index, or an option is out of range.
+        StorageFull, CommitFailed
+            As `commit`, before this document is added: once there is space, call again with it.
+
+        Notes
+        -----
+        Rows added are seen by later calls at once; by queries, and after a crash, from the next
+        commit on. That comes with `commit`, a clean exit, `commit_s`, or 65,536 rows of 64 bits
+        (fewer where rows are wider or segments smaller). What `append`, `replace` and `delete` have
+        buffered is committed first.
+        """
+        self._writing()
+        check_commit_s(commit_s)
+        self._answerer.planner.check(
+            h=h, recall=recall, method="auto", bits=self.options.bits
+        )
+        recipe = self._recipe
+        document = admitted(text_or_batch, key, self.options, recipe)
+        if document is None:
+            return None
+        snapshot = self._current()
+        found = self._nearest(snapshot, document, h, recall)
+        with self._lock:
+            writer = self._writing()
+            writer.check_usable()
+            if writer.changed or self._recent.due(commit_s):
+                self.commit()
+            if writer.generation != snapshot.head.generation:
+                found = self._nearest(self._current(), document, h, recall)
+            found = nearer(found, self._recent.nearest(document.rows, h))
+            if found is None:
+                if self._recipe is not recipe:
+                    check_recipe(document.recipe, self._recipe)
+                elif recipe is None and document.recipe is not None:
+                    self._hand_over(writer)
+                    self._adopt_recipe(writer, document)
+                self._recent.add(document, writer.appended + len(self._recent))
+            return found
+
+    def _nearest(
+        self, snapshot: Snapshot, document: Batch, h: int, recall: float
+    ) -> Match | None:
+        search = partial(
+            self._answerer.search, snapshot, document.rows, document.weights, first=True,
+            method="auto", memory=None, threads=1,
+        )
+        return nearest(search, h, recall)
+
+    def _hand_over(self, writer: Writer) -> None:
+        """Gives the writer what was added one at a time."""
+        while len(self._recent):
+            batch, taken = self._recent.portion()
+            before = writer.appended
+            try:
+                writer.append(batch)
+            finally:
+                if writer.appended > before:
+                    self._recent.drop(taken)
+
+    def _adopt_recipe(self, writer: Writer, batch: Batch) -> None:
+        if self._recipe is None and batch.recipe is not None:
+            if writer.appended:
+                raise RecipeMismatch(
+                    "the index's rows were appended without a recipe, this batch has one: "
+                    "append its fingerprints alone if they are alike",
+                    differences={"recipe": (repr(batch.recipe), None)},
+                )
+            writer.set_value("recipe", batch.recipe.to_bytes())
+            self._recipe = batch.recipe
+
+    def _self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> bool:
+        """Measures the recall if the last audit tells of another index; buffers the result.
+
+        What damage prevents is left out with a warning: the caller's own work is done.
+        """
+        try:
+            found = self._answerer.self_audit(snapshot, h=h)
+        except (CorruptFile, OSError) as error:
+            log.warning("the recall was not measured: %s", error)
+            return False
+        if found is not None:
+            self._keep(found)
+        return found is not None
+
+    def _keep(self, found: Audit) -> None:
+        if self._writer is not None:
+            with self._lock:
+                self._writing().set_value("audit", auditing.encode(found))

@@ -1,0 +1,239 @@
+"""An open index directory: its life, and the commit it sees.
+
+    opened      the catalog's environment, shared within the process; a writer, which holds the lock
+    followed    the head is compared at every call; a new one gives a new snapshot, and whatever of
+                options and recipe came with it
+    closed      by `close`, by a fork in the child, at the end of the process
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import RLock
+from typing import Literal
+
+from simindex.answering import Answerer
+from simindex.errors import ClosedIndex, CorruptFile, ReadOnlyIndex
+from simindex.opening import check_agreement, translated
+from simindex.options import IndexOptions
+from simindex.recent import Recent
+from simindex.records import Batch
+from simindex.simhash.fingerprint import Recipe
+from simindex.snapshot import Snapshot, live_rows, take
+from simindex.storage import format as durable
+from simindex.storage.catalog import Catalog, unpack
+from simindex.storage.environment import acquire, release
+from simindex.writer import Writer
+
+Mode = Literal["r", "w", "c", "n"]
+
+_handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+
+
+class Handle:
+    """What every handle has; `Index` is what users hold."""
+
+    def __init__(
+        self,
+        path: Path,
+        mode: Mode = "r",
+        *,
+        options: IndexOptions | None = None,
+        refresh: bool = True,
+    ) -> None:
+        path = path.absolute()  # so that it outlives a change of the working directory
+        self.path, self.mode = path, mode
+        self._closed = True
+        self._pinned = mode == "r" and not refresh
+        self._pid = os.getpid()
+        self._lock = RLock()
+        self._writer: Writer | None = None
+        writable = mode != "r"
+        self._uuid = durable.read_format(path)
+        for name in ("catalog", "segments"):
+            if (path / name).is_symlink():
+                raise CorruptFile(f"{path / name} is a link, no directory", path=str(path / name))
+        with translated(path, writable):
+            self._environment = acquire(path / "catalog", writable=writable)
+        try:
+            self._catalog = Catalog(self._environment)
+            self.options = self._read_options(options)
+            durable.check_storage(path, allow_remote=self.options.allow_remote)
+            if writable:
+                with translated(path, writable):
+                    self._writer = Writer(
+                        path, self._catalog, index=self._uuid, options=self.options
+                    )
+            self._snapshot = self._take(None)
+            self._answerer = Answerer(self._catalog, self.options)
+            self._recent = Recent(self.options)
+        except BaseException:
+            if self._writer is not None:
+                self._writer.close()
+            release(self._environment)
+            raise
+        self._closed = False
+        _handles.add(self)
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def _read_options(self, asked: IndexOptions | None) -> IndexOptions:
+        with self._catalog.reading() as reading:
+            _, head = reading.head()
+            stored = reading.value(head, "options")
+            self._options_crc = head.values.get("options")
+            recipe = reading.value(head, "recipe")
+        options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
+        self._recipe = Recipe.from_bytes(recipe) if recipe is not None else None
+        if asked is not None:
+            check_agreement(self.path, options, self._recipe, asked)
+        return options
+
+    def _take(self, before: Snapshot | None) -> Snapshot:
+        return take(
+            self._catalog, self.path / "segments", index=self._uuid, options=self.options,
+            before=before,
+        )
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"mode {self.mode!r}"
+        return f"<simindex.Index {str(self.path)!r}, {state}>"
+
+    def close(self) -> None:
+        """Closes the handle; what a writer has not committed is discarded. May be called twice.
+
+        Merges that run are given up, which loses nothing but their work; leaving a ``with`` block
+        cleanly, and `compact`, wait for them.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._pid != os.getpid():
+                return  # nothing here is the child's own
+            try:
+                if self._writer is not None:
+                    self._writer.discard()
+                    self._writer.close()
+            finally:
+                release(self._environment)
+                # Maps and descriptors of the segments go with them; running calls hold their own.
+                self._answerer = Answerer(self._catalog, self.options)
+                self._recent = Recent(self.options)
+                del self._snapshot
+
+    def __del__(self) -> None:
+        # A handle that was dropped must not keep the writer's lock.
+        if not getattr(self, "_closed", True):
+            with suppress(Exception):
+                self.close()
+
+    def _check_open(self) -> None:
+        if self._pid != os.getpid():
+            raise ClosedIndex(
+                f"the handle on {self.path} was opened before a fork: open the index again here",
+                path=str(self.path),
+            )
+        if self._closed:
+            raise ClosedIndex(
+                f"the handle on {self.path} is closed: open the index again", path=str(self.path)
+            )
+
+    def _writing(self) -> Writer:
+        self._check_open()
+        if self._writer is None:
+            raise ReadOnlyIndex(
+                f"{self.path} was opened for reading: open it with mode 'w'", path=str(self.path)
+            )
+        return self._writer
+
+    def refresh(self) -> bool:
+        """Follows new commits now instead of at the next call. Returns whether there were any."""
+        self._check_open()
+        before = self._snapshot
+        return self._newest() is not before
+
+    def _current(self) -> Snapshot:
+        return self._snapshot if self._pinned else self._newest()
+
+    def _newest(self) -> Snapshot:
+        snapshot = self._snapshot
+        if self._catalog.head_value() == snapshot.value:
+            return snapshot
+        with self._lock:
+            if self._catalog.head_value() != self._snapshot.value:
+                self._snapshot = self._take(self._snapshot)
+                self._follow_recipe(self._snapshot)
+                if self._follow_options(self._snapshot):
+                    self._snapshot = self._take(self._snapshot)
+            return self._snapshot
+
+    def _follow_recipe(self, snapshot: Snapshot) -> None:
+        if self._recipe is None and "recipe" in snapshot.head.values:
+            with self._catalog.reading() as reading:
+                _, head = reading.head()
+                payload = reading.value(head, "recipe")
+            self._recipe = Recipe.from_bytes(payload) if payload is not None else None
+
+    def _follow_options(self, snapshot: Snapshot) -> bool:
+        """Structures are the one option that changes, by a compaction."""
+        crc = snapshot.head.values.get("options")
+        if crc == self._options_crc:
+            return False
+        with self._catalog.reading() as reading:
+            _, head = reading.head()
+            stored = reading.value(head, "options")
+            self._options_crc = head.values.get("options")
+        self.options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
+        return True
+
+    # -- what it is --------------------------------------------------------------------------------
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How texts become this index's fingerprints, if it knows."""
+        return self._recipe
+
+    @property
+    def generation(self) -> int:
+        """Number of the last commit seen."""
+        self._check_open()
+        return self._current().head.generation
+
+    def __len__(self) -> int:
+        """Live, committed rows. Reads all ids once after something was deleted."""
+        self._check_open()
+        snapshot = self._current()
+        return snapshot.stored_rows - snapshot.dead_rows
+
+    def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:
+        """All live rows as batches of at most `chunk_rows`, without weights, as of one commit."""
+        self._check_open()
+        snapshot = self._current()
+        yield from live_rows(snapshot, chunk_rows, self.options, self._recipe)
+
+
+def _after_fork() -> None:
+    # The child must not keep the parent's writer lock alive, nor wait for threads it lacks.
+    for handle in list(_handles):
+        handle._lock = RLock()
+        if handle._writer is not None:
+            handle._writer.forget_lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _at_exit() -> None:
+    # A process that ends does not wait for merges, nor leave their files behind.
+    for handle in list(_handles):
+        if handle._writer is not None and handle._pid == os.getpid():
+            handle._writer.cancel_merges()
+
+
+atexit.register(_at_exit)
