@@ -35,6 +35,8 @@ from simindex.errors import (
 from simindex.index import Index, open
 from simindex.methods.rotation import rotation_pairs
 from simindex.options import IndexOptions
+from simindex.pairing import CollapsedPairs, EqualRows
+from simindex.pairs import find_all
 from simindex.records import (
     Audit,
     Batch,
@@ -63,9 +65,11 @@ __all__ = [
     "Audit",
     "Batch",
     "ClosedIndex",
+    "CollapsedPairs",
     "CommitFailed",
     "CorruptFile",
     "DocumentFrequencies",
+    "EqualRows",
     "Feature",
     "Finding",
     "FormatTooNew",
@@ -98,6 +102,7 @@ __all__ = [
     "StorageFull",
     "UnsupportedStorage",
     "__version__",
+    "find_all",
     "hamming",
     "open",
     "rotation_pairs",

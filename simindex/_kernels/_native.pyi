@@ -1,6 +1,6 @@
 """The native kernels' signatures. Arrays are C-contiguous and little-endian; see `__init__`."""
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,3 +193,25 @@ def look_up(
 def look_up_in_directory(
     directory: U32, directory_bits: int, rows: int, queries: U64, flips: U64, header_bits: int
 ) -> BucketColumns: ...
+
+# pairs ------------------------------------------------------------------------------------------
+PairColumns = tuple[U32, U32, U16]
+
+@overload
+def block_pairs(
+    rows: U64, blocks: U32, block: int, h: int, threads: int = 1, level: int = -1
+) -> PairColumns: ...
+@overload
+def block_pairs(  # None if there are more than `most` pairs
+    rows: U64, blocks: U32, block: int, h: int, threads: int = 1, level: int = -1, *, most: int
+) -> PairColumns | None: ...
+def all_pairs(
+    rows: U64,
+    blocks: U32,
+    agreeing: int,
+    h: int,
+    expanded: bool,
+    most: int,
+    threads: int = 1,
+    level: int = -1,
+) -> tuple[I64, I64, U16, I64, I64, float, bool]: ...

@@ -28,4 +28,5 @@ NB_MODULE(_native, m) {
   simindex::bind_text(m);
   simindex::bind_search(m);
   simindex::bind_lookup(m);
+  simindex::bind_pairs(m);
 }

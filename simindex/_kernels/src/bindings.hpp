@@ -10,5 +10,6 @@ void bind_rows(nanobind::module_& m);    // sort, header directory, ordering of 
 void bind_text(nanobind::module_& m);    // sums over features
 void bind_search(nanobind::module_& m);  // probe, VOSH, scan
 void bind_lookup(nanobind::module_& m);  // header look-ups of the literature
+void bind_pairs(nanobind::module_& m);   // all pairs of rows
 
 }  // namespace simindex

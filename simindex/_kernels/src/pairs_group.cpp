@@ -1,0 +1,254 @@
+#include "pairs_group.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace simindex {
+namespace {
+
+constexpr std::uint32_t kTile = 1024;   // words; 8 KB beside as many
+constexpr std::uint64_t kMixer = 0x9E3779B97F4A7C15u;  // odd; 2^64 over the golden ratio
+
+// In comparisons of two words.
+constexpr std::uint64_t kCountCost = 16;      // a row counted by its key
+constexpr std::uint64_t kPartitionCost = 64;  // a row moved to its part
+
+constexpr int kMostKeyBits = 12;
+constexpr int kFewestRunBits = 3;
+
+std::uint32_t key_of(std::uint64_t bits, int shift) {
+  return static_cast<std::uint32_t>((bits * kMixer) >> shift);
+}
+
+std::uint64_t pairs_of(std::uint64_t rows) { return rows * (rows - (rows != 0)) / 2; }
+
+}  // namespace
+
+Wish::Wish(const PairRows& of, const BlockChoice& choice, std::uint64_t radius)
+    : rows(of), near{radius, {}} {
+  const std::uint32_t last = choice.agreeing.empty() ? 0 : choice.agreeing.back();
+  std::size_t next = 0;
+  for (std::uint32_t block = 0; block < last || next < choice.agreeing.size(); ++block) {
+    const bool agrees = choice.agreeing[next] == block;
+    next += agrees;
+    (agrees ? agree_wide_ : differ_wide_).push_back(choice.blocks[block]);
+  }
+  int blind_bytes = 0;
+  if (rows.words == 1) {
+    for (const Bits& bits : agree_wide_)
+      each_part(bits, [&](std::size_t, std::uint64_t mask) { return (agree |= mask) != 0; });
+    for (const Bits& bits : differ_wide_)
+      each_part(bits, [&](std::size_t, std::uint64_t mask) {
+        differ.push_back(mask);
+        return true;
+      });
+    agree_wide_.clear();
+    differ_wide_.clear();
+    for (int byte = 0; byte < 8; ++byte) {
+      const std::uint64_t mask = std::uint64_t{0xff} << (8 * byte);
+      if ((agree & mask) != mask) continue;
+      near.sieve.blind |= mask;
+      ++blind_bytes;
+    }
+  }
+  // As in compare.hpp: of the bytes that are not blind, all but h are equal.
+  const int equal = 8 - blind_bytes - static_cast<int>(std::min<std::uint64_t>(radius, 8));
+  if (equal >= 2) near.sieve.equal_bytes = std::min(equal, 3);
+}
+
+std::uint64_t Wish::word(std::size_t row) const {
+  const std::uint64_t* from = rows.rows + row * rows.words;
+  std::uint64_t all = from[0];
+  for (std::size_t w = 1; w < rows.words; ++w)
+    all ^= std::rotl(from[w], static_cast<int>(23 * w % 64));
+  return all;
+}
+
+bool Wish::equal(std::uint32_t a, std::uint32_t b) const {
+  const std::uint64_t* first = rows.rows + a * rows.words;
+  return std::equal(first, first + rows.words, rows.rows + b * rows.words);
+}
+
+bool Wish::wide_wanted(std::uint32_t a, std::uint32_t b) const {
+  const std::uint64_t* first = rows.rows + a * rows.words;
+  const std::uint64_t* second = rows.rows + b * rows.words;
+  const auto same = [&](const Bits& bits) {
+    return each_part(bits, [&](std::size_t w, std::uint64_t mask) {
+      return ((first[w] ^ second[w]) & mask) == 0;
+    });
+  };
+  return std::all_of(agree_wide_.begin(), agree_wide_.end(), same) &&
+         std::none_of(differ_wide_.begin(), differ_wide_.end(), same);
+}
+
+std::uint64_t Wish::distance(std::uint64_t differing, std::uint32_t a, std::uint32_t b) const {
+  if (rows.words == 1) return portable::popcount(differing);
+  const std::uint64_t* first = rows.rows + a * rows.words;
+  const std::uint64_t* second = rows.rows + b * rows.words;
+  std::uint64_t bits = 0;
+  for (std::size_t w = 0; w < rows.words; ++w) bits += portable::popcount(first[w] ^ second[w]);
+  return bits <= near.h && wide_wanted(a, b) ? bits : near.h + 1;
+}
+
+void GroupPairs::add(std::uint64_t* words, std::uint32_t* rows, const std::uint32_t* ends,
+                     std::size_t groups, bool may_repeat, const std::function<bool()>& stopped) {
+  for (std::size_t group = 0; group < groups && !stopped();) {
+    candidates_.clear();
+    const std::size_t next =
+        compare_.groups(words, ends, group, groups, wish_.near, candidates_);
+    settle(words, rows, ends, group, may_repeat, stopped);
+    group = next;
+  }
+  std::uint32_t begin = 0;
+  for (std::size_t group = 0; group < groups; begin = ends[group++]) {
+    std::uint32_t size = ends[group] - begin;
+    if (size <= kDirectRows) continue;
+    if (may_repeat) size = without_repeats(words + begin, rows + begin, size);
+    part(words + begin, rows + begin, size, stopped);
+  }
+}
+
+// The candidates of some groups from `group` on.
+void GroupPairs::settle(std::uint64_t* words, std::uint32_t* rows, const std::uint32_t* ends,
+                        std::size_t group, bool may_repeat,
+                        const std::function<bool()>& stopped) {
+  for (const Candidate* found = candidates_.begin(); found != candidates_.end();) {
+    while (ends[group] <= found->first) ++group;
+    const Candidate* const first = found;
+    while (found != candidates_.end() && found->first < ends[group]) ++found;
+    if (may_repeat && repeats(words, rows, first, found)) {
+      const std::uint32_t begin = group == 0 ? 0 : ends[group - 1];
+      const std::uint32_t size =
+          without_repeats(words + begin, rows + begin, ends[group] - begin);
+      direct(words + begin, rows + begin, size, stopped);
+    } else {
+      keep(words, rows, first, found);
+    }
+  }
+}
+
+bool GroupPairs::repeats(const std::uint64_t* words, const std::uint32_t* rows,
+                         const Candidate* begin, const Candidate* end) const {
+  return std::any_of(begin, end, [&](const Candidate& found) {
+    return words[found.first] == words[found.second] &&
+           wish_.equal(rows[found.first], rows[found.second]);
+  });
+}
+
+// Of candidates, the pairs.
+void GroupPairs::keep(const std::uint64_t* words, const std::uint32_t* rows,
+                      const Candidate* begin, const Candidate* end) {
+  for (const Candidate* found = begin; found != end; ++found) {
+    const std::uint64_t differing = words[found->first] ^ words[found->second];
+    bool wanted = (differing & agree_) == 0;
+    for (const std::uint64_t mask : differ_) wanted &= (differing & mask) != 0;
+    if (!wanted) continue;
+    const std::uint32_t a = rows[found->first];
+    const std::uint32_t b = rows[found->second];
+    const std::uint64_t bits = wish_.distance(differing, a, b);
+    if (bits <= wish_.near.h) pairs.push(a, b, bits);
+  }
+}
+
+// A group without equal rows.
+void GroupPairs::part(std::uint64_t* words, std::uint32_t* rows, std::uint32_t size,
+                      const std::function<bool()>& stopped) {
+  if (size <= kDirectRows || !split(words, rows, size, stopped))
+    direct(words, rows, size, stopped);
+}
+
+void GroupPairs::direct(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
+                        const std::function<bool()>& stopped) {
+  for (std::uint32_t first = 0; first < size; first += kTile) {
+    const std::uint32_t last = std::min(size, first + kTile);
+    for (std::uint32_t begin = 0; begin < last; begin += kTile) {
+      if (size > kTile && stopped()) return;
+      tile_candidates_.clear();
+      compare_.tile(words, {begin, std::min(last, begin + kTile), first, last}, wish_.near,
+                    tile_candidates_);
+      keep(words, rows, tile_candidates_.begin(), tile_candidates_.end());
+    }
+  }
+}
+
+// Moves the first of equal rows to the front, in their order, and returns how many these are.
+std::uint32_t GroupPairs::without_repeats(std::uint64_t* words, std::uint32_t* rows,
+                                          std::uint32_t size) {
+  const int bits = std::bit_width(size) + 1;
+  const std::size_t mask = (std::size_t{1} << bits) - 1;
+  table_.assign(mask + 1, 0);
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const std::uint64_t word = words[i];
+    const std::uint32_t row = rows[i];
+    std::size_t at = key_of(word ^ (word >> 32), 64 - bits);
+    for (; table_[at] != 0; at = (at + 1) & mask) {
+      const std::uint32_t place = table_[at] - 1;
+      if (words[place] == word && wish_.equal(rows[place], row)) {
+        equal.push_back({rows[place], row});
+        break;
+      }
+    }
+    if (table_[at] != 0) continue;
+    words[kept] = word;
+    rows[kept] = row;
+    table_[at] = ++kept;
+  }
+  return kept;
+}
+
+// False, and nothing is done, if comparing directly is less work.
+bool GroupPairs::split(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
+                       const std::function<bool()>& stopped) {
+  std::uint64_t varying = 0;
+  for (std::uint32_t i = 1; i < size; ++i) varying |= words[i] ^ words[0];
+  const auto bits = static_cast<std::uint64_t>(portable::popcount(varying));
+  const std::uint64_t runs = wish_.near.h + 1;
+  if (bits < kFewestRunBits * runs) return false;
+  const int key_bits =
+      std::clamp(static_cast<int>(std::bit_width(size / 4)), 1, kMostKeyBits);
+  const int shift = 64 - key_bits;
+
+  std::vector<std::uint64_t> masks(runs);
+  for (std::uint64_t run = 0, left = varying; run < runs; ++run) {
+    for (std::uint64_t end = (run + 1) * bits / runs - run * bits / runs; end != 0; --end) {
+      masks[run] |= left & -left;
+      left &= left - 1;
+    }
+  }
+  const std::size_t keys = std::size_t{1} << key_bits;
+  std::vector<std::uint32_t> counts(runs * keys);
+  std::uint64_t cost = 0;
+  for (std::uint64_t run = 0; run < runs; ++run) {
+    std::uint32_t* const count = counts.data() + run * keys;
+    for (std::uint32_t i = 0; i < size; ++i) ++count[key_of(words[i] & masks[run], shift)];
+    for (std::size_t key = 0; key < keys; ++key) cost += pairs_of(count[key]);
+    cost += (kCountCost + kPartitionCost) * size;
+    if (cost > pairs_of(size)) return false;
+  }
+
+  std::vector<std::uint64_t> part_words(size + kPaddingWords);
+  std::vector<std::uint32_t> part_rows(size);
+  const std::uint64_t agree = agree_;
+  const std::size_t earlier = differ_.size();
+  for (std::uint64_t run = 0; run < runs && !stopped(); ++run) {
+    std::uint32_t* const place = counts.data() + run * keys;
+    std::uint32_t start = 0;
+    for (std::size_t key = 0; key < keys; ++key) start += std::exchange(place[key], start);
+    for (std::uint32_t i = 0; i < size; ++i) {
+      const std::uint32_t to = place[key_of(words[i] & masks[run], shift)]++;
+      part_words[to] = words[i];
+      part_rows[to] = rows[i];
+    }
+    agree_ = agree | masks[run];
+    candidates_.clear();
+    add(part_words.data(), part_rows.data(), place, keys, false, stopped);
+    differ_.push_back(masks[run]);
+  }
+  differ_.resize(earlier);
+  agree_ = agree;
+  return true;
+}
+
+}  // namespace simindex

@@ -1,0 +1,135 @@
+"""Pairs that agree on a block, against numpy, at every level."""
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simindex._kernels import LEVELS, _native
+
+LEVEL_NUMBERS = range(len(LEVELS))
+
+
+def partition(bits, count):
+    """`count` blocks of about equal width: uint32 (count, 2), first bit and width."""
+    edges = np.arange(count + 1) * bits // count
+    return np.stack([edges[:-1], np.diff(edges)], axis=1).astype(np.uint32)
+
+
+def brute(rows, h):
+    """All (a, b, distance) with a < b, and the bits in which they differ, (p, b)."""
+    found = [np.empty((0, 3), np.int64)]
+    for a in range(len(rows)):
+        distance = np.bitwise_count(rows[a + 1 :] ^ rows[a]).sum(axis=1, dtype=np.int64)
+        near = np.flatnonzero(distance <= h)
+        found.append(np.stack([np.full_like(near, a), near + a + 1, distance[near]], axis=1))
+    pairs = np.concatenate(found)
+    differing = (rows[pairs[:, 0]] ^ rows[pairs[:, 1]]).astype(">u8")
+    return pairs, np.unpackbits(differing.view(np.uint8), axis=1)
+
+
+def first_agreeing(differing, blocks):
+    """The first block without a differing bit, of each pair; -1 if there is none."""
+    free = np.stack([~differing[:, s : s + w].any(axis=1) for s, w in blocks.tolist()], axis=1)
+    return np.where(free.any(axis=1), free.argmax(axis=1), -1)
+
+
+def ordered(a, b, distance):
+    """Pairs as sorted (min, max, distance)."""
+    a, b = a.astype(np.int64), b.astype(np.int64)
+    pairs = np.stack([np.minimum(a, b), np.maximum(a, b), distance.astype(np.int64)], axis=1)
+    return pairs[np.lexsort(pairs.T[::-1])]
+
+
+def families(rng, n, words, flips, repeats):
+    """Rows of a few families, some of them several times over."""
+    rows = oracle.skewed(rng, n, words, templates=max(1, n // 40), flips=flips)
+    again = rng.random(n) < repeats
+    rows[again] = rows[rng.integers(0, max(1, n // 50), again.sum())]
+    return rows
+
+
+FEW_BITS = np.uint64(0x8001_0300_0070_000F)
+
+WORLDS = {
+    "uniform": lambda rng, n, words: oracle.uniform(rng, n, words),
+    "families": lambda rng, n, words: families(rng, n, words, 4, 0.0),
+    "repeated": lambda rng, n, words: families(rng, n, words, 3, 0.5),
+    "few bits": lambda rng, n, words: oracle.uniform(rng, n, words) & FEW_BITS,
+}
+
+
+@pytest.mark.parametrize("level", LEVEL_NUMBERS)
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(
+    ("words", "n", "h", "count"),
+    [
+        (1, 1500, 3, 4), (1, 1500, 0, 1), (1, 700, 7, 8), (1, 700, 3, 7), (1, 300, 40, 41),
+        (1, 300, 64, 64), (2, 900, 3, 4), (3, 500, 10, 11), (16, 300, 5, 6), (16, 200, 40, 41),
+    ],
+)
+def test_every_block_finds_its_own_pairs(world, words, n, h, count, level, rng):
+    rows = WORLDS[world](rng, n, words)
+    blocks = partition(64 * words, count)
+    pairs, differing = brute(rows, h)
+    of = first_agreeing(differing, blocks)
+    for block in range(count):
+        found = _native.block_pairs(rows, blocks, block, h, 1, level)
+        assert [column.dtype for column in found] == [np.uint32, np.uint32, np.uint16]
+        assert np.array_equal(ordered(*found), pairs[of == block])
+
+
+@pytest.mark.parametrize("level", LEVEL_NUMBERS)
+@pytest.mark.parametrize("words", [1, 2])
+def test_large_groups_are_cut_further(words, level, rng):
+    """Rows that agree on the block are many, so groups are partitioned, and rows repeat in them."""
+    rows = families(rng, 6000, words, 9, 0.1)
+    rows[:, 0] |= np.uint64(0xFFFF_0000_0000_0000)
+    blocks = partition(64 * words, 4 * words)[:4]
+    pairs, differing = brute(rows, 3)
+    of = first_agreeing(differing, blocks)
+    for block in range(4):
+        found = _native.block_pairs(rows, blocks, block, 3, 1, level)
+        assert np.array_equal(ordered(*found), pairs[of == block])
+
+
+@given(st.data())
+def test_blocks_of_any_widths(data):
+    words = data.draw(st.sampled_from([1, 1, 2, 5, 64]))
+    n = data.draw(st.integers(0, 60))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    rows = families(rng, n, words, data.draw(st.integers(0, 64)), data.draw(st.floats(0, 1)))
+    bits = 64 * words
+    edges = data.draw(st.lists(st.integers(0, bits), min_size=2, max_size=12, unique=True))
+    edges = np.array(sorted(edges), np.uint32)
+    blocks = np.ascontiguousarray(np.stack([edges[:-1], np.diff(edges)], axis=1))
+    h = data.draw(st.integers(0, bits) | st.integers(0, 9))
+    pairs, differing = brute(rows, h)
+    of = first_agreeing(differing, blocks)
+    threads = data.draw(st.integers(1, 3))
+    level = data.draw(st.sampled_from(list(LEVEL_NUMBERS)))
+    for block in range(len(blocks)):
+        found = _native.block_pairs(rows, blocks, block, h, threads, level)
+        assert np.array_equal(ordered(*found), pairs[of == block])
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_few_rows_have_no_pairs(n):
+    found = _native.block_pairs(np.zeros((n, 1), np.uint64), partition(64, 4), 0, 3)
+    assert [len(column) for column in found] == [0, 0, 0]
+
+
+def test_what_makes_no_sense_is_refused():
+    rows = np.zeros((3, 1), np.uint64)
+    blocks = partition(64, 4)
+    for bad, message in [
+        ((rows, blocks, 4, 3), "one of the blocks"),
+        ((rows, blocks, 0, -1), "0 or more"),
+        ((rows, blocks[::-1].copy(), 0, 3), "ascending"),
+        ((rows, blocks + np.array([1, 0], np.uint32), 0, 3), "within the rows"),
+        ((rows, blocks, 0, 3, 0), "1 or more"),
+        ((np.zeros((3, 0), np.uint64), blocks, 0, 3), "words wide"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            _native.block_pairs(*bad)
