@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.clusters import neighbours
+from simindex.pairs import find_all
 from simindex.records import U64, Batch, Matches
 
 I64 = NDArray[np.int64]
@@ -256,6 +256,5 @@ def distinct(rows: U64) -> tuple[I64, I64]:
 
 def near_pairs(rows: U64, h: int) -> tuple[I64, I64, U16]:
     """(a, b, distance) of all pairs of rows within h, a < b, sorted by (a, b)."""
-    a, b, distance = neighbours(rows, h)
-    order = np.lexsort((b, a))
-    return a[order], b[order], distance[order]
+    found = find_all(rows, h=min(h, 64 * rows.shape[1]))
+    return found.a, found.b, found.distance

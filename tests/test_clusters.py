@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex import clusters
-from simindex.clusters import connected, neighbours
+from simindex.clusters import connected
 
 
 def smallest_reachable(pairs: list[tuple[int, int]], n: int) -> list[int]:
@@ -46,31 +44,3 @@ def test_a_long_chain_in_any_order_is_one_group() -> None:
     order = np.random.default_rng(3).permutation(n)
     assert connected(order[:-1], order[1:], n).tolist() == [0] * n
     assert connected(np.empty(0, np.int64), np.empty(0, np.int64), 3).tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize("words", [1, 2])
-@pytest.mark.parametrize("cells", [1, 100, 1 << 20])
-def test_neighbours_are_all_pairs_within_h(
-    monkeypatch: pytest.MonkeyPatch, words: int, cells: int
-) -> None:
-    monkeypatch.setattr(clusters, "_BLOCK_CELLS", cells)
-    rng = np.random.default_rng(5)
-    rows = rng.integers(0, 2**64, (60, words), dtype=np.uint64)
-    rows[20:40] = rows[:20]
-    rows[20:40, 0] ^= rng.integers(0, 16, 20, dtype=np.uint64)
-    h = 3
-    expected = [
-        (a, b, distance)
-        for b in range(60) for a in range(b)
-        if (distance := sum(
-            (int(rows[a, word]) ^ int(rows[b, word])).bit_count() for word in range(words)
-        )) <= h
-    ]  # fmt: skip
-    a, b, distance = neighbours(rows[:, 0] if words == 1 else rows, h)
-    assert list(zip(a.tolist(), b.tolist(), distance.tolist(), strict=True)) == expected
-    assert len(expected) > 10
-
-
-def test_no_rows_have_no_neighbours() -> None:
-    a, b, distance = neighbours(np.empty(0, np.uint64), 3)
-    assert len(a) == len(b) == len(distance) == 0
