@@ -312,6 +312,18 @@ def test_text_corpus_takes_every_document_in_seconds(tmp_path: Path) -> None:
         assert f"{size / one['median'] / 1e6:.0f} MB/s" in one["notes"]
 
 
+def test_ingest_marks_every_copy(tmp_path: Path) -> None:
+    _, measured = bench("ingest", "--rows", "200", into=tmp_path / "a.json")
+    assert [one["unit"] for one in measured][:2] == ["documents/s", "µs"]
+    for one in measured[::2]:
+        assert 190 <= one["rows"] <= 240
+        copies, edits = re.findall(r"([\d,]+) of ([\d,]+) (?:copies|edits)", one["notes"])
+        assert copies[0] == copies[1] != "0"
+        assert 0 < int(edits[0]) <= int(edits[1])
+        marked = int(re.findall(r"(\d+) marked", one["notes"])[0])
+        assert marked == int(copies[0]) + int(edits[0])  # no two made-up originals are near
+
+
 def test_text_bounds_parts_make_up_the_whole(tmp_path: Path) -> None:
     _, measured = bench("text-bounds", "--rows", "50", into=tmp_path / "a.json")
     at = {one["workload"].removeprefix("text-bounds: "): one["median"] for one in measured}
