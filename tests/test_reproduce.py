@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import math
@@ -293,3 +294,73 @@ def test_one_command_writes_every_table_and_plot(tmp_path: Path) -> None:
         "expected.svg", "features.svg", "mixes.svg", "revisions.svg", "sources.svg",
         "thresholds.svg", "unrelated.svg", "weightings.svg", "widths.svg",
     ]
+
+
+def test_dropped_documents_are_held_against_cosines() -> None:
+    from reproduce.dedup import Score, against_cosines
+
+    # 1 and 2 are duplicates of 0, 3 of 1, 5 of 4; places of (later, earlier).
+    pairs = np.array([(1, 0), (2, 0), (3, 1), (5, 4)])
+    every = {"1": "0", "2": "0", "5": "4"}
+    # 3 has no kept duplicate once 1 is gone.
+    assert against_cosines(every, pairs, 6) == Score(3, 3, 3, 3)
+    # 3 is dropped for a document it is no duplicate of, though it has a kept one; 5 is missed.
+    assert against_cosines({"2": "0", "3": "0"}, pairs, 6) == Score(2, 1, 2, 4)
+    assert against_cosines({}, pairs, 6) == Score(0, 0, 0, 4)
+
+
+def test_dropped_documents_are_held_against_labels() -> None:
+    from reproduce.dedup import Score, against_labels
+
+    labelled = [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")]
+    lost = {"b": "a", "c": "x", "d": "x", "e": "x", "f": "y", "z": "x"}
+    assert against_labels(lost, labelled) == Score(6, 5, 2, 4)
+
+
+@NEEDS_SCIPY
+def test_duplicates_are_the_pairs_of_high_cosine() -> None:
+    from reproduce.dedup import duplicates
+
+    rng = np.random.default_rng(2)
+    texts = []
+    for _ in range(40):
+        words = rng.integers(0, 400, 60).astype(str).tolist()
+        texts += [" ".join(words), " ".join([*words[:-2], "other", "words"])]
+    found = set(map(tuple, duplicates(texts).tolist()))
+    assert found == {(place + 1, place) for place in range(0, 80, 2)}
+
+
+@NEEDS_SCIPY
+def test_dedup_of_a_collection_is_printed_for_every_h(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard", reason="collections are .zst")
+    rng = np.random.default_rng(1)
+    lines, articles = [], []
+    for page in range(12):
+        words = rng.integers(0, 3000, 200).astype(str).tolist()
+        for seq in range(2):
+            record = {"path": f"p{page}", "seq": seq, "text": " ".join(words)}
+            lines.append(json.dumps(record))
+            articles.append({"id": f"t{page}.{seq}", "text": record["text"]})
+    (tmp_path / "peps.jsonl.zst").write_bytes(
+        zstandard.ZstdCompressor().compress("\n".join(lines).encode())
+    )
+    labelled = tmp_path / "labelled"
+    labelled.mkdir()
+    with gzip.open(labelled / "articles_24.jsonl.gz", "wt") as file:
+        file.write("\n".join(map(json.dumps, articles)))
+    (labelled / "articles_24.pairs.tsv").write_text("t0.0\tt0.1\nt1.1\tt1.0\nt2.0\tt3.0\n")
+    finished = subprocess.run(
+        [sys.executable, str(TOOLS / "reproduce" / "dedup.py"), "--data", str(tmp_path),
+         "--h", "0", "2"],
+        capture_output=True, text=True, check=False, timeout=100,
+        env={name: v for name, v in os.environ.items() if name != "PYTHONSAFEPATH"},
+    )
+    assert finished.returncode == 0, finished.stderr
+    rows = [line for line in finished.stdout.splitlines() if line.startswith(("| 0", "| 2"))]
+    assert rows == [
+        "| 0 | 12 | 1.000 | 1.000 | 12 | 1.000 | 1.000 |",
+        "| 2 | 12 | 1.000 | 1.000 | 12 | 1.000 | 1.000 |",
+        "| 0 | 12 | 0.167 | 0.667 | 12 | 0.167 | 0.667 |",
+        "| 2 | 12 | 0.167 | 0.667 | 12 | 0.167 | 0.667 |",
+    ]
+    assert "peps: 24 documents; 12 pairs" in finished.stdout

@@ -57,6 +57,9 @@ BUFFER_DOCUMENTS = 1 << 14
 BUFFER_CHARACTERS = 32 << 20
 """About so much text ends a buffer, too."""
 
+WRITTEN_LINES = 512
+"""Lines handed to the system at once."""
+
 
 @click.command()
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
@@ -228,14 +231,19 @@ class _Run:
 
     def _write(self, buffer: Buffer, lost: dict[int, Loss]) -> None:
         key_field, text_field = self.reading.key_field, self.reading.text_field
+        lines: list[bytes] = []
         for place, document in enumerate(buffer.documents):
             loss = lost.get(place)
             if self.mark:
-                self.output.write(marked_line(document, loss, key_field, text_field))
+                lines.append(marked_line(document, loss, key_field, text_field))
             elif loss is None:
-                self.output.write(line_of(document, key_field, text_field))
+                lines.append(line_of(document, key_field, text_field))
             if loss is not None and self.listing is not None:
                 self.listing.write(audit_line(document, loss))
+            if len(lines) == WRITTEN_LINES:
+                self.output.write(b"".join(lines))
+                lines.clear()
+        self.output.write(b"".join(lines))
         if self.place.lasting:
             _settle(self.output)
             if self.listing is not None:
