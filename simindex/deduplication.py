@@ -20,14 +20,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from simindex._kernels import _native
 from simindex.pairs import find_all
-from simindex.records import U64, Batch, Matches
+from simindex.records import U64, Batch, Matches, Pairs
 
 I64 = NDArray[np.int64]
 U16 = NDArray[np.uint16]
 
-BLOCK_ROWS = 2048
-"""Rows that are compared with each other at once: two million pairs if all are near."""
+BLOCK_ROWS = 1024
+"""Rows that are compared with each other at once: half a million pairs if all are near."""
+
+TELLING_BITS = 12
+"""Of h + 1 blocks of fewer bits, many rows share one, and a scan is as fast as `find_all`."""
 
 NOWHERE = np.iinfo(np.uint16).max
 """Distance of a row that lost to none; widths end at 4,096 bits."""
@@ -125,8 +129,8 @@ def greedy(rows: U64, order: I64, excluded: NDArray[np.bool_], h: int) -> Losses
 
     Notes
     -----
-    Blocks of BLOCK_ROWS in rank order are compared with what was kept and with themselves. Kept
-    rows are further than h apart, so each row has few of them near.
+    Blocks of BLOCK_ROWS in rank order are compared with what was kept, and with themselves: for
+    tens of thousands of rows. Kept rows are further than h apart, so each row has few of them near.
     """
     losses = Losses.none(len(rows))
     kept = np.empty(0, np.int64)
@@ -143,27 +147,37 @@ def _settle(
     first, group_of = distinct(rows[block])
     by_rank = np.argsort(first)
     first, group_of = first[by_rank], np.argsort(by_rank)[group_of]
-    earlier, later, distance = near_pairs(rows[np.concatenate([kept, block[first]])], h)
-    earlier, later = earlier.astype(np.int64), later.astype(np.int64) - len(kept)
-    among = earlier >= len(kept)
+    (later, earlier, before), among = _near(rows[kept], rows[block[first]], h)
     gone = excluded[first]
-    gone[later[~among]] = True
-    _choose(gone, earlier[among] - len(kept), later[among])
+    gone[later] = True
+    _choose(gone, among.a, among.b)
     # Who may win against whom: what was kept before, and what is kept of this block, which wins
     # against its own copies, too.
     own = np.flatnonzero(~gone)
-    a, b = earlier[among] - len(kept), later[among]
-    forward, backward = ~gone[a], ~gone[b]
-    winning = first[np.r_[a[forward], b[backward], own]]
-    winner = np.r_[kept[earlier[~among]], block[winning]]
-    place = np.r_[np.full((~among).sum(), -1), winning]
-    loser = np.r_[later[~among], b[forward], a[backward], own]
+    forward, backward = ~gone[among.a], ~gone[among.b]
+    winning = first[np.r_[among.a[forward], among.b[backward], own]]
+    winner = np.r_[kept[earlier], block[winning]]
+    place = np.r_[np.full(len(earlier), -1), winning]
+    loser = np.r_[later, among.b[forward], among.a[backward], own]
     apart = np.r_[
-        distance[~among], distance[among][forward], distance[among][backward],
-        np.zeros(len(own), np.uint16),
+        before, among.distance[forward], among.distance[backward], np.zeros(len(own), np.uint16)
     ]
     _assign(block, group_of, len(first), winner, place, loser, apart, losses)
     return block[first[own]]
+
+
+def _near(kept: U64, block: U64, h: int) -> tuple[tuple[I64, I64, U16], Pairs]:
+    """(row of the block, kept row, distance) within h, and pairs of the block; no kept pair is."""
+    bits = 64 * block.shape[1]
+    h = min(h, bits)
+    if bits < TELLING_BITS * (h + 1):
+        later, earlier, distance, _ = _native.scan(kept, block, h, False)
+        return (later, earlier.astype(np.int64), distance), find_all(block, h=h)
+    found = find_all(np.concatenate([kept, block]), h=h)
+    across = found.a < len(kept)
+    a, b, distance = found.a - len(kept), found.b - len(kept), found.distance
+    among = Pairs(a[~across], b[~across], distance[~across])
+    return (b[across], found.a[across], distance[across]), among
 
 
 def _choose(gone: NDArray[np.bool_], a: I64, b: I64) -> None:
@@ -198,51 +212,32 @@ def _assign(
 
 
 def any_neighbour(rows: U64, h: int) -> Losses:
-    """The nearest other row within h of each row, the first of several.
+    """Another row within h of each row, if there is one; not always the nearest.
 
     Notes
     -----
-    Distinct rows are compared block by block with each other: n^2 / 2 BLOCK_ROWS^2 comparisons of
-    blocks, made for tens of thousands of rows.
+    Rows that `greedy` would drop have one, and so have those they lose to; the others are compared
+    with what was dropped, up to the first that is near. All pairs would fill the memory where
+    thousands of different rows are near each other.
     """
-    first, group_of = distinct(rows)
-    by_row = np.argsort(first)
-    first, group_of = first[by_row], np.argsort(by_row)[group_of]
-    nearest = Losses.none(len(first))
-    for one in range(0, len(first), BLOCK_ROWS):
-        for other in range(one, len(first), BLOCK_ROWS):
-            _meet(rows, first, one, other, h, nearest)
-    winner = np.where(nearest.winner < 0, -1, first[nearest.winner])[group_of]
-    distance = nearest.distance[group_of]
-    # Copies have each other; the first copy has the second.
-    size = np.bincount(group_of, minlength=len(first))
-    copied = size[group_of] > 1
-    winner[copied], distance[copied] = first[group_of[copied]], 0
-    members = np.argsort(group_of, kind="stable")
-    starts = np.cumsum(size) - size
-    several = np.flatnonzero(size > 1)
-    winner[first[several]] = members[starts[several] + 1]
+    losses = greedy(rows, np.arange(len(rows), dtype=np.int64), np.zeros(len(rows), np.bool_), h)
+    winner, distance = losses.winner.copy(), losses.distance.copy()
+    losers = np.flatnonzero(losses.winner >= 0)
+    _note_nearest(losses.winner[losers], losers, losses.distance[losers], winner, distance)
+    lonely = np.flatnonzero(winner < 0)
+    dropped = losers[distinct(rows[losers])[0]]
+    query, row, apart, _ = _native.scan(rows[dropped], rows[lonely], h, True)
+    winner[lonely[query]], distance[lonely[query]] = dropped[row], apart
     return Losses(winner, distance)
 
 
-def _meet(rows: U64, first: I64, one: int, other: int, h: int, nearest: Losses) -> None:
-    """Notes the nearest of two blocks of distinct rows in `nearest`; one block meets itself."""
-    groups = np.arange(one, min(one + BLOCK_ROWS, len(first)))
-    if other != one:
-        groups = np.r_[groups, np.arange(other, min(other + BLOCK_ROWS, len(first)))]
-    a, b, distance = near_pairs(rows[first[groups]], h)
-    loser, winner = groups[np.r_[a, b]], groups[np.r_[b, a]]
-    apart = np.r_[distance, distance]
-    best = np.lexsort((winner, apart, loser))
-    loser, winner, apart = loser[best], winner[best], apart[best]
-    closest = np.ones(len(loser), np.bool_)
-    closest[1:] = loser[1:] != loser[:-1]
-    loser, winner, apart = loser[closest], winner[closest], apart[closest]
-    better = (apart < nearest.distance[loser]) | (
-        (apart == nearest.distance[loser]) & (winner < nearest.winner[loser])
-    )
-    nearest.winner[loser[better]] = winner[better]
-    nearest.distance[loser[better]] = apart[better]
+def _note_nearest(loser: I64, near: I64, apart: U16, winner: I64, distance: U16) -> None:
+    """Gives each row of `loser` the nearest of its `near` ones, the first of several."""
+    best = np.lexsort((near, apart, loser))
+    loser, near, apart = loser[best], near[best], apart[best]
+    nearest = np.ones(len(loser), np.bool_)
+    nearest[1:] = loser[1:] != loser[:-1]
+    winner[loser[nearest]], distance[loser[nearest]] = near[nearest], apart[nearest]
 
 
 def distinct(rows: U64) -> tuple[I64, I64]:
@@ -252,9 +247,3 @@ def distinct(rows: U64) -> tuple[I64, I64]:
     else:
         _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     return first.astype(np.int64), number.reshape(-1).astype(np.int64)
-
-
-def near_pairs(rows: U64, h: int) -> tuple[I64, I64, U16]:
-    """(a, b, distance) of all pairs of rows within h, a < b, sorted by (a, b)."""
-    found = find_all(rows, h=min(h, 64 * rows.shape[1]))
-    return found.a, found.b, found.distance

@@ -35,14 +35,6 @@ def lost_by_brute_force(
     return lost
 
 
-def nearest_by_brute_force(rows: list[list[int]], h: int) -> list[Loss]:
-    lost: list[Loss] = []
-    for row, mine in enumerate(rows):
-        near = [(apart(mine, other), b) for b, other in enumerate(rows) if b != row]
-        lost.append(min(near)[::-1] if near and min(near)[0] <= h else None)
-    return lost
-
-
 def as_list(losses: deduplication.Losses) -> list[Loss]:
     return [
         None if winner < 0 else (winner, distance)
@@ -56,7 +48,10 @@ def buffers(words: int) -> st.SearchStrategy[list[list[int]]]:
     return st.lists(st.lists(value, min_size=words, max_size=words), max_size=40)
 
 
-@given(st.data(), st.sampled_from([1, 2]), st.integers(0, 5), st.sampled_from([1, 3, 2048]))
+@given(
+    st.data(), st.sampled_from([1, 2]), st.sampled_from([0, 1, 3, 5, 40, 500]),
+    st.sampled_from([1, 3, 2048]),
+)
 def test_greedy_keeps_by_rank_and_loses_to_the_nearest_kept(
     data: st.DataObject, words: int, h: int, block: int
 ) -> None:
@@ -74,15 +69,30 @@ def test_greedy_keeps_by_rank_and_loses_to_the_nearest_kept(
     assert (losses.distance == NOWHERE).tolist() == (losses.winner < 0).tolist()
 
 
-@given(st.data(), st.sampled_from([1, 2]), st.integers(0, 5), st.sampled_from([1, 3, 2048]))
-def test_any_neighbour_is_the_nearest_other_row(
+@given(
+    st.data(), st.sampled_from([1, 2]), st.sampled_from([0, 1, 3, 5, 40, 500]),
+    st.sampled_from([1, 3, 2048]),
+)
+def test_any_neighbour_is_another_row_within_h(
     data: st.DataObject, words: int, h: int, block: int
 ) -> None:
     rows = data.draw(buffers(words))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(deduplication, "BLOCK_ROWS", block)
-        losses = any_neighbour(np.array(rows, np.uint64).reshape(-1, words), h)
-    assert as_list(losses) == nearest_by_brute_force(rows, h)
+        losses = as_list(any_neighbour(np.array(rows, np.uint64).reshape(-1, words), h))
+    for row, (mine, loss) in enumerate(zip(rows, losses, strict=True)):
+        others = [apart(mine, other) for b, other in enumerate(rows) if b != row]
+        assert (loss is None) == (min(others, default=h + 1) > h)
+        if loss is not None:
+            assert loss[0] != row
+            assert loss[1] == apart(mine, rows[loss[0]]) <= h
+
+
+def test_a_row_between_others_finds_one_that_lost_elsewhere() -> None:
+    """2 is near 1 only, which loses to 0: 2 would be kept, and yet is not alone."""
+    rows = np.array([[0b0000], [0b0011], [0b1111], [0xFF << 40]], np.uint64)
+    losses = any_neighbour(rows, 2)
+    assert as_list(losses) == [(1, 2), (0, 2), (1, 2), None]
 
 
 @pytest.mark.parametrize("words", [1, 2])
@@ -130,5 +140,10 @@ def test_a_template_a_hundred_thousand_times_is_compared_once() -> None:
     assert (losses.winner[:-1] == 99_999).all()
     assert losses.distance.nonzero()[0].tolist() == [1, 50_001, 99_999]
     losses = any_neighbour(rows, 0)
-    assert losses.winner[[0, 2, 1, 50_001]].tolist() == [2, 0, 50_001, 1]
+    assert losses.winner[[0, 2, 3]].tolist() == [2, 0, 0]
+    assert losses.winner[[1, 50_001]].tolist() == [50_001, 1]
     assert (losses.distance == 0).all()
+    template = np.uint64(1) << np.arange(64, dtype=np.uint64)
+    near = (template[:, None] | template[None, :]).reshape(-1, 1)  # 2,080 rows within 4 bits
+    assert (any_neighbour(near, 4).winner >= 0).all()
+    assert (greedy(near, order[-len(near) :], np.zeros(len(near), np.bool_), 4).winner >= 0).sum()
