@@ -133,3 +133,46 @@ def test_what_makes_no_sense_is_refused():
     ]:
         with pytest.raises(ValueError, match=message):
             _native.block_pairs(*bad)
+
+
+@pytest.mark.parametrize("level", LEVEL_NUMBERS)
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(
+    ("words", "n", "h", "count"), [(1, 1200, 3, 4), (1, 1200, 3, 6), (2, 800, 5, 6), (1, 500, 9, 9)]
+)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_all_choices_of_blocks_give_every_pair_once(world, words, n, h, count, threads, level, rng):
+    rows = WORLDS[world](rng, n, words)
+    pairs, _ = brute(rows, h)
+    blocks = partition(64 * words, count)
+    a, b, distance, first, row, number, too_many = _native.all_pairs(
+        rows, blocks, count - h, h, True, 1 << 40, threads, level
+    )
+    assert np.array_equal(np.stack([a, b, distance], axis=1), pairs)
+    assert (len(first), len(row), number, too_many) == (0, 0, len(pairs), False)
+    a, b, distance, first, row, number, too_many = _native.all_pairs(
+        rows, blocks, count - h, h, False, 1 << 40, threads, level
+    )
+    _, earliest = np.unique(rows, axis=0, return_index=True)
+    repeats = np.setdiff1d(np.arange(n), earliest)
+    assert np.array_equal(np.sort(row), repeats)
+    assert np.array_equal(rows[first], rows[row])
+    assert np.isin(first, earliest).all()
+    distinct = pairs[~np.isin(pairs[:, :2], repeats).any(axis=1)]
+    assert np.array_equal(np.stack([a, b, distance], axis=1), distinct)
+    assert (number, too_many) == (len(pairs), False)
+
+
+@pytest.mark.parametrize("world", ["families", "repeated"])
+def test_more_pairs_than_asked_for_are_left_out(world, rng):
+    rows = WORLDS[world](rng, 3000, 1)
+    blocks = partition(64, 4)
+    found = _native.block_pairs(rows, blocks, 0, 3)
+    assert len(found[0]) > 1000
+    assert _native.block_pairs(rows, blocks, 0, 3, most=len(found[0]) - 1) is None
+    again = _native.block_pairs(rows, blocks, 0, 3, most=len(found[0]))
+    assert np.array_equal(ordered(*again), ordered(*found))
+    *columns, number, too_many = _native.all_pairs(rows, blocks, 1, 3, True, 1000)
+    assert too_many
+    assert number > 1000
+    assert [len(column) for column in columns] == [0] * 5

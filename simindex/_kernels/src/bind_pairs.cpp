@@ -1,6 +1,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -101,7 +102,10 @@ AllColumns bind_all_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32
     found = all_pairs(all, partition, agreeing, search);
     stands_for = pairs_of_rows(found, all.n, true);
     if (expanded) expand(found, all.n, true, search);
-    if (found.too_many) found = {{}, {}, true};
+    if (found.too_many) {
+      stands_for = std::max(stands_for, static_cast<double>(most) + 1);
+      found = {{}, {}, true};
+    }
   }
   signals.raise();
   const std::size_t size = found.pairs.size;
