@@ -6,8 +6,7 @@
     blocks      | 0 | 1 | 2 | 3 | 4 |   or on two of 5: more passes, over smaller groups
     passes        01  02  03 .. 34
 
-Each pair is reported by the pass of the first blocks it agrees on, so once. How many blocks are
-best is a matter of how many rows share a choice of them; `chosen_blocks` weighs that.
+Each pair is reported by the pass of the first blocks it agrees on, so once.
 """
 
 from __future__ import annotations
@@ -31,13 +30,16 @@ MAX_PASSES = 1_000_000
 WORTH_THREADS = 100_000
 """Rows below which one thread is as fast."""
 
-# Nanoseconds, as measured: to move a row to its group and back, once a pass; to compare two words.
+_FEW_ROWS = 1 << 15
+
+_FILTERED_H = 14
+"""Up to it, most rows of several words are told apart by one word made of all of them."""
+
+# Nanoseconds, as measured: to move a row to its group in a pass, to compare two rows, or two words
+# of rows that are not told apart before.
 _MOVE_NS = 14.0
 _COMPARE_NS = 0.1
-_SPLIT_NS = 6.0
-"""To move a row of a large group to a part of it."""
-
-_MORE_BLOCKS = 6
+_COMPARE_WORD_NS = 2.0
 
 _PAIR_BYTES = 32
 """Memory that a pair takes while it is found and sorted."""
@@ -104,7 +106,7 @@ def find_all(
                 f"{MAX_PASSES:,}: give fewer blocks",
                 option="blocks", found=blocks, expected=f"at most {MAX_PASSES} passes",
             )
-    used = chosen_blocks(n, bits, h) if blocks is None else blocks
+    used = chosen_blocks(n, rows.shape[1], h) if blocks is None else blocks
     most = _memory_bytes() // _PAIR_BYTES
     a, b, distance, first, row, pairs, too_many = _native.all_pairs(
         rows, partition(bits, max(1, used)), max(0, used - h), h, not collapse_equal, most,
@@ -121,24 +123,20 @@ def find_all(
     return Pairs(a, b, distance)
 
 
-def chosen_blocks(rows: int, bits: int, h: int) -> int:
-    """Blocks that should take least time; 0 to compare every row with every other one."""
-    best, least_ns = 0, _group_ns(rows, bits, h)
-    for blocks in range(h + 1, min(h + _MORE_BLOCKS, bits) + 1):
-        passes = comb(blocks, h)
-        agreeing = bits * (blocks - h) // blocks
-        shared = rows / 2.0 ** min(agreeing, 64)
-        taken_ns = passes * (_MOVE_NS + _group_ns(shared, bits - agreeing, h))
-        if taken_ns < least_ns:
-            best, least_ns = blocks, taken_ns
-    return best
+def chosen_blocks(rows: int, words: int, h: int) -> int:
+    """Blocks that should take least time; 0 to compare every row with every other one.
 
-
-def _group_ns(rows: float, bits: int, h: int) -> float:
-    """Nanoseconds for each of the rows of a group that differ in `bits` of their bits."""
-    direct = rows / 2 * _COMPARE_NS
-    part = rows / 2.0 ** min(bits // (h + 1), 12)
-    return min(direct, (h + 1) * (_SPLIT_NS + part / 2 * _COMPARE_NS))
+    h + 1, unless so few rows are compared that they stay in the cache, or blocks are so narrow that
+    their groups hold most pairs several times. More blocks never were faster: groups that are large
+    are divided further while they are compared.
+    """
+    cheap = words == 1 or h <= _FILTERED_H
+    if h >= 64 * words or (cheap and rows <= _FEW_ROWS):
+        return 0
+    compare_ns = _COMPARE_NS if cheap else _COMPARE_WORD_NS * words
+    shared = rows / 2.0 ** min(64 * words // (h + 1), 64)
+    by_blocks_ns = (h + 1) * (_MOVE_NS + shared / 2 * compare_ns)
+    return h + 1 if by_blocks_ns < rows / 2 * compare_ns else 0
 
 
 def partition(bits: int, blocks: int) -> NDArray[np.uint32]:

@@ -198,6 +198,24 @@ def test_rotation_reports_the_recall_it_measures(tmp_path: Path) -> None:
         assert bare["recall"] is None
 
 
+def test_pairs_are_counted_on_uniform_and_on_skewed_rows(tmp_path: Path) -> None:
+    printed, measured = bench("pairs", "--rows", "20000", into=tmp_path / "a.json")
+    assert "| pairs skewed | simindex find_all collapse_equal | 20 k |" in printed
+    plain, collapsed, hot, groups = measured
+    assert {one["unit"] for one in measured} == {"s"}
+    assert "h = 3; 200 pairs, of 200; peak resident 0." in plain["notes"]
+    assert 16 < plain["bytes_per_row"] < 1000
+
+    def counts(one: dict[str, Any]) -> list[int]:
+        found = re.search(r"([\d,]+) pairs, of ([\d,]+);", one["notes"])
+        assert found is not None
+        return [int(count.replace(",", "")) for count in found.groups()]
+
+    assert 100 < counts(collapsed)[0] < counts(collapsed)[1] == 200
+    assert counts(hot)[0] == counts(hot)[1] == counts(groups)[1] > 200_000
+    assert counts(groups)[0] < 1000
+
+
 def test_build_and_open_are_measured_in_fresh_processes(tmp_path: Path) -> None:
     _, built = bench("build-fingerprints", "--rows", "50000", into=tmp_path / "a.json")
     for tables, one in zip((1, 3), built, strict=True):

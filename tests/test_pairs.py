@@ -140,6 +140,17 @@ def test_threads_do_not_change_the_answer(
         assert np.array_equal(columns(one), columns(some))
 
 
+@pytest.mark.parametrize("words", [1, 2])
+def test_threads_share_rows_that_are_all_compared(words: int, rng: np.random.Generator) -> None:
+    rows = worlds(rng, 6000, words, "families")
+    rows[:1000] = rows[2000:3000]
+    for h in (0, 12):
+        truth = expected(rows, h)
+        for threads in (1, 3):
+            assert chosen_blocks(len(rows), words, h) == 0
+            assert np.array_equal(columns(simindex.find_all(rows, h=h, threads=threads)), truth)
+
+
 def test_planted_pairs_are_found_among_many_rows(rng: np.random.Generator) -> None:
     rows = oracle.uniform(rng, 300_000)
     rows[:2000] = oracle.flip(rng, rows[-2000:], rng.integers(0, 4, 2000))
@@ -247,12 +258,13 @@ def test_an_interrupt_ends_the_search_soon(rng: np.random.Generator) -> None:
 
 
 def test_blocks_are_chosen_by_rows_and_radius() -> None:
-    assert chosen_blocks(1_000_000, 64, 3) == 4
-    assert chosen_blocks(1_000_000, 64, 0) == 1
-    assert chosen_blocks(100, 64, 40) == 0
-    assert chosen_blocks(1_000_000, 64, 40) == 0
-    assert chosen_blocks(10, 64, 64) == 0
-    assert chosen_blocks(1_000_000, 4096, 100) == 101
+    assert chosen_blocks(1_000_000, 1, 3) == 4
+    assert chosen_blocks(1_000_000, 1, 0) == 1
+    assert chosen_blocks(100, 1, 3) == 0
+    assert chosen_blocks(1_000_000, 1, 40) == 0
+    assert chosen_blocks(1_000_000, 1, 64) == 0
+    assert chosen_blocks(1_000, 64, 100) == 101
+    assert chosen_blocks(20_000, 4, 60) == 0
 
 
 @given(st.integers(1, 64), st.integers(1, 4096))

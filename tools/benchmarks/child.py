@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import machine, peers
 from benchmarks.corpora import U64, H
 from benchmarks.recipes import RECIPES
-from benchmarks.stopwatch import Stopwatch
+from benchmarks.stopwatch import CLOCKS, Stopwatch
 from benchmarks.texts import loaded
 
 BATCH_ROWS = 1_000_000
@@ -119,6 +119,25 @@ def open_peer(path: str, query: int) -> dict[str, Any]:
     }
 
 
+def pairs(fingerprints: str, collapse: bool, clock: Literal["wall", "cpu"]) -> dict[str, Any]:
+    """All pairs of the rows of a file, once."""
+    import simindex
+
+    rows = np.fromfile(fingerprints, dtype="<u8")
+    simindex.find_all(rows[:1])
+    machine.forget_peak()
+    before = machine.resident_bytes()
+    start = CLOCKS[clock]()
+    found = simindex.find_all(rows, h=H, collapse_equal=collapse, threads=1)
+    seconds = CLOCKS[clock]() - start
+    return {
+        "seconds": seconds, "pairs": len(found), "peak_bytes": grown(before),
+        "resident_bytes": machine.peak_bytes(),
+        "represented": found.represented if isinstance(found, simindex.CollapsedPairs) else
+        len(found),
+    }
+
+
 def fingerprint(
     texts: str, recipes: list[str], repeat: int, clock: Literal["wall", "cpu"]
 ) -> dict[str, Any]:
@@ -149,7 +168,7 @@ def timed(call: Callable[[], object]) -> float:
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "build": build, "build-peer": build_peer, "open": open_index, "open-peer": open_peer,
-    "fingerprint": fingerprint,
+    "fingerprint": fingerprint, "pairs": pairs,
 }
 
 if __name__ == "__main__":

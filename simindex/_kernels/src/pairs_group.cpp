@@ -1,13 +1,14 @@
 #include "pairs_group.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
 namespace simindex {
 namespace {
 
-constexpr std::uint32_t kTile = 1024;   // words; 8 KB beside as many
+constexpr std::uint32_t kFewRows = 32;  // are compared before they are looked through for equal ones
 constexpr std::uint64_t kMixer = 0x9E3779B97F4A7C15u;  // odd; 2^64 over the golden ratio
 
 // In comparisons of two words.
@@ -26,7 +27,7 @@ std::uint64_t pairs_of(std::uint64_t rows) { return rows * (rows - (rows != 0)) 
 }  // namespace
 
 Wish::Wish(const PairRows& of, const BlockChoice& choice, std::uint64_t radius)
-    : rows(of), near{radius, {}} {
+    : rows(of), h(radius) {
   const std::uint32_t last = choice.agreeing.empty() ? 0 : choice.agreeing.back();
   std::size_t next = 0;
   for (std::uint32_t block = 0; block < last || next < choice.agreeing.size(); ++block) {
@@ -34,27 +35,16 @@ Wish::Wish(const PairRows& of, const BlockChoice& choice, std::uint64_t radius)
     next += agrees;
     (agrees ? agree_wide_ : differ_wide_).push_back(choice.blocks[block]);
   }
-  int blind_bytes = 0;
-  if (rows.words == 1) {
-    for (const Bits& bits : agree_wide_)
-      each_part(bits, [&](std::size_t, std::uint64_t mask) { return (agree |= mask) != 0; });
-    for (const Bits& bits : differ_wide_)
-      each_part(bits, [&](std::size_t, std::uint64_t mask) {
-        differ.push_back(mask);
-        return true;
-      });
-    agree_wide_.clear();
-    differ_wide_.clear();
-    for (int byte = 0; byte < 8; ++byte) {
-      const std::uint64_t mask = std::uint64_t{0xff} << (8 * byte);
-      if ((agree & mask) != mask) continue;
-      near.sieve.blind |= mask;
-      ++blind_bytes;
-    }
-  }
-  // As in compare.hpp: of the bytes that are not blind, all but h are equal.
-  const int equal = 8 - blind_bytes - static_cast<int>(std::min<std::uint64_t>(radius, 8));
-  if (equal >= 2) near.sieve.equal_bytes = std::min(equal, 3);
+  if (rows.words != 1) return;
+  for (const Bits& bits : agree_wide_)
+    each_part(bits, [&](std::size_t, std::uint64_t mask) { return (agree |= mask) != 0; });
+  for (const Bits& bits : differ_wide_)
+    each_part(bits, [&](std::size_t, std::uint64_t mask) {
+      differ.push_back(mask);
+      return true;
+    });
+  agree_wide_.clear();
+  differ_wide_.clear();
 }
 
 std::uint64_t Wish::word(std::size_t row) const {
@@ -88,22 +78,68 @@ std::uint64_t Wish::distance(std::uint64_t differing, std::uint32_t a, std::uint
   const std::uint64_t* second = rows.rows + b * rows.words;
   std::uint64_t bits = 0;
   for (std::size_t w = 0; w < rows.words; ++w) bits += portable::popcount(first[w] ^ second[w]);
-  return bits <= near.h && wide_wanted(a, b) ? bits : near.h + 1;
+  return bits <= h && wide_wanted(a, b) ? bits : h + 1;
+}
+
+namespace {
+
+// As in compare.hpp: of the bytes that are not blind, all but h are equal. Those of which most bits are
+// shared are made blind first; the way that lets the fewest lines of uniform words pass is taken.
+Sieve sieve_of(std::uint64_t agree, std::uint64_t h) {
+  std::array<std::pair<int, int>, 8> bytes;  // bits that may differ, byte
+  for (int byte = 0; byte < 8; ++byte)
+    bytes[byte] = {8 - std::popcount((agree >> (8 * byte)) & 0xff), byte};
+  std::sort(bytes.begin(), bytes.end());
+  Sieve best;
+  double least = Sieve::kMostPassing;
+  std::uint64_t blind = 0;
+  for (std::size_t count = 0; count < bytes.size(); ++count) {
+    double expected = 0;
+    for (std::size_t i = count; i < bytes.size(); ++i)
+      expected += 8.0 / (1 << bytes[i].first);
+    for (const int equal : {2, 3}) {
+      const double passing = equal == 2 ? expected * expected / 2
+                                        : expected * expected * expected / 6;
+      if (h + count + static_cast<std::uint64_t>(equal) > 8 || passing > least) continue;
+      least = passing;
+      best.equal_bytes = equal;
+      best.blind = blind;
+    }
+    blind |= std::uint64_t{0xff} << (8 * bytes[count].second);
+  }
+  return best;
+}
+
+}  // namespace
+
+GroupPairs::GroupPairs(const Wish& wish, int level)
+    : wish_(wish), level_(level), near_{wish.h, {}}, differ_(wish.differ) {
+  look_for(wish.agree);
+}
+
+void GroupPairs::look_for(std::uint64_t agree) {
+  agree_ = agree;
+  near_.sieve = sieve_of(agree, near_.h);
+  compare_ = comparing(near_.sieve, level_);
 }
 
 void GroupPairs::add(std::uint64_t* words, std::uint32_t* rows, const std::uint32_t* ends,
-                     std::size_t groups, bool may_repeat, const std::function<bool()>& stopped) {
+                     std::size_t groups, bool may_repeat, std::uint32_t usual,
+                     const std::function<bool()>& stopped) {
+  std::uint32_t most = kDirectRows;
+  if (may_repeat) most = std::min(most, repeating_ * 8 > looked_at_ ? kFewRows : usual);
+  looked_at_ += groups;
   for (std::size_t group = 0; group < groups && !stopped();) {
     candidates_.clear();
     const std::size_t next =
-        compare_.groups(words, ends, group, groups, wish_.near, candidates_);
+        compare_.groups(words, ends, group, groups, most, near_, candidates_);
     settle(words, rows, ends, group, may_repeat, stopped);
     group = next;
   }
   std::uint32_t begin = 0;
   for (std::size_t group = 0; group < groups; begin = ends[group++]) {
     std::uint32_t size = ends[group] - begin;
-    if (size <= kDirectRows) continue;
+    if (size <= most) continue;
     if (may_repeat) size = without_repeats(words + begin, rows + begin, size);
     part(words + begin, rows + begin, size, stopped);
   }
@@ -118,6 +154,7 @@ void GroupPairs::settle(std::uint64_t* words, std::uint32_t* rows, const std::ui
     const Candidate* const first = found;
     while (found != candidates_.end() && found->first < ends[group]) ++found;
     if (may_repeat && repeats(words, rows, first, found)) {
+      ++repeating_;
       const std::uint32_t begin = group == 0 ? 0 : ends[group - 1];
       const std::uint32_t size =
           without_repeats(words + begin, rows + begin, ends[group] - begin);
@@ -146,8 +183,9 @@ void GroupPairs::keep(const std::uint64_t* words, const std::uint32_t* rows,
     if (!wanted) continue;
     const std::uint32_t a = rows[found->first];
     const std::uint32_t b = rows[found->second];
+    if (wish_.has_repeat(a, b)) continue;
     const std::uint64_t bits = wish_.distance(differing, a, b);
-    if (bits <= wish_.near.h) pairs.push(a, b, bits);
+    if (bits <= wish_.h) pairs.push(a, b, bits);
   }
 }
 
@@ -160,19 +198,25 @@ void GroupPairs::part(std::uint64_t* words, std::uint32_t* rows, std::uint32_t s
 
 void GroupPairs::direct(const std::uint64_t* words, const std::uint32_t* rows, std::uint32_t size,
                         const std::function<bool()>& stopped) {
-  for (std::uint32_t first = 0; first < size; first += kTile) {
-    const std::uint32_t last = std::min(size, first + kTile);
-    for (std::uint32_t begin = 0; begin < last; begin += kTile) {
-      if (size > kTile && stopped()) return;
-      tile_candidates_.clear();
-      compare_.tile(words, {begin, std::min(last, begin + kTile), first, last}, wish_.near,
-                    tile_candidates_);
-      keep(words, rows, tile_candidates_.begin(), tile_candidates_.end());
-    }
+  for (std::uint32_t first = 0; first < size; first += kTileRows) {
+    add_tile(words, rows, size, first, stopped);
+    if (size > kTileRows && stopped()) return;
   }
 }
 
-// Moves the first of equal rows to the front, in their order, and returns how many these are.
+void GroupPairs::add_tile(const std::uint64_t* words, const std::uint32_t* rows,
+                          std::uint32_t size, std::uint32_t first,
+                          const std::function<bool()>& stopped) {
+  const std::uint32_t last = std::min(size, first + kTileRows);
+  for (std::uint32_t begin = 0; begin < last; begin += kTileRows) {
+    tile_candidates_.clear();
+    compare_.tile(words, {begin, std::min(last, begin + kTileRows), first, last}, near_,
+                  tile_candidates_);
+    keep(words, rows, tile_candidates_.begin(), tile_candidates_.end());
+    if (size > kTileRows && stopped()) return;
+  }
+}
+
 std::uint32_t GroupPairs::without_repeats(std::uint64_t* words, std::uint32_t* rows,
                                           std::uint32_t size) {
   const int bits = std::bit_width(size) + 1;
@@ -204,7 +248,7 @@ bool GroupPairs::split(const std::uint64_t* words, const std::uint32_t* rows, st
   std::uint64_t varying = 0;
   for (std::uint32_t i = 1; i < size; ++i) varying |= words[i] ^ words[0];
   const auto bits = static_cast<std::uint64_t>(portable::popcount(varying));
-  const std::uint64_t runs = wish_.near.h + 1;
+  const std::uint64_t runs = wish_.h + 1;
   if (bits < kFewestRunBits * runs) return false;
   const int key_bits =
       std::clamp(static_cast<int>(std::bit_width(size / 4)), 1, kMostKeyBits);
@@ -241,13 +285,12 @@ bool GroupPairs::split(const std::uint64_t* words, const std::uint32_t* rows, st
       part_words[to] = words[i];
       part_rows[to] = rows[i];
     }
-    agree_ = agree | masks[run];
-    candidates_.clear();
-    add(part_words.data(), part_rows.data(), place, keys, false, stopped);
+    look_for(agree | masks[run]);
+    add(part_words.data(), part_rows.data(), place, keys, false, 0, stopped);
     differ_.push_back(masks[run]);
   }
   differ_.resize(earlier);
-  agree_ = agree;
+  look_for(agree);
   return true;
 }
 

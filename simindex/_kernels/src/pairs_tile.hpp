@@ -35,6 +35,7 @@ class Candidates {
   std::vector<Candidate> found_;
 };
 
+constexpr std::uint32_t kTileRows = 1024;       // 8 KB beside as many
 constexpr std::uint32_t kDirectRows = 512;      // groups of at most so many are compared directly
 constexpr std::size_t kPaddingWords = 16;       // that may be read behind the last group
 constexpr std::size_t kManyCandidates = 1 << 16;
@@ -57,11 +58,12 @@ struct Comparing {
   // words are within h.
   void (*tile)(const std::uint64_t* words, const Tile& tile, const Near& near, Candidates& out);
 
-  // The same of pairs within groups number `group` .. groups - 1 of at most kDirectRows words, group i
-  // ending where ends[i] says; stops after a group with which there are many candidates and returns the
-  // number of the next.
+  // The same of pairs within groups number `group` .. groups - 1 of at most `most` words, group i ending
+  // where ends[i] says; stops after a group with which there are many candidates and returns the number
+  // of the next.
   std::size_t (*groups)(const std::uint64_t* words, const std::uint32_t* ends, std::size_t group,
-                        std::size_t groups, const Near& near, Candidates& out);
+                        std::size_t groups, std::uint32_t most, const Near& near,
+                        Candidates& out);
 };
 
 Comparing comparing(const Sieve& sieve, int level);
