@@ -24,7 +24,8 @@ def stubs() -> dict[str, list[str]]:
     for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
         made = node.body[0] if isinstance(node, ast.ClassDef) else node
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and isinstance(made, ast.FunctionDef):
-            described[node.name] = [a.arg for a in made.args.args if a.arg != "self"]
+            arguments = (*made.args.args, *made.args.kwonlyargs)
+            described[node.name] = [a.arg for a in arguments if a.arg != "self"]
     return described
 
 

@@ -177,8 +177,8 @@ def psm_checked(
     first: bool,
     level: int = -1,
 ) -> tuple[I64, U32, U16, U64, int, int]: ...
-# The probes of a batch by partition of a table, the top bits of their headers; from partition_psm and
-# partition_headers.
+# The probes of a batch by partition of a table, the top bits of their headers: what partition_psm
+# and partition_headers return.
 class CheckedProbes:
     def __init__(self) -> None: ...
     @property
