@@ -92,9 +92,10 @@ class Answerer:
         """The same in a pass over each table, in so much memory."""
         check_memory(limit_bytes, "memory_limit")
         # What the recall rests on is asked without a limit: it takes a sample's few queries.
-        designed = method not in ("auto", "psm", "scan")
+        if method not in ("auto", "psm", "scan"):  # by tables over the queries, which are exact
+            weights, recall = None, 1.0
         plans, calibration = self.planner.plan(
-            snapshot, h=h, recall=recall, method="auto" if designed else method,
+            snapshot, h=h, recall=recall, method="auto" if weights is None else method,
             queries=len(rows), weights=weights,
         )
         plans, stream = plan_within(

@@ -21,9 +21,6 @@ from simindex.model import Machine
 from simindex.simhash.permutation import BlockDesign, designs_for
 from simindex.storage.table import Table
 
-SMALL_ROWS = 1 << 16
-"""A table of so few rows is searched as without a limit."""
-
 MOST_TIMES = 8.0
 """A plan that fits is taken if it is expected to take so many times what the best one takes."""
 
@@ -50,25 +47,22 @@ def plan_within(
     Parameters
     ----------
     plans : QueryPlan
-        Those of a call without a limit. Small tables are searched by them, and what they do by
-        likely flips is done by the same ones: a limit changes no answer.
+        Those of a call without a limit. What they do by likely flips is done by the same ones: a
+        limit changes no answer, but for which of several matches `first` takes.
 
     Raises
     ------
     InvalidOption
-        If too little is allowed; says the least that works.
+        If too little is allowed for a plan that is not MOST_TIMES slower than the best; says the
+        least that works, and what a scan would take.
     """
-    least = 0
+    least = scanned = 0
     for chunk_bytes, window_bytes in ((8 << 20, 32 << 20), (1 << 20, 2 << 20)):
         stream = Stream(chunk_bytes, window_bytes, release=True, threads=threads)
         chosen, least = [], 0
         for table, plan in zip(tables, plans.tables, strict=True):
-            if len(table) <= SMALL_ROWS:
-                chosen.append((plan, 0))
-                continue
-            candidates = list(
-                _candidates(table, plan, h, method, queries, machine, stream)
-            )
+            candidates = list(_candidates(table, plan, h, method, queries, machine, stream))
+            scanned = HEADROOM_BYTES + stream.resident_bytes(table.fingerprints.shape[1])
             best = min(plan.nanoseconds for plan, _ in candidates)
             fair = [one for one in candidates if one[0].nanoseconds <= MOST_TIMES * best]
             fitting = [one for one in fair if one[1] <= limit_bytes]
@@ -79,7 +73,8 @@ def plan_within(
             return QueryPlan.of([plan for plan, _ in chosen], plans.guarantee), stream
     raise InvalidOption(
         f"memory_limit={limit_bytes} is too little for {queries:,} queries in a call: the least "
-        f"that works is {least}, or ask fewer queries at a time",
+        f"that works is {least}; or ask fewer queries at a time, or compare them with every row, "
+        f'method="scan", which takes {scanned}',
         option="memory_limit", found=limit_bytes, expected=least,
     )
 
@@ -89,7 +84,8 @@ def _candidates(
     stream: Stream,
 ) -> Iterator[Candidate]:
     rows, words = table.fingerprints.shape
-    if psm.can_sweep(usual):  # by no other headers, so that a limit changes no answer
+    if method in ("auto", "psm") and psm.can_sweep(usual):
+        # By no other headers, so that a limit changes no answer.
         yield usual, HEADROOM_BYTES + psm_batch.bytes_needed(table, usual.flips, queries, stream)
         return
     for design in _designs(method, h, 64 * words):

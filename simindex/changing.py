@@ -258,6 +258,7 @@ class WritableHandle(Handle):
         recall: float = 1.0,
         first: bool = False,
         method: str = "auto",
+        memory_limit: int | None = None,
         threads: int | None = None,
     ) -> Matches:
         """Matches of a batch in the index and in itself; then the batch is in the index.
@@ -273,6 +274,8 @@ class WritableHandle(Handle):
             Of the matches in the index, as in `query`; those within the batch are all found.
         first : bool
             At most one match a row; a row with a match in the index gets none within the batch.
+        memory_limit : int, optional
+            Of the search of the index, as in `query`.
 
         Returns
         -------
@@ -313,6 +316,7 @@ class WritableHandle(Handle):
                 stored = answerer.search(
                     self._current(), checked.rows, checked.weights, h=h, first=first,
                     recall=recall, method=method, memory=None, threads=threads,
+                    memory_limit=memory_limit,
                 )
                 found = ingestion.joined(
                     stored, inside, writer.append(checked), checked.keys, first=first,

@@ -22,6 +22,7 @@ from math import log2
 from simindex.methods import bphs, psm
 from simindex.methods.base import TablePlan
 from simindex.methods.bphs import sweep_queries
+from simindex.methods.psm_batch import MOST_PROBES
 from simindex.methods.query_tables import bytes_needed, directory_bits
 from simindex.methods.stream import Stream
 from simindex.model import Machine, along
@@ -47,8 +48,12 @@ MATCHED_NS = 50.0
 WIDE_WORD_NS = 5.0
 """Permuting a word of a row that has several."""
 
-LONG_BUCKET, SHARED_BUCKET = 24, 2
+LONG_BUCKET, SHARED_BUCKET = 64, 2
 """Rows, and probes, that headers must have on average for a sweep to go bucket by bucket."""
+
+SHARED_SHARE, SHARED_SLOPE, BUCKET_NS = 0.6, 0.75, 20.0
+"""Where probes share a short bucket: what a probe takes of `Machine.swept`, what a row more, and
+what the bucket takes. Fitted to sweeps of 60 M rows under 20 to 23 header bits."""
 
 ROWS_OF_A_LINE = 8
 
@@ -144,12 +149,19 @@ def _looked_up_ns(
     if not swept:
         size = table_bytes(rows, words, header_bits)
         return probes * (look_up_ns(machine, size, bucket * words) + counted)
-    long = rows >= LONG_BUCKET << header_bits and queries * probes >= SHARED_BUCKET << header_bits
+    sharing = min(queries * probes, MOST_PROBES) / (1 << header_bits)
+    long = rows >= LONG_BUCKET << header_bits
     # Brought in are the lines that a bucket lies in, also in part, and one of the directory.
     brought = min(rows, queries * probes * (bucket + 3 * ROWS_OF_A_LINE))
-    return probes * (along(machine.bucketed if long else machine.swept, bucket) + counted) + (
-        brought * machine.streamed_ns / queries
-    )
+    if sharing < SHARED_BUCKET:
+        probe = along(machine.swept, bucket)
+    elif long:
+        probe = along(machine.bucketed, bucket)
+    else:
+        few, least = machine.swept[0]
+        further = along(machine.swept, few + 100) - least
+        probe = SHARED_SHARE * least + SHARED_SLOPE * further * bucket / 100 + BUCKET_NS / sharing
+    return probes * (probe + counted) + brought * machine.streamed_ns / queries
 
 
 def scanning_ns(machine: Machine, rows: int, words: int, queries: int, h: int = 3) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 from simindex.admission import check_recipe
 from simindex.errors import (
     CorruptFile,
+    IndexNotFound,
     InvalidOption,
     ReadOnlyIndex,
     RecipeMismatch,
@@ -70,6 +71,11 @@ def translated(path: Path, writable: bool) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
+        if error.filename is None:  # a folder that was to be opened, to make something in it
+            raise IndexNotFound(
+                f"{path.parent} is no folder, so no index can be made in it: make it first",
+                path=str(path),
+            ) from error
         raise CorruptFile(f"{path} lacks {error.filename}", path=str(path)) from error
     except OSError as error:
         if isinstance(error, SimindexError) or error.errno not in (

@@ -82,7 +82,11 @@ class CollapsedPairs(Pairs):
 
     @property
     def represented(self) -> int:
-        """How many pairs of rows these are, those of equal rows included."""
+        """How many pairs of rows these are, those of equal rows included.
+
+        Where pairs come in parts, as those of an index do, the groups of a pair may stand in
+        another part: then only all parts together tell.
+        """
         repeats = Counter(self.groups.first.tolist())
         within = sum(more * (more + 1) // 2 for more in repeats.values())
         return within + sum(

@@ -19,7 +19,7 @@ from simindex._kernels import _native
 from simindex.methods import bphs, psm, psm_batch, query_tables, scan
 from simindex.methods.base import Found, QueryPlan, TablePlan
 from simindex.methods.query_tables import QueryTables
-from simindex.methods.stream import Stream, joined
+from simindex.methods.stream import Stream, joined, take
 from simindex.options import IndexOptions
 from simindex.records import F32, U64, Matches, QueryStats
 from simindex.simhash.permutation import BlockDesign
@@ -41,7 +41,6 @@ THREADED_QUERIES = 4096
 NO_QUERY = np.empty(0, np.int64)
 NO_ID = np.empty(0, np.uint64)
 NO_DISTANCE = np.empty(0, np.uint16)
-NO_ROW = np.empty(0, np.uint32)
 
 
 def search(
@@ -76,16 +75,16 @@ def search(
             break
         searched += 1
         deleted = tombstones.later_than(table.horizon)
-        # A deleted row must not stand for a live one: then all matches are needed, not the first.
         asked = Asked(
-            some, some_weights, volatility, h, first and not deleted, threads, stream, tombstones,
-            built,
+            some, some_weights, volatility, h, first, threads, stream, tombstones, built
         )
         found = search_by(table, table_plan, asked)
         probes, compared = probes + found.probes, compared + found.compared
         if not len(found.query):
             continue
-        if deleted:
+        if deleted and first:
+            found = _first_live(table, table_plan, asked, found)
+        elif deleted:
             found = _live(table, found, tombstones)
         if open_queries is not None:
             found = found._replace(query=open_queries[found.query])
@@ -129,6 +128,13 @@ class Asked(NamedTuple):
                 self.queries, design, h=self.h, threads=self.threads
             )
         return built[design.structure]
+
+    def of(self, numbers: NDArray[np.int64]) -> Asked:
+        """All matches of some of the queries."""
+        weights = None if self.weights is None else self.weights[numbers]
+        return self._replace(
+            queries=self.queries[numbers], weights=weights, first=False, built=None
+        )
 
     def slice(self, start: int, stop: int) -> Asked:
         """Some of the queries, for one thread."""
@@ -210,6 +216,40 @@ def search_by(table: Table, plan: TablePlan, asked: Asked) -> Found:
     if plan.of_queries or _is_swept(table, plan, asked) or _is_streamed(plan, asked):
         return search_whole(table, plan, asked)
     return _search_slices(table, plan, asked)
+
+
+AGAIN = 4
+"""Queries at a time that are asked for all their matches after a deleted one."""
+
+MOST_AGAIN = 1 << 20
+"""Matches of these from which fewer queries are asked at a time."""
+
+
+def _first_live(table: Table, plan: TablePlan, asked: Asked, found: Found) -> Found:
+    """Of rows found first the live ones, and others for queries that found deleted ones only.
+
+    Those are asked for all their matches, few of them at a time: a hot text has very many.
+    """
+    assert asked.tombstones is not None
+    dead = asked.tombstones.dead(table, found.id, found.row.astype(np.int64))
+    if not dead.any():
+        return found
+    parts = [take(found, np.flatnonzero(~dead))]
+    again = np.setdiff1d(found.query[dead], parts[0].query)
+    size, at = len(again) if asked.stream is not None else AGAIN, 0
+    while at < len(again):
+        some = again[at : at + size]
+        every = search_by(table, plan, asked.of(some))
+        live = _live(table, every, asked.tombstones)
+        order = np.lexsort((live.row, live.id, live.distance, live.query))
+        query = live.query[order]
+        kept = np.ones(len(order), np.bool_)
+        kept[1:] = query[1:] != query[:-1]
+        nearest = take(live, order[kept])
+        parts.append(nearest._replace(query=some[nearest.query]))
+        at += len(some)
+        size = 2 * size if len(every.query) < MOST_AGAIN else max(1, size // 4)
+    return joined(parts)
 
 
 def _live(table: Table, found: Found, tombstones: Tombstones) -> Found:

@@ -12,6 +12,10 @@ Data goes to standard output, everything for people to standard error. Exit code
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 from simindex.cli import (
     build,
     clusters,
@@ -51,4 +55,8 @@ for _command in (
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    if sys.stdin is None:  # closed by the caller
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.exit("simindex: standard output is closed")
     program(prog_name="simindex")

@@ -46,7 +46,7 @@ structures_option = click.option(
 def _size(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
     if value is None:
         return None
-    found = _SIZE.fullmatch(value.strip())
+    found = _SIZE.fullmatch(value.strip().replace(",", ""))
     if found is None:
         raise click.BadParameter(f"{value!r} is no size: give one like 64G, 512M or 64GB")
     base = 1000 if (found[3] or "").lower() == "b" else 1024
@@ -60,7 +60,8 @@ memory_option = click.option(
 
 memory_limit_option = click.option(
     "--memory-limit", callback=_size, metavar="SIZE",
-    help="The most memory to take beside the mapped files; 512M is 512 x 1024^2 bytes.",
+    help="The most memory to take beside the mapped files, 1G by default; 512M is 512 x 1024^2 "
+    "bytes.",
 )
 
 process_limit_option = click.option(

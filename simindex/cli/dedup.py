@@ -22,7 +22,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -81,7 +81,8 @@ WRITTEN_LINES = 512
 @click.option(
     "--buffer", "buffer_documents", type=click.IntRange(min=1), metavar="N",
     default=BUFFER_DOCUMENTS, show_default=True,
-    help="Documents that are compared, written and committed together.",
+    help="Documents that are compared, written and committed together; 32 million characters end a "
+    "buffer, too.",
 )
 @click.option(
     "--mark", is_flag=True,
@@ -89,7 +90,8 @@ WRITTEN_LINES = 512
 )
 @click.option(
     "--audit", type=click.Path(), metavar="FILE",
-    help="List the dropped ones here, with the key they lost to and the distance, as JSONL.",
+    help="List the dropped ones here, with the key they lost to and the distance, as JSONL; with "
+    "--index at the file's end.",
 )
 @click.option(
     "--recall", type=float, default=1.0, show_default=True,
@@ -114,6 +116,7 @@ def dedup(
 
     With --index, each buffer is printed and then committed: after a kill or Ctrl-C, what was
     printed since the last commit is not in INDEX, and comes again when the inputs are read again.
+    Documents that are in INDEX themselves are left out then, or, with --mark, come unmarked.
     """
     inputs = inputs or ("-",)
     require_inputs(inputs)
@@ -123,16 +126,16 @@ def dedup(
     silent = quiet or sys.stdout.isatty()
     asked = Asked(inputs, recipe_given, learning, reading, silent)
     with ExitStack() as opened:
-        listing = opened.enter_context(_audit_file(audit))
         if index_path is None:
             folder = opened.enter_context(temporary_folder(temp_dir))
             place = temporary(folder / "kept", asked)
         else:
             place = lasting(Path(index_path), asked)
         opened.enter_context(place.index)
-        output = sys.stdout.buffer
-        run = _Run(place, h, keep, recall, mark, reading, output, listing)
         with place.outcome_told(), Progress("deduplicating", quiet=silent) as progress:
+            listing = opened.enter_context(_audit_file(audit, inputs, index_path))
+            output = opened.enter_context(_whole_writes())
+            run = _Run(place, h, keep, recall, mark, reading, output, listing)
             run.through(buffer_documents, progress)
         rows = len(place.index)
     run.without.close()
@@ -208,7 +211,9 @@ class _Run:
         stored = nearest_stored(self.place.index, batch, self.h, self.recall)
         losses = self._losses(buffer, batch, stored)
         lost = _named(buffer, stored, losses)
-        self._write(buffer, lost)
+        own = {place for place, loss in lost.items() if _is_stored_itself(buffer, place, loss)}
+        own -= {buffer.places[row] for row in np.flatnonzero(stored.distance != 0).tolist()}
+        self._write(buffer, lost, own)
         if self.keep.policy == "none":
             # What was dropped is stored, too, so that later copies of it are dropped; once.
             rows = np.sort(distinct(batch.rows)[0])
@@ -229,16 +234,18 @@ class _Run:
         order = self.keep.order([buffer.documents[place] for place in buffer.places])
         return greedy(batch.rows, order, stored.distance != NOWHERE, self.h)
 
-    def _write(self, buffer: Buffer, lost: dict[int, Loss]) -> None:
+    def _write(self, buffer: Buffer, lost: dict[int, Loss], own: set[int]) -> None:
+        """`own`: documents that are stored themselves, by an earlier run."""
         key_field, text_field = self.reading.key_field, self.reading.text_field
         lines: list[bytes] = []
         for place, document in enumerate(buffer.documents):
             loss = lost.get(place)
             if self.mark:
-                lines.append(marked_line(document, loss, key_field, text_field))
+                mark = None if place in own else loss
+                lines.append(marked_line(document, mark, key_field, text_field))
             elif loss is None:
                 lines.append(line_of(document, key_field, text_field))
-            if loss is not None and self.listing is not None:
+            if loss is not None and place not in own and self.listing is not None:
                 self.listing.write(audit_line(document, loss))
             if len(lines) == WRITTEN_LINES:
                 self.output.write(b"".join(lines))
@@ -248,6 +255,29 @@ class _Run:
             _settle(self.output)
             if self.listing is not None:
                 _settle(self.listing)
+
+
+def _is_stored_itself(buffer: Buffer, place: int, loss: Loss) -> bool:
+    return loss.distance == 0 and loss.key == buffer.documents[place].key
+
+
+def _require_apart(audit: Path, inputs: tuple[str, ...], index_path: str | None) -> None:
+    """InvalidOption where the audit would be written over, or into, something else."""
+    there = audit.resolve()
+    other = None
+    for name in inputs:
+        if name != "-" and (there == Path(name).resolve() or Path(name).resolve() in there.parents):
+            other = f"the input {name}"
+    if index_path is not None and Path(index_path).resolve() in (there, *there.parents):
+        other = f"the index {index_path}"
+    with suppress(OSError, ValueError):
+        if audit.exists() and os.path.samestat(audit.stat(), os.fstat(sys.stdout.fileno())):
+            other = "standard output"
+    if other is not None:
+        raise InvalidOption(
+            f"--audit {audit} is {other}, or in it: name another file", option="audit",
+            path=str(audit),
+        )
 
 
 def _named(buffer: Buffer, stored: Stored, losses: Losses) -> dict[int, Loss]:
@@ -276,12 +306,27 @@ def _settle(stream: BinaryIO | TextIO) -> None:
 
 
 @contextmanager
-def _audit_file(path: str | None) -> Iterator[TextIO | None]:
+def _whole_writes() -> Iterator[BinaryIO]:
+    """Standard output; where Python does not buffer it, a write may write a part only."""
+    output = sys.stdout.buffer
+    if isinstance(output, io.RawIOBase):
+        with open(output.fileno(), "wb", closefd=False) as buffered:
+            yield buffered
+    else:
+        yield output
+
+
+@contextmanager
+def _audit_file(
+    path: str | None, inputs: tuple[str, ...], index_path: str | None
+) -> Iterator[TextIO | None]:
+    """The list of what is dropped; what earlier runs through the same index dropped stays in it."""
     if path is None:
         yield None
         return
+    _require_apart(Path(path), inputs, index_path)
     try:
-        file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115
+        file = Path(path).open("w" if index_path is None else "a", encoding="utf-8")  # noqa: SIM115
     except OSError as error:
         raise InvalidOption(
             f"--audit {path} cannot be written: {error.strerror}", option="audit", path=path

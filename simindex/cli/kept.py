@@ -21,7 +21,7 @@ import click
 import simindex
 from simindex.cli.app import Interrupted
 from simindex.cli.choices import Reading
-from simindex.cli.console import count
+from simindex.cli.console import count, say
 from simindex.cli.recipes import Learning, Prepared, prepare
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
 
@@ -77,6 +77,11 @@ class Place:
             if not self.lasting:
                 raise
             raise type(error)(f"{error}; {self._left()}", **error.data) from error
+        except OSError as error:
+            left = self._left()
+            if self.lasting and not isinstance(error, BrokenPipeError):
+                say(f"the output or the audit cannot be written; {left}")
+            raise
         except BaseException:
             self._left()
             raise

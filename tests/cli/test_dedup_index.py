@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -285,6 +287,7 @@ def test_what_was_written_to_a_file_is_synced_before_each_commit(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Standard output is no file here; the audit is."""
+    Path("a").touch()
     steps: list[str] = []
     fsync, commit = os.fsync, simindex.Index.commit
 
@@ -330,7 +333,7 @@ def test_with_none_later_copies_of_dropped_ones_are_dropped(run: Run) -> None:
     ]
     assert run(*options, input=record(1, 2) + record(2, 1)).stdout == ""
     lost = [json.loads(one) for one in Path("a").read_text().splitlines()]
-    assert [one["lost_to"] for one in lost] == ["1.0", "2.0"]
+    assert [one["lost_to"] for one in lost[2:]] == ["1.0", "2.0"]
     assert stored_keys("i.sim") == ["1.0", "2.0"]
 
 
@@ -344,3 +347,39 @@ def test_a_page_fifty_thousand_times_is_kept_once(run: Run) -> None:
     with simindex.open("i.sim", "r") as index:
         assert len(index) == 1
         assert np.concatenate([batch.fingerprints for batch in index.rows()]).shape == (1,)
+
+
+def test_a_second_run_lists_and_marks_no_document_as_its_own_near_duplicate(run: Run) -> None:
+    given = "".join(record(number, copy) for number in range(3) for copy in range(2))
+    run("dedup", "--index", "i.sim", "--audit", "a", input=given)
+    listed = Path("a").read_text()
+    assert len(listed.splitlines()) == 3
+    again = run("dedup", "--index", "i.sim", "--audit", "a", input=given)
+    assert keys_of(again.stdout) == []
+    assert Path("a").read_text() == listed + listed
+    marked = run("dedup", "--index", "i.sim", "--mark", input=given)
+    marks = [json.loads(line)["near_duplicate_of"] for line in marked.stdout.splitlines()]
+    assert [mark is None for mark in marks] == [True, False] * 3
+
+
+@pytest.mark.parametrize("audit", ["in.jsonl", "i.sim/FORMAT", "i.sim"])
+def test_an_audit_is_not_written_over_something_else(run: Run, audit: str) -> None:
+    Path("in.jsonl").write_text(record(1) + record(2))
+    run("dedup", "--index", "i.sim", "in.jsonl")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    result = run("dedup", "--index", "i.sim", "in.jsonl", "--audit", audit, code=2)
+    assert "name another file" in result.stderr
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_output_is_buffered_where_python_does_not_buffer_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With python -u a write to a disk that fills writes a part, and says so by a number only."""
+    with io.FileIO(tmp_path / "out", "w") as raw:
+        monkeypatch.setattr(command.sys, "stdout", SimpleNamespace(buffer=raw))
+        with command._whole_writes() as output:
+            assert isinstance(output, io.BufferedWriter)
+            output.write(b"whole")
+        assert not raw.closed
+    assert (tmp_path / "out").read_bytes() == b"whole"

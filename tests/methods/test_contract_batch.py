@@ -21,7 +21,6 @@ ROOMY, TIGHT = 1 << 30, 40 << 20
 @pytest.fixture(autouse=True)
 def small_tables_are_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The indexes of the contract are small: their tables are to be taken for large ones."""
-    monkeypatch.setattr(bounded, "SMALL_ROWS", 8)
     monkeypatch.setattr(bounded, "MOST_TIMES", 1e9)
     monkeypatch.setattr(psm, "SWEPT_ROWS", 1)
     monkeypatch.setattr(psm, "SWEPT_QUERIES", 1)

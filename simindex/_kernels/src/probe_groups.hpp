@@ -351,8 +351,38 @@ class Piece {
       left_ -= slots[chunks];
       chunk_ = probes.next(chunk_);
     }
+    // A shift by a number that is known takes a third of the operations: 4 of 170 ns a query.
+    switch (right_) {
+      case 0: put_in_order<0>(some, slots, chunks); break;
+      case 1: put_in_order<1>(some, slots, chunks); break;
+      case 2: put_in_order<2>(some, slots, chunks); break;
+      case 3: put_in_order<3>(some, slots, chunks); break;
+      default: put_in_order<-1>(some, slots, chunks);
+    }
+    return true;
+  }
+
+  std::uint32_t buckets() const { return buckets_; }
+
+  // In the directory.
+  std::size_t place(std::size_t partition, std::uint32_t bucket) const {
+    return (partition << bits_ | bucket) << right_;
+  }
+
+  // Number of its first probe.
+  std::uint32_t start(std::uint32_t bucket) const { return bucket == 0 ? 0 : ends_[bucket - 1]; }
+
+  std::span<const Probe> of(std::uint32_t bucket) const {
+    return {sorted_.data() + start(bucket), ends_[bucket] - start(bucket)};
+  }
+
+  const Probe& probe(std::uint32_t number) const { return sorted_[number]; }
+
+ private:
+  template <int kRight>
+  void put_in_order(const Chunk* const* some, const std::uint32_t* slots, std::uint32_t chunks) {
     // Locals: a store to one array might otherwise change any member.
-    const int right = right_;
+    const int right = kRight < 0 ? right_ : kRight;
     const std::uint32_t last = buckets_ - 1;
     std::uint32_t* ends = ends_.data();
     for (std::uint32_t i = 0; i < chunks; ++i) {
@@ -378,26 +408,8 @@ class Piece {
           sorted[ends[(group.entry[lane].place >> right) & last]++] = {group.entry[lane].word,
                                                                        group.entry[lane].number};
       }
-    return true;
   }
 
-  std::uint32_t buckets() const { return buckets_; }
-
-  // In the directory.
-  std::size_t place(std::size_t partition, std::uint32_t bucket) const {
-    return (partition << bits_ | bucket) << right_;
-  }
-
-  // Number of its first probe.
-  std::uint32_t start(std::uint32_t bucket) const { return bucket == 0 ? 0 : ends_[bucket - 1]; }
-
-  std::span<const Probe> of(std::uint32_t bucket) const {
-    return {sorted_.data() + start(bucket), ends_[bucket] - start(bucket)};
-  }
-
-  const Probe& probe(std::uint32_t number) const { return sorted_[number]; }
-
- private:
   std::uint32_t most_chunks_;
   int right_;
   int bits_;
