@@ -119,7 +119,8 @@ def run(source: Path, directory: Path, kinds: list[str], cores: int) -> Run:
     """One run on so many cores."""
     index, output = directory / "ingest.sim", directory / "marked.jsonl"
     remove(index)
-    command = [sys.executable, "-m", "simindex", "dedup", str(source), "--index", str(index),
+    # -P: the installed package, not the sources in the current folder.
+    command = [sys.executable, "-P", "-m", "simindex", "dedup", str(source), "--index", str(index),
                "--mark", "--quiet"]
     with machine.on_every_core(), output.open("wb") as out:
         os.sched_setaffinity(0, sorted(machine.CORES)[-cores:])

@@ -79,7 +79,8 @@ def share(part: int, whole: int) -> str:
 def audited(file: Path, h: int, options: Sequence[str], folder: Path) -> dict[str, str]:
     """What the command drops: key -> key it lost to."""
     audit = folder / "audit.jsonl"
-    command = [sys.executable, "-m", "simindex", "dedup", str(file), "-h", str(h), "--quiet",
+    # -P: the installed package, not the sources in the current folder.
+    command = [sys.executable, "-P", "-m", "simindex", "dedup", str(file), "-h", str(h), "--quiet",
                "--audit", str(audit), *options]
     with (folder / "out.jsonl").open("wb") as out:
         subprocess.run(command, stdout=out, check=True)
