@@ -19,7 +19,7 @@ from simindex._kernels import _native
 from simindex.methods import bphs, psm, psm_batch, query_tables, scan
 from simindex.methods.base import Found, QueryPlan, TablePlan
 from simindex.methods.query_tables import QueryTables
-from simindex.methods.stream import Stream, joined, take
+from simindex.methods.stream import Stream, joined, live, take
 from simindex.options import IndexOptions
 from simindex.records import F32, U64, Matches, QueryStats
 from simindex.simhash.permutation import BlockDesign
@@ -85,7 +85,7 @@ def search(
         if deleted and first:
             found = _first_live(table, table_plan, asked, found)
         elif deleted:
-            found = _live(table, found, tombstones)
+            found = live(table, found, tombstones)
         if open_queries is not None:
             found = found._replace(query=open_queries[found.query])
         parts.append((table, found))
@@ -240,26 +240,16 @@ def _first_live(table: Table, plan: TablePlan, asked: Asked, found: Found) -> Fo
     while at < len(again):
         some = again[at : at + size]
         every = search_by(table, plan, asked.of(some))
-        live = _live(table, every, asked.tombstones)
-        order = np.lexsort((live.row, live.id, live.distance, live.query))
-        query = live.query[order]
+        others = live(table, every, asked.tombstones)
+        order = np.lexsort((others.row, others.id, others.distance, others.query))
+        query = others.query[order]
         kept = np.ones(len(order), np.bool_)
         kept[1:] = query[1:] != query[:-1]
-        nearest = take(live, order[kept])
+        nearest = take(others, order[kept])
         parts.append(nearest._replace(query=some[nearest.query]))
         at += len(some)
         size = 2 * size if len(every.query) < MOST_AGAIN else max(1, size // 4)
     return joined(parts)
-
-
-def _live(table: Table, found: Found, tombstones: Tombstones) -> Found:
-    dead = tombstones.dead(table, found.id, found.row.astype(np.int64))
-    if not dead.any():
-        return found
-    live = ~dead
-    return Found(
-        found.query[live], found.row[live], found.distance[live], found.id[live], 0, 0
-    )
 
 
 def _arranged(
