@@ -24,6 +24,7 @@ from test_writer_faults import (
     added,
     counted,
     fresh,
+    merges_run_at_once,
     rows,
     state_of,
     without,
@@ -34,6 +35,8 @@ from simindex import Batch, IndexOptions
 from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFull
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+__all__ = ["merges_run_at_once"]
+"""For this module too: every run takes the same steps."""
 
 OPTIONS = IndexOptions(
     batch_rows=128, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1")
