@@ -5,6 +5,8 @@
 //     compare<kWords, kSieved, kAhead>(rows, words, lo, hi, query, sieve, number, h, first, out,
 //                                      compared)
 //
+//     near_rows(rows, count, word, h)     which of at most 24 rows of 64 bits, without a branch
+//
 //   rows      (n, words) row-major; rows lo .. hi-1 are read, nothing else
 //   kWords    1 for 64-bit fingerprints, 0 for any width (`words` then says which)
 //   kSieved   equal bytes of a line that is counted, as the sieve says; 0 counts all, and is all there is
@@ -90,6 +92,15 @@ SIMINDEX_INLINE std::uint64_t popcount(std::uint64_t x) {
 
 inline constexpr bool kSieves = false;
 
+// Which of at most 24 rows are within h of a word.
+SIMINDEX_INLINE std::uint32_t near_rows(const std::uint64_t* rows, std::uint32_t count,
+                                        std::uint64_t word, std::uint64_t h) {
+  std::uint32_t near = 0;
+  for (std::uint32_t i = 0; i < count; ++i)
+    near |= static_cast<std::uint32_t>(popcount(rows[i] ^ word) <= h) << i;
+  return near;
+}
+
 template <int kWords, int kSieved, bool kAhead = true, class Sink>
 SIMINDEX_INLINE bool compare(const std::uint64_t* rows, std::size_t words, std::uint32_t lo,
                              std::uint32_t hi, const std::uint64_t* query, const Sieve&,
@@ -151,6 +162,17 @@ SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE __m256i popcount4(__m256i x) {
 }
 
 inline constexpr bool kSieves = false;
+
+SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE std::uint32_t near_rows(const std::uint64_t* rows,
+                                                             std::uint32_t count,
+                                                             std::uint64_t word, std::uint64_t h) {
+  std::uint32_t near = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto bits = static_cast<std::uint64_t>(__builtin_popcountll(rows[i] ^ word));
+    near |= static_cast<std::uint32_t>(bits <= h) << i;
+  }
+  return near;
+}
 
 template <int kWords, int kSieved, bool kAhead = true, class Sink>
 SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE bool compare(const std::uint64_t* rows, std::size_t words,

@@ -92,6 +92,7 @@ using portable::look_long;
 using portable::look_shared;
 using portable::compare;
 using portable::look_soon;
+using portable::near_rows;
 using portable::settle;
 #define SIMINDEX_LEVEL_TARGET
 #include "sweep.inc"
@@ -107,6 +108,7 @@ using avx2::look_long;
 using avx2::look_shared;
 using avx2::compare;
 using avx2::look_soon;
+using avx2::near_rows;
 using avx2::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
 #include "sweep.inc"
@@ -121,6 +123,7 @@ using avx512::look_long;
 using avx512::look_shared;
 using avx512::compare;
 using avx512::look_soon;
+using avx512::near_rows;
 using avx512::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "sweep.inc"
@@ -135,6 +138,7 @@ using avx512_vpopcntdq::look_long;
 using avx512_vpopcntdq::look_shared;
 using avx512_vpopcntdq::compare;
 using avx512_vpopcntdq::look_soon;
+using avx512_vpopcntdq::near_rows;
 using avx512_vpopcntdq::settle;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
 #include "sweep.inc"
