@@ -103,7 +103,7 @@ def search(
             time.perf_counter() - started,
         )
     )
-    return _arranged(parts, len(queries), first, stats, options)
+    return _arranged(parts, len(queries), first, stats, options, threads)
 
 
 class Asked(NamedTuple):
@@ -258,6 +258,7 @@ def _arranged(
     first: bool,
     stats: QueryStats,
     options: IndexOptions,
+    threads: int,
 ) -> Matches:
     keyed = options.keys is not False
     if not parts:
@@ -275,7 +276,7 @@ def _arranged(
     order = None
     if len(query) > 1:
         query, ids, distance, order, repeated = _native.arrange(
-            query, ids, distance, queries, keyed
+            query, ids, distance, queries, keyed, threads
         )
         kept = np.ones(len(query), np.bool_)
         if first:

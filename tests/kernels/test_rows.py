@@ -194,8 +194,10 @@ def check_arranged(query: I64, ids: U64, distance: NDArray[np.uint16], queries: 
     """Columns come in the order of numpy's stable sort, and the order with them."""
     expected = np.lexsort((ids, distance, query))
     pairs = set(zip(query.tolist(), distance.tolist(), ids.tolist(), strict=True))
-    for with_order in (True, False):
-        *columns, order, repeated = _native.arrange(query, ids, distance, queries, with_order)
+    for with_order, threads in ((True, 1), (False, 1), (True, 3), (False, 2)):
+        *columns, order, repeated = _native.arrange(
+            query, ids, distance, queries, with_order, threads
+        )
         assert order.dtype == np.int64
         assert np.array_equal(order, expected if with_order else [])
         for column, before in zip(columns, (query, ids, distance), strict=True):
@@ -252,6 +254,11 @@ def test_a_query_number_out_of_range_is_refused(query: int, place: int) -> None:
 def test_result_columns_of_different_length_are_refused() -> None:
     with pytest.raises(ValueError, match="length"):
         _native.arrange(i64([0]), u64([0, 1]), np.zeros(1, np.uint16), 1)
+
+
+def test_no_threads_are_refused() -> None:
+    with pytest.raises(ValueError, match="threads"):
+        _native.arrange(i64([0]), u64([0]), np.zeros(1, np.uint16), 1, True, 0)
 
 
 def test_arrays_that_cannot_be_written_are_read() -> None:

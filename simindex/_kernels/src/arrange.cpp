@@ -10,6 +10,7 @@
 
 #include "memory.hpp"
 #include "sort.hpp"
+#include "workers.hpp"
 
 namespace simindex {
 namespace {
@@ -183,8 +184,21 @@ void sort_plainly(const FoundColumns& found, std::span<std::int64_t> order) {
             [&](std::int64_t a, std::int64_t b) { return at(a) < at(b); });
 }
 
+// Calls work(part, begin, end) for equal parts of 0 .. r-1, one for each thread.
+template <class Work>
+void in_parts(std::size_t r, std::size_t threads, const Work& work) {
+  const std::size_t share = (r + threads - 1) / threads;
+  split(
+      threads, threads, [] { return 0; },
+      [&](int, std::size_t part, const auto&) {
+        work(part, std::min(r, part * share), std::min(r, (part + 1) * share));
+      },
+      [](int) {}, [] { return false; });
+}
+
 // False, and nothing is done, where a match does not fit a word.
-bool distribute(const FoundColumns& found, std::size_t queries, const ArrangedColumns& arranged) {
+bool distribute(const FoundColumns& found, std::size_t queries, const ArrangedColumns& arranged,
+                std::size_t threads) {
   constexpr int kMostBits = 11;          // as many lines are written at a time
   constexpr std::size_t kInCache = 256;  // matches
   const std::size_t r = found.query.size();
@@ -193,29 +207,45 @@ bool distribute(const FoundColumns& found, std::size_t queries, const ArrangedCo
   const Layout layout{static_cast<int>(std::bit_width(r))};
   if (shift + kDistanceBits + layout.row_bits > 64) return false;
   const std::uint64_t in_range = (std::uint64_t{1} << shift) - 1;
-  std::vector<std::size_t> ends(((queries - 1) >> shift) + 2);
-  for (const std::int64_t query : found.query) ++ends[(static_cast<std::size_t>(query) >> shift) + 1];
-  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  const std::size_t ranges = ((queries - 1) >> shift) + 1;
+
+  // Where each part of the matches begins in each range; then, where it ends.
+  std::vector<std::vector<std::size_t>> ends(threads, std::vector<std::size_t>(ranges));
+  in_parts(r, threads, [&](std::size_t part, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      ++ends[part][static_cast<std::size_t>(found.query[i]) >> shift];
+  });
+  std::vector<std::size_t> starts(ranges + 1);
+  for (std::size_t range = 0; range < ranges; ++range) {
+    std::size_t at = starts[range];
+    for (std::vector<std::size_t>& of_part : ends) at += std::exchange(of_part[range], at);
+    starts[range + 1] = at;
+  }
   const Memory<Match> matches = allocate<Match>(r);
-  for (std::size_t i = 0; i < r; ++i) {
-    const auto query = static_cast<std::uint64_t>(found.query[i]);
-    matches[ends[query >> shift]++] = {layout.key(query & in_range, found.distance[i], i),
-                                       found.ids[i]};
-  }
-  RangeSort sort(std::size_t{1} << shift, layout);
-  std::size_t begin = 0;
-  for (std::size_t range = 0; range + 1 < ends.size(); ++range) {
-    std::span<Match> some(matches.get() + begin, ends[range] - begin);
-    if (some.size() > 1) some = sort(some);
-    for (const Match& match : some) {
-      arranged.query[begin] = static_cast<std::int64_t>(range << shift | layout.query(match));
-      arranged.ids[begin] = match.id;
-      arranged.distance[begin] = layout.distance(match);
-      if (!arranged.order.empty())
-        arranged.order[begin] = static_cast<std::int64_t>(layout.row(match));
-      ++begin;
+  in_parts(r, threads, [&](std::size_t part, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto query = static_cast<std::uint64_t>(found.query[i]);
+      matches[ends[part][query >> shift]++] = {
+          layout.key(query & in_range, found.distance[i], i), found.ids[i]};
     }
-  }
+  });
+
+  split(
+      ranges, threads, [&] { return RangeSort(std::size_t{1} << shift, layout); },
+      [&](RangeSort& sort, std::size_t range, const auto&) {
+        std::size_t at = starts[range];
+        std::span<Match> some(matches.get() + at, starts[range + 1] - at);
+        if (some.size() > 1) some = sort(some);
+        for (const Match& match : some) {
+          arranged.query[at] = static_cast<std::int64_t>(range << shift | layout.query(match));
+          arranged.ids[at] = match.id;
+          arranged.distance[at] = layout.distance(match);
+          if (!arranged.order.empty())
+            arranged.order[at] = static_cast<std::int64_t>(layout.row(match));
+          ++at;
+        }
+      },
+      [](RangeSort&) {}, [] { return false; });
   return true;
 }
 
@@ -267,7 +297,8 @@ void by_distance_and_id(const FoundColumns& found, std::span<std::int64_t> order
 }  // namespace
 
 Arrangement arrange(const FoundColumns& found, std::size_t queries,
-                    const ArrangedColumns& arranged) {
+                    const ArrangedColumns& arranged, std::size_t threads) {
+  constexpr std::size_t kWorthThreads = 1 << 14;
   const std::span<const std::int64_t> query = found.query;
   const std::size_t r = query.size();
   bool grouped = true;
@@ -277,7 +308,8 @@ Arrangement arrange(const FoundColumns& found, std::size_t queries,
     grouped &= i == 0 || query[i - 1] <= query[i];
   }
   if (!within) return {};
-  if (grouped || !distribute(found, queries, arranged)) {
+  if (r < kWorthThreads) threads = 1;
+  if (grouped || !distribute(found, queries, arranged, threads)) {
     Memory<std::int64_t> own;
     std::span<std::int64_t> order = arranged.order;
     if (order.empty()) {

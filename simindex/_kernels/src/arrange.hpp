@@ -33,7 +33,9 @@ struct Arrangement {
 // per query. Others are first distributed into at most 2048 ranges of queries, each of which is
 // then sorted within the caches (500,000 matches of 1 M queries in the order of a table: 25 ns a match
 // where counting all queries took 115, most of it waiting for memory).
+//
+// Many matches are sorted by several threads; the result does not depend on their number.
 Arrangement arrange(const FoundColumns& found, std::size_t queries,
-                    const ArrangedColumns& arranged);
+                    const ArrangedColumns& arranged, std::size_t threads);
 
 }  // namespace simindex

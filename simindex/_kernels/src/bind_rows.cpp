@@ -100,10 +100,11 @@ using Arranged = std::tuple<Out<std::int64_t, 1>, Out<std::uint64_t, 1>, Out<std
                             Out<std::int64_t, 1>, bool>;
 
 Arranged bind_arrange(const I64& query, const U64& ids, const In<std::uint16_t, 1>& distance,
-                      std::int64_t queries, bool with_order) {
+                      std::int64_t queries, bool with_order, int threads) {
   const std::size_t r = query.shape(0);
   require(ids.shape(0) == r && distance.shape(0) == r, "query, ids and distance differ in length");
   require(queries >= 0, "queries must not be negative");
+  require(threads >= 1, "threads: 1 or more");
   Fresh<std::int64_t> sorted_query(r);
   Fresh<std::uint64_t> sorted_ids(r);
   Fresh<std::uint16_t> sorted_distance(r);
@@ -113,7 +114,8 @@ Arranged bind_arrange(const I64& query, const U64& ids, const In<std::uint16_t, 
     nb::gil_scoped_release release;
     made = arrange({as_span(query), as_span(ids), as_span(distance)},
                    static_cast<std::size_t>(queries),
-                   {sorted_query.span(), sorted_ids.span(), sorted_distance.span(), order.span()});
+                   {sorted_query.span(), sorted_ids.span(), sorted_distance.span(), order.span()},
+                   static_cast<std::size_t>(threads));
   }
   require(made.within, "query holds a number outside 0 to queries - 1");
   return {sorted_query.release(), sorted_ids.release(), sorted_distance.release(), order.release(),
@@ -131,7 +133,7 @@ void bind_rows(nb::module_& m) {
   m.def("take_bytes", &bind_take_bytes, "offsets"_a.noconvert(), "data"_a.noconvert(),
         "order"_a.noconvert());
   m.def("arrange", &bind_arrange, "query"_a.noconvert(), "ids"_a.noconvert(),
-        "distance"_a.noconvert(), "queries"_a, "with_order"_a = true);
+        "distance"_a.noconvert(), "queries"_a, "with_order"_a = true, "threads"_a = 1);
 }
 
 }  // namespace simindex
