@@ -151,7 +151,7 @@ class WritableHandle(Handle):
             changed = self._given_space(
                 lambda: writer.commit(self._current(), seal_pending=seal_pending)
             )
-            if self._install_merges() or changed:
+            if self._install_merges(whole=False) or changed:
                 writer.start_merges(self._current())
             writer.release_retired()
 
@@ -166,11 +166,16 @@ class WritableHandle(Handle):
             writer.cancel_merges()
         return work()
 
-    def _install_merges(self) -> bool:
-        """Makes merges that have ended part of the index; returns whether there were any."""
+    def _install_merges(self, *, whole: bool) -> bool:
+        """Makes merges that have ended part of the index; returns whether there were any.
+
+        Unless `whole`, one of them, or a part of one that is large, so that no commit takes long.
+        """
         writer, installed = self._writing(), False
-        while (done := writer.install_merge(self._current())) is not None:
+        while (done := writer.install_merge(self._current(), whole=whole)) is not None:
             installed |= done
+            if not whole:
+                break
         self._current()
         return installed
 
@@ -178,7 +183,7 @@ class WritableHandle(Handle):
         """Waits for the merges that run and installs them; with `start`, until none is due."""
         writer = self._writing()
         while writer.await_merges():
-            if self._install_merges() and start:
+            if self._install_merges(whole=True) and start:
                 writer.start_merges(self._current())
             writer.release_retired()
 

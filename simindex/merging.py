@@ -1,7 +1,7 @@
 """Merges that run beside the work, each in a thread of its own.
 
     Merges.start      segments that have become too many -> a Merge, whose thread writes one
-    Merges.take       ended ones, for the writer to install
+    Merges.next_ended one that has ended, for the writer to install
     Merges.wait       for a writer that is too fast
     Merges.cancel     ends them all; nothing of them stays
 
@@ -75,6 +75,8 @@ class Merge:
         """Share of the work."""
         self.ended = False
         self.written: Merged | None = None
+        self.staged = 0
+        """Pages of its directories that are stored; -1 while it is not known."""
         self.error: Exception | None = None
         self._files, self._tombstones, self._moved = files, tombstones, moved
         self._cancelled = False
@@ -122,6 +124,11 @@ class Merge:
         if written is not None:
             self._files.remove([written[0]])
 
+    @property
+    def unstaged(self) -> Pages:
+        """Directories of the merged segment that are not stored yet, once it has ended."""
+        return [] if self.written is None else self.written[1][max(0, self.staged) :]
+
     def late(self, appended: int) -> bool:
         """Whether it is not as far as it should be by now, with so many rows in the index."""
         if self.ended:
@@ -138,6 +145,9 @@ class Merges:
 
     def __len__(self) -> int:
         return len(self._merges)
+
+    def __contains__(self, merge: Merge) -> bool:
+        return merge in self._merges
 
     @property
     def inputs(self) -> set[str]:
@@ -180,17 +190,27 @@ class Merges:
             return False
         return True
 
-    def take(self) -> Merge | None:
-        """A merge that has ended well, no longer kept here, or None.
+    def next_ended(self) -> Merge | None:
+        """Of the merges that have ended well the one with least to store, or None.
 
         Those that failed are put off, with a warning: what is committed stays as it is.
         """
-        for merge in [merge for merge in self._merges if merge.ended]:
+        for merge in [merge for merge in self._merges if merge.error is not None and merge.ended]:
             self._merges.remove(merge)
-            if merge.error is None:
-                return merge
+            assert merge.error is not None
             put_off(merge.error)
-        return None
+        ended = [merge for merge in self._merges if merge.ended]
+        return min(ended, key=lambda merge: len(merge.unstaged), default=None)
+
+    def take(self, merge: Merge) -> None:
+        """Keeps a merge here no longer: the caller installs it, or removes what it wrote."""
+        self._merges.remove(merge)
+
+    def take_staged(self) -> list[Merge]:
+        """Merges that the catalog may hold pages of, no longer kept here."""
+        staged = [merge for merge in self._merges if merge.staged]
+        self._merges = [merge for merge in self._merges if not merge.staged]
+        return staged
 
     def wait(self, needless: Callable[[], bool], patience_s: float | None = None) -> None:
         """Waits until nothing of it is needed, or no merge runs, or patience ends."""

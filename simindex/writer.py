@@ -16,6 +16,7 @@ leaves its outcome unknown, so the writer then refuses to go on, and unlinks not
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,8 +29,14 @@ import numpy as np
 from simindex import compaction
 from simindex.compaction import Progress
 from simindex.designs import checked_designs
-from simindex.errors import CorruptFile, ReadOnlyIndex, StorageFull
-from simindex.merging import Merged, Merges, put_off, release
+from simindex.errors import (
+    CommitFailed,
+    CorruptFile,
+    ReadOnlyIndex,
+    SimindexError,
+    StorageFull,
+)
+from simindex.merging import Merge, Merged, Merges, put_off, release
 from simindex.options import IndexOptions, checked_structures
 from simindex.records import U64, Batch
 from simindex.segmentfiles import SegmentFiles
@@ -51,6 +58,13 @@ from simindex.storage.tombstones import Tombstones
 
 MAX_SEGMENTS = 64
 """From so many on, those being merged included, a commit waits until a merge has ended."""
+
+
+log = logging.getLogger("simindex")
+
+STAGED_PAGES = 16
+"""Pages of header directories, 128 KiB each, that one commit stores for a merged segment. One of
+12.8 M rows has 25 MB of them; all in one transaction took as long as the rest of the commit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,8 +186,18 @@ class Writer:
                     path=str(path),
                 )
         strays += [path for path in found if path.name.startswith(durable.TEMPORARY_PREFIX)]
+        staged = [path for path in strays if self._catalog.staged(path.name)]
         for path in strays:
-            durable.remove(path)
+            if path not in staged:
+                durable.remove(path)
+        if staged:
+            try:
+                self._catalog.unstage(self._snapshot_value, [path.name for path in staged])
+            except StorageFull as error:
+                log.warning("what an interrupted merge left is not removed yet: %s", error)
+                return
+            for path in staged:
+                durable.remove(path)
 
     def _live_structures(self) -> set[str]:
         """Names of the live segments' files of permuted tables."""
@@ -444,23 +468,66 @@ class Writer:
         self._merges.wait(self._merges.all_ended)
         return len(self._merges) > 0
 
-    def install_merge(self, snapshot: Snapshot) -> bool | None:
-        """Makes a merge that has ended part of the index; None if none has.
+    def install_merge(self, snapshot: Snapshot, *, whole: bool) -> bool | None:
+        """Makes a merge that has ended part of the index; None if none has, or none can be yet.
 
-        A full disk puts it off to a later commit, which gives False.
+        Unless `whole`, no more than `STAGED_PAGES` of its directories are stored at a time, and it
+        is installed when these are the last ones. A full disk puts it off to a later commit, which
+        gives False.
         """
         self._check_usable()
-        merge = self._merges.take()
+        merge = self._merges.next_ended()
         if merge is None:
             return None
         try:
-            self._install(snapshot, merge.inputs, merge.written, merge.horizon)
+            if len(merge.unstaged) > STAGED_PAGES and not (
+                whole or len(snapshot.segments) >= MAX_SEGMENTS
+            ):
+                self._stage(merge)
+                return None
+            written = None if merge.written is None else (merge.written[0], merge.unstaged)
+            self._merges.take(merge)
+            self._install(snapshot, merge.inputs, written, merge.horizon)
         except StorageFull as error:
             put_off(error)
+            if merge in self._merges:
+                self._merges.take(merge)
+            self._remove_merged(merge)
             return False
         self._retired += merge.inputs
         self._held += self._files.remove_held(segment.record for segment in merge.inputs)
         return True
+
+    def _stage(self, merge: Merge) -> None:
+        """Stores some of a merged segment's directories ahead of its installing."""
+        count, merge.staged = max(0, merge.staged), -1
+        assert merge.written is not None
+        pages = merge.written[1][count : count + STAGED_PAGES]
+        try:
+            self._catalog.stage(self._snapshot_value, pages)
+        except CommitFailed as error:
+            self._failed = str(error)
+            raise
+        merge.staged = count + len(pages)
+
+    def _remove_merged(self, merge: Merge) -> None:
+        """Removes what a merge has written: its directories, then its files, which tell of them.
+
+        What cannot be removed now is left to the next writer.
+        """
+        if merge.written is None:
+            return
+        record = merge.written[0]
+        merge.written = None
+        if merge.staged:
+            if self._failed is not None:
+                return
+            try:
+                self._catalog.unstage(self._snapshot_value, [record.name])
+            except SimindexError as error:
+                put_off(error)
+                return
+        self._files.remove([record])
 
     def release_retired(self) -> None:
         """Gives up the inputs of installed merges, once no snapshot of the writer's has them."""
@@ -476,7 +543,11 @@ class Writer:
 
     def cancel_merges(self) -> None:
         """Ends the merges that run; nothing of them stays."""
-        self._merges.cancel()
+        try:
+            for merge in self._merges.take_staged():
+                self._remove_merged(merge)
+        finally:
+            self._merges.cancel()
 
     @property
     def uninstalled(self) -> set[str]:
@@ -492,7 +563,12 @@ class Writer:
         written = self._files.merge(
             inputs, snapshot.tombstones, horizon=horizon, generation=horizon + 1, progress=progress
         )
-        self._install(snapshot, inputs, written, horizon)
+        try:
+            self._install(snapshot, inputs, written, horizon)
+        except StorageFull:
+            if written is not None:
+                self._files.remove([written[0]])
+            raise
         self._files.remove(segment.record for segment in inputs)
 
     def _install(
@@ -505,7 +581,7 @@ class Writer:
         gone = {segment.name for segment in inputs}
         horizons = [table.horizon for table in snapshot.tables if table.name not in gone]
         self._drop_settled(edit, min([*horizons, horizon]))
-        self._finish(edit, [] if record is None else [record])
+        self._finish(edit, [])
 
     def restructure(self, snapshot: Snapshot, structures: Sequence[str]) -> bool:
         """Gives all segments these structures, in one commit; returns whether anything changed.

@@ -6,6 +6,7 @@ import gc
 import logging
 import mmap
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,9 +26,17 @@ from test_index_model import IndexMachine
 
 import simindex
 from simindex import Batch, IndexOptions, compaction, merging, writer
-from simindex.errors import ClosedIndex, CorruptFile, StorageFull
+from simindex.errors import (
+    ClosedIndex,
+    CommitFailed,
+    CorruptFile,
+    ReadOnlyIndex,
+    StorageFull,
+)
 from simindex.storage import format as durable
+from simindex.storage.catalog import Catalog
 from simindex.storage.format import NewFile
+from simindex.storage.headers import page_count
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
@@ -92,6 +101,21 @@ def merges_of(index: simindex.Index) -> Any:
     return index._writer._merges
 
 
+def pages_stored(index: simindex.Index) -> int:
+    """Pages of header directories in the catalog, named by a record or not."""
+    environment = index._catalog.environment
+    with environment._env.begin() as txn:
+        entries: int = txn.stat(environment._databases["headers"])["entries"]
+    return entries
+
+
+def pages_named(index: simindex.Index) -> int:
+    return sum(
+        page_count(width) for segment in index._current().segments
+        for _, width in segment.record.directories
+    )
+
+
 # -- the model ------------------------------------------------------------------------------------
 
 
@@ -103,8 +127,11 @@ class MergingMachine(IndexMachine):
         self.patch = pytest.MonkeyPatch()
         self.gate = Gate(self.patch)
 
-    @initialize(batch_rows=st.just(32), min_merge=st.sampled_from([2, 3]))
-    def create(self, batch_rows: int, min_merge: int) -> None:
+    @initialize(
+        batch_rows=st.just(32), min_merge=st.sampled_from([2, 3]), pages=st.sampled_from([1, 16])
+    )
+    def create(self, batch_rows: int, min_merge: int, pages: int = 16) -> None:
+        self.patch.setattr(writer, "STAGED_PAGES", pages)  # 1: several commits install a merge
         super().create(batch_rows, min_merge)
 
     @rule(number=st.sampled_from([32, 48]))
@@ -154,6 +181,11 @@ class MergingMachine(IndexMachine):
     def check(self) -> None:
         with self.unheld():
             assert self.writer.check() == []
+
+    def check_what_is_left(self) -> None:
+        super().check_what_is_left()
+        with simindex.open(self.path) as index:
+            assert pages_stored(index) == pages_named(index)
 
     def teardown(self) -> None:
         self.gate.open.set()
@@ -291,6 +323,196 @@ def test_no_merge_where_commits_shall_not_merge(index_path: Path, gate: Gate) ->
         assert (gate.begun, index.stats().segments) == (0, 20)
     with simindex.open(index_path) as index:
         assert index.stats().segments == 20
+
+
+# -- directories stored ahead ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def staging(
+    index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[simindex.Index]:
+    """A merge has ended, and a commit has stored the first of its three directories."""
+    monkeypatch.setattr(writer, "STAGED_PAGES", 1)
+    with simindex.open(index_path, "c", options=OPTIONS) as index:
+        commit(index, 0, 4)
+        gate.open.set()
+        index._writer.await_merges()  # type: ignore[union-attr]
+        gate.open.clear()
+        commit(index, 8)
+        assert staged(index) == [1]
+        yield index
+        gate.open.set()
+
+
+def staged(index: simindex.Index) -> list[int]:
+    return [merge.staged for merge in merges_of(index)._merges if merge.staged]
+
+
+def test_directories_of_a_merge_are_stored_by_several_commits(
+    staging: simindex.Index, index_path: Path
+) -> None:
+    """Nobody sees them until the last of them makes the segment live."""
+    with simindex.open(index_path, refresh=False) as reader:
+        for generation, ahead in ((4, [1]), (5, [2])):
+            assert staged(staging) == ahead
+            assert staging.generation == generation
+            assert pages_stored(staging) == pages_named(staging) + ahead[0]
+            reader.refresh()
+            assert [f for f in reader.check() if f.severity == "error"] == []
+            count = 4 * (generation - 1)
+            assert ids_of(reader) == list(range(count))
+            assert [len(s) for s in reader._current().segments] == [4] * (count // 4)
+            commit(staging, count)
+        assert staged(staging) == []
+        assert staging.generation == 7, "the merge got a commit of its own"
+        assert [len(s) for s in staging._current().segments] == [8, 4, 4, 4]
+        assert pages_stored(staging) == pages_named(staging)
+        reader.refresh()
+        assert [f for f in reader.check() if f.severity == "error"] == []
+        assert ids_of(reader) == list(range(20))
+
+
+@pytest.mark.parametrize("end", ["close", "full", "structures", "compact", "leave"])
+def test_directories_stored_ahead_go_or_become_live(
+    staging: simindex.Index, index_path: Path, gate: Gate, end: str
+) -> None:
+    gate.open.set()
+    if end == "close":
+        staging.close()
+    elif end == "leave":
+        staging.__exit__(None, None, None)
+    elif end == "full":
+        staging.compact(full=True)
+    elif end == "structures":
+        staging.compact(structures=("psm",))
+    else:
+        staging.compact()
+    if end in ("close", "leave"):
+        assert left_over(index_path) == []
+        staging = simindex.open(index_path, "w")
+    assert pages_stored(staging) == pages_named(staging)
+    assert ids_of(staging) == list(range(12))
+    assert staging.check() == []
+    staging.close()
+
+
+def test_directories_of_a_killed_writer_are_removed_by_the_next(
+    staging: simindex.Index, index_path: Path, tmp_path: Path
+) -> None:
+    killed = tmp_path / "killed"
+    shutil.copytree(index_path, killed)
+    found = left_over(killed)
+    assert len(found) == len(OPTIONS.structures)
+    with simindex.open(killed) as reader:
+        assert [f.severity for f in reader.check()] == ["note"] * len(found)
+        assert ids_of(reader) == list(range(12))
+        assert pages_stored(reader) == pages_named(reader) + 1
+    with simindex.open(killed, "w") as again:
+        assert pages_stored(again) == pages_named(again)
+        assert again.check() == []
+        assert ids_of(again) == list(range(12))
+    assert left_over(killed) == []
+
+
+def test_files_tell_of_directories_until_these_are_removed(
+    staging: simindex.Index, index_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """On a full disk a writer opens all the same, and the one after it removes both."""
+    def full(*arguments: object) -> None:
+        raise StorageFull("no space left")
+
+    killed = tmp_path / "killed"
+    shutil.copytree(index_path, killed)
+    with monkeypatch.context() as patch:
+        patch.setattr(Catalog, "unstage", full)
+        with simindex.open(killed, "w") as index:
+            assert "not removed yet" in caplog.text
+            assert pages_stored(index) == pages_named(index) + 1
+            assert [Path(f.path).suffix for f in index.check()] == [".rows"]
+            index.close()
+        staging.close()
+    for path in (killed, index_path):
+        assert len(left_over(path)) > 0
+        with simindex.open(path, "w") as index:
+            assert pages_stored(index) == pages_named(index)
+            assert index.check() == []
+            assert ids_of(index) == list(range(12))
+
+
+def test_full_disk_while_directories_are_stored_puts_the_merge_off(
+    staging: simindex.Index, gate: Gate, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def full(*arguments: object) -> None:
+        raise StorageFull("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Catalog, "stage", full)
+        commit(staging, 12)
+    assert "not merged" in caplog.text
+    assert staged(staging) == []
+    assert ids_of(staging) == list(range(16))
+    assert pages_stored(staging) == pages_named(staging)
+    gate.open.set()
+    staging.compact()
+    assert staging.stats().segments == 1
+    assert staging.check() == []
+
+
+def test_interrupt_while_directories_are_stored_costs_nothing(
+    staging: simindex.Index, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they were stored or not is not known then; they are stored anew."""
+    real = Catalog.stage
+
+    def stage(self: Catalog, *arguments: Any) -> None:
+        real(self, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Catalog, "stage", stage)
+        with pytest.raises(KeyboardInterrupt):
+            commit(staging, 12)
+    assert staged(staging) == [-1]
+    commit(staging, 16, 20, 24)
+    assert max(len(s) for s in staging._current().segments) == 8
+    gate.open.set()
+    staging.compact()
+    assert pages_stored(staging) == pages_named(staging)
+    assert staging.check() == []
+    assert ids_of(staging) == list(range(28))
+
+
+def test_commit_that_fails_while_directories_are_stored_leaves_them_to_the_next_writer(
+    staging: simindex.Index, index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failed(self: Catalog, *arguments: Any) -> None:
+        raise CommitFailed("outcome unknown")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Catalog, "stage", failed)
+        with pytest.raises(CommitFailed):
+            commit(staging, 12)
+        with pytest.raises(ReadOnlyIndex):
+            commit(staging, 16)
+    staging.close()
+    assert len(left_over(index_path)) > 0
+    with simindex.open(index_path, "w") as again:
+        assert ids_of(again) == list(range(16))
+        assert pages_stored(again) == pages_named(again)
+        assert again.check() == []
+
+
+def test_too_many_segments_do_not_wait_for_directories(
+    staging: simindex.Index, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MAX_SEGMENTS", 4)
+    commit(staging, 12)
+    assert staged(staging) == []
+    assert staging.stats().segments == 3
+    gate.open.set()
 
 
 # -- a writer that is too fast --------------------------------------------------------------------

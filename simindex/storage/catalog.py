@@ -14,7 +14,8 @@ Invariants
 2. The head names each child with its checksum, so a missing, stale or swapped record is an error.
    Reads are point gets.
 3. A commit is one LMDB transaction, made only while the head is still the one the edit began from:
-   what the head does not name is not part of the index.
+   what the head does not name is not part of the index. Of such there are only pages of `headers`,
+   stored ahead of the commit that names their segment.
 4. A payload of `meta`, `pending` and `tombstones` is stored in parts of at most 128 KiB, the size
    of a page of headers, so that LMDB, which needs one stretch of pages for each value, finds the
    space of old ones again.
@@ -25,7 +26,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -239,18 +240,64 @@ class Catalog:
             reopened.
         """
         head = edit.head
+
+        def work(txn: Transaction) -> int:
+            for database, key in edit.deletes:
+                _delete(txn, database, key)
+            for database, key, value in edit.puts:
+                txn.put(database, key, value)
+            value = seal("head", b"head", head.encode())
+            txn.put("head", b"head", value)
+            return edit.bound(len(value))
+
+        self._transact(edit.expected, work)
+        return head
+
+    def stage(self, expected: bytes, pages: Pages) -> None:
+        """Stores some of a merged segment's directories ahead of the commit that makes it live.
+
+        A segment's pages are staged in order, and those that are there already change nothing. No
+        reader sees them. What is given up goes by `unstage`, before the segment's file does: the
+        file's name is all that tells of them. Raises as `commit`; the head stays either way.
+        """
+        def work(txn: Transaction) -> int:
+            for key, value in pages:
+                txn.put("headers", key, value)
+            return _bound([value for _, value in pages], len(pages))
+
+        self._transact(expected, work)
+
+    def staged(self, segment: str) -> bool:
+        """Whether any directory of a segment is stored."""
+        return self.environment.get("headers", headers.page_key(segment, 0, 0)) is not None
+
+    def unstage(self, expected: bytes, segments: Iterable[str]) -> None:
+        """Removes what was staged for some segments, none of them live.
+
+        Tables are numbered without a gap in a segment that was merged, and so are pages.
+        """
+        def work(txn: Transaction) -> int:
+            count = 0
+            for segment in segments:
+                for table in range(permuted.MAX_TABLE + 1):
+                    page = 0
+                    while txn.delete("headers", headers.page_key(segment, table, page)):
+                        page += 1
+                    if page == 0:
+                        break
+                    count += page
+            return _bound([], count)
+
+        self._transact(expected, work)
+
+    def _transact(self, expected: bytes, work: Callable[[Transaction], int]) -> None:
+        """One transaction on the head that is expected; `work` returns a bound for `reserve`."""
         committing = False
         try:
             with self.environment.transaction(write=True) as txn:
-                if (txn.get("head", b"head") or b"") != edit.expected:
+                if (txn.get("head", b"head") or b"") != expected:
                     raise CommitFailed("another writer has changed the catalog: reopen the index")
-                for database, key in edit.deletes:
-                    _delete(txn, database, key)
-                for database, key, value in edit.puts:
-                    txn.put(database, key, value)
-                value = seal("head", b"head", head.encode())
-                txn.put("head", b"head", value)
-                self.environment.reserve(edit.bound(len(value)))
+                self.environment.reserve(work(txn))
                 committing = True
                 txn.commit()
         except SimindexError:
@@ -271,7 +318,12 @@ class Catalog:
             raise StorageFull(
                 f"the catalog cannot be written: {error}", path=str(self.path)
             ) from error
-        return head
+
+
+def _bound(values: Iterable[bytes], records: int, head_bytes: int = 0) -> int:
+    """Bytes of pages that puts and deletes may add to the catalog's file, with a wide margin."""
+    large = sum(-(-(len(value) + 64) // 4096) for value in values)
+    return 4096 * (large + 4 * records + head_bytes // 4096 + 256)
 
 
 def _delete(txn: Transaction, database: str, key: bytes) -> None:
@@ -353,10 +405,9 @@ class Edit:
         self.deletes: list[tuple[str, bytes]] = []
 
     def bound(self, head_bytes: int) -> int:
-        """Bytes of pages that the edit may add to the catalog's file, with a generous margin."""
-        large = sum(-(-(len(value) + 64) // 4096) for _, _, value in self.puts)
+        """Bytes of pages that the edit may add to the catalog's file."""
         records = len(self.puts) + len(self.deletes)
-        return 4096 * (large + 4 * records + head_bytes // 4096 + 256)
+        return _bound([value for _, _, value in self.puts], records, head_bytes)
 
     def _put(self, database: str, key: bytes, payload: bytes) -> int:
         value = seal(database, key, payload)

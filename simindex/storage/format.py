@@ -21,9 +21,11 @@ import os
 import secrets
 import socket
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from time import sleep
 from types import TracebackType
 
@@ -67,6 +69,8 @@ FORMAT_MAGIC = b"\x89SIM\r\n\x1a\n"
 TEMPORARY_PREFIX = ".tmp-"
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_LOST = {errno.EIO, *_NO_SPACE}
+"""What writing back may find out, and tells once."""
 
 
 @contextmanager
@@ -108,9 +112,31 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
-FREE_BYTES = 1 << 22
+WRITE_BACK_BYTES = 1 << 21
+WRITE_BACK_DEPTH = 2
+"""Whole pieces of a file go to the disk as they are written; so many are on their way at a time.
+
+Else all of a large file is dirty until its fsync, and the fsync of a small one beside it waits as
+long: 0.24 s at 400 MB, where it takes 2 ms beside a file that is written back like this.
+"""
+
+FREE_BYTES = 1 << 21
 FREE_PAUSE_S = 0.008
-"""Half a gigabyte a second: what a merge frees has to go as fast as merges write."""
+"""A quarter of a gigabyte a second, and as much more for each further file that waits."""
+
+_freeing = Lock()
+_to_free: set[int] = set()
+"""Descriptors of files whose space is being given back, or will be: by one thread at a time."""
+
+
+def _after_fork() -> None:
+    # The child has none of the threads that held the lock.
+    global _freeing
+    _freeing = Lock()
+    _to_free.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def unlink_held(path: Path) -> int | None:
@@ -128,14 +154,17 @@ def free(fd: int) -> None:
     Where the file system discards freed blocks at once (ext4 with `discard`), an fsync waits for
     all that was freed before it: 1 ms a megabyte, 0.3 s after a file of 200 MB is closed.
     """
+    _to_free.add(fd)
     try:
-        if _nobody_else_has(fd):
-            size = os.fstat(fd).st_size
-            while size > FREE_BYTES:
-                size -= FREE_BYTES
-                os.ftruncate(fd, size)
-                sleep(FREE_PAUSE_S)
+        with _freeing:
+            if _nobody_else_has(fd):
+                size = os.fstat(fd).st_size
+                while size > FREE_BYTES:
+                    size -= FREE_BYTES
+                    os.ftruncate(fd, size)
+                    sleep(FREE_PAUSE_S / max(1, len(_to_free)))
     finally:
+        _to_free.discard(fd)
         os.close(fd)
 
 
@@ -167,6 +196,8 @@ class NewFile:
         with storage_errors(self._path):
             self._fd = os.open(self._path, flags, 0o666)
         self._published = False
+        self._sent: deque[int] = deque()
+        """Offsets of pieces on their way to the disk."""
 
     def __enter__(self) -> NewFile:
         return self
@@ -197,8 +228,22 @@ class NewFile:
         view = memoryview(data)  # type: ignore[arg-type]  # an array is a buffer, unknown to its stub
         with storage_errors(self._path):
             while view:
-                written = os.pwrite(self._fd, view, offset)
+                piece = view[: WRITE_BACK_BYTES - offset % WRITE_BACK_BYTES]
+                written = os.pwrite(self._fd, piece, offset)
+                if written == WRITE_BACK_BYTES:
+                    self._write_back(offset)
                 view, offset = view[written:], offset + written
+
+    def _write_back(self, offset: int) -> None:
+        self._send(offset, wait=False)
+        self._sent.append(offset)
+        if len(self._sent) > WRITE_BACK_DEPTH:
+            self._send(self._sent.popleft(), wait=True)
+
+    def _send(self, offset: int, *, wait: bool) -> None:
+        code = _native.write_back(self._fd, offset, WRITE_BACK_BYTES, wait)
+        if code in _LOST:  # what else fails here leaves it to fsync
+            raise OSError(code, os.strerror(code), str(self._path))
 
     def publish(self, name: str, verify: Callable[[int], None]) -> Path:
         """Verifies, syncs and renames; returns the final path.

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
+import sys
+from pathlib import Path
 
 import mmh3
 import numpy as np
@@ -149,3 +153,21 @@ def test_memory_that_cannot_be_written_is_read() -> None:
     assert _native.crc32c(data) == bitwise_crc32c(bytes(100))
     assert len(_native.crc32c_chunks(data, 10, 0)) == 10
     assert len(_native.murmur3(data, offsets)) == 1
+
+
+def test_write_back_returns_what_went_wrong(tmp_path: Path) -> None:
+    """An errno, or 0; the bytes are the file's either way."""
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(256)) * 64)
+    with path.open("r+b") as file:
+        for wait in (False, True):
+            assert _native.write_back(file.fileno(), 0, 1 << 14, wait) == 0
+    assert path.read_bytes() == bytes(range(256)) * 64
+    if sys.platform == "linux":
+        assert _native.write_back(file_descriptor_of_nothing(), 0, 1, True) == errno.EBADF
+
+
+def file_descriptor_of_nothing() -> int:
+    fd = os.open(os.devnull, os.O_RDONLY)
+    os.close(fd)
+    return fd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -210,6 +211,49 @@ def test_file_is_durable_before_it_has_its_name(
         file.write(b"x", 0)
         file.publish("x", lambda fd: steps.append("verify"))
     assert steps == ["verify", "file", "rename", "directory"]
+
+
+def test_large_file_goes_to_the_disk_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole pieces, each once, none waited for before two further ones were sent."""
+    piece = durable.WRITE_BACK_BYTES
+    sent: list[tuple[int, bool]] = []
+    real = _native.write_back
+
+    def write_back(fd: int, offset: int, size: int, wait: bool) -> int:
+        assert size == piece
+        sent.append((offset // piece, wait))
+        return real(fd, offset, size, wait)
+
+    monkeypatch.setattr(durable._native, "write_back", write_back)
+    data = np.random.default_rng(3).bytes(5 * piece + 1000)
+    with NewFile(tmp_path) as file:
+        file.write(data[100:], 100)  # begins and ends within a piece
+        file.write(data[:100], 0)
+        path = file.publish("large", lambda fd: None)
+    assert path.read_bytes() == data
+    assert [number for number, wait in sent if not wait] == [1, 2, 3, 4]
+    for number in (1, 2):
+        assert sent.index((number, True)) == sent.index((number + 2, False)) + 1
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"),
+    [(errno.EIO, OSError), (errno.ENOSPC, StorageFull), (errno.EINVAL, None)],
+)
+def test_error_of_writing_back_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, raised: type[Exception] | None
+) -> None:
+    """Where the file system cannot write back, fsync does it."""
+    monkeypatch.setattr(durable._native, "write_back", lambda *arguments, **named: code)
+    with NewFile(tmp_path) as file:
+        if raised is None:
+            file.write(bytes(durable.WRITE_BACK_BYTES), 0)
+        else:
+            with pytest.raises(raised):
+                file.write(bytes(durable.WRITE_BACK_BYTES), 0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_file_system_is_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -35,15 +36,31 @@ class Run:
     """Until the merges that ran at the end, and those due then, were installed."""
     left: int = 0
     """Segments after that."""
+    others: float = 0.0
+    """Cores that other processes took meanwhile, in the mean: by wall time they make a run slow."""
 
-    @property
-    def ratios(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Wall time of each batch as a multiple of the first batch's."""
-        return np.array(self.wall) / self.wall[0]
+    def verdict(self) -> list[str]:
+        """Whether all batches are within twice the first, by each clock; and what first is.
+
+        The first batch is the very first. The median of the first five is told beside it, since one
+        batch may be slow by chance.
+        """
+        told = []
+        for clock, times in (("wall", self.wall), ("processor, own thread", self.own)):
+            first, few = times[0], float(np.median(times[:5]))
+            above = [sum(ms > 2 * base for ms in times) for base in (first, few)]
+            told.append(
+                f"{clock}: {'FLAT' if above[0] == 0 else 'NOT FLAT'}, {above[0]} of {len(times)} "
+                f"batches above 2 x the first; first {first:.1f} ms, median of the first five "
+                f"{few:.1f} ({above[1]} above 2 x that), median {np.median(times):.1f}, p95 "
+                f"{np.percentile(times, 95):.1f}, slowest {max(times):.1f} = "
+                f"{max(times) / first:.2f} x the first, batch {int(np.argmax(times)) + 1}"
+            )
+        return [*told, f"other processes took {self.others:.2f} cores meanwhile"]
 
     def to_dict(self) -> dict[str, Any]:
         """What is to be known of it, beside the table."""
-        share = 100 * float(np.mean(self.ratios <= 2))
+        share = 100 * float(np.mean(np.array(self.wall) <= 2 * self.wall[0]))
         return {
             "first": round(self.wall[0], 1), "median": round(float(np.median(self.wall)), 1),
             "p95": round(float(np.percentile(self.wall, 95)), 1),
@@ -73,9 +90,13 @@ def append_batches(options: Namespace, directory: Path, watch: Stopwatch) -> lis
             for repetition in range(watch.repeat):
                 runs.append(filled(directory / "append.sim", options.rows, options.seed))
                 say(f"  {name} {repetition + 1}: {runs[-1].to_dict()}")
+                for line in runs[-1].verdict():
+                    say(f"    {line}")
         middle = sorted(runs, key=lambda run: sum(run.wall))[len(runs) // 2]
         drawn[name] = middle
         measured += table(name, options.rows, runs, middle)
+        for line in middle.verdict():
+            print(f"{name}: {line}")
     if options.plot is not None:
         plot(drawn, options.rows, options.plot)
     return measured
@@ -87,6 +108,7 @@ def filled(path: Path, rows: int, seed: int) -> Run:
     rng = np.random.default_rng(seed)
     run = Run()
     index = simindex.open(path, "n")
+    busy = busy_s()
     for first in range(0, rows, BATCH_ROWS):
         count = min(BATCH_ROWS, rows - first)
         words = rng.integers(0, 2**64, count, dtype=np.uint64)
@@ -98,6 +120,7 @@ def filled(path: Path, rows: int, seed: int) -> Run:
         run.own.append(1e3 * (time.thread_time() - own))
         run.cpu.append(1e3 * (time.process_time() - cpu))
         run.segments.append(index.stats().segments)
+    run.others = (busy_s() - busy) / (sum(run.wall) / 1e3 or 1.0)
     start = time.perf_counter()
     index.compact()
     run.rest_s = time.perf_counter() - start
@@ -107,6 +130,16 @@ def filled(path: Path, rows: int, seed: int) -> Run:
     index.close()
     remove(path)
     return run
+
+
+def busy_s() -> float:
+    """Processor seconds that other processes have used so far; 0 where that is not known."""
+    try:
+        line = Path("/proc/stat").read_text("ascii").splitlines()[0].split()
+    except OSError:
+        return 0.0
+    ticks = sum(int(line[place]) for place in (1, 2, 3, 6, 7, 8))
+    return ticks / os.sysconf("SC_CLK_TCK") - time.process_time()
 
 
 def table(name: str, rows: int, runs: Sequence[Run], middle: Run) -> list[Measurement]:

@@ -1,3 +1,7 @@
+#include <fcntl.h>
+
+#include <cerrno>
+
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "cpu.hpp"
@@ -50,6 +54,19 @@ Out<std::uint64_t, 2> bind_murmur3(const In<std::uint8_t, 1>& data,
   return hashes.release({n, 2});
 }
 
+// Has the kernel write bytes of a file to the disk, without a flush of it; returns errno or 0.
+// With `wait` it returns when they are written. An error is told once: fsync would not tell it again.
+int bind_write_back(int fd, std::int64_t offset, std::int64_t size, bool wait) {
+  nb::gil_scoped_release release;
+#ifdef __linux__
+  const unsigned flags = wait ? SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                    SYNC_FILE_RANGE_WAIT_AFTER
+                              : SYNC_FILE_RANGE_WRITE;
+  if (sync_file_range(fd, offset, size, flags) != 0) return errno;
+#endif
+  return 0;
+}
+
 }  // namespace
 
 void bind_bytes(nb::module_& m) {
@@ -57,6 +74,7 @@ void bind_bytes(nb::module_& m) {
   m.def("crc32c_chunks", &bind_crc32c_chunks, "data"_a.noconvert(), "chunk_bytes"_a, "seed"_a,
         "first_chunk"_a = 0, "level"_a = -1);
   m.def("murmur3", &bind_murmur3, "data"_a.noconvert(), "offsets"_a.noconvert(), "seed"_a = 0);
+  m.def("write_back", &bind_write_back, "fd"_a, "offset"_a, "size"_a, "wait"_a);
 }
 
 }  // namespace simindex
