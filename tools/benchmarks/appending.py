@@ -96,7 +96,7 @@ def append_batches(options: Namespace, directory: Path, watch: Stopwatch) -> lis
         drawn[name] = middle
         measured += table(name, options.rows, runs, middle)
         for line in middle.verdict():
-            print(f"{name}: {line}")
+            say(f"  {name}, middle run: {line}")
     if options.plot is not None:
         plot(drawn, options.rows, options.plot)
     return measured
