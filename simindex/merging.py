@@ -16,7 +16,8 @@ Invariants
 
 A writer must not outrun its merges for ever. By the time it has appended `ALLOWANCE` times the rows
 of a merge, that merge is to end: while it is further than the merge, it waits with each commit, but
-no longer than the commit takes. Smaller merges run beside larger ones: none waits for a large one.
+no longer than the commit takes. As many merges are at work as there are processors but one, which
+is the writer's, and a smaller one goes first: none waits for a large one.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Merge:
         inputs: Sequence[Segment],
         tombstones: Tombstones,
         moved: Condition,
+        beside: Sequence[Merge],
         *,
         horizon: int,
         appended: int,
@@ -79,6 +81,8 @@ class Merge:
         """Pages of its directories that are stored; -1 while it is not known."""
         self.error: Exception | None = None
         self._files, self._tombstones, self._moved = files, tombstones, moved
+        self._beside = beside
+        self._at_once = max(1, len(os.sched_getaffinity(0)) - 1)
         self._cancelled = False
         self._tables = 1 + sum(design.tables - 1 for design in files.designs)
         self._steps = 0
@@ -109,17 +113,27 @@ class Merge:
         self._move(1)
 
     def _move(self, share: float) -> None:
-        """Notes that a share of the table being written is done."""
+        """Notes what share of the table being written is done, and lets smaller merges go first."""
         with self._moved:
+            while not self._cancelled and self._smaller() >= self._at_once:
+                self._moved.wait()
             if self._cancelled:
                 raise _Cancelled
             self.done = (self._steps + share) / self._tables
             self._moved.notify_all()
 
+    def _smaller(self) -> int:
+        """How many merges of fewer rows are at work."""
+        return sum(
+            not other.ended and other.rows < self.rows
+            for other in tuple(self._beside) if other is not self
+        )
+
     def cancel(self) -> None:
         """Makes the thread end soon, and removes what it has written."""
         with self._moved:
             self._cancelled = True
+            self._moved.notify_all()
             written, self.written = self.written, None
         if written is not None:
             self._files.remove([written[0]])
@@ -176,7 +190,8 @@ class Merges:
     ) -> bool:
         """Begins to merge some segments; returns whether a thread could be had for it."""
         merge = Merge(
-            files, inputs, tombstones, self._moved, horizon=horizon, appended=appended
+            files, inputs, tombstones, self._moved, self._merges, horizon=horizon,
+            appended=appended,
         )
         self._merges.append(merge)
         try:
@@ -209,7 +224,7 @@ class Merges:
     def take_staged(self) -> list[Merge]:
         """Merges that the catalog may hold pages of, no longer kept here."""
         staged = [merge for merge in self._merges if merge.staged]
-        self._merges = [merge for merge in self._merges if not merge.staged]
+        self._merges[:] = [merge for merge in self._merges if not merge.staged]
         return staged
 
     def wait(self, needless: Callable[[], bool], patience_s: float | None = None) -> None:
@@ -239,7 +254,8 @@ class Merges:
 
         That is a sort or the flush of one table: well under a second for ten million rows.
         """
-        merges, self._merges = self._merges, []
+        merges = self._merges[:]
+        self._merges.clear()
         for merge in merges:
             merge.cancel()
         for merge in merges:
