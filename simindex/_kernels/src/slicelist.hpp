@@ -11,11 +11,15 @@
 
 namespace simindex {
 
-// Rows of `words` words each, fewer than 2^32 of them, in slices of `bits` bits: 8 or 16.
+// Rows of `words` words each, fewer than 2^32 of them, in slices of `bits` bits: 8 or 16. So many
+// rows as a block, from 1 to 2^24, are turned into columns at a time.
 struct SlicedRows {
+  static constexpr std::size_t kTurnedWords = 4;
+
   std::span<const std::uint64_t> values;
   std::size_t words;
   int bits;
+  std::size_t block_rows;
 
   std::size_t size() const { return words == 0 ? 0 : values.size() / words; }
   std::size_t slices() const { return words * 64 / static_cast<std::size_t>(bits); }
@@ -23,16 +27,17 @@ struct SlicedRows {
 };
 
 // All lists of the slices from `first` on, as many as `numbers` has rows of n for: counted, then
-// filled [ISSL section 3]. Slices are split over threads. Each thread takes a counter a list while it
-// runs.
+// filled [ISSL section 3]. Slices are split over threads. Each takes 36 bytes for a row of a block
+// while it runs, and a counter a list of 256 bits of slices.
 void slice_lists(const SlicedRows& rows, std::size_t first, std::size_t slices, std::size_t threads,
                  std::span<std::uint32_t> starts, std::span<std::uint32_t> numbers);
 
-// Where the lists of one slice begin, and the number of rows.
+// Where the lists of one slice begin, and the number of rows. Takes 12 bytes for a row of a block.
 void slice_starts(const SlicedRows& rows, std::size_t slice, std::span<std::uint32_t> starts);
 
 // Places `begin` on of the numbers of one slice, as many as `numbers` holds: a part of a slice that
-// is too large for the memory there is. Reads all rows. `starts` are those of `slice_starts`; with
+// is too large for the memory there is. Reads all rows, and takes 12 bytes for a row of a block and
+// a counter a list. `starts` are those of `slice_starts`; with
 // others the numbers are wrong, and no memory is touched beyond them.
 void slice_part(const SlicedRows& rows, std::size_t slice, std::span<const std::uint32_t> starts,
                 std::size_t begin, std::span<std::uint32_t> numbers);
