@@ -59,7 +59,7 @@ BLOCK_ROWS = 64 * (16384 + 320)
 """Rows that the kernel turns into columns at a time: the more, the closer together lies what it
 fills. No power of two, so that its streams do not all fall into the same sets of a cache."""
 
-BLOCK_BYTES, PART_BLOCK_BYTES = 36, 12
+BLOCK_BYTES, PART_BLOCK_BYTES = 44, 12
 """Memory that it takes for a row of a block, and where it makes a slice in parts."""
 
 
@@ -177,7 +177,7 @@ def lists(
     """
     count, slices, width = len(fingerprints), design.slices, design.width
     # Half of the memory at most is the kernel's, and of that its counters come first.
-    counters = 4 * (design.lists + 1) * STEP_BITS // width
+    counters = 4 * design.lists * (STEP_BITS + 64) // width
     block = max(1, min(BLOCK_ROWS, count, (memory_bytes // 2 - counters) // BLOCK_BYTES))
     each = 4 * (count + design.lists + 1)
     fitting = (memory_bytes - counters - BLOCK_BYTES * block) // each
@@ -185,9 +185,9 @@ def lists(
         yield from _in_parts(fingerprints, design, memory_bytes)
         return
     together = min(fitting, STEP_BITS // width)
+    builder = _native.SliceBuilder(fingerprints, width, min(together, slices), block)
     for first in range(0, slices, together):
-        some = min(together, slices - first)
-        starts, numbers = _native.slice_lists(fingerprints, width, first, some, 1, block)
+        starts, numbers = builder.lists(first, min(together, slices - first))
         yield first, starts, iter((numbers,))
 
 

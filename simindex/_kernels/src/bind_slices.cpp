@@ -80,9 +80,53 @@ Out<std::uint32_t, 1> bind_slice_part(const Rows& rows, int slice_bits, std::int
   return numbers.release();
 }
 
+// A builder with the rows it reads and the memory it fills.
+class Builder {
+ public:
+  Builder(const Rows& rows, int slice_bits, std::int64_t slices, std::int64_t block_rows)
+      : array_(rows),
+        rows_(checked_rows(rows, slice_bits, 0, slices, block_rows)),
+        most_(static_cast<std::size_t>(slices)),
+        // Slices that do not begin with a word may lie in one more.
+        builder_(rows_, (most_ * static_cast<std::size_t>(slice_bits) + 126) / 64),
+        numbers_(allocate<std::uint32_t>(most_ * rows_.size())) {}
+
+  nb::tuple lists(nb::handle self, std::int64_t first_slice, std::int64_t slices) {
+    checked_rows(array_, rows_.bits, first_slice, slices, 1);
+    const auto count = static_cast<std::size_t>(slices);
+    require(count <= most_, "the builder has no memory for so many slices");
+    const std::size_t ends = rows_.list_count() + 1;
+    Fresh<std::uint32_t> starts(count * ends);
+    {
+      nb::gil_scoped_release release;
+      builder_.lists(static_cast<std::size_t>(first_slice), count, starts.span(),
+                     {numbers_.get(), count * rows_.size()});
+    }
+    const std::size_t shape[] = {count, rows_.size()};
+    return nb::make_tuple(starts.release({count, ends}),
+                          Out<std::uint32_t, 2>(numbers_.get(), 2, shape, self));
+  }
+
+ private:
+  Rows array_;
+  SlicedRows rows_;
+  std::size_t most_;
+  SliceBuilder builder_;
+  Memory<std::uint32_t> numbers_;
+};
+
 }  // namespace
 
 void bind_slices(nb::module_& m) {
+  nb::class_<Builder>(m, "SliceBuilder")
+      .def(nb::init<const Rows&, int, std::int64_t, std::int64_t>(), "rows"_a.noconvert(),
+           "slice_bits"_a, "slices"_a, "block_rows"_a = kBlockRows)
+      .def(
+          "lists",
+          [](nb::handle self, std::int64_t first_slice, std::int64_t slices) {
+            return nb::cast<Builder&>(self).lists(self, first_slice, slices);
+          },
+          "first_slice"_a, "slices"_a);
   m.def("slice_lists", &bind_slice_lists, "rows"_a.noconvert(), "slice_bits"_a, "first_slice"_a,
         "slices"_a, "threads"_a = 1, "block_rows"_a = kBlockRows);
   m.def("slice_starts", &bind_slice_starts, "rows"_a.noconvert(), "slice_bits"_a, "slice"_a,

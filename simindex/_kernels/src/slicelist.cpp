@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <numeric>
-#include <type_traits>
 #include <vector>
 
 #include "memory.hpp"
@@ -24,6 +24,8 @@
 
 namespace simindex {
 namespace {
+
+constexpr std::size_t kTurnedWords = 4;
 
 // Which numbers of a slice are wanted: all, or those from `begin` on.
 struct Wanted {
@@ -121,54 +123,52 @@ void begin_lists(std::span<std::uint32_t> starts) {
   std::exclusive_scan(starts.begin(), starts.end(), starts.begin(), std::uint32_t{0});
 }
 
+// Of one width, the memory it takes kept from call to call.
+class Lister {
+ public:
+  virtual ~Lister() = default;
+  virtual void make(std::size_t first, std::size_t slices, std::span<std::uint32_t> starts,
+                    std::span<std::uint32_t> numbers) = 0;
+};
+
 template <typename Value>
-void lists_of(const SlicedRows& rows, std::size_t first, std::size_t slices, std::size_t threads,
-              std::span<std::uint32_t> starts, std::span<std::uint32_t> numbers) {
+class ListerOf : public Lister {
+ public:
+  ListerOf(const SlicedRows& rows, std::size_t words)
+      : rows_(rows.size()), slicer_(rows, words), next_(words * Own::kTogether * Own::kLists) {}
+
+  void make(std::size_t first, std::size_t slices, std::span<std::uint32_t> starts,
+            std::span<std::uint32_t> numbers) override {
+    constexpr std::size_t kEnds = Own::kLists + 1;
+    std::fill_n(starts.begin(), slices * kEnds, 0);
+    const auto starts_of = [&](std::size_t slice) {
+      return starts.subspan((slice - first) * kEnds, kEnds);
+    };
+    const auto next_of = [&](std::size_t slice) {
+      return next_.data() + (slice - first) * Own::kLists;
+    };
+    slicer_.each_block(first, first + slices,
+                       [&](std::size_t slice, std::span<const Value> column, std::size_t) {
+                         Own::count(column, starts_of(slice).data());
+                       });
+    for (std::size_t slice = first; slice < first + slices; ++slice) {
+      begin_lists(starts_of(slice));
+      std::copy_n(starts_of(slice).begin(), Own::kLists, next_of(slice));
+    }
+    slicer_.each_block(
+        first, first + slices,
+        [&](std::size_t slice, std::span<const Value> column, std::size_t row) {
+          slicer_.template fill<true>(column, row, next_of(slice),
+                                      {0, numbers.subspan((slice - first) * rows_, rows_)});
+        });
+  }
+
+ private:
   using Own = Slicer<Value>;
-  const std::size_t n = rows.size();
-  const std::size_t ends = Own::kLists + 1;
-  const std::size_t first_word = first / Own::kTogether;
-  const std::size_t words = (first + slices + Own::kTogether - 1) / Own::kTogether - first_word;
-  const std::size_t at_once = std::clamp<std::size_t>(words / std::max<std::size_t>(threads, 1), 1,
-                                                      SlicedRows::kTurnedWords);
-  const std::size_t group = at_once * Own::kTogether;
-  struct Scratch {
-    Own slicer;
-    std::vector<std::uint32_t> next;
-  };
-  split(
-      (words + at_once - 1) / at_once, threads,
-      [&] {
-        return Scratch{Own(rows, at_once),
-                       std::vector<std::uint32_t>(std::min(group, slices) * Own::kLists)};
-      },
-      [&](Scratch& scratch, std::size_t number, auto) {
-        const std::size_t aligned = first_word * Own::kTogether + number * group;
-        const std::size_t begin = std::max(first, aligned);
-        const std::size_t end = std::min(first + slices, aligned + group);
-        const auto starts_of = [&](std::size_t slice) {
-          return starts.subspan((slice - first) * ends, ends);
-        };
-        const auto next_of = [&](std::size_t slice) {
-          return scratch.next.data() + (slice - begin) * Own::kLists;
-        };
-        std::fill_n(starts_of(begin).begin(), (end - begin) * ends, 0);
-        scratch.slicer.each_block(
-            begin, end, [&](std::size_t slice, std::span<const Value> column, std::size_t) {
-              Own::count(column, starts_of(slice).data());
-            });
-        for (std::size_t slice = begin; slice < end; ++slice) {
-          begin_lists(starts_of(slice));
-          std::copy_n(starts_of(slice).begin(), Own::kLists, next_of(slice));
-        }
-        scratch.slicer.each_block(
-            begin, end, [&](std::size_t slice, std::span<const Value> column, std::size_t row) {
-              scratch.slicer.template fill<true>(column, row, next_of(slice),
-                                        {0, numbers.subspan((slice - first) * n, n)});
-            });
-      },
-      [](Scratch&) {}, [] { return false; });
-}
+  std::size_t rows_;
+  Own slicer_;
+  std::vector<std::uint32_t> next_;
+};
 
 template <typename Value>
 void starts_of(const SlicedRows& rows, std::size_t slice, std::span<std::uint32_t> starts) {
@@ -194,12 +194,43 @@ void part_of(const SlicedRows& rows, std::size_t slice, std::span<const std::uin
 
 }  // namespace
 
+struct SliceBuilder::Own {
+  std::unique_ptr<Lister> lister;
+};
+
+SliceBuilder::SliceBuilder(const SlicedRows& rows, std::size_t words) : own_(new Own) {
+  if (rows.bits == 8)
+    own_->lister = std::make_unique<ListerOf<std::uint8_t>>(rows, words);
+  else
+    own_->lister = std::make_unique<ListerOf<std::uint16_t>>(rows, words);
+}
+
+SliceBuilder::~SliceBuilder() = default;
+SliceBuilder::SliceBuilder(SliceBuilder&&) noexcept = default;
+
+void SliceBuilder::lists(std::size_t first, std::size_t slices, std::span<std::uint32_t> starts,
+                         std::span<std::uint32_t> numbers) {
+  if (slices > 0) own_->lister->make(first, slices, starts, numbers);
+}
+
 void slice_lists(const SlicedRows& rows, std::size_t first, std::size_t slices, std::size_t threads,
                  std::span<std::uint32_t> starts, std::span<std::uint32_t> numbers) {
-  if (rows.bits == 8)
-    lists_of<std::uint8_t>(rows, first, slices, threads, starts, numbers);
-  else
-    lists_of<std::uint16_t>(rows, first, slices, threads, starts, numbers);
+  const std::size_t n = rows.size();
+  const std::size_t ends = rows.list_count() + 1;
+  const std::size_t in_word = 64 / static_cast<std::size_t>(rows.bits);
+  const std::size_t first_word = first / in_word;
+  const std::size_t words = (first + slices + in_word - 1) / in_word - first_word;
+  const std::size_t at_once = std::clamp<std::size_t>(words / threads, 1, kTurnedWords);
+  split(
+      (words + at_once - 1) / at_once, threads, [&] { return SliceBuilder(rows, at_once); },
+      [&](SliceBuilder& builder, std::size_t number, auto) {
+        const std::size_t aligned = (first_word + number * at_once) * in_word;
+        const std::size_t begin = std::max(first, aligned);
+        const std::size_t end = std::min(first + slices, aligned + at_once * in_word);
+        builder.lists(begin, end - begin, starts.subspan((begin - first) * ends),
+                      numbers.subspan((begin - first) * n));
+      },
+      [](SliceBuilder&) {}, [] { return false; });
 }
 
 void slice_starts(const SlicedRows& rows, std::size_t slice, std::span<std::uint32_t> starts) {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace simindex {
@@ -14,8 +15,6 @@ namespace simindex {
 // Rows of `words` words each, fewer than 2^32 of them, in slices of `bits` bits: 8 or 16. So many
 // rows as a block, from 1 to 2^24, are turned into columns at a time.
 struct SlicedRows {
-  static constexpr std::size_t kTurnedWords = 4;
-
   std::span<const std::uint64_t> values;
   std::size_t words;
   int bits;
@@ -26,9 +25,25 @@ struct SlicedRows {
   std::size_t list_count() const { return std::size_t{1} << bits; }
 };
 
-// All lists of the slices from `first` on, as many as `numbers` has rows of n for: counted, then
-// filled [ISSL section 3]. Slices are split over threads. Each takes 36 bytes for a row of a block
-// while it runs, and a counter a list of 256 bits of slices.
+// Builds the lists of some slices after those of others, in memory that it keeps: for each word 8
+// bytes a row of a block and a counter a list, and 4 bytes a row of a block.
+class SliceBuilder {
+ public:
+  // Of slices that lie within up to `words` words.
+  SliceBuilder(const SlicedRows& rows, std::size_t words);
+  SliceBuilder(SliceBuilder&&) noexcept;
+  ~SliceBuilder();
+
+  // All lists of `slices` slices from `first` on: counted, then filled [ISSL section 3].
+  void lists(std::size_t first, std::size_t slices, std::span<std::uint32_t> starts,
+             std::span<std::uint32_t> numbers);
+
+ private:
+  struct Own;
+  std::unique_ptr<Own> own_;
+};
+
+// The same of any number of slices, which are split over threads, each with a builder of 4 words.
 void slice_lists(const SlicedRows& rows, std::size_t first, std::size_t slices, std::size_t threads,
                  std::span<std::uint32_t> starts, std::span<std::uint32_t> numbers);
 
