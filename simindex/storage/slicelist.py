@@ -133,7 +133,8 @@ def write(
     fingerprints : uint64 (n, W)
         The segment's rows, in its order.
     memory_bytes : int
-        The most that is held of them at a time; 2 MiB and what a chunk of the file takes aside.
+        The most that is held of them at a time; some MiB more are held back in whole huge pages
+        of the file.
     step : function, optional
         Called after every 256 bits; what it raises ends the work, and no file stays.
 
@@ -160,6 +161,7 @@ def write(
             envelope.write(1, starts)
             for numbers in parts:
                 envelope.write(0, numbers)
+                del numbers  # before the next part is made
             done = (first + len(starts)) * design.width
             if step is not None and (
                 done // STEP_BITS > first * design.width // STEP_BITS or done == design.bits
