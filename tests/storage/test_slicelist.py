@@ -694,19 +694,19 @@ def test_a_file_that_a_compaction_took_away_is_looked_for_anew(
         if not asked:
             asked.append(record.name)
             with simindex.open(index_path, "w") as writer:
-                writer.compact(full=True)
+                writer.compact(structures=("issl",))  # the rows stay where they are
         return usual(directory, segment, record, **named)
 
     with monkeypatch.context() as patch:
         patch.setattr(snapshot, "open_slices", open_slices)
         reader = simindex.open(index_path)
     with reader:
-        (segment,) = reader._snapshot.segments
         assert asked[0] in gone
-        assert segment.slices is not None
-        assert segment.slices.damage is None
-        assert segment.slices.record.name not in gone
-        expect_lists(segment.slices.starts, segment.slices.numbers, segment.fingerprints, 8)
+        for segment in reader._snapshot.segments:
+            assert segment.slices is not None
+            assert segment.slices.damage is None
+            assert segment.slices.record.name not in gone
+            expect_lists(segment.slices.starts, segment.slices.numbers, segment.fingerprints, 16)
 
 
 def test_strays_go_with_the_next_writer(index_path: Path) -> None:
