@@ -84,7 +84,7 @@ class Merge:
         self._beside = beside
         self._at_once = max(1, len(os.sched_getaffinity(0)) - 1)
         self._cancelled = False
-        self._tables = 1 + sum(design.tables - 1 for design in files.designs)
+        self._tables = 1 + files.steps
         self._steps = 0
         self.thread = Thread(target=self._run, name="simindex merge", daemon=True)
 
