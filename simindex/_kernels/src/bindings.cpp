@@ -30,4 +30,5 @@ NB_MODULE(_native, m) {
   simindex::bind_lookup(m);
   simindex::bind_pairs(m);
   simindex::bind_clusters(m);
+  simindex::bind_issl(m);
 }
