@@ -258,7 +258,13 @@ class SliceBuilder:
 
 def slice_starts(rows: U64, slice_bits: int, slice: int, block_rows: int = ...) -> U32: ...
 def slice_part(
-    rows: U64, slice_bits: int, slice: int, starts: U32, begin: int, size: int, block_rows: int = ...
+    rows: U64,
+    slice_bits: int,
+    slice: int,
+    starts: U32,
+    begin: int,
+    size: int,
+    block_rows: int = ...,
 ) -> U32: ...
 
 class CheckedSlices:
