@@ -202,6 +202,12 @@ def scan(
     rows: U64, queries: U64, h: int, first: bool, level: int = -1
 ) -> tuple[I64, U32, U16, int]: ...
 
+# top K ------------------------------------------------------------------------------------------
+def top_scan(
+    rows: U64, ids: U64, queries: U64, k: int, dead: U8 | None = None, threads: int = 1,
+    level: int = -1,
+) -> tuple[U64, U16, U32]: ...
+
 # look-ups for comparison ------------------------------------------------------------------------
 BucketColumns = tuple[U32, U32, U16, U16]  # (m, k) each: first, end, steps, end_steps
 
@@ -261,6 +267,26 @@ def slice_part(
     size: int,
     block_rows: int = ...,
 ) -> U32: ...
+
+class CheckedSlices:
+    def __init__(self, rows: U64, ids: U64, starts: U32, numbers: U32) -> None: ...
+
+# Of the result: lists, scored, compared, damaged.
+def top_slices(
+    slices: CheckedSlices,
+    queries: U64,
+    k: int,
+    max_error: int,
+    rerank: int,
+    dead: U8 | None = None,
+    threads: int = 1,
+    level: int = -1,
+) -> tuple[U64, U16, U32, int, int, int, int]: ...
+
+# query, row, distance, id; lists, compared, damaged.
+def slices_within(
+    slices: CheckedSlices, queries: U64, h: int, max_error: int, first: bool, level: int = -1
+) -> tuple[I64, U32, U16, U64, int, int, int]: ...
 
 # clusters ---------------------------------------------------------------------------------------
 class Forest:

@@ -229,6 +229,8 @@ class SliceLists:
     ) -> None:
         self.record, self.design, self.damage = record, design, damage
         self._envelope = envelope
+        self.checked: _native.CheckedSlices | None = None
+        """What the searching kernels take; kept by `methods.issl`."""
 
     @property
     def width(self) -> int:
