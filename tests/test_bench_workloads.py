@@ -272,7 +272,7 @@ def test_text_reports_every_recipe_and_level_and_checks_them(tmp_path: Path) -> 
 
     _, measured = bench("text", "--rows", "60", "--threads", "1", into=tmp_path / "a.json")
     ours = {one["workload"]: one for one in measured if one["engine"] == "simindex"}
-    assert len(ours) == 9
+    assert len(ours) == 10
     for one in ours.values():
         checked = 25 if one["rows"] >= 25 else one["rows"]
         assert f"equal to regex + mmh3 on {checked} of {checked} documents" in one["notes"]
