@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simindex.designs import checked_designs
 from simindex.errors import CorruptFile
-from simindex.options import IndexOptions
+from simindex.options import IndexOptions, is_slicing
 from simindex.records import Batch
 from simindex.simhash.fingerprint import Recipe
 from simindex.storage import pending
@@ -23,6 +23,7 @@ from simindex.storage.catalog import Catalog, Head
 from simindex.storage.permuted import open_permuted
 from simindex.storage.reservoir import Reservoir
 from simindex.storage.segment import Segment, SegmentRecord, open_segment
+from simindex.storage.slicelist import open_slices
 from simindex.storage.table import Table
 from simindex.storage.tombstones import Tombstones
 
@@ -233,8 +234,14 @@ def _take(
                 directory, record, structure, index=index, bits=options.bits,
                 load_directory=load, missing_ok=missing_ok,
             )
-            for structure in record.structures
+            for structure in record.structures if not is_slicing(structure.structure)
         }
+        for structure in record.structures:
+            if is_slicing(structure.structure):
+                segment.slices = open_slices(
+                    directory, record, structure, index=index, bits=options.bits,
+                    missing_ok=missing_ok,
+                )
         opened[record.name] = segment
     segments = []
     for name in head.segments:

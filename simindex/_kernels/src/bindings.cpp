@@ -29,5 +29,6 @@ NB_MODULE(_native, m) {
   simindex::bind_search(m);
   simindex::bind_lookup(m);
   simindex::bind_pairs(m);
+  simindex::bind_slices(m);
   simindex::bind_clusters(m);
 }
