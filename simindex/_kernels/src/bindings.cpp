@@ -31,4 +31,5 @@ NB_MODULE(_native, m) {
   simindex::bind_pairs(m);
   simindex::bind_slices(m);
   simindex::bind_clusters(m);
+  simindex::bind_issl(m);
 }

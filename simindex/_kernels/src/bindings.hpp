@@ -13,5 +13,6 @@ void bind_lookup(nanobind::module_& m);  // header look-ups of the literature
 void bind_pairs(nanobind::module_& m);   // all pairs of rows
 void bind_slices(nanobind::module_& m);  // slice lists
 void bind_clusters(nanobind::module_& m);  // groups of near-duplicates
+void bind_issl(nanobind::module_& m);   // search of slice lists
 
 }  // namespace simindex
