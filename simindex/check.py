@@ -13,14 +13,18 @@ from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.records import Finding
 from simindex.snapshot import Snapshot
-from simindex.storage import permuted
+from simindex.storage import permuted, slicelist
 from simindex.storage.catalog import Catalog
 from simindex.storage.format import TEMPORARY_PREFIX, read_format
 from simindex.storage.permuted import PermutedTables
 from simindex.storage.segment import Segment, SegmentRecord
+from simindex.storage.slicelist import SliceLists
 from simindex.storage.table import SortedRows, Table
 
 SLICE_ROWS = 1 << 20
+
+SLICES_BYTES = 1 << 26
+"""Memory for building slice lists anew, to compare."""
 
 
 def check(
@@ -73,6 +77,8 @@ def _check_segment(path: Path, catalog: Catalog, segment: Segment) -> Iterator[F
         expected = permuted.content_sum(segment.fingerprints)
         for structure in segment.structures.values():
             yield from _check_structure(path, catalog, segment.record, structure, expected)
+    if segment.slices is not None and not damaged:
+        yield from _check_slices(path, segment, segment.slices)
 
 
 def _check_structure(
@@ -90,6 +96,19 @@ def _check_structure(
             yield _error(file, what)
         for number, table in enumerate(structure.tables, structure.record.first_table):
             yield from _check_directory(path, catalog, record, number, table)
+    except CorruptFile as error:
+        yield _error(file, str(error))
+
+
+def _check_slices(path: Path, segment: Segment, slices: SliceLists) -> Iterator[Finding]:
+    file = path / "segments" / slices.record.name
+    try:
+        damaged = slices.envelope.damaged_chunks()
+        for offset, size in damaged:
+            yield _error(file, f"damaged within {size} bytes at offset {offset}")
+        if not damaged:
+            for what in slicelist.disorder(slices, segment.fingerprints, SLICES_BYTES):
+                yield _error(file, what)
     except CorruptFile as error:
         yield _error(file, str(error))
 

@@ -3,6 +3,7 @@
     PSM     VOSH(k) + (k + 1) look-up                        as [PSM] (19)
     BPHS    sum over tables of TABLE + p look-up             as [PSM] (9), p probes of a table
     scan    rows * SCANNED                                   and ANSWERED of them all
+    top K   words * SCANNED, or rows * CLEARED + lists * LIST + scored * SCORED + R * RERANKED
     batch   T (P + S log m) + rows (sum of P + p look-up) / m    as [PSM] (17), tables over queries
     look-up     LEVEL(bytes, rows under the header)
     if swept    SWEPT(rows under the header) or BUCKETED, and rows brought in * STREAMED / queries
@@ -17,7 +18,10 @@ a `Machine`'s.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log2
+from math import comb, log2
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from simindex.methods import bphs, psm
 from simindex.methods.base import TablePlan
@@ -27,6 +31,11 @@ from simindex.methods.query_tables import bytes_needed, directory_bits
 from simindex.methods.stream import Stream
 from simindex.model import Machine, along
 from simindex.simhash.permutation import BlockDesign, designs_for
+from simindex.storage.slicelist import SliceLists
+from simindex.storage.table import Table
+
+_LISTED: WeakKeyDictionary[SliceLists, dict[int, tuple[int, float]]] = WeakKeyDictionary()
+"""What `listed` counted, by max_error, while the lists are open."""
 from simindex.simhash.vosh import MAX_NETWORKED_FLIPS
 
 CALL_NS = 9_000.0
@@ -55,6 +64,9 @@ SHARED_SHARE, SHARED_SLOPE, BUCKET_NS = 0.6, 0.75, 20.0
 """Where probes share a short bucket: what a probe takes of `Machine.swept`, what a row more, and
 what the bucket takes. Fitted to sweeps of 60 M rows under 20 to 23 header bits."""
 
+LISTED_ROWS, LISTED_LISTS = 32, 1 << 19
+"""Of a table, rows whose slice lists are counted at most, and their lists: some milliseconds."""
+
 ROWS_OF_A_LINE = 8
 
 LANES = 16
@@ -62,6 +74,11 @@ LANES = 16
 
 SHARED_QUERIES = 16
 """From so many queries in a call on, a slab of a scan serves many."""
+
+
+NEAR_BYTES, FAR_BYTES = 1 << 20, 1 << 26
+"""Of a table: up to the first a single query scans it as fast as many do; from the second on it
+waits for memory."""
 
 
 def counted_ns(machine: Machine, h: int, header_bits: int) -> float:
@@ -172,6 +189,64 @@ def scanning_ns(machine: Machine, rows: int, words: int, queries: int, h: int = 
         near = look_up_ns(machine, 8 * words * rows, rows) / max(1, rows)
         row = max(row, min(machine.scanned_alone_ns, near))
     return ANSWERED_NS + rows * words * row
+
+
+def top_scanning_ns(machine: Machine, rows: int, words: int, queries: int) -> float:
+    """Time of one query for the nearest documents that is compared with every row."""
+    word = machine.top_scanned_ns
+    size = 8 * rows * words
+    if queries < SHARED_QUERIES and size > 0:
+        far = max(word, machine.top_alone_ns)
+        ends = ((log2(NEAR_BYTES), word), (log2(FAR_BYTES), far))
+        word = min(far, along(ends, log2(size)))
+    return ANSWERED_NS + rows * words * word
+
+
+def issl_ns(machine: Machine, rows: int, lists: float, scored: float, rerank: int) -> float:
+    """Time of one query that looks into so many slice lists, whose rows are `scored` together.
+
+    Of the rows scored highest `rerank` are compared; 0 rows to rerank mean that each row scored is
+    compared, as where all rows within a distance are asked for.
+    """
+    compared = min(scored, rows) if rerank == 0 else min(rerank, rows, scored)
+    return (
+        ANSWERED_NS + rows * machine.issl_cleared_ns + lists * machine.issl_list_ns
+        + scored * machine.issl_scored_ns + compared * machine.issl_reranked_ns
+    )
+
+
+def listed(table: Table, max_error: int) -> tuple[int, float]:
+    """(slice lists, rows in them) of one query that is like rows of the table, which has lists.
+
+    Rows crowd in few lists, and it is those that are asked for: so lists of some of the rows are
+    counted, where that is quick, and all taken as equally long where it is not.
+    """
+    slices = table.slices
+    assert slices is not None
+    known = _LISTED.setdefault(slices, {})
+    if max_error not in known:
+        known[max_error] = _counted(table, slices, max_error)
+    return known[max_error]
+
+
+def _counted(table: Table, slices: SliceLists, max_error: int) -> tuple[int, float]:
+    width, rows = slices.width, len(table)
+    near = sum(comb(width, errors) for errors in range(min(max_error, width) + 1))
+    lists = slices.slices * near
+    sampled = min(rows, LISTED_ROWS, LISTED_LISTS // lists)
+    if sampled == 0:
+        return lists, rows * lists / (1 << width)
+    step = rows // sampled
+    words = np.ascontiguousarray(table.fingerprints[: sampled * step : step])
+    values = words.astype(">u8").view(f">u{width // 8}").astype(np.int64)
+    every = np.arange(1 << width)
+    flips = every[np.bitwise_count(every) <= max_error]
+    scored = 0
+    for number, column in enumerate(values.T):
+        at = column[:, None] ^ flips
+        starts = slices.starts[number]
+        scored += int((starts[at + 1].astype(np.int64) - starts[at]).sum())
+    return lists, min(scored / sampled, float(rows) * slices.slices)
 
 
 def query_tables_ns(

@@ -1,15 +1,16 @@
-"""The block designs that an index's options name, checked against its fingerprints' width."""
+"""The designs that an index's options name, checked against its fingerprints' width."""
 
 from __future__ import annotations
 
 from simindex.errors import InvalidOption
-from simindex.options import IndexOptions
+from simindex.options import IndexOptions, is_slicing
 from simindex.simhash.permutation import BlockDesign
 from simindex.storage.permuted import MAX_TABLE
+from simindex.storage.slicelist import SliceDesign
 
 
 def checked_designs(options: IndexOptions) -> tuple[BlockDesign, ...]:
-    """The designs of `options.structures`, in their order.
+    """The block designs of `options.structures`, in their order.
 
     Raises
     ------
@@ -17,7 +18,8 @@ def checked_designs(options: IndexOptions) -> tuple[BlockDesign, ...]:
         If one cannot be made of `options.bits` bits, or all together have too many tables.
     """
     designs = tuple(
-        BlockDesign.parse(name, options.bits) for name in options.structures if name != "psm"
+        BlockDesign.parse(name, options.bits) for name in options.structures
+        if name != "psm" and not is_slicing(name)
     )
     tables = sum(design.tables - 1 for design in designs)
     if tables > MAX_TABLE:
@@ -27,3 +29,11 @@ def checked_designs(options: IndexOptions) -> tuple[BlockDesign, ...]:
             option="structures", found=tables, expected=MAX_TABLE,
         )
     return designs
+
+
+def slice_design(options: IndexOptions) -> SliceDesign | None:
+    """How fingerprints are cut for the slice lists of `options.structures`, if these are there."""
+    for name in options.structures:
+        if is_slicing(name):
+            return SliceDesign.parse(name, options.bits)
+    return None

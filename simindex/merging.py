@@ -78,7 +78,7 @@ class Merge:
         self.error: Exception | None = None
         self._files, self._tombstones, self._moved = files, tombstones, moved
         self._cancelled = False
-        self._tables = 1 + sum(design.tables - 1 for design in files.designs)
+        self._tables = 1 + files.steps
         self._steps = 0
         self.thread = Thread(target=self._run, name="simindex merge", daemon=True)
 

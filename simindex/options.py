@@ -13,10 +13,13 @@ MAX_BITS = 4096
 
 _STRUCTURE = re.compile(
     r"psm|bphs:(?:G=[1-9]\d{0,3},g=[1-9]\d{0,3}|nested=[1-9]\d{0,3}x[1-9]\d{0,3})"
-    r"(?:,r=[1-9]\d{0,3})?",
+    r"(?:,r=[1-9]\d{0,3})?|issl(?::w=(?:8|16))?",
     re.ASCII,
 )
-_STRUCTURE_FORMS = '"psm" and block designs such as "bphs:G=5,g=2" or "bphs:nested=4x4,r=1"'
+_STRUCTURE_FORMS = (
+    '"psm", block designs such as "bphs:G=5,g=2" or "bphs:nested=4x4,r=1", and one of "issl", '
+    '"issl:w=8" and "issl:w=16"'
+)
 
 MAX_STRUCTURES = 16
 """Most structures of an index."""
@@ -26,6 +29,9 @@ DEFAULT_STRUCTURES = ("psm", "bphs:G=3,g=1,r=2")
 
 WIDE_STRUCTURES = ("psm",)
 """Of wider ones."""
+
+LEAST_SLICE_MEMORY = 1 << 24
+"""Least bytes for building slice lists: four lists' starts and numbers in parts of some MiB."""
 
 KeyKind = Literal["str", "bytes"]
 
@@ -47,7 +53,10 @@ class IndexOptions:
         directory, and always there; a block design such as ``"bphs:G=4,g=1"`` adds its permuted
         tables, which answer exact queries fast. By default 64-bit fingerprints have the three
         tables of ``"bphs:G=3,g=1,r=2"``, exact within 8 bits: 17 bytes a row more, and at 10 M rows
-        80 times the speed of exact queries without. Wider ones have none.
+        80 times the speed of exact queries without. Wider ones have none. ``"issl"`` adds slice
+        lists, for the nearest of wide fingerprints: slices of 16 bits, or of 8 where fingerprints
+        have fewer than 128; ``"issl:w=8"`` and ``"issl:w=16"`` say so themselves. They take
+        4 (n s + 2^w s + s) bytes a segment of n rows with s = bits / w slices.
     batch_rows : int
         The most rows an uncommitted append holds in memory before it writes a segment file. Commits
         of fewer than an eighth of it collect in the catalog, until they are that many together.
@@ -59,6 +68,9 @@ class IndexOptions:
     reservoir_rows : int
         How many appended weight rows are kept as a sample, from which the chance that a bit flips
         is learned.
+    slice_memory : int
+        The most bytes that slice lists take while they are built; where all of them need more, the
+        rows are read several times.
     allow_remote : bool
         Accept a network file system, where locks and memory maps are not trustworthy.
     recipe : Recipe, optional
@@ -72,6 +84,7 @@ class IndexOptions:
     keys: bool | KeyKind = False
     min_merge: int = 8
     reservoir_rows: int = 1 << 14
+    slice_memory: int = 1 << 28
     allow_remote: bool = False
     recipe: Any = None
 
@@ -109,6 +122,11 @@ class IndexOptions:
         _require(
             _is_int(self.reservoir_rows) and 0 <= self.reservoir_rows <= 1 << 18,
             "reservoir_rows", self.reservoir_rows, f"from 0 to {1 << 18}",
+        )
+        _require(
+            _is_int(self.slice_memory) and LEAST_SLICE_MEMORY <= self.slice_memory <= 1 << 48,
+            "slice_memory", self.slice_memory,
+            f"a number of bytes from {LEAST_SLICE_MEMORY} (16 MiB) to 2^48",
         )
         _require(
             isinstance(self.allow_remote, bool), "allow_remote", self.allow_remote, "true or false"
@@ -167,6 +185,11 @@ def is_structure(name: str) -> bool:
     return _STRUCTURE.fullmatch(name) is not None
 
 
+def is_slicing(name: str) -> bool:
+    """Whether a structure's name is one of slice lists."""
+    return is_structure(name) and name.startswith("issl")
+
+
 def checked_structures(names: Any) -> tuple[str, ...]:
     """Structure names of the right form, "psm" first; whether a design fits is not looked at.
 
@@ -177,7 +200,8 @@ def checked_structures(names: Any) -> tuple[str, ...]:
     _require(
         0 < len(listed) <= MAX_STRUCTURES
         and all(isinstance(name, str) and _STRUCTURE.fullmatch(name) for name in listed)
-        and len(set(listed)) == len(listed),
+        and len(set(listed)) == len(listed)
+        and sum(map(is_slicing, listed)) <= 1,
         "structures", names, expected,
     )
     return ("psm", *(name for name in listed if name != "psm"))

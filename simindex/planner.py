@@ -25,7 +25,7 @@ from simindex.simhash.permutation import BlockDesign
 from simindex.snapshot import Snapshot
 from simindex.storage.table import Table
 
-METHODS = ("auto", "psm", "bphs", "scan")
+METHODS = ("auto", "psm", "bphs", "issl", "scan")
 
 CALIBRATION_BUDGET_S = 0.4
 """Expected seconds a first query may spend on learning flips; `Index.tune` takes longer."""

@@ -1,8 +1,8 @@
-"""Segment files with their permuted tables: written whole, or not at all.
+"""Segment files with what stands beside them: written whole, or not at all.
 
-    SegmentFiles.write    a table in memory       -> <name>.rows and a .bphs for each design
+    SegmentFiles.write    a table in memory       -> <name>.rows, a .bphs for each design, an .issl
     SegmentFiles.merge    some segments           -> one, without their dead rows
-    SegmentFiles.permuted a segment that is there -> .bphs files beside it
+    SegmentFiles.beside   a segment that is there -> .bphs and .issl files beside it
 
 What is written is durable under its name and no part of the index: the catalog's next commit may
 name it. Nothing here reads or writes the catalog, so any thread may call it.
@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from simindex import compaction
+from simindex.designs import slice_design
 from simindex.options import IndexOptions
 from simindex.records import U64
 from simindex.simhash.permutation import BlockDesign
 from simindex.storage import format as durable
-from simindex.storage import permuted
+from simindex.storage import permuted, slicelist
 from simindex.storage.catalog import Pages, Written, directory_pages, pack
 from simindex.storage.permuted import Directories
 from simindex.storage.segment import (
@@ -29,12 +30,13 @@ from simindex.storage.segment import (
     StructureRecord,
     open_segment,
 )
+from simindex.storage.slicelist import STEP_SLICES, SliceDesign
 from simindex.storage.table import Table
 from simindex.storage.tombstones import Tombstones
 
 Progress = compaction.Progress
 Step = Callable[[], None]
-"""Called after each table; what it raises ends the work."""
+"""Called after each table, and each 16 slices; what it raises ends the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,17 @@ class SegmentFiles:
     index: bytes
     options: IndexOptions
     designs: tuple[BlockDesign, ...]
+
+    @property
+    def slices(self) -> SliceDesign | None:
+        """How fingerprints are cut for slice lists, if segments carry these."""
+        return slice_design(self.options)
+
+    @property
+    def steps(self) -> int:
+        """How often `step` is called for a segment."""
+        sliced = 0 if self.slices is None else -(-self.slices.slices // STEP_SLICES)
+        return sliced + sum(design.tables - 1 for design in self.designs)
 
     def open_writer(
         self, rows: int, key_bytes: int | None, *, horizon: int, generation: int
@@ -88,8 +101,8 @@ class SegmentFiles:
         horizon : int
             The commit that `tombstones` are as of; later ones apply to the new segment.
         progress, step : functions, optional
-            Called as rows are written and after each permuted table. What they raise ends the
-            merge, and none of its files stay.
+            Called as rows are written, and after each permuted table and some slices. What they
+            raise ends the merge, and none of its files stay.
 
         Raises
         ------
@@ -119,10 +132,10 @@ class SegmentFiles:
     def _with_structures(
         self, record: SegmentRecord, table: Table, generation: int, step: Step | None
     ) -> Written:
-        """A new segment with its permuted tables; none of its files stay if one fails."""
+        """A new segment with its structures; none of its files stay if one fails."""
         try:
-            written, directories = self.permuted(
-                record, table.fingerprints, self.designs, generation, step
+            written, directories = self.beside(
+                record, table.fingerprints, self.designs, self.slices, generation, step
             )
             directories.insert(0, (0, table.compute_directory()))
         except BaseException:
@@ -130,15 +143,16 @@ class SegmentFiles:
             raise
         return replace(record, structures=tuple(written)), directories
 
-    def permuted(
+    def beside(
         self,
         record: SegmentRecord,
         fingerprints: U64,
         designs: Sequence[BlockDesign],
+        slices: SliceDesign | None,
         generation: int,
         step: Step | None = None,
     ) -> tuple[list[StructureRecord], Directories]:
-        """Writes the permuted tables of some designs beside a segment's file, all or none."""
+        """Writes permuted tables and slice lists beside a segment's file, all or none."""
         written: list[StructureRecord] = []
         directories: Directories = []
         try:
@@ -151,6 +165,13 @@ class SegmentFiles:
                 )
                 written.append(structure)
                 directories += more
+            if slices is not None:
+                written.append(
+                    slicelist.write(
+                        self.directory, record, fingerprints, slices, index=self.index,
+                        generation=generation, memory_bytes=self.options.slice_memory, step=step,
+                    )
+                )
         except BaseException:
             self.remove_named(structure.name for structure in written)
             raise

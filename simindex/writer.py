@@ -27,16 +27,15 @@ import numpy as np
 
 from simindex import compaction
 from simindex.compaction import Progress
-from simindex.designs import checked_designs
+from simindex.designs import checked_designs, slice_design
 from simindex.errors import CorruptFile, ReadOnlyIndex, StorageFull
 from simindex.merging import Merged, Merges, put_off, release
 from simindex.options import IndexOptions, checked_structures
 from simindex.records import U64, Batch
 from simindex.segmentfiles import SegmentFiles
-from simindex.simhash.permutation import BlockDesign
 from simindex.snapshot import Snapshot
 from simindex.storage import format as durable
-from simindex.storage import pending, permuted, tombstones
+from simindex.storage import pending, permuted, slicelist, tombstones
 from simindex.storage.catalog import Catalog, Edit, Run, Written, pack, seal
 from simindex.storage.reservoir import Reservoir
 from simindex.storage.segment import (
@@ -48,6 +47,9 @@ from simindex.storage.segment import (
 )
 from simindex.storage.table import KeyHeap, Table, sort_table
 from simindex.storage.tombstones import Tombstones
+
+OURS = (NAME, permuted.NAME, slicelist.NAME)
+"""Names of the files that a writer makes, and removes where no commit names them."""
 
 MAX_SEGMENTS = 64
 """From so many on, those being merged included, a commit waits until a merge has ended."""
@@ -157,8 +159,7 @@ class Writer:
             ) from error
         ours = [
             path for path in found
-            if (NAME.fullmatch(path.name) or permuted.NAME.fullmatch(path.name))
-            and not path.is_dir()
+            if any(name.fullmatch(path.name) for name in OURS) and not path.is_dir()
         ]
         live = set(self._head.segments)
         if any(path.suffix != ".rows" for path in ours):
@@ -176,7 +177,7 @@ class Writer:
             durable.remove(path)
 
     def _live_structures(self) -> set[str]:
-        """Names of the live segments' files of permuted tables."""
+        """Names of the live segments' files of permuted tables and slice lists."""
         with self._catalog.reading() as reading:
             records = [reading.segment(self._head, name) for name in self._head.segments]
         return {structure.name for record in records for structure in record.structures}
@@ -510,11 +511,11 @@ class Writer:
     def restructure(self, snapshot: Snapshot, structures: Sequence[str]) -> bool:
         """Gives all segments these structures, in one commit; returns whether anything changed.
 
-        Tables that are there and undamaged stay; their files are read to know it.
+        Tables and lists that are there and undamaged stay; their files are read to know it.
         """
         self._check_usable()
         options = replace(self._options, structures=checked_structures(structures))
-        designs = checked_designs(options)
+        designs, slices = checked_designs(options), slice_design(options)
         edit = Edit(self._snapshot_value, self._head)
         if options.structures != self._options.structures:
             edit.set_value("options", pack(options.to_dict()))
@@ -522,17 +523,21 @@ class Writer:
         dropped: list[str] = []
         try:
             for segment in snapshot.segments:
-                kept = [s for s in segment.record.structures if _sound(segment, s, designs)]
+                kept = [
+                    s for s in segment.record.structures
+                    if s.structure in options.structures and _sound(segment, s)
+                ]
                 stale = [s.name for s in segment.record.structures if s not in kept]
                 names = {structure.structure for structure in kept}
                 record = replace(segment.record, structures=tuple(kept))
                 missing = [design for design in designs if design.structure not in names]
-                if not stale and not missing:
+                lists = None if slices is None or slices.structure in names else slices
+                if not stale and not missing and lists is None:
                     continue
-                if missing:
+                if missing or lists is not None:
                     segment.envelope.verify()
-                made, directories = self._files.permuted(
-                    record, segment.fingerprints, missing, self._head.generation + 1
+                made, directories = self._files.beside(
+                    record, segment.fingerprints, missing, lists, self._head.generation + 1
                 )
                 added += [structure.name for structure in made]
                 dropped += stale
@@ -551,13 +556,13 @@ class Writer:
         return True
 
 
-def _sound(
-    segment: Segment, structure: StructureRecord, designs: Sequence[BlockDesign]
-) -> bool:
-    """Whether a segment's tables of a design are wanted and whole."""
-    if structure.structure not in {design.structure for design in designs}:
-        return False
+def _sound(segment: Segment, structure: StructureRecord) -> bool:
+    """Whether a segment's tables or lists are whole."""
+    lists = segment.slices
     try:
+        if lists is not None and lists.record == structure:
+            lists.envelope.verify()
+            return len(lists.starts) == len(lists.numbers)  # raises what checksums do not tell
         segment.structures[structure.structure].envelope.verify()
     except CorruptFile:
         return False

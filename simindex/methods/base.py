@@ -72,3 +72,17 @@ class Found(NamedTuple):
     id: NDArray[np.uint64]
     probes: int
     compared: int
+
+
+class TopFound(NamedTuple):
+    """The nearest documents of one table by query: (m, k) each, ordered by (distance, id).
+
+    Places that none fills have id 2**64 - 1, a distance of one more than there are bits, and row
+    2**32 - 1.
+    """
+
+    id: NDArray[np.uint64]
+    distance: NDArray[np.uint16]
+    row: NDArray[np.uint32]
+    lists: int
+    compared: int

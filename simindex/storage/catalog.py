@@ -37,7 +37,8 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.errors import CommitFailed, CorruptFile, SimindexError, StorageFull
-from simindex.storage import headers, permuted
+from simindex.options import is_slicing
+from simindex.storage import headers, permuted, slicelist
 from simindex.storage.environment import Environment, Transaction
 from simindex.storage.permuted import Directories
 from simindex.storage.segment import NAME, SegmentRecord, StructureRecord
@@ -196,9 +197,10 @@ def _structure(segment: str, value: Any) -> StructureRecord:
         str(structure), str(name), _count(file_bytes), _count(footer), _count(first_table),
         tuple(_count(width) for width in header_bits),
     )
+    kind = slicelist if is_slicing(record.structure) else permuted
     if (
-        not permuted.NAME.fullmatch(record.name)
-        or permuted.owner_of(record.name) != segment
+        not kind.NAME.fullmatch(record.name)
+        or kind.owner_of(record.name) != segment
         or max(record.header_bits, default=0) > 32
         or not 1 <= record.first_table <= permuted.MAX_TABLE + 1 - len(record.header_bits)
     ):

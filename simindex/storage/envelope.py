@@ -80,6 +80,8 @@ FOOTER = np.dtype(
 )
 """Frozen, all three: golden files hold their bytes."""
 
+SWAPPED_TAG = int.from_bytes(ENDIAN_TAG.to_bytes(4, "big"), "little")
+
 Bytes = NDArray[np.uint8]
 
 
@@ -300,6 +302,11 @@ class Envelope:
         header = page[: HEADER.itemsize].view(HEADER)[0]
         if bytes(header["magic"]).ljust(8, b"\0") != MAGIC:
             raise self._corrupt("is not a file of simindex", 0)
+        if int(header["endian"]) == SWAPPED_TAG:
+            raise self._corrupt(
+                "holds its numbers in another byte order: files of simindex are little-endian on "
+                "every machine", 8,
+            )
         check_version(
             Path(path), int(header["major"]), int(header["minor"]), int(header["incompatible"])
         )
@@ -382,23 +389,28 @@ class Envelope:
         offset, size = int(entry["offset"]), int(entry["itemsize"]) * int(entry["count"])
         return self._map[offset : offset + size]
 
-    def damaged_chunks(self) -> list[tuple[int, int]]:
-        """(offset in the file, bytes) of each chunk whose checksum differs; reads it all once."""
+    def damaged_chunks(self, kind: int | None = None) -> list[tuple[int, int]]:
+        """(offset in the file, bytes) of each chunk whose checksum differs; reads it all once.
+
+        With `kind`, only the sections of that kind.
+        """
         found = []
         first = 0
         for place, entry in enumerate(self._table):
             data, chunks = self._bytes(place), int(entry["chunks"])
             expected = self._checksums[first : first + chunks]
+            first += chunks
+            if kind is not None and int(entry["kind"]) != kind:
+                continue
             actual = _native.crc32c_chunks(data, CHUNK_BYTES, _seed(self.identity.file_id, place))
             for chunk in np.flatnonzero(actual != expected).tolist():
                 at = chunk * CHUNK_BYTES
                 found.append((int(entry["offset"]) + at, min(CHUNK_BYTES, len(data) - at)))
-            first += chunks
         return found
 
-    def verify(self) -> None:
-        """Raises CorruptFile with the first damaged chunk's offset."""
-        for offset, size in self.damaged_chunks()[:1]:
+    def verify(self, kind: int | None = None) -> None:
+        """Raises CorruptFile with the first damaged chunk's offset; see `damaged_chunks`."""
+        for offset, size in self.damaged_chunks(kind)[:1]:
             raise self._corrupt(f"is damaged within {size} bytes at {offset}", offset)
 
     def _corrupt(self, what: str, offset: int) -> CorruptFile:

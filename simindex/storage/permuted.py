@@ -20,7 +20,6 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgpack
 import numpy as np
@@ -30,15 +29,15 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.records import U64
 from simindex.simhash.permutation import BlockDesign
-from simindex.storage.envelope import (
-    Envelope,
-    EnvelopeWriter,
-    Identity,
-    SectionSpec,
-    open_envelope,
-)
+from simindex.storage.envelope import Envelope, EnvelopeWriter, Identity, SectionSpec
 from simindex.storage.format import NewFile
-from simindex.storage.segment import DESCRIPTION, FINGERPRINTS, SegmentRecord, StructureRecord
+from simindex.storage.segment import (
+    DESCRIPTION,
+    FINGERPRINTS,
+    SegmentRecord,
+    StructureRecord,
+    open_structure,
+)
 from simindex.storage.table import U32, SortedRows, header_bits
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}-[0-9a-f]{8}\.bphs")
@@ -225,32 +224,11 @@ def open_permuted(
     What is wrong with the file is kept in the result, to be raised when it is used; a file that is
     gone raises FileNotFoundError unless `missing_ok`, since a compaction may just have replaced it.
     """
-    path = directory / record.name
     design = _stored_design(record, bits)
-    remedy = "`simindex compact --structures` with the names that `simindex stats` lists builds it"
-    try:
-        envelope = open_envelope(path)
-        identity = envelope.identity
-        expected = (index, segment.rows, segment.horizon, bits, record.file_bytes,
-                    record.footer_checksum)
-        found = (identity.index, identity.rows, identity.horizon, identity.bits,
-                 envelope.file_bytes, envelope.footer_checksum)
-        if found != expected or _described(envelope) != [
-            record.structure, segment.name, segment.footer_checksum
-        ]:
-            raise CorruptFile(
-                f"{path} is another file than the catalog names", path=str(path),
-                found=found, expected=expected,
-            )
-    except FileNotFoundError:
-        if not missing_ok:
-            raise
-        damage = CorruptFile(f"{path} is missing: {remedy} anew", path=str(path))
-        return PermutedTables(record, design, None, load_directory, damage)
-    except CorruptFile as error:
-        damage = CorruptFile(f"{error}: {remedy} anew", **error.data)
-        return PermutedTables(record, design, None, load_directory, damage)
-    return PermutedTables(record, design, envelope, load_directory)
+    envelope, damage = open_structure(
+        directory, segment, record, index=index, bits=bits, missing_ok=missing_ok
+    )
+    return PermutedTables(record, design, envelope, load_directory, damage)
 
 
 def _stored_design(record: StructureRecord, bits: int) -> BlockDesign:
@@ -263,16 +241,6 @@ def _stored_design(record: StructureRecord, bits: int) -> BlockDesign:
     if len(record.header_bits) != design.tables - 1:
         raise CorruptFile(f"the catalog's record of {record.name} is not whole", path=record.name)
     return design
-
-
-def _described(envelope: Envelope) -> Any:
-    section = envelope.section(DESCRIPTION, "u1")
-    try:
-        return None if section is None else msgpack.unpackb(section.tobytes(), raw=False)
-    except Exception as error:
-        raise CorruptFile(
-            f"{envelope.path} has a description that cannot be decoded", path=envelope.path
-        ) from error
 
 
 def content_sum(fingerprints: U64) -> int:

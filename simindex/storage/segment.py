@@ -18,7 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,7 +49,7 @@ MAX_ROWS = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class StructureRecord:
-    """What the catalog says of a structure that a segment carries; see `permuted`."""
+    """What the catalog says of a structure that a segment carries; see `permuted`, `slicelist`."""
 
     structure: str
     name: str
@@ -56,7 +58,7 @@ class StructureRecord:
     first_table: int
     """Number of its first directory among those of the segment: table 0 is the rows' own."""
     header_bits: tuple[int, ...]
-    """Widths of its directories."""
+    """Widths of its directories; slice lists have none."""
 
     @property
     def directories(self) -> tuple[tuple[int, int], ...]:
@@ -226,3 +228,52 @@ def open_segment(
             found=found, expected=expected,
         )
     return Segment(envelope, record, load_directory)
+
+
+def open_structure(
+    directory: Path,
+    segment: SegmentRecord,
+    record: StructureRecord,
+    *,
+    index: bytes,
+    bits: int,
+    missing_ok: bool,
+) -> tuple[Envelope | None, CorruptFile | None]:
+    """Maps the file of a structure beside a segment, once file, record and segment agree.
+
+    What is wrong with the file is returned, to be raised when it is used; a file that is gone
+    raises FileNotFoundError unless `missing_ok`, since a compaction may just have replaced it.
+    """
+    path = directory / record.name
+    remedy = "`simindex compact --structures` with the names that `simindex stats` lists builds it"
+    try:
+        envelope = open_envelope(path)
+        identity = envelope.identity
+        expected = (index, segment.rows, segment.horizon, bits, record.file_bytes,
+                    record.footer_checksum)
+        found = (identity.index, identity.rows, identity.horizon, identity.bits,
+                 envelope.file_bytes, envelope.footer_checksum)
+        if found != expected or _described(envelope) != [
+            record.structure, segment.name, segment.footer_checksum
+        ]:
+            raise CorruptFile(
+                f"{path} is another file than the catalog names", path=str(path),
+                found=found, expected=expected,
+            )
+    except FileNotFoundError:
+        if not missing_ok:
+            raise
+        return None, CorruptFile(f"{path} is missing: {remedy} anew", path=str(path))
+    except CorruptFile as error:
+        return None, CorruptFile(f"{error}: {remedy} anew", **error.data)
+    return envelope, None
+
+
+def _described(envelope: Envelope) -> Any:
+    section = envelope.section(DESCRIPTION, "u1")
+    try:
+        return None if section is None else msgpack.unpackb(section.tobytes(), raw=False)
+    except Exception as error:
+        raise CorruptFile(
+            f"{envelope.path} has a description that cannot be decoded", path=envelope.path
+        ) from error

@@ -27,6 +27,7 @@ from simindex.records import U64
 
 if TYPE_CHECKING:
     from simindex.storage.permuted import PermutedTables
+    from simindex.storage.slicelist import SliceLists
 
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
@@ -156,7 +157,7 @@ class SortedRows:
 class Table(SortedRows):
     """One sorted run of rows, table 0 of whatever else was built over them."""
 
-    __slots__ = ("_checked", "horizon", "ids", "keys", "name", "structures")
+    __slots__ = ("_checked", "horizon", "ids", "keys", "name", "slices", "structures")
 
     def __init__(
         self,
@@ -173,6 +174,7 @@ class Table(SortedRows):
         self.name, self.horizon = name, horizon
         self.ids, self.keys = ids, keys
         self.structures: Mapping[str, PermutedTables] = {}
+        self.slices: SliceLists | None = None
         self._checked: _native.CheckedTable | None = None
 
     @property

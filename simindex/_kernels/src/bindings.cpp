@@ -29,5 +29,7 @@ NB_MODULE(_native, m) {
   simindex::bind_search(m);
   simindex::bind_lookup(m);
   simindex::bind_pairs(m);
+  simindex::bind_slices(m);
   simindex::bind_clusters(m);
+  simindex::bind_issl(m);
 }

@@ -11,6 +11,8 @@ void bind_text(nanobind::module_& m);    // sums over features
 void bind_search(nanobind::module_& m);  // probe, VOSH, scan
 void bind_lookup(nanobind::module_& m);  // header look-ups of the literature
 void bind_pairs(nanobind::module_& m);   // all pairs of rows
+void bind_slices(nanobind::module_& m);  // slice lists
 void bind_clusters(nanobind::module_& m);  // groups of near-duplicates
+void bind_issl(nanobind::module_& m);   // search of slice lists
 
 }  // namespace simindex

@@ -1,0 +1,84 @@
+#include <nanobind/stl/pair.h>
+
+#include <utility>
+
+#include "arrays.hpp"
+#include "bindings.hpp"
+#include "slicelist.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace simindex {
+namespace {
+
+using Rows = In<std::uint64_t, 2>;
+
+SlicedRows checked_rows(const Rows& rows, int slice_bits, std::int64_t first, std::int64_t slices) {
+  require(slice_bits == 8 || slice_bits == 16, "slice_bits must be 8 or 16");
+  require(rows.shape(0) < std::size_t{1} << 32, "a row number is an uint32");
+  const SlicedRows sliced{
+      {rows.data(), rows.shape(0) * rows.shape(1)}, rows.shape(1), slice_bits};
+  const auto all = static_cast<std::int64_t>(rows.shape(1) * 64 / static_cast<unsigned>(slice_bits));
+  require(first >= 0 && slices >= 0 && slices <= all && first <= all - slices,
+          "the rows do not have these slices");
+  return sliced;
+}
+
+using Lists = std::pair<Out<std::uint32_t, 2>, Out<std::uint32_t, 2>>;
+
+Lists bind_slice_lists(const Rows& rows, int slice_bits, std::int64_t first_slice,
+                       std::int64_t slices, std::int64_t threads) {
+  const SlicedRows sliced = checked_rows(rows, slice_bits, first_slice, slices);
+  require(threads >= 1, "threads must be at least 1");
+  const auto count = static_cast<std::size_t>(slices);
+  const std::size_t ends = sliced.list_count() + 1;
+  const std::size_t n = rows.shape(0);
+  Fresh<std::uint32_t> starts(count * ends);
+  Fresh<std::uint32_t> numbers(count * n);
+  {
+    nb::gil_scoped_release release;
+    slice_lists(sliced, static_cast<std::size_t>(first_slice), count,
+                static_cast<std::size_t>(threads), starts.span(), numbers.span());
+  }
+  return {starts.release({count, ends}), numbers.release({count, n})};
+}
+
+Out<std::uint32_t, 1> bind_slice_starts(const Rows& rows, int slice_bits, std::int64_t slice) {
+  const SlicedRows sliced = checked_rows(rows, slice_bits, slice, 1);
+  Fresh<std::uint32_t> starts(sliced.list_count() + 1);
+  {
+    nb::gil_scoped_release release;
+    slice_starts(sliced, static_cast<std::size_t>(slice), starts.span());
+  }
+  return starts.release();
+}
+
+Out<std::uint32_t, 1> bind_slice_part(const Rows& rows, int slice_bits, std::int64_t slice,
+                                      const In<std::uint32_t, 1>& starts, std::int64_t begin,
+                                      std::int64_t size) {
+  const SlicedRows sliced = checked_rows(rows, slice_bits, slice, 1);
+  require(starts.shape(0) == sliced.list_count() + 1, "starts must have 2**slice_bits + 1 values");
+  const auto n = static_cast<std::int64_t>(rows.shape(0));
+  require(begin >= 0 && size >= 0 && size <= n && begin <= n - size,
+          "begin and size must lie within the rows");
+  Fresh<std::uint32_t> numbers(static_cast<std::size_t>(size));
+  {
+    nb::gil_scoped_release release;
+    slice_part(sliced, static_cast<std::size_t>(slice), as_span(starts),
+               static_cast<std::size_t>(begin), numbers.span());
+  }
+  return numbers.release();
+}
+
+}  // namespace
+
+void bind_slices(nb::module_& m) {
+  m.def("slice_lists", &bind_slice_lists, "rows"_a.noconvert(), "slice_bits"_a, "first_slice"_a,
+        "slices"_a, "threads"_a = 1);
+  m.def("slice_starts", &bind_slice_starts, "rows"_a.noconvert(), "slice_bits"_a, "slice"_a);
+  m.def("slice_part", &bind_slice_part, "rows"_a.noconvert(), "slice_bits"_a, "slice"_a,
+        "starts"_a.noconvert(), "begin"_a, "size"_a);
+}
+
+}  // namespace simindex

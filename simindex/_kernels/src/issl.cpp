@@ -1,0 +1,707 @@
+#include "issl.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "compare.hpp"
+#include "memory.hpp"
+#include "scan.hpp"
+#include "top_k.hpp"
+#include "workers.hpp"
+
+namespace simindex {
+namespace {
+
+constexpr std::uint64_t kRowMask = 0xffffffff;
+
+// What is compiled for each level.
+struct Leaves {
+  void (*distances)(const std::uint64_t* rows, std::size_t words, const std::uint64_t* of,
+                    std::size_t count, const std::uint64_t* query, std::uint16_t* out);
+  void (*scores)(const std::uint64_t* rows, std::size_t words, std::size_t count,
+                 const std::uint64_t* query, int width, int max_error, std::uint16_t* out);
+};
+
+namespace portable_level {
+
+std::uint64_t row_distance(const std::uint64_t* row, const std::uint64_t* query,
+                           std::size_t words) {
+  std::uint64_t bits = 0;
+  for (std::size_t w = 0; w < words; ++w) bits += portable::popcount(row[w] ^ query[w]);
+  return bits;
+}
+
+template <int kWidth>
+std::uint64_t row_score(const std::uint64_t* row, const std::uint64_t* query, std::size_t words,
+                        int max_error) {
+  std::uint64_t score = 0;
+  for (std::size_t w = 0; w < words; ++w) {
+    std::uint64_t x = row[w] ^ query[w];
+    x -= (x >> 1) & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + ((x >> 2) & 0x3333333333333333u);
+    x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    if constexpr (kWidth == 16) x = (x & 0x00ff00ff00ff00ffu) + ((x >> 8) & 0x00ff00ff00ff00ffu);
+    for (int at = 0; at < 64; at += kWidth) {
+      const int errors = static_cast<int>((x >> at) & 0xff);
+      score += errors <= max_error ? static_cast<std::uint64_t>(kWidth - errors) : 0;
+    }
+  }
+  return score;
+}
+
+#define SIMINDEX_LEVEL_TARGET
+#include "issl.inc"
+#undef SIMINDEX_LEVEL_TARGET
+}  // namespace portable_level
+
+#if SIMINDEX_X86
+namespace avx2_level {
+
+SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE std::uint64_t row_distance(const std::uint64_t* row,
+                                                                const std::uint64_t* query,
+                                                                std::size_t words) {
+  std::uint64_t bits = 0;
+  for (std::size_t w = 0; w < words; ++w)
+    bits += static_cast<std::uint64_t>(__builtin_popcountll(row[w] ^ query[w]));
+  return bits;
+}
+
+// Bits set in each byte.
+SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE __m256i byte_counts(__m256i x) {
+  const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,  //
+                                         0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+  const __m256i low = _mm256_set1_epi8(0x0f);
+  return _mm256_add_epi8(
+      _mm256_shuffle_epi8(table, _mm256_and_si256(x, low)),
+      _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi64(x, 4), low)));
+}
+
+template <int kWidth>
+SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE std::uint64_t row_score(const std::uint64_t* row,
+                                                             const std::uint64_t* query,
+                                                             std::size_t words, int max_error) {
+  __m256i sums = _mm256_setzero_si256();  // four of 64 bits
+  for (std::size_t w = 0; w < words; w += 4) {
+    alignas(32) std::uint64_t part[4] = {};
+    __m256i x;
+    if (words - w >= 4) {
+      x = _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(row + w)),
+                           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(query + w)));
+    } else {
+      // What lies beyond the row counts as all bits different, which scores nothing.
+      for (std::size_t i = 0; i < 4; ++i)
+        part[i] = w + i < words ? row[w + i] ^ query[w + i] : ~std::uint64_t{0};
+      x = _mm256_load_si256(reinterpret_cast<const __m256i*>(part));
+    }
+    __m256i errors = byte_counts(x);
+    __m256i gains;
+    if constexpr (kWidth == 8) {
+      const __m256i beyond =
+          _mm256_cmpgt_epi8(errors, _mm256_set1_epi8(static_cast<char>(max_error)));
+      gains = _mm256_andnot_si256(beyond, _mm256_sub_epi8(_mm256_set1_epi8(8), errors));
+    } else {
+      errors = _mm256_maddubs_epi16(errors, _mm256_set1_epi8(1));
+      const __m256i beyond =
+          _mm256_cmpgt_epi16(errors, _mm256_set1_epi16(static_cast<short>(max_error)));
+      gains = _mm256_andnot_si256(beyond, _mm256_sub_epi16(_mm256_set1_epi16(16), errors));
+    }
+    sums = _mm256_add_epi64(sums, _mm256_sad_epu8(gains, _mm256_setzero_si256()));
+  }
+  const __m128i pair =
+      _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+  return static_cast<std::uint64_t>(
+      _mm_cvtsi128_si64(_mm_add_epi64(pair, _mm_unpackhi_epi64(pair, pair))));
+}
+
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
+#include "issl.inc"
+#undef SIMINDEX_LEVEL_TARGET
+}  // namespace avx2_level
+
+namespace avx512_level {
+
+SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE std::uint64_t row_distance(const std::uint64_t* row,
+                                                                  const std::uint64_t* query,
+                                                                  std::size_t words) {
+  __m512i sums = _mm512_setzero_si512();
+  for (std::size_t w = 0; w < words; w += 8) {
+    const __mmask8 present = avx512::lowest(static_cast<std::uint32_t>(words - w));
+    sums = _mm512_add_epi64(sums, avx512::bit_counts(_mm512_xor_si512(
+                                      _mm512_maskz_loadu_epi64(present, row + w),
+                                      _mm512_maskz_loadu_epi64(present, query + w))));
+  }
+  return avx512::total(sums);
+}
+
+SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE __m512i byte_counts(__m512i x) {
+  const __m512i halves = _mm512_set1_epi8(0x0f);
+  const __m512i counts = _mm512_set4_epi32(0x04030302, 0x03020201, 0x03020201, 0x02010100);
+  return _mm512_add_epi8(
+      _mm512_shuffle_epi8(counts, _mm512_and_si512(x, halves)),
+      _mm512_shuffle_epi8(counts, _mm512_and_si512(_mm512_srli_epi16(x, 4), halves)));
+}
+
+template <int kWidth>
+SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE std::uint64_t row_score(const std::uint64_t* row,
+                                                               const std::uint64_t* query,
+                                                               std::size_t words, int max_error) {
+  const __m512i all = _mm512_set1_epi64(-1);
+  __m512i sums = _mm512_setzero_si512();
+  for (std::size_t w = 0; w < words; w += 8) {
+    const __mmask8 present = avx512::lowest(static_cast<std::uint32_t>(words - w));
+    // What lies beyond the row counts as all bits different, which scores nothing.
+    const __m512i x = _mm512_mask_xor_epi64(all, present, _mm512_maskz_loadu_epi64(present, row + w),
+                                            _mm512_maskz_loadu_epi64(present, query + w));
+    __m512i errors = byte_counts(x);
+    __m512i gains;
+    if constexpr (kWidth == 8) {
+      const __mmask64 within =
+          _mm512_cmple_epu8_mask(errors, _mm512_set1_epi8(static_cast<char>(max_error)));
+      gains = _mm512_maskz_sub_epi8(within, _mm512_set1_epi8(8), errors);
+    } else {
+      errors = _mm512_maddubs_epi16(errors, _mm512_set1_epi8(1));
+      const __mmask32 within =
+          _mm512_cmple_epu16_mask(errors, _mm512_set1_epi16(static_cast<short>(max_error)));
+      gains = _mm512_maskz_sub_epi16(within, _mm512_set1_epi16(16), errors);
+    }
+    sums = _mm512_add_epi64(sums, _mm512_sad_epu8(gains, _mm512_setzero_si512()));
+  }
+  return avx512::total(sums);
+}
+
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
+#include "issl.inc"
+#undef SIMINDEX_LEVEL_TARGET
+}  // namespace avx512_level
+#endif
+
+Leaves leaves_of(int level) {
+#if SIMINDEX_X86
+  // Bits counted in lanes of 8 or 16 bits need the nibble table, also where VPOPCNTQ is to be had.
+  if (level >= kAvx512) return avx512_level::kLeaves;
+  if (level >= kAvx2) return avx2_level::kLeaves;
+#endif
+  (void)level;
+  return portable_level::kLeaves;
+}
+
+// Memory that grows and keeps what it holds. From malloc: a call that follows few lists needs little of
+// it, and gets what the call before gave back, without page faults.
+template <class T>
+class Growing {
+ public:
+  void reserve(std::size_t size) {
+    if (size > size_) [[unlikely]]
+      grow(size);
+  }
+  T* data() { return data_.get(); }
+  std::size_t size() const { return size_; }
+  T& operator[](std::size_t i) { return data_[i]; }
+
+ private:
+  [[gnu::noinline]] void grow(std::size_t size) {
+    size = std::max(size, size_ + size_ / 2);
+    void* moved = std::realloc(data_.get(), size * sizeof(T));
+    if (moved == nullptr) throw std::bad_alloc();
+    (void)data_.release();
+    data_.reset(static_cast<T*>(moved));
+    size_ = size;
+  }
+
+  Memory<T> data_;
+  std::size_t size_ = 0;
+};
+
+// All values of w bits with at most max_error bits set, fewest bits first: the error array of [ISSL].
+struct Errors {
+  Errors(int width, int max_error) {
+    for (int bits = 0; bits <= max_error; ++bits) {
+      for (std::uint32_t value = 0; value < std::uint32_t{1} << width; ++value)
+        if (std::popcount(value) == bits) flips.push_back(static_cast<std::uint16_t>(value));
+      upto[bits] = flips.size();
+    }
+  }
+  std::vector<std::uint16_t> flips;
+  std::size_t upto[17] = {};  // flips of so many bits or fewer
+};
+
+// Slices that are looked at: the first `full` with all errors, then one with fewer or none.
+struct Visit {
+  std::size_t full = 0;
+  std::size_t more = 0;  // errors tried on slice `full`; 0 if it is not looked at
+  std::size_t lists(const Errors& errors) const { return full * errors.flips.size() + more; }
+};
+
+enum class Followed { kAll, kTooMany, kDamaged };
+
+// The row numbers of lists, in buckets of neighbouring rows.
+//
+//   entry   (row within its bucket) << 5 | what the row's score grows by
+//   pool    chunks of 64 entries; a bucket is a chain of them, the last one not full
+class Buckets {
+ public:
+  explicit Buckets(std::size_t n) : n_(n) {
+    while ((n_ >> shift_) >= kMostBuckets) ++shift_;
+    count_ = (n_ >> shift_) + 1;
+    fill_.resize(count_ + 1);
+    // The last one takes what is out of range.
+    block_.resize(std::size_t{1} << shift_);
+  }
+
+  std::size_t count() const { return count_; }
+  std::uint64_t followed = 0;
+  std::uint64_t damaged = 0;
+
+  // Follows the lists of a query, or stops where they hold more than `most` numbers.
+  Followed follow(const SliceTable& table, const std::uint64_t* query, const Errors& errors,
+                  const Visit& visit, bool scored, std::uint64_t most) {
+    constexpr std::size_t kRing = 64;
+    constexpr std::size_t kStartsAhead = 48;  // lists between asking for a start and following
+    constexpr std::size_t kListsAhead = 24;   // and between asking for a list and following it
+    struct Visited {
+      const std::uint32_t* start;
+      const std::uint32_t* first;
+      const std::uint32_t* end;
+      std::uint32_t slice;
+      std::uint32_t gain;
+    } ring[kRing];
+    begin();
+    const std::size_t lists = visit.lists(errors);
+    const std::size_t values = std::size_t{1} << table.width;
+    std::size_t slice = 0, flip = 0;
+    std::uint32_t value = slice_of(table, query, 0);
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < lists + kStartsAhead; ++i) {
+      if (i < lists) {
+        Visited& at = ring[i % kRing];
+        const std::uint16_t flips = errors.flips[flip];
+        at.start = table.starts + slice * (values + 1) + (value ^ flips);
+        at.slice = static_cast<std::uint32_t>(slice);
+        at.gain = scored ? static_cast<std::uint32_t>(table.width - std::popcount(flips)) : 1;
+        __builtin_prefetch(at.start);
+        if (++flip == errors.flips.size()) {
+          flip = 0;
+          if (++slice < table.slices) value = slice_of(table, query, slice);
+        }
+      }
+      if (i >= kStartsAhead - kListsAhead && i - (kStartsAhead - kListsAhead) < lists) {
+        Visited& at = ring[(i - (kStartsAhead - kListsAhead)) % kRing];
+        const std::size_t end = std::min<std::size_t>(at.start[1], table.n);
+        const std::size_t first = std::min<std::size_t>(at.start[0], end);
+        const std::uint32_t* numbers = table.numbers + at.slice * table.n;
+        at.first = numbers + first;
+        at.end = numbers + end;
+        if (at.gain == 0) at.end = at.first;
+        total += static_cast<std::uint64_t>(at.end - at.first);
+        if (total > most) return Followed::kTooMany;
+        for (std::size_t line = 0; line < std::min<std::size_t>(end - first, 64); line += 16)
+          __builtin_prefetch(at.first + line);
+        __builtin_prefetch(at.end - (end > first));
+      }
+      if (i >= kStartsAhead) {
+        const Visited& at = ring[(i - kStartsAhead) % kRing];
+        throw_in(at.first, at.end, at.gain);
+      }
+    }
+    followed += total;
+    return damaged != 0 ? Followed::kDamaged : Followed::kAll;
+  }
+
+  // Calls take(row, score) once for each row of bucket b that a list held, in no order; the scores
+  // are then forgotten.
+  template <class Take>
+  SIMINDEX_INLINE void sum(std::size_t b, Take take) {
+    std::uint16_t* const block = block_.data();
+    const auto base = static_cast<std::uint32_t>(b << shift_);
+    each_chunk(b, [&](const std::uint32_t* entries, std::size_t size) {
+      for (std::size_t i = 0; i < size; ++i)
+        block[entries[i] >> 5] = static_cast<std::uint16_t>(block[entries[i] >> 5] + (entries[i] & 31));
+    });
+    each_chunk(b, [&](const std::uint32_t* entries, std::size_t size) {
+      for (std::size_t i = 0; i < size; ++i) {
+        const std::uint32_t row = entries[i] >> 5;
+        const std::uint32_t score = block[row];
+        block[row] = 0;
+        take(base + row, score);
+      }
+    });
+  }
+
+  // Entries in bucket b.
+  std::size_t entries(std::size_t b) const {
+    std::size_t size = fill_[b] % kChunk;
+    for (std::uint32_t chunk = static_cast<std::uint32_t>(fill_[b] / kChunk);
+         (chunk = before_of(chunk)) != kNone;)
+      size += kChunk;
+    return size;
+  }
+
+ private:
+  static constexpr std::size_t kChunk = 64;
+  static constexpr std::size_t kMostBuckets = 512;
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  static std::uint32_t slice_of(const SliceTable& table, const std::uint64_t* query,
+                                std::size_t slice) {
+    const std::size_t bit = slice * static_cast<std::size_t>(table.width);
+    return static_cast<std::uint32_t>(query[bit / 64] << (bit % 64) >> (64 - table.width));
+  }
+
+  std::uint32_t before_of(std::uint32_t chunk) const { return before_[chunk]; }
+
+  void begin() {
+    followed = damaged = 0;
+    pool_.reserve(kChunk * (4 * count_ + 4));
+    before_.resize(pool_.size() / kChunk);
+    chunks_ = count_ + 1;
+    for (std::size_t b = 0; b <= count_; ++b) {
+      fill_[b] = b * kChunk;
+      before_[b] = kNone;
+    }
+  }
+
+  SIMINDEX_INLINE void throw_in(const std::uint32_t* number, const std::uint32_t* end,
+                                std::uint32_t gain) {
+    const std::uint32_t within = (std::uint32_t{1} << shift_) - 1;
+    std::uint32_t* pool = pool_.data();
+    std::uint64_t beyond = 0;
+    for (; number != end; ++number) {
+      __builtin_prefetch(number + 96);
+      const std::uint32_t row = *number;
+      beyond += row >= n_;
+      const std::size_t b = std::min<std::size_t>(row >> shift_, count_);
+      std::size_t& fill = fill_[b];
+      pool[fill] = (row & within) << 5 | gain;
+      if (++fill % kChunk == 0) [[unlikely]]
+        pool = next_chunk(fill);
+    }
+    damaged += beyond;
+  }
+
+  // Gives a bucket whose chunk is full the next one; where the pool then is.
+  [[gnu::noinline]] std::uint32_t* next_chunk(std::size_t& fill) {
+    if ((chunks_ + 1) * kChunk > pool_.size()) {
+      pool_.reserve((chunks_ + 1) * kChunk);
+      before_.resize(pool_.size() / kChunk);
+    }
+    before_[chunks_] = static_cast<std::uint32_t>(fill / kChunk - 1);
+    fill = chunks_++ * kChunk;
+    return pool_.data();
+  }
+
+  template <class Look>
+  SIMINDEX_INLINE void each_chunk(std::size_t b, Look look) {
+    std::size_t size = fill_[b] % kChunk;
+    for (auto chunk = static_cast<std::uint32_t>(fill_[b] / kChunk); chunk != kNone;
+         chunk = before_[chunk]) {
+      look(pool_.data() + chunk * kChunk, size);
+      size = kChunk;
+    }
+  }
+
+  std::size_t n_;
+  int shift_ = 13;  // of a row number: 16 KiB of scores, half the first-level cache
+  std::size_t count_ = 0;
+  std::vector<std::size_t> fill_;       // (count + 1,) where the next entry of a bucket goes
+  std::vector<std::uint32_t> before_;   // of each chunk: the one before it in its bucket
+  std::vector<std::uint16_t> block_;    // scores of a bucket; 0 between queries
+  Growing<std::uint32_t> pool_;
+  std::size_t chunks_ = 0;
+};
+
+// The rows of highest score, ties by lower row number. Rows come in groups, all of a group below those
+// of the next.
+//
+//   key   (65535 - score) << 32 | row: the smallest are the best
+class Best {
+ public:
+  explicit Best(std::size_t most) : most_(most) {}
+
+  void begin() {
+    size = 0;
+    least = 0;
+  }
+  // Before a group of at most so many rows.
+  void room_for(std::size_t more) { keys_.reserve(size + more); }
+  SIMINDEX_INLINE void take(std::uint32_t row, std::uint32_t score, bool wanted) {
+    keys_.data()[size] = std::uint64_t{0xffff - score} << 32 | row;
+    size += wanted;
+  }
+  // After a group.
+  void end_group() {
+    if (size >= 4 * most_ + 1024) trim();
+  }
+  // All rows kept, at most `most`, by row number.
+  std::uint64_t* end() {
+    trim();
+    std::sort(keys_.data(), keys_.data() + size,
+              [](std::uint64_t a, std::uint64_t b) { return (a & kRowMask) < (b & kRowMask); });
+    return keys_.data();
+  }
+
+  std::size_t size = 0;
+  std::uint32_t least = 0;  // score that a row of a later group needs
+
+ private:
+  void trim() {
+    if (size < most_ || most_ == 0) return;
+    std::uint64_t* keys = keys_.data();
+    if (size > most_) std::nth_element(keys, keys + most_ - 1, keys + size);
+    const std::uint64_t worst = size > most_ ? keys[most_ - 1] : *std::max_element(keys, keys + size);
+    size = most_;
+    least = static_cast<std::uint32_t>(0xffff - (worst >> 32)) + 1;
+  }
+
+  std::size_t most_;
+  Growing<std::uint64_t> keys_;
+};
+
+// Expected costs, in quarters of a nanosecond: only which way is taken depends on them.
+constexpr std::uint64_t kListCost = 40;
+constexpr std::uint64_t kNumberCost = 16;
+constexpr std::uint64_t kWordCost = 3;
+
+// Row numbers that may be followed for a query before its rows are compared instead.
+std::uint64_t most_followed(const SliceTable& table, std::size_t lists) {
+  const std::uint64_t by_rows = table.n * table.words * kWordCost;
+  const std::uint64_t by_lists = lists * kListCost;
+  if (by_lists >= by_rows) return 0;
+  const std::uint64_t memory = std::max<std::uint64_t>(std::uint64_t{1} << 22, table.n / 2);
+  return std::min((by_rows - by_lists) / kNumberCost, memory);
+}
+
+constexpr std::size_t kSlab = 1024;  // rows whose scores are counted at a time
+
+// One thread's memory of top_slices.
+struct TopScratch {
+  TopScratch(const SliceTable& table, const TopSearch& search)
+      : buckets(table.n), best(search.rerank), top(search.k), distances(search.rerank) {}
+  Buckets buckets;
+  Best best;
+  TopK top;
+  std::vector<std::uint16_t> distances;
+  std::uint16_t scores[kSlab];
+  SliceCounts counts;
+};
+
+// Rows of score 0 fill what is left of best, by row number.
+void fill_up(Best& best, std::size_t most, std::size_t n, const std::uint8_t* dead) {
+  const std::size_t scored = best.size;
+  if (scored >= most) return;
+  best.room_for(most - scored);
+  std::uint64_t* keys = best.end();
+  std::size_t next = 0;
+  for (std::size_t row = 0; row < n && best.size < most; ++row) {
+    if (next < scored && (keys[next] & kRowMask) == row) {
+      ++next;
+      continue;
+    }
+    best.take(static_cast<std::uint32_t>(row), 0, dead == nullptr || dead[row] == 0);
+  }
+}
+
+template <class Stopped>
+void score_rows(const SliceTable& table, const TopSearch& search, const std::uint64_t* query,
+                const Leaves& leaves, TopScratch& scratch, Stopped stopped) {
+  Best& best = scratch.best;
+  for (std::size_t lo = 0; lo < table.n; lo += kSlab) {
+    if (lo % (64 * kSlab) == 0 && stopped()) return;
+    const std::size_t count = std::min(kSlab, table.n - lo);
+    leaves.scores(table.rows + lo * table.words, table.words, count, query, table.width,
+                  search.max_error, scratch.scores);
+    best.room_for(count + 1);
+    for (std::size_t i = 0; i < count; ++i)
+      best.take(static_cast<std::uint32_t>(lo + i), scratch.scores[i],
+                scratch.scores[i] >= best.least &&
+                    (search.dead == nullptr || search.dead[lo + i] == 0));
+    best.end_group();
+  }
+}
+
+void sum_buckets(const TopSearch& search, TopScratch& scratch) {
+  Best& best = scratch.best;
+  for (std::size_t b = 0; b < scratch.buckets.count(); ++b) {
+    best.room_for(scratch.buckets.entries(b) + 1);
+    const std::uint32_t least = std::max<std::uint32_t>(best.least, 1);
+    if (search.dead == nullptr)
+      scratch.buckets.sum(b, [&](std::uint32_t row, std::uint32_t score) {
+        best.take(row, score, score >= least);
+      });
+    else
+      scratch.buckets.sum(b, [&](std::uint32_t row, std::uint32_t score) {
+        best.take(row, score, score >= least && search.dead[row] == 0);
+      });
+    best.end_group();
+  }
+}
+
+}  // namespace
+
+SliceCounts top_slices(const SliceTable& table, const TopSearch& asked, std::uint64_t* ids,
+                       std::uint16_t* distances, std::uint32_t* rows,
+                       const std::function<bool()>& poll) {
+  TopSearch search = asked;
+  search.rerank = std::min(search.rerank, table.n);
+  SliceCounts counts;
+  std::fill_n(ids, search.m * search.k, ~std::uint64_t{0});
+  std::fill_n(distances, search.m * search.k, static_cast<std::uint16_t>(64 * table.words + 1));
+  std::fill_n(rows, search.m * search.k, ~std::uint32_t{0});
+  if (table.n == 0 || search.m == 0) return counts;
+  const Leaves leaves = leaves_of(search.level);
+  const Errors errors(table.width, search.max_error);
+  const Visit visit{table.slices, 0};
+  const std::size_t lists = visit.lists(errors);
+  const std::uint64_t most = most_followed(table, lists);
+  split(
+      search.m, search.threads, [&] { return TopScratch(table, search); },
+      [&](TopScratch& scratch, std::size_t q, auto stopped) {
+        const std::uint64_t* query = search.queries + q * table.words;
+        scratch.best.begin();
+        const Followed followed =
+            most == 0 ? Followed::kTooMany
+                      : scratch.buckets.follow(table, query, errors, visit, true, most);
+        scratch.counts.lists += lists;
+        if (followed == Followed::kDamaged) {
+          scratch.counts.damaged += scratch.buckets.damaged;
+          return;
+        }
+        if (followed == Followed::kTooMany) {
+          scratch.counts.scored += std::uint64_t{table.n} * table.slices;
+          score_rows(table, search, query, leaves, scratch, stopped);
+        } else {
+          scratch.counts.scored += scratch.buckets.followed;
+          sum_buckets(search, scratch);
+          fill_up(scratch.best, search.rerank, table.n, search.dead);
+        }
+        std::uint64_t* keys = scratch.best.end();
+        leaves.distances(table.rows, table.words, keys, scratch.best.size, query,
+                         scratch.distances.data());
+        scratch.top.clear();
+        for (std::size_t i = 0; i < scratch.best.size; ++i) {
+          const auto row = static_cast<std::uint32_t>(keys[i] & kRowMask);
+          scratch.top.insert(scratch.distances[i], table.ids[row], row);
+        }
+        std::size_t to = q * search.k;
+        for (const TopK::Item& item : scratch.top.items()) {
+          ids[to] = item.id;
+          distances[to] = static_cast<std::uint16_t>(item.distance);
+          rows[to++] = item.row;
+        }
+      },
+      [&](TopScratch& scratch) {
+        counts.lists += scratch.counts.lists;
+        counts.scored += scratch.counts.scored;
+        counts.damaged += scratch.counts.damaged;
+      },
+      [&] { return counts.stopped = counts.stopped || poll(); });
+  return counts;
+}
+
+namespace {
+
+// Whether a slice of the two is within max_error.
+bool shares_list(const std::uint64_t* row, const std::uint64_t* query, std::size_t words, int width,
+                 int max_error) {
+  const std::uint64_t mask = (std::uint64_t{1} << width) - 1;
+  for (std::size_t w = 0; w < words; ++w)
+    for (int at = 0; at < 64; at += width)
+      if (std::popcount(((row[w] ^ query[w]) >> at) & mask) <= max_error) return true;
+  return false;
+}
+
+// Slices that a row within h must share one list of, if it shares any: all of them, or by the pigeonhole
+// principle so many that their errors, each increased by one, exceed h.
+Visit needed(const SliceTable& table, const Errors& errors, std::uint64_t h, int max_error) {
+  const std::uint64_t each = static_cast<std::uint64_t>(max_error) + 1;
+  if (h >= each * table.slices) return {table.slices, 0};
+  const std::uint64_t rest = (h + 1) % each;
+  return {static_cast<std::size_t>((h + 1) / each), rest == 0 ? 0 : errors.upto[rest - 1]};
+}
+
+}  // namespace
+
+SliceCounts slices_within(const SliceTable& table, const SliceSearch& search, Matches& matches,
+                          std::uint64_t& compared, const std::function<bool()>& poll) {
+  SliceCounts counts;
+  compared = 0;
+  if (table.n == 0 || search.m == 0) return counts;
+  const Leaves leaves = leaves_of(search.level);
+  const Errors errors(table.width, search.max_error);
+  const Visit visit = needed(table, errors, search.h, search.max_error);
+  const bool all = search.h < (static_cast<std::uint64_t>(search.max_error) + 1) * table.slices;
+  const std::size_t lists = visit.lists(errors);
+  const std::uint64_t most = most_followed(table, lists);
+  Buckets buckets(table.n);
+  Growing<std::uint64_t> found;
+  std::vector<std::uint16_t> distances;
+  for (std::size_t q = 0; q < search.m; ++q) {
+    if (poll()) {
+      counts.stopped = true;
+      return counts;
+    }
+    const std::uint64_t* query = search.queries + q * table.words;
+    const auto number = static_cast<std::int64_t>(q);
+    counts.lists += lists;
+    const Followed followed = most == 0 ? Followed::kTooMany
+                                        : buckets.follow(table, query, errors, visit, false, most);
+    if (followed == Followed::kDamaged) {
+      counts.damaged += buckets.damaged;
+      continue;
+    }
+    if (followed == Followed::kTooMany) {
+      counts.scored += std::uint64_t{table.n} * table.slices;
+      constexpr std::size_t kPart = 1 << 16;
+      bool done = false;
+      for (std::size_t lo = 0; lo < table.n && !done; lo += kPart) {
+        if (lo != 0 && poll()) {
+          counts.stopped = true;
+          return counts;
+        }
+        const std::uint64_t* from = table.rows + lo * table.words;
+        const Found near = scan(from, std::min(kPart, table.n - lo), table.words,
+                                Search{query, 1, search.h, all && search.first}, search.level);
+        compared += near.compared;
+        for (std::size_t i = 0; i < near.matches.size && !done; ++i) {
+          const std::uint32_t row = near.matches.row[i];
+          if (!all && !shares_list(from + row * table.words, query, table.words, table.width,
+                                   search.max_error))
+            continue;
+          matches.push(number, static_cast<std::uint32_t>(lo) + row, near.matches.distance[i]);
+          done = search.first;
+        }
+      }
+      continue;
+    }
+    counts.scored += buckets.followed;
+    bool done = false;
+    for (std::size_t b = 0; b < buckets.count() && !done; ++b) {
+      std::size_t size = 0;
+      found.reserve(buckets.entries(b) + 1);
+      buckets.sum(b, [&](std::uint32_t row, std::uint32_t score) {
+        found[size] = row;
+        size += score != 0;
+      });
+      if (distances.size() < size) distances.resize(size);
+      leaves.distances(table.rows, table.words, found.data(), size, query, distances.data());
+      compared += size;
+      std::size_t near = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        found[near] = found[i] << 16 | distances[i];
+        near += distances[i] <= search.h;
+      }
+      std::sort(found.data(), found.data() + near);
+      if (search.first) near = std::min<std::size_t>(near, 1);
+      for (std::size_t i = 0; i < near; ++i)
+        matches.push(number, static_cast<std::uint32_t>(found[i] >> 16), found[i] & 0xffff);
+      done = search.first && near != 0;
+    }
+  }
+  return counts;
+}
+
+}  // namespace simindex
