@@ -185,20 +185,23 @@ def figure(found: list[Curves], among: int) -> str:
 
 
 WHY = """\
-The paper searches a newspaper's articles; these are documentation, proposals and laws. What moves
-the share covered:
+The paper searches a newspaper's articles; these are documentation, proposals and laws. Lists checked
+are the same by definition. What the share covered, and the overlap, depend on:
 
-- **Bits that are not even.** A sum of 0 is a 0 bit, so texts of few words have fewer ones than
-  zeros, and frequent words pull every signature of a language the same way: rows then share slices
-  with a query without being about the same thing. Where bits are even and independent, the last
-  column is all there is. The paper's signatures, too, have more 0 bits than 1 bits, it says.
-- **Near-duplicates.** Revisions of a page share most slices, so max error 0 covers them already;
-  one revision of a page leaves what is alike in subject.
-- **Size.** The share covered does not depend on the number of documents, but overlap does: with
-  more of them the tenth nearest is nearer, and shares more slices.
+- **Bits that are not even.** Signatures of TopSig have more 0 bits than 1 bits, the paper says: a
+  sum of 0 is a 0 bit, and sums of few words are often 0. Documents here have 100 words or more, so
+  nearly half of the bits are 1 (first table). They are not independent, though: frequent words pull
+  all signatures of a language the same way, so that a document differs from a query in fewer
+  than half of its bits on average, and shares slices with it that even bits would not (last column).
+- **Near-duplicates.** Revisions of a page share most slices: with every revision in the collection
+  the nearest are found at max error 0 already, whatever the share covered. With one revision of a
+  page the nearest are alike in subject only, as articles are, and it takes more errors, or more rows
+  compared by their whole distance.
+- **Size.** The share covered is a share, and does not grow with the collection. The tenth nearest
+  of more documents is nearer, so that less is enough to find it.
 
-The figures of the paper are drawn, not printed, so there are no values to set beside these. Results
-that tie with the true 10th or 100th distance count.
+The figures of the paper are drawn, not printed: there are no values to set beside these. A result
+that ties with the true 10th or 100th distance counts as among them.
 """
 
 

@@ -259,7 +259,8 @@ def slice_lists(found: list[slices.Curves], path: Path) -> None:
             for most, values, style in zip(
                 slices.RERANKED, one.found[:, :, at].T, ("-", "--", ":"), strict=True
             ):
-                axis.plot(slices.ERRORS, values, style, color=colour, label=f"R = {most:,}")
+                axis.plot(slices.ERRORS, values, style, color=colour,
+                          label=f"{one.name}, R = {most:,}")
     even = slices.covered_if_even(64)
     covered.plot(slices.ERRORS, even, color="#999999", label="even bits")
     covered.set_ylabel("share of the collection")
@@ -269,8 +270,9 @@ def slice_lists(found: list[slices.Curves], path: Path) -> None:
         axis.set_title(f"Figure {number}: among the true top {among}", fontsize=9)
         axis.set_ylabel(f"of {slices.RESULTS} results")
         axis.set_ylim(0, slices.RESULTS * 1.02)
-        axis.legend(fontsize=7, loc="lower right")
+    figures[0].legend(fontsize=7, loc="lower right")
     for axis in axes[0]:
         axis.set_xlabel("max error (of 16 bits)")
         axis.set_xlim(0, slices.WIDTH)
+        axis.set_xticks(slices.ERRORS[::4])
     _save(figure, path)
