@@ -201,6 +201,12 @@ def scan(
     rows: U64, queries: U64, h: int, first: bool, level: int = -1
 ) -> tuple[I64, U32, U16, int]: ...
 
+# top K ------------------------------------------------------------------------------------------
+def top_scan(
+    rows: U64, ids: U64, queries: U64, k: int, dead: U8 | None = None, threads: int = 1,
+    level: int = -1,
+) -> tuple[U64, U16, U32]: ...
+
 # look-ups for comparison ------------------------------------------------------------------------
 BucketColumns = tuple[U32, U32, U16, U16]  # (m, k) each: first, end, steps, end_steps
 

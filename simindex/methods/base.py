@@ -75,14 +75,17 @@ class Found(NamedTuple):
 
 
 class TopFound(NamedTuple):
-    """The nearest documents of one table by query: (m, k) each, ordered by (distance, id).
+    """The K nearest documents of one table for each query, by (distance, id).
 
-    Places that none fills have id 2**64 - 1, a distance of one more than there are bits, and row
-    2**32 - 1.
+    Missing places: id 2**64 - 1, distance b + 1, row 2**32 - 1.
     """
 
     id: NDArray[np.uint64]
+    """(m, k); each at most once, at its least distance."""
     distance: NDArray[np.uint16]
     row: NDArray[np.uint32]
+    """The first row of the id at that distance."""
     lists: int
+    """Slice lists read; 0 for a scan."""
     compared: int
+    """Rows compared in full."""

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.methods.base import Found
+from simindex.methods.base import Found, TopFound
 from simindex.methods.stream import Stream, joined, live, take
 from simindex.records import U64
 from simindex.storage import readahead
-from simindex.storage.table import Table
+from simindex.storage.table import U8, Table
 from simindex.storage.tombstones import Tombstones
 
 CALL_COMPARES = 1 << 31
@@ -78,6 +78,32 @@ def streamed(
             if not len(numbers):
                 break
     return joined(parts)
+
+
+def top(table: Table, queries: U64, k: int, dead: U8 | None, threads: int) -> TopFound:
+    """The k nearest documents of a table for each query.
+
+    Parameters
+    ----------
+    queries : uint64 (m, W)
+    k : int
+        At least 1; beyond the documents of the table, places stay empty.
+    dead : uint8 (n,), optional
+        Rows that are left out: those that are not 0.
+    threads : int
+        The rows are split over them; the result does not depend on it.
+
+    Notes
+    -----
+    O(n m). Few queries are compared row by row, as fast as memory gives the rows. For more of them,
+    512 rows at a time are turned into columns of bits, and a query adds the columns of all 512
+    rows at once, up to where no row can be among its k nearest.
+    """
+    ids, distances, rows = _native.top_scan(
+        table.fingerprints, table.ids, queries, k, dead, threads
+    )
+    live = len(table) if dead is None else len(table) - int(np.count_nonzero(dead))
+    return TopFound(ids, distances, rows, 0, live * len(queries))
 
 
 def _slice(

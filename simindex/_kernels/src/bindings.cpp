@@ -27,6 +27,7 @@ NB_MODULE(_native, m) {
   simindex::bind_rows(m);
   simindex::bind_text(m);
   simindex::bind_search(m);
+  simindex::bind_top(m);
   simindex::bind_lookup(m);
   simindex::bind_pairs(m);
   simindex::bind_slices(m);

@@ -9,6 +9,7 @@ void bind_bytes(nanobind::module_& m);   // crc32c, murmur3
 void bind_rows(nanobind::module_& m);    // sort, header directory, ordering of results
 void bind_text(nanobind::module_& m);    // sums over features
 void bind_search(nanobind::module_& m);  // probe, VOSH, scan
+void bind_top(nanobind::module_& m);     // the nearest documents
 void bind_lookup(nanobind::module_& m);  // header look-ups of the literature
 void bind_pairs(nanobind::module_& m);   // all pairs of rows
 void bind_slices(nanobind::module_& m);  // slice lists

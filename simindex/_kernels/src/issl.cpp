@@ -581,13 +581,13 @@ SliceCounts top_slices(const SliceTable& table, const TopSearch& asked, std::uin
         std::uint64_t* keys = scratch.best.end();
         leaves.distances(table.rows, table.words, keys, scratch.best.size, query,
                          scratch.distances.data());
-        scratch.top.clear();
+        scratch.top = TopK(search.k);
         for (std::size_t i = 0; i < scratch.best.size; ++i) {
           const auto row = static_cast<std::uint32_t>(keys[i] & kRowMask);
           scratch.top.insert(scratch.distances[i], table.ids[row], row);
         }
         std::size_t to = q * search.k;
-        for (const TopK::Item& item : scratch.top.items()) {
+        for (const TopK::Entry& item : scratch.top.sorted()) {
           ids[to] = item.id;
           distances[to] = static_cast<std::uint16_t>(item.distance);
           rows[to++] = item.row;
