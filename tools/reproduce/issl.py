@@ -93,7 +93,7 @@ def whole(recipe: simindex.Recipe, texts: list[str]) -> U64:
     """Signatures of texts; one of a text without words has no bit set."""
     batch = recipe.batch(texts, ids=np.arange(len(texts), dtype=np.uint64))
     rows = np.zeros((len(texts), BITS // 64), dtype=np.uint64)
-    rows[batch.ids.astype(np.int64)] = batch.rows
+    rows[np.asarray(batch.ids, dtype=np.int64)] = batch.rows
     return rows
 
 

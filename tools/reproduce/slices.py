@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import comb
 
 import numpy as np
@@ -38,7 +39,7 @@ PAPER_COVERED = (
 
 def lists_checked() -> list[int]:
     """Lists of one slice that differ in at most e bits, for each e: [ISSL] Table 1."""
-    return np.cumsum([comb(WIDTH, errors) for errors in ERRORS]).tolist()
+    return list(accumulate(comb(WIDTH, errors) for errors in ERRORS))
 
 
 def covered_if_even(slices: int) -> F64:
