@@ -241,11 +241,24 @@ def all_pairs(
 
 # slice lists ------------------------------------------------------------------------------------
 def slice_lists(
-    rows: U64, slice_bits: int, first_slice: int, slices: int, threads: int = 1
+    rows: U64,
+    slice_bits: int,
+    first_slice: int,
+    slices: int,
+    threads: int = 1,
+    block_rows: int = ...,
 ) -> tuple[U32, U32]: ...
-def slice_starts(rows: U64, slice_bits: int, slice: int) -> U32: ...
+
+# The numbers that `lists` gives stand in the builder's own memory, until the next call.
+class SliceBuilder:
+    def __init__(
+        self, rows: U64, slice_bits: int, slices: int, block_rows: int = ...
+    ) -> None: ...
+    def lists(self, first_slice: int, slices: int) -> tuple[U32, U32]: ...
+
+def slice_starts(rows: U64, slice_bits: int, slice: int, block_rows: int = ...) -> U32: ...
 def slice_part(
-    rows: U64, slice_bits: int, slice: int, starts: U32, begin: int, size: int
+    rows: U64, slice_bits: int, slice: int, starts: U32, begin: int, size: int, block_rows: int = ...
 ) -> U32: ...
 
 # clusters ---------------------------------------------------------------------------------------
