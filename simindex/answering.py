@@ -97,6 +97,8 @@ class Answerer:
     ) -> Matches:
         """The same in a pass over each table, in so much memory."""
         check_memory(limit_bytes, "memory_limit")
+        if method == "issl":  # lists are read in no order, so the rows are compared in theirs
+            method = "scan"
         # What the recall rests on is asked without a limit: it takes a sample's few queries.
         if method not in ("auto", "psm", "scan"):  # by tables over the queries, which are exact
             weights, recall = None, 1.0

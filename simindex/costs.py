@@ -31,12 +31,9 @@ from simindex.methods.query_tables import bytes_needed, directory_bits
 from simindex.methods.stream import Stream
 from simindex.model import Machine, along
 from simindex.simhash.permutation import BlockDesign, designs_for
+from simindex.simhash.vosh import MAX_NETWORKED_FLIPS
 from simindex.storage.slicelist import SliceLists
 from simindex.storage.table import Table
-
-_LISTED: WeakKeyDictionary[SliceLists, dict[int, tuple[int, float]]] = WeakKeyDictionary()
-"""What `listed` counted, by max_error, while the lists are open."""
-from simindex.simhash.vosh import MAX_NETWORKED_FLIPS
 
 CALL_NS = 9_000.0
 """A call, whatever it asks: looking for new commits, planning, making the matches."""
@@ -66,6 +63,9 @@ what the bucket takes. Fitted to sweeps of 60 M rows under 20 to 23 header bits.
 
 LISTED_ROWS, LISTED_LISTS = 32, 1 << 19
 """Of a table, rows whose slice lists are counted at most, and their lists: some milliseconds."""
+
+_LISTED: WeakKeyDictionary[SliceLists, dict[int, tuple[int, float]]] = WeakKeyDictionary()
+"""What `listed` counted, by max_error, while the lists are open."""
 
 ROWS_OF_A_LINE = 8
 
@@ -203,15 +203,32 @@ def top_scanning_ns(machine: Machine, rows: int, words: int, queries: int) -> fl
 
 
 def issl_ns(machine: Machine, rows: int, lists: float, scored: float, rerank: int) -> float:
-    """Time of one query that looks into so many slice lists, whose rows are `scored` together.
+    """Time of one query for the nearest documents that looks into slice lists.
 
-    Of the rows scored highest `rerank` are compared; 0 rows to rerank mean that each row scored is
-    compared, as where all rows within a distance are asked for.
+    `scored` rows are in them together, of which the `rerank` of highest score are compared.
     """
-    compared = min(scored, rows) if rerank == 0 else min(rerank, rows, scored)
     return (
         ANSWERED_NS + rows * machine.issl_cleared_ns + lists * machine.issl_list_ns
-        + scored * machine.issl_scored_ns + compared * machine.issl_reranked_ns
+        + scored * machine.issl_scored_ns + min(rerank, rows) * machine.issl_reranked_ns
+    )
+
+
+def issl_within_ns(machine: Machine, table: Table, h: int) -> float:
+    """Time of one query for all rows within h by the slice lists that the table has; exact.
+
+    Only so many slices are looked up as a row within h cannot all miss, and every row that is in
+    one of their lists is compared.
+    """
+    slices = table.slices
+    assert slices is not None
+    max_error = h // slices.slices
+    lists, listed_rows = listed(table, max_error)
+    share = min(1.0, (h + 1) / (max_error + 1) / slices.slices)
+    rows = len(table)
+    return (
+        ANSWERED_NS + UNFORESEEN_NS + rows * machine.issl_cleared_ns
+        + share * lists * machine.issl_list_ns + share * listed_rows * machine.issl_scored_ns
+        + min(share * listed_rows, rows) * machine.issl_reranked_ns
     )
 
 

@@ -196,7 +196,8 @@ def _explain_table(
         table.name, rows, plan.method, plan.exact,
         tuple(width for _, width in looked_up), plan.flips,
         lists + sum(probes for probes, _ in looked_up),
-        compared if looked_up else min(scored, rows), (plan.nanoseconds + SEGMENT_NS * share) * 1e-9,
+        compared if looked_up else min(scored, rows),
+        (plan.nanoseconds + SEGMENT_NS * share) * 1e-9,
         found.probes * share, found.compared * share, min(times) * share,
         len(found.query) * share,
     )

@@ -194,14 +194,16 @@ def check_count(k: int, snapshot: Snapshot) -> None:
 def check_lists(snapshot: Snapshot) -> None:
     """Refuses an index whose segments are not all listed with InvalidOption."""
     without = [segment.name for segment in snapshot.segments if segment.slices is None]
-    if without or not snapshot.sliced:
+    if not without and (snapshot.segments or snapshot.sliced):
+        return
+    found = "the index has none"
+    if 0 < len(without) < len(snapshot.segments):
         found = f"{len(without)} of {len(snapshot.segments)} segments have none"
-        raise InvalidOption(
-            f'method="issl" needs slice lists, and {found if without else "the index has none"}: '
-            "add them with `simindex compact --structures psm,issl` or "
-            'Index.compact(structures=("psm", "issl")), or use method="auto"',
-            option="method", found="issl", segments=tuple(without),
-        )
+    raise InvalidOption(
+        f'method="issl" needs slice lists, and {found}: add "issl" to the structures with '
+        '`simindex compact --structures` or Index.compact(structures=...), or use method="auto"',
+        option="method", found="issl", segments=tuple(without),
+    )
 
 
 def plan(

@@ -7,9 +7,9 @@
     max_error 0, 1, 2, ...                       the first whose mean share, less what chance may
                                                  have added (95%, one-sided), reaches the recall
 
-A max_error that is expected to take longer than a scan is not tried: then there is none, and
-everything is compared. Rows of the index stand for the queries to come: of queries unlike any of
-them less may be found.
+A max_error that is expected to take longer than a scan is not tried, unless slice lists are asked
+for by name: then there is none, and everything is compared. Rows of the index stand for the queries
+to come: of queries unlike any of them less may be found.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from simindex.nearest_plan import Measured, TopPlan, TopQuestion, plan, scanned
 from simindex.options import IndexOptions
 from simindex.records import U64
 from simindex.snapshot import Snapshot
+from simindex.storage.table import Table
 
 SAMPLE_ROWS, LEAST_ROWS = 256, 32
 """Rows that are asked, and fewest where the index is so large that the truth takes long."""
@@ -40,32 +41,36 @@ RERANKED = (1, 8)
 DRAWS = 8
 """Times that rows are drawn, twice as many each time, where many are deleted."""
 
+I64 = NDArray[np.int64]
 U16 = NDArray[np.uint16]
 
 
 def measure(
     snapshot: Snapshot, question: TopQuestion, machine: Machine, options: IndexOptions
 ) -> Measured | None:
-    """The least max_error that reaches `question.recall`; None if none does in less than a scan."""
+    """The least max_error that reaches `question.recall`; None if none does, or is worth it."""
     width = snapshot.slice_bits
     if width is None or question.recall is None:
         return None
     whole_ns, shared_ns = (
-        sum(top_scanning_ns(machine, *table.fingerprints.shape, many) for table in snapshot.tables)
-        for many in (1, SAMPLE_ROWS)
+        sum(
+            top_scanning_ns(machine, len(table), table.fingerprints.shape[1], queries)
+            for table in snapshot.tables
+        )
+        for queries in (1, SAMPLE_ROWS)
     )
     most = max(LEAST_ROWS, min(SAMPLE_ROWS, int(TRUTH_S * 1e9 / max(1.0, shared_ns))))
-    queries, own = drawn(snapshot, most)
-    if not len(queries):
+    rows, own = drawn(snapshot, most)
+    if not len(rows):
         return None
 
     def distances(planned: TopPlan) -> U16:
         found = nearest(
-            snapshot, planned, queries, k=question.k + 1, threads=None, options=options
+            snapshot, planned, rows, k=question.k + 1, threads=None, options=options
         )
         return without_own(found.ids, found.distances, own)
 
-    truth = distances(scanned(snapshot.tables, queries=len(queries), machine=machine))
+    truth = distances(scanned(snapshot.tables, queries=len(rows), machine=machine))
     for max_error in range(width + 1):
         for times in RERANKED:
             rerank = times * question.rerank
@@ -73,44 +78,47 @@ def measure(
                 snapshot.tables, question, max_error=max_error, rerank=rerank, queries=1,
                 machine=machine,
             )
-            if planned.max_error is None or whole_ns <= sum(
+            if planned.max_error is None:
+                return None
+            if question.method == "auto" and whole_ns <= sum(
                 one.nanoseconds for one in planned.tables
             ):
                 return None
-            share = shares(truth, distances(planned), options.bits)
-            mean, low = confident(share)
+            found = shares(truth, distances(planned), options.bits)
+            mean, low = confident(found)
             if low >= question.recall:
-                return Measured(max_error, rerank, mean, low, len(share))
+                return Measured(max_error, rerank, mean, low, len(found))
     return None
 
 
 def drawn(snapshot: Snapshot, most: int) -> tuple[U64, U64]:
     """Live rows of all tables, drawn evenly, (s, W), and their ids; the same for the same index."""
     rng = np.random.default_rng(2013)
-    ends = np.cumsum([0, *map(len, snapshot.tables)])
-    chosen = np.empty(0, np.int64)
+    stored = snapshot.stored_rows
+    chosen: list[tuple[Table, I64]] = []
     for attempt in range(DRAWS):
-        size = min(most << attempt, int(ends[-1]))
-        numbers = np.sort(rng.choice(int(ends[-1]), size, replace=False))
-        chosen = np.concatenate([np.empty(0, np.int64), *(
-            start + _live(snapshot.dead(table), numbers[(start <= numbers) & (numbers < stop)], start)
-            for table, start, stop in zip(snapshot.tables, ends, ends[1:], strict=False)
-        )])
-        if len(chosen) >= most or size == ends[-1]:
+        size = min(most << attempt, stored)
+        chosen = _live_among(snapshot, np.sort(rng.choice(stored, size, replace=False)))
+        if size == stored or sum(len(rows) for _, rows in chosen) >= most:
             break
-    chosen = np.sort(rng.permutation(chosen)[:most])
-    words = snapshot.tables[0].fingerprints.shape[1] if snapshot.tables else 1
-    rows, ids = [np.empty((0, words), np.uint64)], [np.empty(0, np.uint64)]
-    for table, start, stop in zip(snapshot.tables, ends, ends[1:], strict=False):
-        at = chosen[(start <= chosen) & (chosen < stop)] - start
-        rows.append(table.fingerprints[at])
-        ids.append(table.ids[at])
-    return np.concatenate(rows), np.concatenate(ids)
+    if not chosen:
+        return np.empty((0, 1), np.uint64), np.empty(0, np.uint64)
+    fingerprints = np.concatenate([table.fingerprints[rows] for table, rows in chosen])
+    ids = np.concatenate([table.ids[rows] for table, rows in chosen])
+    some = np.sort(rng.permutation(len(ids))[:most])
+    return fingerprints[some], ids[some]
 
 
-def _live(dead: NDArray[np.uint8] | None, numbers: NDArray[np.int64], start: int) -> NDArray[np.int64]:
-    at = numbers - start
-    return at if dead is None else at[dead[at] == 0]
+def _live_among(snapshot: Snapshot, numbers: I64) -> list[tuple[Table, I64]]:
+    """Of rows numbered through all tables, in rising order, those not deleted, by table."""
+    found, first = [], 0
+    for table in snapshot.tables:
+        low, high = np.searchsorted(numbers, (first, first + len(table))).tolist()
+        rows = numbers[low:high] - first
+        dead = snapshot.dead(table)
+        found.append((table, rows if dead is None else rows[dead[rows] == 0]))
+        first += len(table)
+    return found
 
 
 def without_own(ids: U64, distances: U16, own: U64) -> U16:
@@ -119,7 +127,8 @@ def without_own(ids: U64, distances: U16, own: U64) -> U16:
     # An empty place has an id, too; to leave that out leaves out none of the documents.
     gone = np.where(mine.any(axis=1), mine.argmax(axis=1), ids.shape[1] - 1)
     kept = np.arange(ids.shape[1])[None, :] != gone[:, None]
-    return distances[kept].reshape(len(ids), ids.shape[1] - 1)
+    left: U16 = distances[kept].reshape(len(ids), ids.shape[1] - 1)
+    return left
 
 
 def shares(truth: U16, found: U16, bits: int) -> NDArray[np.float64]:
@@ -128,7 +137,8 @@ def shares(truth: U16, found: U16, bits: int) -> NDArray[np.float64]:
     some = np.flatnonzero(filled)
     farthest = truth[some, filled[some] - 1]
     enough = (found[some] <= farthest[:, None]).sum(axis=1)
-    return np.minimum(1.0, enough / filled[some])
+    share: NDArray[np.float64] = np.minimum(1.0, enough / filled[some])
+    return share
 
 
 def confident(share: NDArray[np.float64]) -> tuple[float, float]:

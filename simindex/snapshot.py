@@ -55,7 +55,7 @@ class Snapshot:
         self.tables: tuple[Table, ...] = (*segments, *runs)
         self.tombstones, self.samples, self._words = tombstones, samples, options.words
         self._dead: dict[str, U8 | None] = {}
-        self.sliced = any(name.split(":")[0] == "issl" for name in options.structures)
+        self.sliced = any(map(is_slicing, options.structures))
         """Whether every new segment gets slice lists."""
         found = {
             tables.design.structure: tables.design
