@@ -401,6 +401,38 @@ def test_a_corpus_is_the_same_for_the_same_seed_and_knows_its_pairs() -> None:
     assert len(oracle.matches(stored, oracle.signs(weights[~near]), 3)) == 0
 
 
+def test_topk_measures_scan_and_slice_lists_on_every_set(tmp_path: Path) -> None:
+    printed, measured = bench(
+        "topk", "--rows", "3000", "--graph-rows", "2000", "--queries", "40", "--max-error", "0",
+        "--max-error", "2", "--rerank", "200", into=tmp_path / "a.json",
+    )
+    found = {(one["workload"], one["engine"]): one for one in measured}
+    for name, rows in (("topk", 3000), ("topk graph clustered", 2000), ("topk graph latent", 2000)):
+        for suffix in ("", " single"):
+            exact, least, most = (
+                found[name + suffix, f"simindex {engine}"]
+                for engine in ("scan", "issl, max_error 0", "issl, max_error 2")
+            )
+            assert {one["unit"] for one in (exact, least, most)} == {"ms"}
+            assert {one["rows"] for one in (exact, least, most)} == {rows}
+            assert exact["recall"] == 1 >= most["recall"] >= least["recall"] > 0.3
+            assert most["recall"] > 0.95
+            assert "40 queries confirmed by brute force" in exact["notes"]
+            assert "rerank 200; 64 lists and" in least["notes"]
+            assert "rerank 200; 8,768 lists and" in most["notes"]
+        lists, bare, whole = (
+            found[f"{name} build", f"simindex {engine}"]
+            for engine in ("slice lists", "psm", "psm,issl")
+        )
+        assert {one["unit"] for one in (lists, bare, whole)} == {"signatures/s"}
+        assert lists["bytes_per_row"] == 4 * 64 * (rows + 65_537) / rows
+        assert whole["bytes_per_row"] - bare["bytes_per_row"] == pytest.approx(
+            lists["bytes_per_row"], rel=0.02
+        )
+        assert found[f"{name} read", "memory, read once"]["median"] > 0
+    assert "| topk read | simindex scan | 3 k |" in printed
+
+
 @pytest.mark.parametrize("kind", ["clustered", "latent"])
 def test_signatures_are_as_far_apart_as_their_kind_says(kind: str) -> None:
     from benchmarks.signatures import drawn
