@@ -4,7 +4,8 @@
         a list is looked into    if its value differs from the query's slice in at most e bits
         a row is covered         if it stands in one such list or more
         its score                sum over such lists of 16 - bits that differ
-        results                  the R highest scores, of these the 10 of least whole distance
+        results                  the R highest scores, of these the 10 of least whole distance; only
+                                 covered rows are candidates, unless R is all rows
 
 No list is built: brute force, which the package's own search is held against.
 """
@@ -64,7 +65,7 @@ class Looked:
     found: NDArray[np.int64]
     """(17, R, 2) how many of the 10 results are among the true top 10, and top 100."""
     results: NDArray[np.int64]
-    """(17, R, 10) rows of the results, by (distance, row); -1 beyond the rows there are."""
+    """(17, R, 10) rows of the results, by (distance, row); -1 where there is none."""
     distances: I64
     """Of the true nearest 100, ascending."""
     mean_distance: float
@@ -87,10 +88,11 @@ def looked(rows: NDArray[np.uint16], query: NDArray[np.uint16]) -> Looked:
         hits += some
         score += (WIDTH - errors) * some
         covered[errors], read[errors] = (hits > 0).mean(), hits.sum() / (n * slices)
-        # By score, also of 0 where there are too few others; equal ones by row, the sort is stable.
+        # By score, equal ones by row: the sort is stable.
         order = np.argsort(-score, kind="stable")[: max(RERANKED)]
+        inside = order[hits[order] > 0]
         for at, most in enumerate(RERANKED):
-            chosen = order[:most]
+            chosen = (order if most >= n else inside)[:most]
             best = chosen[np.lexsort((chosen, distance[chosen]))][:RESULTS]
             results[errors, at, : len(best)] = best
             found[errors, at] = [(distance[best] <= limit).sum() for limit in limits]
