@@ -138,7 +138,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--rerank", type=int, metavar="R", help="topk: rows compared exactly")
     made.add_argument(
         "--graph-rows", type=int, metavar="N",
-        help="topk: rows of the sets beside a graph index, a fifth of --rows; 0 leaves them out,"
+        help="topk: rows of the sets beside a graph index, a tenth of --rows; 0 leaves them out,"
         " --rows 0 the other set",
     )
     made.add_argument(
