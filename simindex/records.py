@@ -617,7 +617,7 @@ class IndexStats:
     bits: int
     keys: bool | str
     bytes_segments: int
-    """Of all their files: rows and permuted tables."""
+    """Of all their files: rows, permuted tables and slice lists."""
     bytes_catalog: int
     bytes_per_row: float
     recipe: dict[str, Any] | None

@@ -30,13 +30,13 @@ from simindex.storage.segment import (
     StructureRecord,
     open_segment,
 )
-from simindex.storage.slicelist import STEP_SLICES, SliceDesign
+from simindex.storage.slicelist import SliceDesign
 from simindex.storage.table import Table
 from simindex.storage.tombstones import Tombstones
 
 Progress = compaction.Progress
 Step = Callable[[], None]
-"""Called after each table, and each 16 slices; what it raises ends the work."""
+"""Called after each table, and after slices of 256 bits; what it raises ends the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class SegmentFiles:
     @property
     def steps(self) -> int:
         """How often `step` is called for a segment."""
-        sliced = 0 if self.slices is None else -(-self.slices.slices // STEP_SLICES)
+        sliced = 0 if self.slices is None else self.slices.steps
         return sliced + sum(design.tables - 1 for design in self.designs)
 
     def open_writer(

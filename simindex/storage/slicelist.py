@@ -39,6 +39,7 @@ from simindex.storage.envelope import Envelope, EnvelopeWriter, Identity, Sectio
 from simindex.storage.format import NewFile
 from simindex.storage.segment import (
     DESCRIPTION,
+    REBUILD,
     SegmentRecord,
     StructureRecord,
     open_structure,
@@ -52,11 +53,15 @@ NUMBERS, STARTS = 1, 2
 WIDE_BITS = 128
 """Fingerprints from so many bits on are cut into slices of 16 bits, narrower ones of 8."""
 
-STEP_SLICES = 16
-"""So many are built between two calls of `step`."""
+STEP_BITS = 256
+"""Slices of so many bits are built together, where memory allows, and `step` is called then."""
 
-TURNED_BYTES = 24
-"""Memory that the kernel takes for a row while it turns rows into columns of slices."""
+BLOCK_ROWS = 64 * (16384 + 320)
+"""Rows that the kernel turns into columns at a time: the more, the closer together lies what it
+fills. No power of two, so that its streams do not all fall into the same sets of a cache."""
+
+BLOCK_BYTES, PART_BLOCK_BYTES = 44, 12
+"""Memory that it takes for a row of a block, and where it makes a slice in parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,11 @@ class SliceDesign:
         """2^w: lists of a slice."""
         return 1 << self.width
 
+    @property
+    def steps(self) -> int:
+        """How often `step` is called while lists are written."""
+        return -(-self.bits // STEP_BITS)
+
     def list_bytes(self, rows: int) -> int:
         """Memory of the lists of so many rows: 4 (n s + 2^w s), and 4 s for the ends.
 
@@ -125,7 +135,7 @@ def write(
     memory_bytes : int
         The most that is held of them at a time; 2 MiB and what a chunk of the file takes aside.
     step : function, optional
-        Called after every 16 slices; what it raises ends the work, and no file stays.
+        Called after every 256 bits; what it raises ends the work, and no file stays.
 
     Notes
     -----
@@ -150,9 +160,10 @@ def write(
             envelope.write(1, starts)
             for numbers in parts:
                 envelope.write(0, numbers)
-            done = first + len(starts)
-            crossed = done // STEP_SLICES > first // STEP_SLICES or done == design.slices
-            if step is not None and crossed:
+            done = (first + len(starts)) * design.width
+            if step is not None and (
+                done // STEP_BITS > first * design.width // STEP_BITS or done == design.bits
+            ):
                 step()
         _, checksum = envelope.finish(name)
     return StructureRecord(design.structure, name, envelope.file_bytes, checksum, 1, ())
@@ -165,30 +176,39 @@ def lists(
 
     The numbers come in one or more parts, k n in all, each to be used before the next is asked for.
     """
-    count, slices = len(fingerprints), design.slices
+    count, slices, width = len(fingerprints), design.slices, design.width
+    # Half of the memory at most is the kernel's, and of that its counters come first.
+    counters = 4 * design.lists * (STEP_BITS + 64) // width
+    block = max(1, min(BLOCK_ROWS, count, (memory_bytes // 2 - counters) // BLOCK_BYTES))
     each = 4 * (count + design.lists + 1)
-    fitting = (memory_bytes - TURNED_BYTES * count) // each
+    fitting = (memory_bytes - counters - BLOCK_BYTES * block) // each
     if fitting < 1:
-        for slice_ in range(slices):
-            starts = _native.slice_starts(fingerprints, design.width, slice_)
-            yield slice_, starts[None], _parts(fingerprints, design, slice_, starts, memory_bytes)
+        yield from _in_parts(fingerprints, design, memory_bytes)
         return
-    together = min(fitting, STEP_SLICES)
+    together = min(fitting, STEP_BITS // width)
+    builder = _native.SliceBuilder(fingerprints, width, min(together, slices), block)
     for first in range(0, slices, together):
-        some = min(together, slices - first)
-        starts, numbers = _native.slice_lists(fingerprints, design.width, first, some)
+        starts, numbers = builder.lists(first, min(together, slices - first))
         yield first, starts, iter((numbers,))
 
 
-def _parts(
-    fingerprints: U64, design: SliceDesign, slice_: int, starts: U32, memory_bytes: int
-) -> Iterator[U32]:
-    count = len(fingerprints)
-    most = max(1, (memory_bytes - 2 * starts.nbytes) // 4)
-    for begin in range(0, count, most):
-        yield _native.slice_part(
-            fingerprints, design.width, slice_, starts, begin, min(most, count - begin)
-        )
+def _in_parts(
+    fingerprints: U64, design: SliceDesign, memory_bytes: int
+) -> Iterator[tuple[int, U32, Iterator[U32]]]:
+    """`lists` where the memory does not hold those of one slice."""
+    count, width = len(fingerprints), design.width
+    left = memory_bytes - 3 * 4 * (design.lists + 1)
+    block = max(1, min(BLOCK_ROWS, count, left // 2 // PART_BLOCK_BYTES))
+    most = max(1, (left - PART_BLOCK_BYTES * block) // 4)
+
+    def parts(number: int, starts: U32) -> Iterator[U32]:
+        for begin in range(0, count, most):
+            size = min(most, count - begin)
+            yield _native.slice_part(fingerprints, width, number, starts, begin, size, block)
+
+    for number in range(design.slices):
+        starts = _native.slice_starts(fingerprints, width, number, block)
+        yield number, starts[None], parts(number, starts)
 
 
 class SliceLists:
@@ -207,6 +227,8 @@ class SliceLists:
     ) -> None:
         self.record, self.design, self.damage = record, design, damage
         self._envelope = envelope
+        self.checked: _native.CheckedSlices | None = None
+        """What the searching kernels take; kept by `methods.issl`."""
 
     @property
     def width(self) -> int:
@@ -238,12 +260,16 @@ class SliceLists:
         """
         starts = self._section(STARTS, self.design.lists + 1)
         envelope = self.envelope
-        envelope.verify(STARTS)
+        try:
+            envelope.verify(STARTS)
+        except CorruptFile as error:
+            raise CorruptFile(f"{error}: {REBUILD}", **error.data) from error
         for number, own in enumerate(starts):
             if own[0] != 0 or own[-1] != envelope.identity.rows or (own[1:] < own[:-1]).any():
                 raise CorruptFile(
-                    f"{envelope.path} has lists of slice {number} that do not follow each other",
-                    path=envelope.path,
+                    f"{envelope.path} has lists of slice {number} that do not follow each other: "
+                    f"{REBUILD}",
+                    path=envelope.path, found=number,
                 )
         return starts
 
@@ -251,7 +277,9 @@ class SliceLists:
         envelope = self.envelope
         section = envelope.section(kind, "<u4")
         if section is None or len(section) != self.slices * columns:
-            raise CorruptFile(f"{envelope.path} has sections that disagree", path=envelope.path)
+            raise CorruptFile(
+                f"{envelope.path} has sections that disagree: {REBUILD}", path=envelope.path
+            )
         return section.reshape(self.slices, columns)
 
 
@@ -298,8 +326,7 @@ def disorder(slices: SliceLists, fingerprints: U64, memory_bytes: int) -> Iterat
             numbers = numbers.reshape(-1)
             found = stored[at : at + len(numbers)]
             if not np.array_equal(found, numbers):
-                places = np.flatnonzero(found != numbers)
-                wrong |= set((at + places) // count)
+                wrong |= set((at + np.flatnonzero(found != numbers)) // count)
                 beyond |= set((at + np.flatnonzero(found >= count)) // count)
             at += len(numbers)
         for number in sorted(wrong):

@@ -17,11 +17,9 @@
 namespace simindex {
 namespace {
 
-constexpr std::uint64_t kRowMask = 0xffffffff;
-
 // What is compiled for each level.
 struct Leaves {
-  void (*distances)(const std::uint64_t* rows, std::size_t words, const std::uint64_t* of,
+  void (*distances)(const std::uint64_t* rows, std::size_t words, const std::uint32_t* of,
                     std::size_t count, const std::uint64_t* query, std::uint16_t* out);
   void (*scores)(const std::uint64_t* rows, std::size_t words, std::size_t count,
                  const std::uint64_t* query, int width, int max_error, std::uint16_t* out);
@@ -129,7 +127,11 @@ SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE std::uint64_t row_distance(const std::uin
                                                                   const std::uint64_t* query,
                                                                   std::size_t words) {
   __m512i sums = _mm512_setzero_si512();
-  for (std::size_t w = 0; w < words; w += 8) {
+  std::size_t w = 0;
+  for (; words - w >= 8; w += 8)
+    sums = _mm512_add_epi64(sums, avx512::bit_counts(_mm512_xor_si512(
+                                      _mm512_loadu_si512(row + w), _mm512_loadu_si512(query + w))));
+  if (w < words) {
     const __mmask8 present = avx512::lowest(static_cast<std::uint32_t>(words - w));
     sums = _mm512_add_epi64(sums, avx512::bit_counts(_mm512_xor_si512(
                                       _mm512_maskz_loadu_epi64(present, row + w),
@@ -220,109 +222,119 @@ class Growing {
 // All values of w bits with at most max_error bits set, fewest bits first: the error array of [ISSL].
 struct Errors {
   Errors(int width, int max_error) {
-    for (int bits = 0; bits <= max_error; ++bits) {
-      for (std::uint32_t value = 0; value < std::uint32_t{1} << width; ++value)
-        if (std::popcount(value) == bits) flips.push_back(static_cast<std::uint16_t>(value));
-      upto[bits] = flips.size();
-    }
+    static const Sorted eight(8), sixteen(16);
+    const Sorted& sorted = width == 8 ? eight : sixteen;
+    flips = sorted.values.data();
+    bits = sorted.bits.data();
+    upto = sorted.upto;
+    size = upto[max_error];
   }
-  std::vector<std::uint16_t> flips;
-  std::size_t upto[17] = {};  // flips of so many bits or fewer
+  const std::uint16_t* flips;
+  const std::uint8_t* bits;  // set in each of them
+  const std::size_t* upto;  // how many have so many bits or fewer
+  std::size_t size;
+
+ private:
+  struct Sorted {
+    explicit Sorted(int width) {
+      for (int set = 0; set <= width; ++set) {
+        for (std::uint32_t value = 0; value < std::uint32_t{1} << width; ++value)
+          if (std::popcount(value) == set) values.push_back(static_cast<std::uint16_t>(value));
+        upto[set] = values.size();
+        bits.resize(values.size(), static_cast<std::uint8_t>(set));
+      }
+    }
+    std::vector<std::uint16_t> values;
+    std::vector<std::uint8_t> bits;
+    std::size_t upto[17] = {};
+  };
 };
 
 // Slices that are looked at: the first `full` with all errors, then one with fewer or none.
 struct Visit {
   std::size_t full = 0;
   std::size_t more = 0;  // errors tried on slice `full`; 0 if it is not looked at
-  std::size_t lists(const Errors& errors) const { return full * errors.flips.size() + more; }
+  std::size_t lists(const Errors& errors) const { return full * errors.size + more; }
 };
 
 enum class Followed { kAll, kTooMany, kDamaged };
 
-// The row numbers of lists, in buckets of neighbouring rows.
+// The row numbers of lists, in buckets of neighbouring rows, for several queries at a time.
 //
 //   entry   (row within its bucket) << 5 | what the row's score grows by
-//   pool    chunks of 64 entries; a bucket is a chain of them, the last one not full
+//   pool    chunks of 32 entries; a bucket of a query is a chain of them, the last one not full
 class Buckets {
  public:
-  explicit Buckets(std::size_t n) : n_(n) {
+  // Where rows of a bucket are compared with many queries, they should fit the second-level cache.
+  Buckets(std::size_t n, std::size_t words, bool compared) : n_(n) {
+    while (compared && shift_ > 8 && (words * sizeof(std::uint64_t) << shift_) > kBucketBytes)
+      --shift_;
     while ((n_ >> shift_) >= kMostBuckets) ++shift_;
     count_ = (n_ >> shift_) + 1;
-    fill_.resize(count_ + 1);
-    // The last one takes what is out of range.
     block_.resize(std::size_t{1} << shift_);
   }
 
   std::size_t count() const { return count_; }
-  std::uint64_t followed = 0;
-  std::uint64_t damaged = 0;
+  std::size_t queries() const { return queries_; }
+  // What the pool of all queries takes.
+  std::size_t bytes() const { return chunks_ * kChunk * sizeof(std::uint32_t); }
 
-  // Follows the lists of a query, or stops where they hold more than `most` numbers.
-  Followed follow(const SliceTable& table, const std::uint64_t* query, const Errors& errors,
-                  const Visit& visit, bool scored, std::uint64_t most) {
-    constexpr std::size_t kRing = 64;
-    constexpr std::size_t kStartsAhead = 48;  // lists between asking for a start and following
-    constexpr std::size_t kListsAhead = 24;   // and between asking for a list and following it
-    struct Visited {
-      const std::uint32_t* start;
-      const std::uint32_t* first;
-      const std::uint32_t* end;
-      std::uint32_t slice;
-      std::uint32_t gain;
-    } ring[kRing];
-    begin();
-    const std::size_t lists = visit.lists(errors);
-    const std::size_t values = std::size_t{1} << table.width;
-    std::size_t slice = 0, flip = 0;
-    std::uint32_t value = slice_of(table, query, 0);
-    std::uint64_t total = 0;
-    for (std::size_t i = 0; i < lists + kStartsAhead; ++i) {
-      if (i < lists) {
-        Visited& at = ring[i % kRing];
-        const std::uint16_t flips = errors.flips[flip];
-        at.start = table.starts + slice * (values + 1) + (value ^ flips);
-        at.slice = static_cast<std::uint32_t>(slice);
-        at.gain = scored ? static_cast<std::uint32_t>(table.width - std::popcount(flips)) : 1;
-        __builtin_prefetch(at.start);
-        if (++flip == errors.flips.size()) {
-          flip = 0;
-          if (++slice < table.slices) value = slice_of(table, query, slice);
-        }
-      }
-      if (i >= kStartsAhead - kListsAhead && i - (kStartsAhead - kListsAhead) < lists) {
-        Visited& at = ring[(i - (kStartsAhead - kListsAhead)) % kRing];
-        const std::size_t end = std::min<std::size_t>(at.start[1], table.n);
-        const std::size_t first = std::min<std::size_t>(at.start[0], end);
-        const std::uint32_t* numbers = table.numbers + at.slice * table.n;
-        at.first = numbers + first;
-        at.end = numbers + end;
-        if (at.gain == 0) at.end = at.first;
-        total += static_cast<std::uint64_t>(at.end - at.first);
-        if (total > most) return Followed::kTooMany;
-        for (std::size_t line = 0; line < std::min<std::size_t>(end - first, 64); line += 16)
-          __builtin_prefetch(at.first + line);
-        __builtin_prefetch(at.end - (end > first));
-      }
-      if (i >= kStartsAhead) {
-        const Visited& at = ring[(i - kStartsAhead) % kRing];
-        throw_in(at.first, at.end, at.gain);
-      }
+  void clear() { queries_ = chunks_ = 0; }
+
+  // One more query, with an empty chunk for each bucket; the last of them takes what is out of range.
+  void add_query() {
+    damaged = 0;
+    before_last_ = chunks_;
+    const std::size_t all = (queries_ + 1) * (count_ + 1);
+    if (fill_.size() < all) fill_.resize(all);
+    room(chunks_ + count_ + 1);
+    last_ = fill_.data() + queries_++ * (count_ + 1);
+    for (std::size_t b = 0; b <= count_; ++b, ++chunks_) {
+      last_[b] = chunks_ * kChunk;
+      before_[chunks_] = kNone;
     }
-    followed += total;
-    return damaged != 0 ? Followed::kDamaged : Followed::kAll;
   }
 
-  // Calls take(row, score) once for each row of bucket b that a list held, in no order; the scores
-  // are then forgotten.
+  // Forgets the query added last.
+  void drop() {
+    --queries_;
+    chunks_ = before_last_;
+  }
+
+  SIMINDEX_INLINE void take(const std::uint32_t* number, const std::uint32_t* end,
+                            std::uint32_t gain) {
+    const std::uint32_t within = (std::uint32_t{1} << shift_) - 1;
+    std::uint32_t* pool = pool_.data();
+    std::size_t* const fills = last_;
+    const std::size_t count = count_, n = n_;
+    const int shift = shift_;
+    std::uint64_t beyond = 0;
+    for (; number != end; ++number) {
+      const std::uint32_t row = *number;
+      beyond += row >= n;
+      std::size_t& fill = fills[std::min<std::size_t>(row >> shift, count)];
+      pool[fill] = (row & within) << 5 | gain;
+      if (++fill % kChunk == 0) [[unlikely]]
+        pool = next_chunk(fill);
+    }
+    damaged += beyond;
+  }
+
+  std::uint64_t damaged = 0;  // row numbers out of range of the query added last
+
+  // Calls take(row, score) for each entry in bucket b of a query: for the first one of a row its score,
+  // for others 0; in no order.
   template <class Take>
-  SIMINDEX_INLINE void sum(std::size_t b, Take take) {
+  SIMINDEX_INLINE void sum(std::size_t query, std::size_t b, Take take) {
     std::uint16_t* const block = block_.data();
     const auto base = static_cast<std::uint32_t>(b << shift_);
-    each_chunk(b, [&](const std::uint32_t* entries, std::size_t size) {
-      for (std::size_t i = 0; i < size; ++i)
-        block[entries[i] >> 5] = static_cast<std::uint16_t>(block[entries[i] >> 5] + (entries[i] & 31));
+    each_chunk(query, b, [&](const std::uint32_t* entries, std::size_t size) {
+      for (std::size_t i = 0; i < size; ++i) {
+        std::uint16_t& score = block[entries[i] >> 5];
+        score = static_cast<std::uint16_t>(score + (entries[i] & 31));
+      }
     });
-    each_chunk(b, [&](const std::uint32_t* entries, std::size_t size) {
+    each_chunk(query, b, [&](const std::uint32_t* entries, std::size_t size) {
       for (std::size_t i = 0; i < size; ++i) {
         const std::uint32_t row = entries[i] >> 5;
         const std::uint32_t score = block[row];
@@ -332,72 +344,48 @@ class Buckets {
     });
   }
 
-  // Entries in bucket b.
-  std::size_t entries(std::size_t b) const {
-    std::size_t size = fill_[b] % kChunk;
-    for (std::uint32_t chunk = static_cast<std::uint32_t>(fill_[b] / kChunk);
-         (chunk = before_of(chunk)) != kNone;)
-      size += kChunk;
-    return size;
+  // Rows in bucket b of a query, one for each entry, written to `rows`; how many.
+  SIMINDEX_INLINE std::size_t rows_of(std::size_t query, std::size_t b, std::uint32_t* rows) {
+    const auto base = static_cast<std::uint32_t>(b << shift_);
+    std::size_t written = 0;
+    each_chunk(query, b, [&](const std::uint32_t* entries, std::size_t size) {
+      for (std::size_t i = 0; i < size; ++i) rows[written + i] = base + (entries[i] >> 5);
+      written += size;
+    });
+    return written;
+  }
+
+  // Entries in bucket b of a query.
+  std::size_t entries(std::size_t query, std::size_t b) {
+    std::size_t all = 0;
+    each_chunk(query, b, [&](const std::uint32_t*, std::size_t size) { all += size; });
+    return all;
   }
 
  private:
-  static constexpr std::size_t kChunk = 64;
+  static constexpr std::size_t kChunk = 32;
   static constexpr std::size_t kMostBuckets = 512;
+  static constexpr std::size_t kBucketBytes = 1 << 18;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  static std::uint32_t slice_of(const SliceTable& table, const std::uint64_t* query,
-                                std::size_t slice) {
-    const std::size_t bit = slice * static_cast<std::size_t>(table.width);
-    return static_cast<std::uint32_t>(query[bit / 64] << (bit % 64) >> (64 - table.width));
-  }
-
-  std::uint32_t before_of(std::uint32_t chunk) const { return before_[chunk]; }
-
-  void begin() {
-    followed = damaged = 0;
-    pool_.reserve(kChunk * (4 * count_ + 4));
-    before_.resize(pool_.size() / kChunk);
-    chunks_ = count_ + 1;
-    for (std::size_t b = 0; b <= count_; ++b) {
-      fill_[b] = b * kChunk;
-      before_[b] = kNone;
-    }
-  }
-
-  SIMINDEX_INLINE void throw_in(const std::uint32_t* number, const std::uint32_t* end,
-                                std::uint32_t gain) {
-    const std::uint32_t within = (std::uint32_t{1} << shift_) - 1;
-    std::uint32_t* pool = pool_.data();
-    std::uint64_t beyond = 0;
-    for (; number != end; ++number) {
-      __builtin_prefetch(number + 96);
-      const std::uint32_t row = *number;
-      beyond += row >= n_;
-      const std::size_t b = std::min<std::size_t>(row >> shift_, count_);
-      std::size_t& fill = fill_[b];
-      pool[fill] = (row & within) << 5 | gain;
-      if (++fill % kChunk == 0) [[unlikely]]
-        pool = next_chunk(fill);
-    }
-    damaged += beyond;
+  void room(std::size_t chunks) {
+    pool_.reserve(chunks * kChunk);
+    before_.reserve(chunks);
   }
 
   // Gives a bucket whose chunk is full the next one; where the pool then is.
   [[gnu::noinline]] std::uint32_t* next_chunk(std::size_t& fill) {
-    if ((chunks_ + 1) * kChunk > pool_.size()) {
-      pool_.reserve((chunks_ + 1) * kChunk);
-      before_.resize(pool_.size() / kChunk);
-    }
+    room(chunks_ + 1);
     before_[chunks_] = static_cast<std::uint32_t>(fill / kChunk - 1);
     fill = chunks_++ * kChunk;
     return pool_.data();
   }
 
   template <class Look>
-  SIMINDEX_INLINE void each_chunk(std::size_t b, Look look) {
-    std::size_t size = fill_[b] % kChunk;
-    for (auto chunk = static_cast<std::uint32_t>(fill_[b] / kChunk); chunk != kNone;
+  SIMINDEX_INLINE void each_chunk(std::size_t query, std::size_t b, Look look) {
+    const std::size_t fill = fill_[query * (count_ + 1) + b];
+    std::size_t size = fill % kChunk;
+    for (auto chunk = static_cast<std::uint32_t>(fill / kChunk); chunk != kNone;
          chunk = before_[chunk]) {
       look(pool_.data() + chunk * kChunk, size);
       size = kChunk;
@@ -405,14 +393,114 @@ class Buckets {
   }
 
   std::size_t n_;
-  int shift_ = 13;  // of a row number: 16 KiB of scores, half the first-level cache
+  int shift_ = 13;  // of a row number; 8 K rows have 16 KiB of scores, half the first-level cache
   std::size_t count_ = 0;
-  std::vector<std::size_t> fill_;       // (count + 1,) where the next entry of a bucket goes
-  std::vector<std::uint32_t> before_;   // of each chunk: the one before it in its bucket
-  std::vector<std::uint16_t> block_;    // scores of a bucket; 0 between queries
+  std::vector<std::size_t> fill_;       // (queries, count + 1) where the next entry of a bucket goes
+  std::size_t* last_ = nullptr;         // those of the query followed last
+  std::vector<std::uint16_t> block_;    // scores of a bucket; 0 outside of `sum`
+  Growing<std::uint32_t> before_;       // of each chunk: the one before it in its bucket
   Growing<std::uint32_t> pool_;
   std::size_t chunks_ = 0;
+  std::size_t before_last_ = 0;         // chunks of the queries before the last
+  std::size_t queries_ = 0;
 };
+
+// The row numbers of lists in their order.
+class Listed {
+ public:
+  explicit Listed(std::size_t n) : n_(n) {}
+
+  void clear() { size = damaged = 0; }
+  SIMINDEX_INLINE void take(const std::uint32_t* number, const std::uint32_t* end, std::uint32_t) {
+    const std::size_t count = static_cast<std::size_t>(end - number);
+    rows.reserve(size + count);
+    std::uint32_t* const to = rows.data() + size;
+    std::uint64_t beyond = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      to[i] = number[i];
+      beyond += number[i] >= n_;
+    }
+    size += count;
+    damaged += beyond;
+  }
+
+  Growing<std::uint32_t> rows;
+  std::size_t size = 0;
+  std::uint64_t damaged = 0;
+
+ private:
+  std::size_t n_;
+};
+
+std::uint32_t slice_of(const SliceTable& table, const std::uint64_t* query, std::size_t slice) {
+  const std::size_t bit = slice * static_cast<std::size_t>(table.width);
+  return static_cast<std::uint32_t>(query[bit / 64] << (bit % 64) >> (64 - table.width));
+}
+
+// Gives the lists of a query to into.take(first, end, w - e), or stops where they hold more than `most`
+// numbers; `followed` counts them.
+template <class Into>
+Followed follow(const SliceTable& table, const std::uint64_t* query, const Errors& errors,
+                const Visit& visit, std::uint64_t most, std::uint64_t& followed, Into& into) {
+  constexpr std::size_t kRing = 64;
+  constexpr std::size_t kStartsAhead = 48;  // lists between asking for a start and following
+  constexpr std::size_t kListsAhead = 20;   // and between asking for a list and following it
+  struct Visited {
+    const std::uint32_t* start;
+    const std::uint32_t* first;
+    const std::uint32_t* end;
+    const std::uint32_t* numbers;
+    std::uint32_t gain;
+  } ring[kRing];
+  const std::size_t lists = visit.lists(errors);
+  const std::size_t values = std::size_t{1} << table.width, n = table.n;
+  const auto width = static_cast<std::uint32_t>(table.width);
+  const std::uint32_t* starts = table.starts;
+  const std::uint32_t* numbers = table.numbers;
+  std::size_t slice = 0, flip = 0;
+  std::uint32_t value = slice_of(table, query, 0);
+  std::uint64_t all = 0;
+  followed = 0;
+  for (std::size_t i = 0; i < lists + kStartsAhead; ++i) {
+    if (i < lists) {
+      Visited& at = ring[i % kRing];
+      at.start = starts + (value ^ errors.flips[flip]);
+      at.numbers = numbers;
+      at.gain = width - errors.bits[flip];
+      __builtin_prefetch(at.start);
+      if (++flip == errors.size) {
+        flip = 0;
+        starts += values + 1;
+        numbers += n;
+        if (++slice < table.slices) value = slice_of(table, query, slice);
+      }
+    }
+    if (i >= kStartsAhead - kListsAhead && i - (kStartsAhead - kListsAhead) < lists) {
+      Visited& at = ring[(i - (kStartsAhead - kListsAhead)) % kRing];
+      const std::size_t end = std::min<std::size_t>(at.start[1], n);
+      const std::size_t first = std::min<std::size_t>(at.start[0], end);
+      at.first = at.numbers + first;
+      at.end = at.numbers + end;
+      all += end - first;
+      if (all > most) return Followed::kTooMany;
+      // Most lists are of one to three lines.
+      __builtin_prefetch(at.first);
+      __builtin_prefetch(at.first + std::min<std::size_t>(16, end - first));
+      __builtin_prefetch(at.end - (end > first));
+    }
+    if (i >= kStartsAhead) {
+      const Visited& at = ring[(i - kStartsAhead) % kRing];
+      const std::uint32_t* number = at.first;
+      for (; at.end - number > 64; number += 64) {
+        for (std::size_t line = 16; line <= 64; line += 16) __builtin_prefetch(number + 32 + line);
+        into.take(number, number + 64, at.gain);
+      }
+      into.take(number, at.end, at.gain);
+    }
+  }
+  followed = all;
+  return into.damaged != 0 ? Followed::kDamaged : Followed::kAll;
+}
 
 // The rows of highest score, ties by lower row number. Rows come in groups, all of a group below those
 // of the next.
@@ -426,22 +514,26 @@ class Best {
     size = 0;
     least = 0;
   }
-  // Before a group of at most so many rows.
-  void room_for(std::size_t more) { keys_.reserve(size + more); }
-  SIMINDEX_INLINE void take(std::uint32_t row, std::uint32_t score, bool wanted) {
-    keys_.data()[size] = std::uint64_t{0xffff - score} << 32 | row;
-    size += wanted;
+  // Room for a group of at most so many rows, after those kept: where keys of its rows are written.
+  std::uint64_t* group(std::size_t most) {
+    keys_.reserve(size + most + 1);
+    return keys_.data() + size;
   }
-  // After a group.
-  void end_group() {
+  static std::uint64_t key(std::uint32_t row, std::uint32_t score) {
+    return std::uint64_t{0xffff - score} << 32 | row;
+  }
+  // After a group, whose keys end there.
+  void end_group(const std::uint64_t* end) {
+    size = static_cast<std::size_t>(end - keys_.data());
     if (size >= 4 * most_ + 1024) trim();
   }
   // All rows kept, at most `most`, by row number.
-  std::uint64_t* end() {
+  const std::uint32_t* end() {
     trim();
-    std::sort(keys_.data(), keys_.data() + size,
-              [](std::uint64_t a, std::uint64_t b) { return (a & kRowMask) < (b & kRowMask); });
-    return keys_.data();
+    if (rows_.size() < size) rows_.resize(size);
+    for (std::size_t i = 0; i < size; ++i) rows_[i] = static_cast<std::uint32_t>(keys_[i]);
+    std::sort(rows_.data(), rows_.data() + size);
+    return rows_.data();
   }
 
   std::size_t size = 0;
@@ -459,6 +551,7 @@ class Best {
 
   std::size_t most_;
   Growing<std::uint64_t> keys_;
+  std::vector<std::uint32_t> rows_;
 };
 
 // Expected costs, in quarters of a nanosecond: only which way is taken depends on them.
@@ -475,70 +568,216 @@ std::uint64_t most_followed(const SliceTable& table, std::size_t lists) {
   return std::min((by_rows - by_lists) / kNumberCost, memory);
 }
 
+constexpr std::size_t kStreamRows = 4096;
 constexpr std::size_t kSlab = 1024;  // rows whose scores are counted at a time
 
-// One thread's memory of top_slices.
-struct TopScratch {
-  TopScratch(const SliceTable& table, const TopSearch& search)
-      : buckets(table.n), best(search.rerank), top(search.k), distances(search.rerank) {}
-  Buckets buckets;
-  Best best;
-  TopK top;
-  std::vector<std::uint16_t> distances;
-  std::uint16_t scores[kSlab];
-  SliceCounts counts;
-};
+constexpr std::size_t kGroupBytes = std::size_t{32} << 20;
+constexpr std::size_t kGroupQueries = 1024;
+constexpr std::size_t kManyQueries = 32;  // at a time, that share what the first one brings in
 
-// Rows of score 0 fill what is left of best, by row number.
-void fill_up(Best& best, std::size_t most, std::size_t n, const std::uint8_t* dead) {
-  const std::size_t scored = best.size;
-  if (scored >= most) return;
-  best.room_for(most - scored);
-  std::uint64_t* keys = best.end();
-  std::size_t next = 0;
-  for (std::size_t row = 0; row < n && best.size < most; ++row) {
-    if (next < scored && (keys[next] & kRowMask) == row) {
-      ++next;
-      continue;
+// One thread's part of top_slices.
+class TopWorker {
+ public:
+  TopWorker(const SliceTable& table, const TopSearch& search, const Errors& errors,
+            bool many, std::uint64_t* ids, std::uint16_t* distances, std::uint32_t* rows)
+      : table_(table), search_(search), errors_(errors), visit_{table.slices, 0},
+        lists_(visit_.lists(errors)), many_(many), leaves_(leaves_of(search.level)), ids_(ids),
+        distances_(distances), rows_(rows), buckets_(table.n, table.words, many),
+        best_(search.rerank), listed_(table.n) {
+    most_ = search.max_error == table.width ? 0 : most_followed(table, lists_);
+    expected_ = lists_ * (table.n >> table.width);
+  }
+
+  // Queries begin .. end - 1.
+  template <class Stopped>
+  void answer(std::size_t begin, std::size_t end, Stopped stopped) {
+    group_.clear();
+    buckets_.clear();
+    for (std::size_t q = begin; q < end && !stopped(); ++q) {
+      counts.lists += lists_;
+      const std::uint64_t* query = search_.queries + q * table_.words;
+      std::uint64_t followed = 0;
+      if (search_.rerank >= table_.n) {
+        counts.scored += std::uint64_t{table_.n} * table_.slices;
+        compare_all(q, query, stopped);
+      } else if (most_ == 0) {
+        score_rows(q, query, stopped);
+      } else if (!many_ && expected_ <= search_.rerank) {
+        listed_.clear();
+        const Followed end_of =
+            follow(table_, query, errors_, visit_, std::min<std::uint64_t>(most_, search_.rerank),
+                   followed, listed_);
+        counts.scored += followed;
+        if (end_of == Followed::kTooMany)
+          score_lists(q, query, stopped);
+        else if (end_of == Followed::kDamaged)
+          counts.damaged += listed_.damaged;
+        else
+          compare_listed(q, query);
+      } else {
+        score_lists(q, query, stopped);
+      }
     }
-    best.take(static_cast<std::uint32_t>(row), 0, dead == nullptr || dead[row] == 0);
+    compare_group(stopped);
   }
-}
 
-template <class Stopped>
-void score_rows(const SliceTable& table, const TopSearch& search, const std::uint64_t* query,
-                const Leaves& leaves, TopScratch& scratch, Stopped stopped) {
-  Best& best = scratch.best;
-  for (std::size_t lo = 0; lo < table.n; lo += kSlab) {
-    if (lo % (64 * kSlab) == 0 && stopped()) return;
-    const std::size_t count = std::min(kSlab, table.n - lo);
-    leaves.scores(table.rows + lo * table.words, table.words, count, query, table.width,
-                  search.max_error, scratch.scores);
-    best.room_for(count + 1);
+  SliceCounts counts;
+
+ private:
+  bool dead(std::uint64_t row) const { return search_.dead != nullptr && search_.dead[row] != 0; }
+
+  // Takes the nearest of some rows, of which the dead are left out.
+  void compare(std::uint32_t* rows, std::size_t count, const std::uint64_t* query, TopK& top) {
+    if (search_.dead != nullptr)
+      count = static_cast<std::size_t>(
+          std::remove_if(rows, rows + count, [&](std::uint32_t row) { return dead(row); }) - rows);
+    compare_live(rows, count, query, top);
+  }
+
+  void compare_live(const std::uint32_t* rows, std::size_t count, const std::uint64_t* query,
+                    TopK& top) {
+    if (near_.size() < count) near_.resize(count);
+    leaves_.distances(table_.rows, table_.words, rows, count, query, near_.data());
     for (std::size_t i = 0; i < count; ++i)
-      best.take(static_cast<std::uint32_t>(lo + i), scratch.scores[i],
-                scratch.scores[i] >= best.least &&
-                    (search.dead == nullptr || search.dead[lo + i] == 0));
-    best.end_group();
+      if (near_[i] <= top.limit()) top.insert(near_[i], table_.ids[rows[i]], rows[i]);
+    counts.compared += count;
   }
-}
 
-void sum_buckets(const TopSearch& search, TopScratch& scratch) {
-  Best& best = scratch.best;
-  for (std::size_t b = 0; b < scratch.buckets.count(); ++b) {
-    best.room_for(scratch.buckets.entries(b) + 1);
-    const std::uint32_t least = std::max<std::uint32_t>(best.least, 1);
-    if (search.dead == nullptr)
-      scratch.buckets.sum(b, [&](std::uint32_t row, std::uint32_t score) {
-        best.take(row, score, score >= least);
-      });
-    else
-      scratch.buckets.sum(b, [&](std::uint32_t row, std::uint32_t score) {
-        best.take(row, score, score >= least && search.dead[row] == 0);
-      });
-    best.end_group();
+  void compare_listed(std::size_t q, const std::uint64_t* query) {
+    TopK top(search_.k);
+    for (std::size_t at = 0; at < listed_.size; at += kStreamRows)
+      compare(listed_.rows.data() + at, std::min(kStreamRows, listed_.size - at), query, top);
+    give(q, top);
   }
-}
+
+  // The rows of the group's queries, bucket by bucket.
+  template <class Stopped>
+  void compare_group(Stopped stopped) {
+    std::vector<TopK> tops(group_.size(), TopK(search_.k));
+    for (std::size_t b = 0; b < buckets_.count() && !group_.empty(); ++b) {
+      if (stopped()) return;
+      for (std::size_t i = 0; i < group_.size(); ++i) {
+        listed_.rows.reserve(buckets_.entries(i, b));
+        const std::size_t size = buckets_.rows_of(i, b, listed_.rows.data());
+        compare(listed_.rows.data(), size, search_.queries + group_[i] * table_.words, tops[i]);
+      }
+    }
+    for (std::size_t i = 0; i < group_.size(); ++i) give(group_[i], tops[i]);
+    group_.clear();
+    buckets_.clear();
+  }
+
+  template <class Stopped>
+  void score_lists(std::size_t q, const std::uint64_t* query, Stopped stopped) {
+    std::uint64_t followed = 0;
+    buckets_.add_query();
+    const Followed end = follow(table_, query, errors_, visit_, most_, followed, buckets_);
+    counts.scored += followed;
+    if (end == Followed::kAll && followed <= search_.rerank) {
+      group_.push_back(q);
+      if (buckets_.bytes() > kGroupBytes) compare_group(stopped);
+      return;
+    }
+    if (end == Followed::kAll) {
+      best_.begin();
+      sum_buckets(buckets_.queries() - 1);
+      compare_best(q, query);
+    } else if (end == Followed::kDamaged) {
+      counts.damaged += buckets_.damaged;
+    }
+    buckets_.drop();
+    if (end == Followed::kTooMany) score_rows(q, query, stopped);
+  }
+
+  void compare_best(std::size_t q, const std::uint64_t* query) {
+    TopK top(search_.k);
+    const std::uint32_t* rows = best_.end();
+    compare_live(rows, best_.size, query, top);
+    give(q, top);
+  }
+
+  void sum_buckets(std::size_t number) {
+    for (std::size_t b = 0; b < buckets_.count(); ++b) {
+      std::uint64_t* to = best_.group(buckets_.entries(number, b));
+      const std::uint32_t least = std::max<std::uint32_t>(best_.least, 1);
+      if (search_.dead == nullptr)
+        buckets_.sum(number, b, [&to, least](std::uint32_t row, std::uint32_t score) {
+          *to = Best::key(row, score);
+          to += score >= least;
+        });
+      else
+        buckets_.sum(number, b, [&to, least, this](std::uint32_t row, std::uint32_t score) {
+          *to = Best::key(row, score);
+          to += score >= least && !dead(row);
+        });
+      best_.end_group(to);
+    }
+  }
+
+  template <class Stopped>
+  void score_rows(std::size_t q, const std::uint64_t* query, Stopped stopped) {
+    counts.scored += std::uint64_t{table_.n} * table_.slices;
+    best_.begin();
+    // With all errors a row that differs in every bit is listed too.
+    const std::uint32_t lowest = search_.max_error == table_.width ? 0 : 1;
+    for (std::size_t lo = 0; lo < table_.n; lo += kSlab) {
+      if (lo % (64 * kSlab) == 0 && stopped()) return;
+      const std::size_t count = std::min(kSlab, table_.n - lo);
+      leaves_.scores(table_.rows + lo * table_.words, table_.words, count, query, table_.width,
+                     search_.max_error, scores_);
+      std::uint64_t* to = best_.group(count);
+      const std::uint32_t least = std::max(best_.least, lowest);
+      for (std::size_t i = 0; i < count; ++i) {
+        *to = Best::key(static_cast<std::uint32_t>(lo + i), scores_[i]);
+        to += scores_[i] >= least && !dead(lo + i);
+      }
+      best_.end_group(to);
+    }
+    compare_best(q, query);
+  }
+
+  template <class Stopped>
+  void compare_all(std::size_t q, const std::uint64_t* query, Stopped stopped) {
+    TopK top(search_.k);
+    listed_.rows.reserve(kSlab);
+    for (std::size_t lo = 0; lo < table_.n; lo += kSlab) {
+      if (lo % (64 * kSlab) == 0 && stopped()) return;
+      const std::size_t count = std::min(kSlab, table_.n - lo);
+      for (std::size_t i = 0; i < count; ++i)
+        listed_.rows[i] = static_cast<std::uint32_t>(lo + i);
+      compare(listed_.rows.data(), count, query, top);
+    }
+    give(q, top);
+  }
+
+  void give(std::size_t q, TopK& top) {
+    std::size_t to = q * search_.k;
+    for (const TopK::Entry& entry : top.sorted()) {
+      ids_[to] = entry.id;
+      distances_[to] = entry.distance;
+      rows_[to++] = entry.row;
+    }
+  }
+
+  const SliceTable& table_;
+  const TopSearch& search_;
+  const Errors& errors_;
+  Visit visit_;
+  std::size_t lists_;
+  bool many_;               // queries are answered together
+  std::uint64_t most_;      // row numbers followed for a query
+  std::uint64_t expected_;  // if those of lists are as many
+  Leaves leaves_;
+  std::uint64_t* ids_;
+  std::uint16_t* distances_;
+  std::uint32_t* rows_;
+  Buckets buckets_;
+  Best best_;
+  Listed listed_;
+  std::vector<std::size_t> group_;  // queries all of whose rows are to be compared
+  std::vector<std::uint16_t> near_;
+  std::uint16_t scores_[kSlab];
+};
 
 }  // namespace
 
@@ -552,51 +791,20 @@ SliceCounts top_slices(const SliceTable& table, const TopSearch& asked, std::uin
   std::fill_n(distances, search.m * search.k, static_cast<std::uint16_t>(64 * table.words + 1));
   std::fill_n(rows, search.m * search.k, ~std::uint32_t{0});
   if (table.n == 0 || search.m == 0) return counts;
-  const Leaves leaves = leaves_of(search.level);
   const Errors errors(table.width, search.max_error);
-  const Visit visit{table.slices, 0};
-  const std::size_t lists = visit.lists(errors);
-  const std::uint64_t most = most_followed(table, lists);
+  const std::size_t each = std::clamp<std::size_t>(
+      (search.m + search.threads - 1) / search.threads, 1, kGroupQueries);
   split(
-      search.m, search.threads, [&] { return TopScratch(table, search); },
-      [&](TopScratch& scratch, std::size_t q, auto stopped) {
-        const std::uint64_t* query = search.queries + q * table.words;
-        scratch.best.begin();
-        const Followed followed =
-            most == 0 ? Followed::kTooMany
-                      : scratch.buckets.follow(table, query, errors, visit, true, most);
-        scratch.counts.lists += lists;
-        if (followed == Followed::kDamaged) {
-          scratch.counts.damaged += scratch.buckets.damaged;
-          return;
-        }
-        if (followed == Followed::kTooMany) {
-          scratch.counts.scored += std::uint64_t{table.n} * table.slices;
-          score_rows(table, search, query, leaves, scratch, stopped);
-        } else {
-          scratch.counts.scored += scratch.buckets.followed;
-          sum_buckets(search, scratch);
-          fill_up(scratch.best, search.rerank, table.n, search.dead);
-        }
-        std::uint64_t* keys = scratch.best.end();
-        leaves.distances(table.rows, table.words, keys, scratch.best.size, query,
-                         scratch.distances.data());
-        scratch.top = TopK(search.k);
-        for (std::size_t i = 0; i < scratch.best.size; ++i) {
-          const auto row = static_cast<std::uint32_t>(keys[i] & kRowMask);
-          scratch.top.insert(scratch.distances[i], table.ids[row], row);
-        }
-        std::size_t to = q * search.k;
-        for (const TopK::Entry& item : scratch.top.sorted()) {
-          ids[to] = item.id;
-          distances[to] = static_cast<std::uint16_t>(item.distance);
-          rows[to++] = item.row;
-        }
+      (search.m + each - 1) / each, search.threads,
+      [&] { return TopWorker(table, search, errors, each >= kManyQueries, ids, distances, rows); },
+      [&](TopWorker& worker, std::size_t i, auto stopped) {
+        worker.answer(i * each, std::min((i + 1) * each, search.m), stopped);
       },
-      [&](TopScratch& scratch) {
-        counts.lists += scratch.counts.lists;
-        counts.scored += scratch.counts.scored;
-        counts.damaged += scratch.counts.damaged;
+      [&](TopWorker& worker) {
+        counts.lists += worker.counts.lists;
+        counts.scored += worker.counts.scored;
+        counts.compared += worker.counts.compared;
+        counts.damaged += worker.counts.damaged;
       },
       [&] { return counts.stopped = counts.stopped || poll(); });
   return counts;
@@ -626,79 +834,79 @@ Visit needed(const SliceTable& table, const Errors& errors, std::uint64_t h, int
 }  // namespace
 
 SliceCounts slices_within(const SliceTable& table, const SliceSearch& search, Matches& matches,
-                          std::uint64_t& compared, const std::function<bool()>& poll) {
+                          const std::function<bool()>& poll) {
   SliceCounts counts;
-  compared = 0;
   if (table.n == 0 || search.m == 0) return counts;
   const Leaves leaves = leaves_of(search.level);
   const Errors errors(table.width, search.max_error);
   const Visit visit = needed(table, errors, search.h, search.max_error);
   const bool all = search.h < (static_cast<std::uint64_t>(search.max_error) + 1) * table.slices;
   const std::size_t lists = visit.lists(errors);
-  const std::uint64_t most = most_followed(table, lists);
-  Buckets buckets(table.n);
-  Growing<std::uint64_t> found;
+  // A row that differs in every bit is in a list of w errors, but gains nothing there.
+  const std::uint64_t most =
+      search.max_error == table.width ? 0 : most_followed(table, lists);
+  Buckets buckets(table.n, table.words, false);
+  Growing<std::uint32_t> rows;
   std::vector<std::uint16_t> distances;
+  std::vector<std::uint64_t> near;  // row << 16 | distance
   for (std::size_t q = 0; q < search.m; ++q) {
-    if (poll()) {
-      counts.stopped = true;
-      return counts;
-    }
+    if ((counts.stopped = poll())) return counts;
     const std::uint64_t* query = search.queries + q * table.words;
     const auto number = static_cast<std::int64_t>(q);
     counts.lists += lists;
-    const Followed followed = most == 0 ? Followed::kTooMany
-                                        : buckets.follow(table, query, errors, visit, false, most);
-    if (followed == Followed::kDamaged) {
+    Followed end = Followed::kTooMany;
+    std::uint64_t followed = 0;
+    if (most != 0) {
+      buckets.clear();
+      buckets.add_query();
+      end = follow(table, query, errors, visit, most, followed, buckets);
+      counts.scored += followed;
+    }
+    if (end == Followed::kDamaged) {
       counts.damaged += buckets.damaged;
       continue;
     }
-    if (followed == Followed::kTooMany) {
-      counts.scored += std::uint64_t{table.n} * table.slices;
+    bool done = false;
+    if (end == Followed::kTooMany) {
       constexpr std::size_t kPart = 1 << 16;
-      bool done = false;
       for (std::size_t lo = 0; lo < table.n && !done; lo += kPart) {
-        if (lo != 0 && poll()) {
-          counts.stopped = true;
-          return counts;
-        }
+        if (lo != 0 && (counts.stopped = poll())) return counts;
         const std::uint64_t* from = table.rows + lo * table.words;
-        const Found near = scan(from, std::min(kPart, table.n - lo), table.words,
-                                Search{query, 1, search.h, all && search.first}, search.level);
-        compared += near.compared;
-        for (std::size_t i = 0; i < near.matches.size && !done; ++i) {
-          const std::uint32_t row = near.matches.row[i];
+        const Found found = scan(from, std::min(kPart, table.n - lo), table.words,
+                                 Search{query, 1, search.h, all && search.first}, search.level);
+        counts.compared += found.compared;
+        for (std::size_t i = 0; i < found.matches.size && !done; ++i) {
+          const std::uint32_t row = found.matches.row[i];
           if (!all && !shares_list(from + row * table.words, query, table.words, table.width,
                                    search.max_error))
             continue;
-          matches.push(number, static_cast<std::uint32_t>(lo) + row, near.matches.distance[i]);
+          matches.push(number, static_cast<std::uint32_t>(lo) + row, found.matches.distance[i]);
           done = search.first;
         }
       }
       continue;
     }
-    counts.scored += buckets.followed;
-    bool done = false;
     for (std::size_t b = 0; b < buckets.count() && !done; ++b) {
-      std::size_t size = 0;
-      found.reserve(buckets.entries(b) + 1);
-      buckets.sum(b, [&](std::uint32_t row, std::uint32_t score) {
-        found[size] = row;
-        size += score != 0;
+      const std::size_t entries = buckets.entries(0, b);
+      rows.reserve(entries + 1);
+      std::uint32_t* to = rows.data();
+      buckets.sum(0, b, [&to](std::uint32_t row, std::uint32_t score) {
+        *to = row;
+        to += score != 0;
       });
+      const std::size_t size = static_cast<std::size_t>(to - rows.data());
       if (distances.size() < size) distances.resize(size);
-      leaves.distances(table.rows, table.words, found.data(), size, query, distances.data());
-      compared += size;
-      std::size_t near = 0;
-      for (std::size_t i = 0; i < size; ++i) {
-        found[near] = found[i] << 16 | distances[i];
-        near += distances[i] <= search.h;
+      leaves.distances(table.rows, table.words, rows.data(), size, query, distances.data());
+      counts.compared += size;
+      near.clear();
+      for (std::size_t i = 0; i < size; ++i)
+        if (distances[i] <= search.h)
+          near.push_back(std::uint64_t{rows[i]} << 16 | distances[i]);
+      std::sort(near.begin(), near.end());
+      for (const std::uint64_t one : near) {
+        matches.push(number, static_cast<std::uint32_t>(one >> 16), one & 0xffff);
+        if ((done = search.first)) break;
       }
-      std::sort(found.data(), found.data() + near);
-      if (search.first) near = std::min<std::size_t>(near, 1);
-      for (std::size_t i = 0; i < near; ++i)
-        matches.push(number, static_cast<std::uint32_t>(found[i] >> 16), found[i] & 0xffff);
-      done = search.first && near != 0;
     }
   }
   return counts;
