@@ -28,7 +28,8 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile
 from simindex.methods.base import Found, TopFound
 from simindex.records import U64
-from simindex.storage.slicelist import REBUILD, SliceLists
+from simindex.storage.segment import REBUILD
+from simindex.storage.slicelist import SliceLists
 from simindex.storage.table import Table
 
 LEAST_RERANK = 256
@@ -44,8 +45,8 @@ def default_rerank(rows: int, k: int, max_error: int, *, width: int, slices: int
     Notes
     -----
     Measured on 1 M signatures of 1,024 bits in 20,000 clusters, 10 to 25 % of bits flipped, k = 10:
-    with max_error 2 recall@10 is 0.988 if 64 rows are compared, 0.993 if 256 are; with max_error 1 it is
-    0.868 for 512 rows and 0.963 for all that are listed, which are 1 of 60.
+    with max_error 2 recall@10 is 0.988 if 64 rows are compared, 0.993 if 256 are; with max_error 1
+    it is 0.868 for 512 rows and 0.963 for all that are listed, which are 1 of 60.
     """
     listed = slices * sum(comb(width, errors) for errors in range(max_error + 1)) / 2**width
     least = max(LEAST_RERANK, RERANK_PER_PLACE * k)
@@ -92,12 +93,12 @@ def top(
         rerank = default_rerank(
             len(table), k, max_error, width=lists.width, slices=lists.slices
         )
-    *columns, found_lists, _, compared, damaged = _native.top_slices(
+    ids, distances, rows, looked_into, _, compared, damaged = _native.top_slices(
         slices, queries, k, max_error, rerank, dead, threads
     )
     if damaged:
         _refuse(table, damaged)
-    return TopFound(*columns, found_lists, compared)
+    return TopFound(ids, distances, rows, looked_into, compared)
 
 
 def within(table: Table, queries: U64, h: int, max_error: int, first: bool) -> Found:
@@ -120,12 +121,12 @@ def within(table: Table, queries: U64, h: int, max_error: int, first: bool) -> F
     in more than h bits. No more slices are then looked at than this needs. `probes` of the result
     are lists.
     """
-    *columns, lists, compared, damaged = _native.slices_within(
+    query, row, distance, ids, lists, compared, damaged = _native.slices_within(
         checked(table), queries, h, max_error, first
     )
     if damaged:
         _refuse(table, damaged)
-    return Found(*columns, lists, compared)
+    return Found(query, row, distance, ids, lists, compared)
 
 
 def checked(table: Table) -> _native.CheckedSlices:

@@ -17,6 +17,8 @@
 namespace simindex {
 namespace {
 
+constexpr std::size_t kManyQueries = 32;  // at a time, that share what the first one brings in
+
 // What is compiled for each level.
 struct Leaves {
   void (*distances)(const std::uint64_t* rows, std::size_t words, const std::uint32_t* of,
@@ -259,60 +261,58 @@ struct Visit {
 
 enum class Followed { kAll, kTooMany, kDamaged };
 
-// The row numbers of lists, in buckets of neighbouring rows, for several queries at a time.
+// The row numbers of lists, in buckets of neighbouring rows: of one query, and of those kept before.
 //
 //   entry   (row within its bucket) << 5 | what the row's score grows by
-//   pool    chunks of 32 entries; a bucket of a query is a chain of them, the last one not full
+//   pool    chunks of 32 values: which chunk of its bucket came before it, then 31 entries; a bucket of
+//           a query is a chain of them, the last one not full
+//   ends    (buckets, most queries) where in the pool each bucket of the queries kept ends
 class Buckets {
  public:
   // Where rows of a bucket are compared with many queries, they should fit the second-level cache.
-  Buckets(std::size_t n, std::size_t words, bool compared) : n_(n) {
-    while (compared && shift_ > 8 && (words * sizeof(std::uint64_t) << shift_) > kBucketBytes)
+  Buckets(std::size_t n, std::size_t words, std::size_t most_kept)
+      : n_(n), most_kept_(most_kept) {
+    while (most_kept >= kManyQueries && shift_ > 8 &&
+           (words * sizeof(std::uint64_t) << shift_) > kBucketBytes)
       --shift_;
     while ((n_ >> shift_) >= kMostBuckets) ++shift_;
     count_ = (n_ >> shift_) + 1;
     block_.resize(std::size_t{1} << shift_);
+    fill_.resize(count_ + 1);
   }
 
   std::size_t count() const { return count_; }
-  std::size_t queries() const { return queries_; }
-  // What the pool of all queries takes.
+  std::size_t kept() const { return kept_; }
+  // What the pool takes.
   std::size_t bytes() const { return chunks_ * kChunk * sizeof(std::uint32_t); }
 
-  void clear() { queries_ = chunks_ = 0; }
+  // Forgets all queries.
+  void clear() { kept_ = chunks_ = kept_chunks_ = most_entries_ = 0; }
 
-  // One more query, with an empty chunk for each bucket; the last of them takes what is out of range.
-  void add_query() {
+  // Begins a query with an empty chunk for each bucket; one more of them takes what is out of range.
+  // The query before is forgotten if it was not kept.
+  void begin() {
     damaged = 0;
-    before_last_ = chunks_;
-    const std::size_t all = (queries_ + 1) * (count_ + 1);
-    if (fill_.size() < all) fill_.resize(all);
-    room(chunks_ + count_ + 1);
-    last_ = fill_.data() + queries_++ * (count_ + 1);
+    chunks_ = kept_chunks_;
+    pool_.reserve((chunks_ + count_ + 1) * kChunk);
     for (std::size_t b = 0; b <= count_; ++b, ++chunks_) {
-      last_[b] = chunks_ * kChunk;
-      before_[chunks_] = kNone;
+      pool_[chunks_ * kChunk] = kNone;
+      fill_[b] = static_cast<std::uint32_t>(chunks_ * kChunk + 1);
     }
-  }
-
-  // Forgets the query added last.
-  void drop() {
-    --queries_;
-    chunks_ = before_last_;
   }
 
   SIMINDEX_INLINE void take(const std::uint32_t* number, const std::uint32_t* end,
                             std::uint32_t gain) {
     const std::uint32_t within = (std::uint32_t{1} << shift_) - 1;
     std::uint32_t* pool = pool_.data();
-    std::size_t* const fills = last_;
+    std::uint32_t* const fills = fill_.data();
     const std::size_t count = count_, n = n_;
     const int shift = shift_;
     std::uint64_t beyond = 0;
     for (; number != end; ++number) {
       const std::uint32_t row = *number;
       beyond += row >= n;
-      std::size_t& fill = fills[std::min<std::size_t>(row >> shift, count)];
+      std::uint32_t& fill = fills[std::min<std::size_t>(row >> shift, count)];
       pool[fill] = (row & within) << 5 | gain;
       if (++fill % kChunk == 0) [[unlikely]]
         pool = next_chunk(fill);
@@ -320,21 +320,21 @@ class Buckets {
     damaged += beyond;
   }
 
-  std::uint64_t damaged = 0;  // row numbers out of range of the query added last
+  std::uint64_t damaged = 0;  // row numbers of the query that are out of range
 
-  // Calls take(row, score) for each entry in bucket b of a query: for the first one of a row its score,
-  // for others 0; in no order.
+  // Calls take(row, score) for each entry in bucket b of the query: for the first one of a row its
+  // score, for others 0; in no order.
   template <class Take>
-  SIMINDEX_INLINE void sum(std::size_t query, std::size_t b, Take take) {
+  SIMINDEX_INLINE void sum(std::size_t b, Take take) {
     std::uint16_t* const block = block_.data();
     const auto base = static_cast<std::uint32_t>(b << shift_);
-    each_chunk(query, b, [&](const std::uint32_t* entries, std::size_t size) {
+    each_chunk(fill_[b], [&](const std::uint32_t* entries, std::size_t size) {
       for (std::size_t i = 0; i < size; ++i) {
         std::uint16_t& score = block[entries[i] >> 5];
         score = static_cast<std::uint16_t>(score + (entries[i] & 31));
       }
     });
-    each_chunk(query, b, [&](const std::uint32_t* entries, std::size_t size) {
+    each_chunk(fill_[b], [&](const std::uint32_t* entries, std::size_t size) {
       for (std::size_t i = 0; i < size; ++i) {
         const std::uint32_t row = entries[i] >> 5;
         const std::uint32_t score = block[row];
@@ -344,22 +344,49 @@ class Buckets {
     });
   }
 
-  // Rows in bucket b of a query, one for each entry, written to `rows`; how many.
+  // Entries in bucket b of the query.
+  std::size_t entries(std::size_t b) {
+    std::size_t all = 0;
+    each_chunk(fill_[b], [&](const std::uint32_t*, std::size_t size) { all += size; });
+    return all;
+  }
+
+  // Keeps the query, which followed so many row numbers, as number kept() - 1.
+  void keep(std::size_t followed) {
+    most_entries_ = std::max(most_entries_, followed);
+    ends_.reserve(count_ * most_kept_);
+    for (std::size_t b = 0; b < count_; ++b) ends_[b * most_kept_ + kept_] = fill_[b];
+    ++kept_;
+    kept_chunks_ = chunks_;
+  }
+
+  // Entries of a query kept, in any of its buckets, at most.
+  std::size_t most_entries() const { return most_entries_; }
+
+  // Rows in bucket b of a query kept, one for each entry, written to `rows`; how many. Those of the
+  // queries after it are asked for.
   SIMINDEX_INLINE std::size_t rows_of(std::size_t query, std::size_t b, std::uint32_t* rows) {
+    constexpr std::size_t kAhead = 6;
     const auto base = static_cast<std::uint32_t>(b << shift_);
+    const std::uint32_t* ends = ends_.data() + b * most_kept_;
+    if (query + kAhead < kept_) {
+      const std::uint32_t* chunk = pool_.data() + ends[query + kAhead] / kChunk * kChunk;
+      __builtin_prefetch(chunk);
+      __builtin_prefetch(chunk + kChunk / 2);
+    }
+    if (query + kAhead / 2 < kept_) {
+      const std::uint32_t before = pool_[ends[query + kAhead / 2] / kChunk * kChunk];
+      if (before != kNone) {
+        __builtin_prefetch(pool_.data() + before * kChunk);
+        __builtin_prefetch(pool_.data() + before * kChunk + kChunk / 2);
+      }
+    }
     std::size_t written = 0;
-    each_chunk(query, b, [&](const std::uint32_t* entries, std::size_t size) {
+    each_chunk(ends[query], [&](const std::uint32_t* entries, std::size_t size) {
       for (std::size_t i = 0; i < size; ++i) rows[written + i] = base + (entries[i] >> 5);
       written += size;
     });
     return written;
-  }
-
-  // Entries in bucket b of a query.
-  std::size_t entries(std::size_t query, std::size_t b) {
-    std::size_t all = 0;
-    each_chunk(query, b, [&](const std::uint32_t*, std::size_t size) { all += size; });
-    return all;
   }
 
  private:
@@ -368,41 +395,35 @@ class Buckets {
   static constexpr std::size_t kBucketBytes = 1 << 18;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  void room(std::size_t chunks) {
-    pool_.reserve(chunks * kChunk);
-    before_.reserve(chunks);
-  }
-
   // Gives a bucket whose chunk is full the next one; where the pool then is.
-  [[gnu::noinline]] std::uint32_t* next_chunk(std::size_t& fill) {
-    room(chunks_ + 1);
-    before_[chunks_] = static_cast<std::uint32_t>(fill / kChunk - 1);
-    fill = chunks_++ * kChunk;
+  [[gnu::noinline]] std::uint32_t* next_chunk(std::uint32_t& fill) {
+    pool_.reserve((chunks_ + 1) * kChunk);
+    pool_[chunks_ * kChunk] = static_cast<std::uint32_t>(fill / kChunk - 1);
+    fill = static_cast<std::uint32_t>(chunks_++ * kChunk + 1);
     return pool_.data();
   }
 
   template <class Look>
-  SIMINDEX_INLINE void each_chunk(std::size_t query, std::size_t b, Look look) {
-    const std::size_t fill = fill_[query * (count_ + 1) + b];
-    std::size_t size = fill % kChunk;
-    for (auto chunk = static_cast<std::uint32_t>(fill / kChunk); chunk != kNone;
-         chunk = before_[chunk]) {
-      look(pool_.data() + chunk * kChunk, size);
-      size = kChunk;
+  SIMINDEX_INLINE void each_chunk(std::size_t end, Look look) {
+    std::size_t size = end % kChunk - 1;
+    for (std::size_t chunk = end / kChunk; chunk != kNone; chunk = pool_[chunk * kChunk]) {
+      look(pool_.data() + chunk * kChunk + 1, size);
+      size = kChunk - 1;
     }
   }
 
   std::size_t n_;
+  std::size_t most_kept_;
   int shift_ = 13;  // of a row number; 8 K rows have 16 KiB of scores, half the first-level cache
   std::size_t count_ = 0;
-  std::vector<std::size_t> fill_;       // (queries, count + 1) where the next entry of a bucket goes
-  std::size_t* last_ = nullptr;         // those of the query followed last
-  std::vector<std::uint16_t> block_;    // scores of a bucket; 0 outside of `sum`
-  Growing<std::uint32_t> before_;       // of each chunk: the one before it in its bucket
+  std::vector<std::uint32_t> fill_;   // (count + 1,) where the query's next entry of a bucket goes
+  std::vector<std::uint16_t> block_;  // scores of a bucket; 0 outside of `sum`
   Growing<std::uint32_t> pool_;
   std::size_t chunks_ = 0;
-  std::size_t before_last_ = 0;         // chunks of the queries before the last
-  std::size_t queries_ = 0;
+  Growing<std::uint32_t> ends_;
+  std::size_t kept_ = 0;
+  std::size_t kept_chunks_ = 0;
+  std::size_t most_entries_ = 0;
 };
 
 // The row numbers of lists in their order.
@@ -573,16 +594,15 @@ constexpr std::size_t kSlab = 1024;  // rows whose scores are counted at a time
 
 constexpr std::size_t kGroupBytes = std::size_t{32} << 20;
 constexpr std::size_t kGroupQueries = 1024;
-constexpr std::size_t kManyQueries = 32;  // at a time, that share what the first one brings in
 
 // One thread's part of top_slices.
 class TopWorker {
  public:
   TopWorker(const SliceTable& table, const TopSearch& search, const Errors& errors,
-            bool many, std::uint64_t* ids, std::uint16_t* distances, std::uint32_t* rows)
+            std::size_t together, std::uint64_t* ids, std::uint16_t* distances, std::uint32_t* rows)
       : table_(table), search_(search), errors_(errors), visit_{table.slices, 0},
-        lists_(visit_.lists(errors)), many_(many), leaves_(leaves_of(search.level)), ids_(ids),
-        distances_(distances), rows_(rows), buckets_(table.n, table.words, many),
+        lists_(visit_.lists(errors)), many_(together >= kManyQueries), leaves_(leaves_of(search.level)), ids_(ids),
+        distances_(distances), rows_(rows), buckets_(table.n, table.words, together),
         best_(search.rerank), listed_(table.n) {
     most_ = search.max_error == table.width ? 0 : most_followed(table, lists_);
     expected_ = lists_ * (table.n >> table.width);
@@ -654,10 +674,10 @@ class TopWorker {
   template <class Stopped>
   void compare_group(Stopped stopped) {
     std::vector<TopK> tops(group_.size(), TopK(search_.k));
+    listed_.rows.reserve(buckets_.most_entries());
     for (std::size_t b = 0; b < buckets_.count() && !group_.empty(); ++b) {
       if (stopped()) return;
       for (std::size_t i = 0; i < group_.size(); ++i) {
-        listed_.rows.reserve(buckets_.entries(i, b));
         const std::size_t size = buckets_.rows_of(i, b, listed_.rows.data());
         compare(listed_.rows.data(), size, search_.queries + group_[i] * table_.words, tops[i]);
       }
@@ -670,22 +690,22 @@ class TopWorker {
   template <class Stopped>
   void score_lists(std::size_t q, const std::uint64_t* query, Stopped stopped) {
     std::uint64_t followed = 0;
-    buckets_.add_query();
+    buckets_.begin();
     const Followed end = follow(table_, query, errors_, visit_, most_, followed, buckets_);
     counts.scored += followed;
     if (end == Followed::kAll && followed <= search_.rerank) {
       group_.push_back(q);
+      buckets_.keep(followed);
       if (buckets_.bytes() > kGroupBytes) compare_group(stopped);
       return;
     }
     if (end == Followed::kAll) {
       best_.begin();
-      sum_buckets(buckets_.queries() - 1);
+      sum_buckets();
       compare_best(q, query);
     } else if (end == Followed::kDamaged) {
       counts.damaged += buckets_.damaged;
     }
-    buckets_.drop();
     if (end == Followed::kTooMany) score_rows(q, query, stopped);
   }
 
@@ -696,17 +716,17 @@ class TopWorker {
     give(q, top);
   }
 
-  void sum_buckets(std::size_t number) {
+  void sum_buckets() {
     for (std::size_t b = 0; b < buckets_.count(); ++b) {
-      std::uint64_t* to = best_.group(buckets_.entries(number, b));
+      std::uint64_t* to = best_.group(buckets_.entries(b));
       const std::uint32_t least = std::max<std::uint32_t>(best_.least, 1);
       if (search_.dead == nullptr)
-        buckets_.sum(number, b, [&to, least](std::uint32_t row, std::uint32_t score) {
+        buckets_.sum(b, [&to, least](std::uint32_t row, std::uint32_t score) {
           *to = Best::key(row, score);
           to += score >= least;
         });
       else
-        buckets_.sum(number, b, [&to, least, this](std::uint32_t row, std::uint32_t score) {
+        buckets_.sum(b, [&to, least, this](std::uint32_t row, std::uint32_t score) {
           *to = Best::key(row, score);
           to += score >= least && !dead(row);
         });
@@ -796,7 +816,7 @@ SliceCounts top_slices(const SliceTable& table, const TopSearch& asked, std::uin
       (search.m + search.threads - 1) / search.threads, 1, kGroupQueries);
   split(
       (search.m + each - 1) / each, search.threads,
-      [&] { return TopWorker(table, search, errors, each >= kManyQueries, ids, distances, rows); },
+      [&] { return TopWorker(table, search, errors, each, ids, distances, rows); },
       [&](TopWorker& worker, std::size_t i, auto stopped) {
         worker.answer(i * each, std::min((i + 1) * each, search.m), stopped);
       },
@@ -845,7 +865,7 @@ SliceCounts slices_within(const SliceTable& table, const SliceSearch& search, Ma
   // A row that differs in every bit is in a list of w errors, but gains nothing there.
   const std::uint64_t most =
       search.max_error == table.width ? 0 : most_followed(table, lists);
-  Buckets buckets(table.n, table.words, false);
+  Buckets buckets(table.n, table.words, 0);
   Growing<std::uint32_t> rows;
   std::vector<std::uint16_t> distances;
   std::vector<std::uint64_t> near;  // row << 16 | distance
@@ -857,8 +877,7 @@ SliceCounts slices_within(const SliceTable& table, const SliceSearch& search, Ma
     Followed end = Followed::kTooMany;
     std::uint64_t followed = 0;
     if (most != 0) {
-      buckets.clear();
-      buckets.add_query();
+      buckets.begin();
       end = follow(table, query, errors, visit, most, followed, buckets);
       counts.scored += followed;
     }
@@ -887,10 +906,10 @@ SliceCounts slices_within(const SliceTable& table, const SliceSearch& search, Ma
       continue;
     }
     for (std::size_t b = 0; b < buckets.count() && !done; ++b) {
-      const std::size_t entries = buckets.entries(0, b);
+      const std::size_t entries = buckets.entries(b);
       rows.reserve(entries + 1);
       std::uint32_t* to = rows.data();
-      buckets.sum(0, b, [&to](std::uint32_t row, std::uint32_t score) {
+      buckets.sum(b, [&to](std::uint32_t row, std::uint32_t score) {
         *to = row;
         to += score != 0;
       });
