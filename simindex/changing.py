@@ -198,7 +198,8 @@ class WritableHandle(Handle):
         ----------
         structures : sequence of str, optional
             What each segment carries from now on, as `IndexOptions.structures`. Permuted tables
-            that are missing or damaged are built, those not named are dropped, in one commit.
+            and slice lists that are missing or damaged are built, those not named are dropped, in
+            one commit.
 
         Raises
         ------
@@ -210,8 +211,9 @@ class WritableHandle(Handle):
         Notes
         -----
         Dead rows of the merged segments are dropped and their space is given back. While it runs,
-        old and new files stand side by side. Memory is bounded, but for permuted tables: they are
-        sorted one at a time in memory, 8 bytes a row of 64 bits.
+        old and new files stand side by side. Memory is bounded, that of slice lists by the option
+        `slice_memory`, but for permuted tables: they are sorted one at a time in memory, 8 bytes a
+        row of 64 bits.
         """
         with self._lock:
             writer = self._writing()

@@ -61,6 +61,9 @@ SHARED_SHARE, SHARED_SLOPE, BUCKET_NS = 0.6, 0.75, 20.0
 """Where probes share a short bucket: what a probe takes of `Machine.swept`, what a row more, and
 what the bucket takes. Fitted to sweeps of 60 M rows under 20 to 23 header bits."""
 
+SLICED_WORDS = 2.0
+"""What a word takes whose slices are compared, in words that are scanned."""
+
 LISTED_ROWS, LISTED_LISTS = 32, 1 << 19
 """Of a table, rows whose slice lists are counted at most, and their lists: some milliseconds."""
 
@@ -202,15 +205,18 @@ def top_scanning_ns(machine: Machine, rows: int, words: int, queries: int) -> fl
     return ANSWERED_NS + rows * words * word
 
 
-def issl_ns(machine: Machine, rows: int, lists: float, scored: float, rerank: int) -> float:
+def issl_ns(
+    machine: Machine, rows: int, words: int, lists: float, scored: float, rerank: int
+) -> float:
     """Time of one query for the nearest documents that looks into slice lists.
 
-    `scored` rows are in them together, of which the `rerank` of highest score are compared.
+    `scored` rows are in them together, of which the `rerank` of highest score are compared. Where
+    that takes longer than a scan of the rows, their slices are compared instead, in order.
     """
-    return (
-        ANSWERED_NS + rows * machine.issl_cleared_ns + lists * machine.issl_list_ns
-        + scored * machine.issl_scored_ns + min(rerank, rows) * machine.issl_reranked_ns
-    )
+    compared = min(rerank, rows) * machine.issl_reranked_ns
+    by_lists = lists * machine.issl_list_ns + scored * machine.issl_scored_ns
+    by_rows = rows * words * SLICED_WORDS * machine.top_alone_ns
+    return ANSWERED_NS + rows * machine.issl_cleared_ns + min(by_lists, by_rows) + compared
 
 
 def issl_within_ns(machine: Machine, table: Table, h: int) -> float:

@@ -109,8 +109,10 @@ class TopSegmentExplanation:
     other_s: float | None
     """What that is expected to take."""
     expected_lists: float
+    expected_scored: float
+    """Rows that are in these lists together, as of rows of the segment itself."""
     expected_rows: float
-    """Rows scored by their lists, as of rows of the segment itself, or compared by a scan."""
+    """Rows to be compared."""
     lists: float
     rows_compared: float
     seconds: float
@@ -157,9 +159,10 @@ def _explain_top_table(
     snapshot: Snapshot, table: Table, one: TopTablePlan, plan: TopPlan, k: int, queries: U64
 ) -> TopSegmentExplanation:
     rows, dead, times = len(table), snapshot.dead(table), []
-    lists, scored = 0.0, float(rows)
+    lists, scored, compared = 0.0, 0.0, rows
     if one.method == "issl" and plan.max_error is not None:
         lists, scored = listed(table, plan.max_error)
+        compared = one.rerank
     for _ in range(REPEATED):
         start = time.perf_counter()
         found = search_table(table, one, plan, queries, min(k, rows), dead, 1)
@@ -169,6 +172,7 @@ def _explain_top_table(
     return TopSegmentExplanation(
         table.name, rows, one.method, one.exact, one.nanoseconds * 1e-9 + call_s, one.other,
         None if one.other is None else one.other_nanoseconds * 1e-9 + call_s, lists, scored,
+        compared,
         found.lists * share, found.compared * share, min(times) * share,
     )
 

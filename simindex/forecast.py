@@ -22,6 +22,7 @@ from simindex.planner import NARROWEST, check_options
 from simindex.simhash.permutation import BlockDesign, designs_for
 from simindex.simhash.volatility import from_random_pairs
 from simindex.storage.segment import MAX_ROWS
+from simindex.storage.slicelist import WIDE_BITS, SliceDesign
 from simindex.storage.table import header_bits
 
 BATCHES = (10_000, 100_000, 1_000_000, 10_000_000)
@@ -61,6 +62,37 @@ class Forecast:
     chosen: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SliceForecast:
+    """What slice lists take beside the rows."""
+
+    structure: str
+    slices: int
+    """s."""
+    slice_bits: int
+    """w."""
+    segments: int
+    """Each has 2^w s lists of its own."""
+    disk_bytes: int
+    """[ISSL] section 3: 4 (n s + 2^w s), and 4 s for the ends, summed over the segments."""
+    disk_bytes_per_row: float
+
+
+def slice_forecast(rows: int, *, bits: int, structure: str = "issl") -> SliceForecast | None:
+    """What the slice lists of as few segments as possible take; None for narrow fingerprints.
+
+    These have "issl" only if an index is told so: lists of 8 bits are long.
+    """
+    _check_size(rows, bits)
+    if structure == "issl" and bits < WIDE_BITS:
+        return None
+    design, segments = SliceDesign.parse(structure, bits), -(-rows // MAX_ROWS)
+    size = design.list_bytes(rows) + (segments - 1) * design.list_bytes(0)
+    return SliceForecast(
+        structure, design.slices, design.width, segments, size, size / rows
+    )
+
+
 def forecast(
     rows: int,
     *,
@@ -87,14 +119,7 @@ def forecast(
     InvalidOption
         If an option is out of range, or nothing fits the memory; says the least that would do.
     """
-    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
-        raise InvalidOption(
-            f"rows={rows!r}: give a whole number from 1 to 2^48", option="rows", found=rows
-        )
-    if isinstance(bits, bool) or not isinstance(bits, int) or bits % 64 or not 64 <= bits <= 4096:
-        raise InvalidOption(
-            f"bits={bits!r}: give a multiple of 64 from 64 to 4096", option="bits", found=bits
-        )
+    _check_size(rows, bits)
     check_options(h=h, recall=recall, method="auto", bits=bits)
     asked = _Asked(rows, h, bits, memory_bytes, machine or Machine())
     found = [*_psm(asked, recall), *_designs(asked), _scan(asked)]
@@ -109,6 +134,17 @@ def forecast(
         )
     best = max(fitting, key=lambda one: one.queries_s)
     return [replace(one, chosen=one is best) for one in found]
+
+
+def _check_size(rows: object, bits: object) -> None:
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
+        raise InvalidOption(
+            f"rows={rows!r}: give a whole number from 1 to 2^48", option="rows", found=rows
+        )
+    if isinstance(bits, bool) or not isinstance(bits, int) or bits % 64 or not 64 <= bits <= 4096:
+        raise InvalidOption(
+            f"bits={bits!r}: give a multiple of 64 from 64 to 4096", option="bits", found=bits
+        )
 
 
 @dataclass(frozen=True, slots=True)

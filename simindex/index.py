@@ -196,8 +196,9 @@ class Index(WritableHandle):
             Where slice lists are used, in how many bits a slice may differ from the query's, 0 to
             16 (or 8, where slices are that wide). ``"auto"`` takes the least that reaches `recall`.
         rerank : int, optional
-            Rows of each segment, of those that the lists score highest, whose distance is computed:
-            8 k or 128, whichever is more, unless given. With ``max_error="auto"`` it may be more.
+            Rows of each segment, of those that the lists score highest, whose distance is computed.
+            Unless given, 10 k or 256, whichever is more, or all that are listed where those are
+            few; with ``max_error="auto"`` up to 8 times as many if that is needed.
         method : str
             ``"scan"`` compares all rows, and is exact; ``"issl"`` uses slice lists, which the
             segments must have; ``"auto"`` takes what is cheaper for each segment.

@@ -261,7 +261,7 @@ def _listed_times(rows: U64, ids: U64, queries: U64) -> dict[str, float]:
                 search = partial(
                     _native.top_slices, slices, queries, 10, errors, rerank, None
                 )
-                *_, lists, scored, _ = search()
+                *_, lists, scored, _, _ = search()
                 share = 1 / len(queries)
                 taken = _ns(_least(search), len(queries))
                 steps.append((taken, count, lists * share, scored * share, rerank))

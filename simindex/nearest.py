@@ -122,9 +122,8 @@ def search_table(
     """The k nearest documents of one table."""
     if one.method == "scan":
         return scan.top(table, queries, k, dead, threads)
-    assert plan.max_error is not None and plan.rerank is not None
-    rerank = max(k, min(plan.rerank, len(table)))
-    return issl.top(table, queries, k, plan.max_error, rerank, dead, threads)
+    assert plan.max_error is not None
+    return issl.top(table, queries, k, plan.max_error, max(k, one.rerank), dead, threads)
 
 
 def _room(queries: int, k: int, bits: int) -> tuple[TopFound, U32]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from simindex.costs import issl_ns, listed, top_scanning_ns
 from simindex.errors import InvalidOption
+from simindex.methods import issl
 from simindex.model import Machine
 from simindex.snapshot import Snapshot
 from simindex.storage.table import Table
@@ -27,10 +28,6 @@ METHODS = ("auto", "scan", "issl")
 
 USUAL_RECALL = 0.95
 """The recall to reach where `max_error="auto"` comes without one."""
-
-USUAL_RERANK, RERANKED_OF_K = 128, 8
-"""Rows of a segment that are compared unless it is said: so many, or so many times k if that is
-more."""
 
 REMEMBERED = 256
 """Plans that are kept for one commit, at most."""
@@ -45,6 +42,8 @@ class TopTablePlan:
     exact: bool
     nanoseconds: float
     """Expected time of one query, by the model."""
+    rerank: int = 0
+    """Rows compared of a query, at most, where slice lists are searched."""
     other: str | None = None
     """The other way that was open, if one was."""
     other_nanoseconds: float = 0.0
@@ -55,7 +54,8 @@ class Measured:
     """What rows of the index found of their own nearest documents; see `nearest_recall`."""
 
     max_error: int
-    rerank: int
+    rerank: int | None
+    """Rows of a segment that are compared; None for the usual ones."""
     recall: float
     """Mean share of the true nearest documents that was found."""
     low: float
@@ -75,6 +75,7 @@ class TopPlan:
     max_error: int | None
     """None where no table is searched by slice lists, as `rerank`."""
     rerank: int | None
+    """The most of all tables."""
     recall: float | None
 
 
@@ -85,7 +86,8 @@ class TopQuestion:
     k: int
     max_error: int | None
     """None to choose it by a recall."""
-    rerank: int
+    rerank: int | None
+    """None for the usual ones; see `methods.issl.default_rerank`."""
     method: str
     recall: float | None
 
@@ -131,8 +133,8 @@ def checked_options(
             'or "auto" with a recall to reach',
             option="max_error", found=max_error, expected=f"0 to {width}",
         )
-    rows = max(USUAL_RERANK, RERANKED_OF_K * count) if rerank is None else _whole(rerank)
-    if rows is None or rows < count:
+    rows = None if rerank is None else _whole(rerank)
+    if rerank is not None and (rows is None or rows < count):
         raise InvalidOption(
             f"rerank={rerank!r} is no number of rows to compare: give a whole number from k={count}"
             " on, or leave it out",
@@ -211,7 +213,7 @@ def plan(
     question: TopQuestion,
     *,
     max_error: int,
-    rerank: int,
+    rerank: int | None,
     queries: int,
     machine: Machine,
     measured: Measured | None = None,
@@ -219,34 +221,34 @@ def plan(
     """A plan for each table, with a max_error that is known by now."""
     plans = [
         _plan_table(
-            table, question.method, max_error=max_error, rerank=rerank, queries=queries,
-            machine=machine,
+            table, question, max_error=max_error, rerank=rerank, queries=queries, machine=machine
         )
         for table in tables
     ]
+    compared = max((one.rerank for one in plans), default=0)
     methods = "+".join(sorted({one.method for one in plans})) or "none"
-    if all(one.exact for one in plans):
-        listed = any(one.method == "issl" for one in plans)
-        return TopPlan(
-            tuple(plans), "exact", methods, True, max_error if listed else None,
-            rerank if listed else None, 1.0,
-        )
+    listed = any(one.method == "issl" for one in plans)
+    exact = all(one.exact for one in plans)
+    guarantee, recall = "exact", 1.0 if exact else None
+    if not exact:
+        guarantee = _guarantee(question, max_error, compared, measured)
+        recall = None if measured is None else measured.recall
     return TopPlan(
-        tuple(plans), _guarantee(question, max_error, rerank, measured), methods, False, max_error,
-        rerank, None if measured is None else measured.recall,
+        tuple(plans), guarantee, methods, exact, max_error if listed else None,
+        compared if listed else None, recall,
     )
 
 
 def scanned(tables: Sequence[Table], *, queries: int, machine: Machine) -> TopPlan:
     """All rows of all tables are compared."""
-    question = TopQuestion(1, 0, 1, "scan", None)
-    return plan(tables, question, max_error=0, rerank=1, queries=queries, machine=machine)
+    question = TopQuestion(1, 0, None, "scan", None)
+    return plan(tables, question, max_error=0, rerank=None, queries=queries, machine=machine)
 
 
 def _guarantee(
     question: TopQuestion, max_error: int, rerank: int, measured: Measured | None
 ) -> str:
-    looked = f"max_error {max_error}, {rerank:,} rows of a segment compared"
+    looked = f"max_error {max_error}, at most {rerank:,} rows of a segment compared"
     if measured is None:
         return f"recall below 1 and not measured: {looked}"
     return (
@@ -257,20 +259,25 @@ def _guarantee(
 
 
 def _plan_table(
-    table: Table, method: str, *, max_error: int, rerank: int, queries: int, machine: Machine
+    table: Table, question: TopQuestion, *, max_error: int, rerank: int | None, queries: int,
+    machine: Machine,
 ) -> TopTablePlan:
     rows, words = table.fingerprints.shape
     scan_ns = top_scanning_ns(machine, rows, words, queries)
     scan = TopTablePlan("scan", True, scan_ns)
-    if method == "scan" or table.slices is None:
+    slices = table.slices
+    if question.method == "scan" or slices is None or rows == 0:
         return scan
+    if rerank is None:
+        rerank = issl.default_rerank(
+            rows, question.k, max_error, width=slices.width, slices=slices.slices
+        )
+    rerank = min(rerank, rows)
     lists, scored = listed(table, max_error)
-    cost = issl_ns(machine, rows, lists, scored, rerank)
-    if method == "auto" and scan_ns <= cost:
+    cost = issl_ns(machine, rows, words, lists, scored, rerank)
+    if question.method == "auto" and scan_ns <= cost:
         return replace(scan, other="issl", other_nanoseconds=cost)
-    # All lists, and every row compared: what a scan finds, by another way.
-    exact = max_error >= table.slices.width and rerank >= rows
-    return TopTablePlan("issl", exact, cost, "scan", scan_ns)
+    return TopTablePlan("issl", rerank >= rows, cost, rerank, "scan", scan_ns)
 
 
 Measure = Callable[[Snapshot, TopQuestion, Machine], Measured | None]

@@ -35,8 +35,8 @@ SAMPLE_ROWS, LEAST_ROWS = 256, 32
 TRUTH_S = 1.0
 """About how long that may take, on one thread."""
 
-RERANKED = (1, 8)
-"""Times the rows that are compared otherwise: more of them are tried before more lists."""
+MORE_RERANKED = 8
+"""Times the rows that are compared otherwise: so many are tried before more lists are."""
 
 DRAWS = 8
 """Times that rows are drawn, twice as many each time, where many are deleted."""
@@ -72,13 +72,13 @@ def measure(
 
     truth = distances(scanned(snapshot.tables, queries=len(rows), machine=machine))
     for max_error in range(width + 1):
-        for times in RERANKED:
-            rerank = times * question.rerank
+        rerank = question.rerank
+        for _ in range(2):
             planned = plan(
                 snapshot.tables, question, max_error=max_error, rerank=rerank, queries=1,
                 machine=machine,
             )
-            if planned.max_error is None:
+            if planned.rerank is None:
                 return None
             if question.method == "auto" and whole_ns <= sum(
                 one.nanoseconds for one in planned.tables
@@ -88,6 +88,7 @@ def measure(
             mean, low = confident(found)
             if low >= question.recall:
                 return Measured(max_error, rerank, mean, low, len(found))
+            rerank = MORE_RERANKED * planned.rerank
     return None
 
 

@@ -347,11 +347,11 @@ class TopStats(NamedTuple):
     max_error: int | None
     """Bits in which a slice may differ from the query's; None if no slice lists were used."""
     rerank: int | None
-    """Rows of each segment whose distance was computed, at most; None as above."""
+    """Rows of a segment whose distance was computed for a query, at most; None as above."""
     lists: int
     """Slice lists looked into."""
     rows_compared: int
-    """Rows scored by their lists, and rows compared by a scan."""
+    """Rows whose distance was computed."""
     segments: int
     """Segments and pending runs searched."""
     seconds: float
@@ -617,7 +617,7 @@ class IndexStats:
     bits: int
     keys: bool | str
     bytes_segments: int
-    """Of all their files: rows and permuted tables."""
+    """Of all their files: rows, permuted tables and slice lists."""
     bytes_catalog: int
     bytes_per_row: float
     recipe: dict[str, Any] | None

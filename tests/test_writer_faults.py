@@ -31,7 +31,7 @@ from simindex.storage.environment import Transaction
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 OPTIONS = IndexOptions(
-    batch_rows=16, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1")
+    batch_rows=16, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1", "issl")
 )
 
 

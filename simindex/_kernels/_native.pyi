@@ -258,8 +258,34 @@ class SliceBuilder:
 
 def slice_starts(rows: U64, slice_bits: int, slice: int, block_rows: int = ...) -> U32: ...
 def slice_part(
-    rows: U64, slice_bits: int, slice: int, starts: U32, begin: int, size: int, block_rows: int = ...
+    rows: U64,
+    slice_bits: int,
+    slice: int,
+    starts: U32,
+    begin: int,
+    size: int,
+    block_rows: int = ...,
 ) -> U32: ...
+
+class CheckedSlices:
+    def __init__(self, rows: U64, ids: U64, starts: U32, numbers: U32) -> None: ...
+
+# Of the result: lists, scored, compared, damaged.
+def top_slices(
+    slices: CheckedSlices,
+    queries: U64,
+    k: int,
+    max_error: int,
+    rerank: int,
+    dead: U8 | None = None,
+    threads: int = 1,
+    level: int = -1,
+) -> tuple[U64, U16, U32, int, int, int, int]: ...
+
+# query, row, distance, id; lists, compared, damaged.
+def slices_within(
+    slices: CheckedSlices, queries: U64, h: int, max_error: int, first: bool, level: int = -1
+) -> tuple[I64, U32, U16, U64, int, int, int]: ...
 
 # clusters ---------------------------------------------------------------------------------------
 class Forest:

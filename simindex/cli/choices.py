@@ -40,7 +40,8 @@ index_argument = click.argument("index_path", metavar="INDEX", type=click.Path()
 structures_option = click.option(
     "--structures", metavar="NAMES",
     callback=lambda _ctx, _parameter, text: None if text is None else split_structures(text),
-    help="What each segment carries, such as psm,bphs:G=5,g=2: permuted tables for exact queries.",
+    help="What each segment carries, such as psm,bphs:G=5,g=2: permuted tables for exact queries; "
+    "issl adds slice lists, for the nearest of wide fingerprints.",
 )
 
 def _size(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:

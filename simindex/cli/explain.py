@@ -79,7 +79,7 @@ def _explain_top(
         emit(asdict(found))
         return
     click.echo("\t".join(
-        ("segment", "rows", "method", "lists", "compared or scored", "time", "otherwise")
+        ("segment", "rows", "method", "lists", "compared", "time", "otherwise")
     ))
     for one in found.segments:
         otherwise = "-" if one.other_s is None else f"{one.other}: {duration(one.other_s)}"

@@ -102,7 +102,7 @@ def compact(
 ) -> None:
     """Merge segments, drop deleted rows.
 
-    With --structures, also build or drop permuted tables.
+    With --structures, also build or drop permuted tables and slice lists.
     """
     started = time.perf_counter()
     with simindex.open(index_path, "w") as index:

@@ -8,7 +8,7 @@ import click
 
 from simindex.cli.choices import memory_option, output_options
 from simindex.cli.console import emit, say
-from simindex.forecast import BATCHES, Forecast, forecast
+from simindex.forecast import BATCHES, Forecast, SliceForecast, forecast, slice_forecast
 from simindex.machine import measure
 from simindex.model import Machine
 
@@ -39,15 +39,19 @@ def plan(
 ) -> None:
     """Predict what each method takes and reaches.
 
-    Needs no index. One thread; batches of m queries are matched against the file, read once.
+    Needs no index. Fingerprints from 128 bits on may also have slice lists (structure issl), whose
+    size comes last. One thread; batches of m queries are matched against the file, read once.
     """
     machine = measure() if measured else Machine()
     found = forecast(
         rows, h=h, recall=recall, bits=bits, memory_bytes=memory, machine=machine
     )
+    lists = slice_forecast(rows, bits=bits)
     if as_json:
         for one in found:
             emit({**asdict(one), "batch_queries_s": _named(one.batch_queries_s)})
+        if lists is not None:
+            emit(asdict(lists))
         return
     table = [(*COLUMNS, *(f"m={_short(m)}" for m in BATCHES)), *map(_line, found)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -56,6 +60,8 @@ def plan(
         cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
         mark = "*" if number and found[number - 1].chosen else " "
         click.echo(f"{mark} {'  '.join(cells)}".rstrip())
+    if lists is not None:
+        click.echo(_lists(lists))
     if not quiet:
         whose = "measured here" if machine.measured else "of another machine: --measure this one"
         say(f"* is the fastest that fits; queries a second on one thread, constants {whose}")
@@ -78,6 +84,15 @@ def _line(one: Forecast) -> tuple[str, ...]:
         "yes" if one.fits else "no",
         _short(one.queries_s),
         *map(_short, one.batch_queries_s.values()),
+    )
+
+
+def _lists(one: SliceForecast) -> str:
+    """[ISSL] section 3."""
+    return (
+        f"  {one.structure}: {one.slices} slices of {one.slice_bits} bits, "
+        f"4 (n s + 2^w s + s) = {one.disk_bytes:,} bytes in {one.segments} "
+        f"segment{'s' if one.segments > 1 else ''}: {one.disk_bytes_per_row:.1f} bytes/row more"
     )
 
 

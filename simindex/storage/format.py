@@ -5,6 +5,8 @@
       LOCK                        flock of the one writer
       catalog/data.mdb lock.mdb   LMDB
       segments/<name>.rows        sorted rows, never changed once named
+      segments/<name>-….bphs      permuted tables, and
+      segments/<name>-….issl      slice lists of a segment, as its record names them
 
 Invariants
 1. A file gets its final name only when its bytes are on the disk and were read back and verified:

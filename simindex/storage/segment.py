@@ -43,6 +43,11 @@ NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}\.rows")
 Loader = Callable[[], NDArray[np.uint32] | None]
 """Fetches a header directory, or says by None that it must be computed."""
 
+REBUILD = (
+    "`simindex compact --structures` with the names that `simindex stats` lists builds it anew"
+)
+"""What helps where the file of a structure is damaged."""
+
 MAX_ROWS = (1 << 32) - 1
 """A row number is an uint32."""
 
@@ -245,7 +250,6 @@ def open_structure(
     raises FileNotFoundError unless `missing_ok`, since a compaction may just have replaced it.
     """
     path = directory / record.name
-    remedy = "`simindex compact --structures` with the names that `simindex stats` lists builds it"
     try:
         envelope = open_envelope(path)
         identity = envelope.identity
@@ -263,9 +267,9 @@ def open_structure(
     except FileNotFoundError:
         if not missing_ok:
             raise
-        return None, CorruptFile(f"{path} is missing: {remedy} anew", path=str(path))
+        return None, CorruptFile(f"{path} is missing: {REBUILD}", path=str(path))
     except CorruptFile as error:
-        return None, CorruptFile(f"{error}: {remedy} anew", **error.data)
+        return None, CorruptFile(f"{error}: {REBUILD}", **error.data)
     return envelope, None
 
 

@@ -39,6 +39,7 @@ from simindex.storage.envelope import Envelope, EnvelopeWriter, Identity, Sectio
 from simindex.storage.format import NewFile
 from simindex.storage.segment import (
     DESCRIPTION,
+    REBUILD,
     SegmentRecord,
     StructureRecord,
     open_structure,
@@ -226,6 +227,8 @@ class SliceLists:
     ) -> None:
         self.record, self.design, self.damage = record, design, damage
         self._envelope = envelope
+        self.checked: _native.CheckedSlices | None = None
+        """What the searching kernels take; kept by `methods.issl`."""
 
     @property
     def width(self) -> int:
@@ -257,12 +260,16 @@ class SliceLists:
         """
         starts = self._section(STARTS, self.design.lists + 1)
         envelope = self.envelope
-        envelope.verify(STARTS)
+        try:
+            envelope.verify(STARTS)
+        except CorruptFile as error:
+            raise CorruptFile(f"{error}: {REBUILD}", **error.data) from error
         for number, own in enumerate(starts):
             if own[0] != 0 or own[-1] != envelope.identity.rows or (own[1:] < own[:-1]).any():
                 raise CorruptFile(
-                    f"{envelope.path} has lists of slice {number} that do not follow each other",
-                    path=envelope.path,
+                    f"{envelope.path} has lists of slice {number} that do not follow each other: "
+                    f"{REBUILD}",
+                    path=envelope.path, found=number,
                 )
         return starts
 
@@ -270,7 +277,9 @@ class SliceLists:
         envelope = self.envelope
         section = envelope.section(kind, "<u4")
         if section is None or len(section) != self.slices * columns:
-            raise CorruptFile(f"{envelope.path} has sections that disagree", path=envelope.path)
+            raise CorruptFile(
+                f"{envelope.path} has sections that disagree: {REBUILD}", path=envelope.path
+            )
         return section.reshape(self.slices, columns)
 
 
@@ -317,8 +326,7 @@ def disorder(slices: SliceLists, fingerprints: U64, memory_bytes: int) -> Iterat
             numbers = numbers.reshape(-1)
             found = stored[at : at + len(numbers)]
             if not np.array_equal(found, numbers):
-                places = np.flatnonzero(found != numbers)
-                wrong |= set((at + places) // count)
+                wrong |= set((at + np.flatnonzero(found != numbers)) // count)
                 beyond |= set((at + np.flatnonzero(found >= count)) // count)
             at += len(numbers)
         for number in sorted(wrong):

@@ -83,6 +83,26 @@ def test_compaction_leaves_one_segment_without_dead_rows(
     assert run("check", keyed).stdout == ""
 
 
+def test_slice_lists_are_added_shown_and_dropped(
+    run: Run, keyed: str, objects: Any, tmp_path: Path
+) -> None:
+    (answer,) = objects(run("compact", keyed, "--full", "--structures", "issl", "--json").stdout)
+    (file,) = (tmp_path / keyed).rglob("*.issl")
+    assert answer["structures"] == {"psm": 0, "issl": file.stat().st_size}
+    (held,) = objects(run("stats", keyed, "--json").stdout)
+    assert held["structures"] == answer["structures"]
+    assert held["segment_list"][0]["structures"] == {"issl": file.stat().st_size}
+    table = dict(line.split(maxsplit=1) for line in run("stats", keyed).stdout.splitlines())
+    assert table["structures"].startswith("psm, issl ")
+    assert run("check", keyed).stdout == ""
+    file.write_bytes(file.read_bytes()[:-1])
+    assert file.name in run("check", keyed, code=3).stdout
+    assert len(keys_of(run, objects, keyed)) == 10
+    run("compact", keyed, "--structures", "psm")
+    assert list((tmp_path / keyed).rglob("*.issl")) == []
+    assert "issl:w=8" in run("compact", keyed, "--structures", "issl:w=9", code=2).stderr
+
+
 def test_stats_are_a_table_or_an_object(run: Run, keyed: str, objects: Any) -> None:
     table = dict(line.split(maxsplit=1) for line in run("stats", keyed).stdout.splitlines())
     assert table["rows"].startswith("10,")

@@ -21,13 +21,26 @@ def test_plan_needs_no_index(run: Run) -> None:
 
 
 def test_plan_prints_records(run: Run, objects: Any) -> None:
-    found = objects(
+    *found, lists = objects(
         run("plan", "--rows", "60_000_000", "--recall", 0.95, "--bits", 128, "--json").stdout
     )
     assert found[0]["method"] == "psm" and found[0]["recall"] == 0.95
     assert set(found[0]["batch_queries_s"]) == {"10000", "100000", "1000000", "10000000"}
     assert sum(one["chosen"] for one in found) == 1
     assert found[-1]["memory_bytes"] == 60_000_000 * 16
+    assert (lists["structure"], lists["slices"], lists["slice_bits"]) == ("issl", 8, 16)
+
+
+def test_plan_prints_the_size_of_slice_lists(run: Run, objects: Any) -> None:
+    """[ISSL] section 3: 4 (n s + 2^w s) bytes, and here 4 s for where the last lists end."""
+    table = run("plan", "--rows", "1e6", "--bits", 1024).stdout.splitlines()
+    size = 4 * (10**6 * 64 + 2**16 * 64) + 4 * 64
+    assert table[-1].split()[:5] == ["issl:", "64", "slices", "of", "16"]
+    assert f" = {size:,} bytes in 1 segment:" in table[-1]
+    *_, lists = objects(run("plan", "--rows", "9e9", "--bits", 4096, "--json").stdout)
+    assert lists["segments"] == 3
+    assert lists["disk_bytes"] == 4 * 256 * (9 * 10**9 + 3 * (2**16 + 1))
+    assert "issl" not in run("plan", "--rows", "1e6").stdout
 
 
 @pytest.mark.parametrize(

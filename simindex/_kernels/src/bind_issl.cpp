@@ -81,7 +81,7 @@ void check_queries(const SliceTable& table, const In<std::uint64_t, 2>& queries,
 }
 
 using Top = std::tuple<Out<std::uint64_t, 2>, Out<std::uint16_t, 2>, Out<std::uint32_t, 2>,
-                       std::uint64_t, std::uint64_t, std::uint64_t>;
+                       std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
 
 Top bind_top_slices(const CheckedSlices& slices, const In<std::uint64_t, 2>& queries,
                     std::int64_t k, int max_error, std::int64_t rerank,
@@ -115,7 +115,8 @@ Top bind_top_slices(const CheckedSlices& slices, const In<std::uint64_t, 2>& que
   }
   signals.raise();
   return {ids.release({m, size}), distances.release({m, size}), rows.release({m, size}),
-          counts.lists,           counts.scored,                counts.damaged};
+          counts.lists,           counts.scored,                counts.compared,
+          counts.damaged};
 }
 
 using Within = std::tuple<nb::object, nb::object, nb::object, nb::object, std::uint64_t,
@@ -130,12 +131,11 @@ Within bind_slices_within(const CheckedSlices& slices, const In<std::uint64_t, 2
                            max_error,      first,            resolve_level(level)};
   Matches found;
   SliceCounts counts;
-  std::uint64_t compared = 0;
   std::uint64_t* ids = nullptr;
   Signals signals;
   {
     nb::gil_scoped_release released;
-    counts = slices_within(table, search, found, compared, [&] { return signals(); });
+    counts = slices_within(table, search, found, [&] { return signals(); });
     if (!counts.stopped) {
       ids = static_cast<std::uint64_t*>(std::malloc((found.size + 1) * sizeof(std::uint64_t)));
       if (ids == nullptr) throw std::bad_alloc();
@@ -149,7 +149,7 @@ Within bind_slices_within(const CheckedSlices& slices, const In<std::uint64_t, 2
   nb::object row = column(found.row, size);
   nb::object distance = column(found.distance, size);
   return {std::move(query), std::move(row), std::move(distance), std::move(id),
-          counts.lists,     compared,       counts.damaged};
+          counts.lists,     counts.compared, counts.damaged};
 }
 
 }  // namespace

@@ -17,11 +17,11 @@
 namespace simindex {
 namespace {
 
-constexpr std::uint64_t kRowMask = 0xffffffff;
+constexpr std::size_t kManyQueries = 32;  // at a time, that share what the first one brings in
 
 // What is compiled for each level.
 struct Leaves {
-  void (*distances)(const std::uint64_t* rows, std::size_t words, const std::uint64_t* of,
+  void (*distances)(const std::uint64_t* rows, std::size_t words, const std::uint32_t* of,
                     std::size_t count, const std::uint64_t* query, std::uint16_t* out);
   void (*scores)(const std::uint64_t* rows, std::size_t words, std::size_t count,
                  const std::uint64_t* query, int width, int max_error, std::uint16_t* out);
@@ -227,23 +227,27 @@ struct Errors {
     static const Sorted eight(8), sixteen(16);
     const Sorted& sorted = width == 8 ? eight : sixteen;
     flips = sorted.values.data();
+    bits = sorted.bits.data();
     upto = sorted.upto;
     size = upto[max_error];
   }
   const std::uint16_t* flips;
+  const std::uint8_t* bits;  // set in each of them
   const std::size_t* upto;  // how many have so many bits or fewer
   std::size_t size;
 
  private:
   struct Sorted {
     explicit Sorted(int width) {
-      for (int bits = 0; bits <= width; ++bits) {
+      for (int set = 0; set <= width; ++set) {
         for (std::uint32_t value = 0; value < std::uint32_t{1} << width; ++value)
-          if (std::popcount(value) == bits) values.push_back(static_cast<std::uint16_t>(value));
-        upto[bits] = values.size();
+          if (std::popcount(value) == set) values.push_back(static_cast<std::uint16_t>(value));
+        upto[set] = values.size();
+        bits.resize(values.size(), static_cast<std::uint8_t>(set));
       }
     }
     std::vector<std::uint16_t> values;
+    std::vector<std::uint8_t> bits;
     std::size_t upto[17] = {};
   };
 };
@@ -257,109 +261,80 @@ struct Visit {
 
 enum class Followed { kAll, kTooMany, kDamaged };
 
-// The row numbers of lists, in buckets of neighbouring rows, for several queries at a time.
+// The row numbers of lists, in buckets of neighbouring rows: of one query, and of those kept before.
 //
 //   entry   (row within its bucket) << 5 | what the row's score grows by
-//   pool    chunks of 32 entries; a bucket of a query is a chain of them, the last one not full
+//   pool    chunks of 32 values: which chunk of its bucket came before it, then 31 entries; a bucket of
+//           a query is a chain of them, the last one not full
+//   ends    (buckets, most queries) where in the pool each bucket of the queries kept ends
 class Buckets {
  public:
   // Where rows of a bucket are compared with many queries, they should fit the second-level cache.
-  Buckets(std::size_t n, std::size_t words, bool compared) : n_(n) {
-    while (compared && shift_ > 8 && (words * sizeof(std::uint64_t) << shift_) > kBucketBytes)
+  Buckets(std::size_t n, std::size_t words, std::size_t most_kept)
+      : n_(n), most_kept_(most_kept) {
+    while (most_kept >= kManyQueries && shift_ > 8 &&
+           (words * sizeof(std::uint64_t) << shift_) > kBucketBytes)
       --shift_;
     while ((n_ >> shift_) >= kMostBuckets) ++shift_;
     count_ = (n_ >> shift_) + 1;
     block_.resize(std::size_t{1} << shift_);
+    fill_.resize(count_ + 1);
   }
 
   std::size_t count() const { return count_; }
-  std::size_t queries() const { return queries_; }
-  // What the pool of all queries takes.
+  std::size_t kept() const { return kept_; }
+  // What the pool takes.
   std::size_t bytes() const { return chunks_ * kChunk * sizeof(std::uint32_t); }
 
-  void clear() { queries_ = chunks_ = 0; }
+  // Forgets all queries.
+  void clear() { kept_ = chunks_ = kept_chunks_ = most_entries_ = 0; }
 
-  // Forgets the query followed last.
-  void drop() {
-    --queries_;
-    chunks_ = before_last_;
-  }
-
-  // Follows the lists of a query, or stops where they hold more than `most` numbers; `followed` and
-  // `damaged` then count its row numbers, and those out of range. What a row gains is w - e, or 1.
-  Followed follow(const SliceTable& table, const std::uint64_t* query, const Errors& errors,
-                  const Visit& visit, bool scored, std::uint64_t most) {
-    constexpr std::size_t kRing = 64;
-    constexpr std::size_t kStartsAhead = 48;  // lists between asking for a start and following
-    constexpr std::size_t kListsAhead = 20;   // and between asking for a list and following it
-    struct Visited {
-      const std::uint32_t* start;
-      const std::uint32_t* first;
-      const std::uint32_t* end;
-      std::uint32_t slice;
-      std::uint32_t gain;
-    } ring[kRing];
-    begin();
-    const std::size_t lists = visit.lists(errors);
-    const std::size_t values = std::size_t{1} << table.width;
-    std::size_t slice = 0, flip = 0;
-    std::uint32_t value = slice_of(table, query, 0);
-    for (std::size_t i = 0; i < lists + kStartsAhead; ++i) {
-      if (i < lists) {
-        Visited& at = ring[i % kRing];
-        const std::uint16_t flips = errors.flips[flip];
-        at.start = table.starts + slice * (values + 1) + (value ^ flips);
-        at.slice = static_cast<std::uint32_t>(slice);
-        at.gain = scored ? static_cast<std::uint32_t>(table.width - std::popcount(flips)) : 1;
-        __builtin_prefetch(at.start);
-        if (++flip == errors.size) {
-          flip = 0;
-          if (++slice < table.slices) value = slice_of(table, query, slice);
-        }
-      }
-      if (i >= kStartsAhead - kListsAhead && i - (kStartsAhead - kListsAhead) < lists) {
-        Visited& at = ring[(i - (kStartsAhead - kListsAhead)) % kRing];
-        const std::size_t end = std::min<std::size_t>(at.start[1], table.n);
-        const std::size_t first = std::min<std::size_t>(at.start[0], end);
-        const std::uint32_t* numbers = table.numbers + at.slice * table.n;
-        at.first = numbers + first;
-        at.end = numbers + end;
-        followed += end - first;
-        if (followed > most) return Followed::kTooMany;
-        // Most lists are of one to three lines.
-        __builtin_prefetch(at.first);
-        __builtin_prefetch(at.first + std::min<std::size_t>(16, end - first));
-        __builtin_prefetch(at.end - (end > first));
-      }
-      if (i >= kStartsAhead) {
-        const Visited& at = ring[(i - kStartsAhead) % kRing];
-        const std::uint32_t* number = at.first;
-        for (; at.end - number > 64; number += 64) {
-          for (std::size_t line = 16; line <= 64; line += 16) __builtin_prefetch(number + 32 + line);
-          throw_in(number, number + 64, at.gain);
-        }
-        throw_in(number, at.end, at.gain);
-      }
+  // Begins a query with an empty chunk for each bucket; one more of them takes what is out of range.
+  // The query before is forgotten if it was not kept.
+  void begin() {
+    damaged = 0;
+    chunks_ = kept_chunks_;
+    pool_.reserve((chunks_ + count_ + 1) * kChunk);
+    for (std::size_t b = 0; b <= count_; ++b, ++chunks_) {
+      pool_[chunks_ * kChunk] = kNone;
+      fill_[b] = static_cast<std::uint32_t>(chunks_ * kChunk + 1);
     }
-    return damaged != 0 ? Followed::kDamaged : Followed::kAll;
   }
 
-  std::uint64_t followed = 0;
-  std::uint64_t damaged = 0;
+  SIMINDEX_INLINE void take(const std::uint32_t* number, const std::uint32_t* end,
+                            std::uint32_t gain) {
+    const std::uint32_t within = (std::uint32_t{1} << shift_) - 1;
+    std::uint32_t* pool = pool_.data();
+    std::uint32_t* const fills = fill_.data();
+    const std::size_t count = count_, n = n_;
+    const int shift = shift_;
+    std::uint64_t beyond = 0;
+    for (; number != end; ++number) {
+      const std::uint32_t row = *number;
+      beyond += row >= n;
+      std::uint32_t& fill = fills[std::min<std::size_t>(row >> shift, count)];
+      pool[fill] = (row & within) << 5 | gain;
+      if (++fill % kChunk == 0) [[unlikely]]
+        pool = next_chunk(fill);
+    }
+    damaged += beyond;
+  }
 
-  // Calls take(row, score) for each entry in bucket b of a query: for the first one of a row its score,
-  // for others 0; in no order.
+  std::uint64_t damaged = 0;  // row numbers of the query that are out of range
+
+  // Calls take(row, score) for each entry in bucket b of the query: for the first one of a row its
+  // score, for others 0; in no order.
   template <class Take>
-  SIMINDEX_INLINE void sum(std::size_t query, std::size_t b, Take take) {
+  SIMINDEX_INLINE void sum(std::size_t b, Take take) {
     std::uint16_t* const block = block_.data();
     const auto base = static_cast<std::uint32_t>(b << shift_);
-    each_chunk(query, b, [&](const std::uint32_t* entries, std::size_t size) {
+    each_chunk(fill_[b], [&](const std::uint32_t* entries, std::size_t size) {
       for (std::size_t i = 0; i < size; ++i) {
         std::uint16_t& score = block[entries[i] >> 5];
         score = static_cast<std::uint16_t>(score + (entries[i] & 31));
       }
     });
-    each_chunk(query, b, [&](const std::uint32_t* entries, std::size_t size) {
+    each_chunk(fill_[b], [&](const std::uint32_t* entries, std::size_t size) {
       for (std::size_t i = 0; i < size; ++i) {
         const std::uint32_t row = entries[i] >> 5;
         const std::uint32_t score = block[row];
@@ -369,11 +344,49 @@ class Buckets {
     });
   }
 
-  // Entries in bucket b of a query.
-  std::size_t entries(std::size_t query, std::size_t b) {
+  // Entries in bucket b of the query.
+  std::size_t entries(std::size_t b) {
     std::size_t all = 0;
-    each_chunk(query, b, [&](const std::uint32_t*, std::size_t size) { all += size; });
+    each_chunk(fill_[b], [&](const std::uint32_t*, std::size_t size) { all += size; });
     return all;
+  }
+
+  // Keeps the query, which followed so many row numbers, as number kept() - 1.
+  void keep(std::size_t followed) {
+    most_entries_ = std::max(most_entries_, followed);
+    ends_.reserve(count_ * most_kept_);
+    for (std::size_t b = 0; b < count_; ++b) ends_[b * most_kept_ + kept_] = fill_[b];
+    ++kept_;
+    kept_chunks_ = chunks_;
+  }
+
+  // Entries of a query kept, in any of its buckets, at most.
+  std::size_t most_entries() const { return most_entries_; }
+
+  // Rows in bucket b of a query kept, one for each entry, written to `rows`; how many. Those of the
+  // queries after it are asked for.
+  SIMINDEX_INLINE std::size_t rows_of(std::size_t query, std::size_t b, std::uint32_t* rows) {
+    constexpr std::size_t kAhead = 6;
+    const auto base = static_cast<std::uint32_t>(b << shift_);
+    const std::uint32_t* ends = ends_.data() + b * most_kept_;
+    if (query + kAhead < kept_) {
+      const std::uint32_t* chunk = pool_.data() + ends[query + kAhead] / kChunk * kChunk;
+      __builtin_prefetch(chunk);
+      __builtin_prefetch(chunk + kChunk / 2);
+    }
+    if (query + kAhead / 2 < kept_) {
+      const std::uint32_t before = pool_[ends[query + kAhead / 2] / kChunk * kChunk];
+      if (before != kNone) {
+        __builtin_prefetch(pool_.data() + before * kChunk);
+        __builtin_prefetch(pool_.data() + before * kChunk + kChunk / 2);
+      }
+    }
+    std::size_t written = 0;
+    each_chunk(ends[query], [&](const std::uint32_t* entries, std::size_t size) {
+      for (std::size_t i = 0; i < size; ++i) rows[written + i] = base + (entries[i] >> 5);
+      written += size;
+    });
+    return written;
   }
 
  private:
@@ -382,81 +395,133 @@ class Buckets {
   static constexpr std::size_t kBucketBytes = 1 << 18;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  static std::uint32_t slice_of(const SliceTable& table, const std::uint64_t* query,
-                                std::size_t slice) {
-    const std::size_t bit = slice * static_cast<std::size_t>(table.width);
-    return static_cast<std::uint32_t>(query[bit / 64] << (bit % 64) >> (64 - table.width));
-  }
-
-  // One more query, with an empty chunk for each bucket; the last of them takes what is out of range.
-  void begin() {
-    followed = damaged = 0;
-    before_last_ = chunks_;
-    const std::size_t all = (queries_ + 1) * (count_ + 1);
-    if (fill_.size() < all) fill_.resize(all);
-    room(chunks_ + count_ + 1);
-    last_ = fill_.data() + queries_++ * (count_ + 1);
-    for (std::size_t b = 0; b <= count_; ++b, ++chunks_) {
-      last_[b] = chunks_ * kChunk;
-      before_[chunks_] = kNone;
-    }
-  }
-
-  void room(std::size_t chunks) {
-    pool_.reserve(chunks * kChunk);
-    before_.reserve(chunks);
-  }
-
-  SIMINDEX_INLINE void throw_in(const std::uint32_t* number, const std::uint32_t* end,
-                                std::uint32_t gain) {
-    const std::uint32_t within = (std::uint32_t{1} << shift_) - 1;
-    std::uint32_t* pool = pool_.data();
-    std::size_t* const fills = last_;
-    const std::size_t count = count_, n = n_;
-    const int shift = shift_;
-    std::uint64_t beyond = 0;
-    for (; number != end; ++number) {
-      const std::uint32_t row = *number;
-      beyond += row >= n;
-      std::size_t& fill = fills[std::min<std::size_t>(row >> shift, count)];
-      pool[fill] = (row & within) << 5 | gain;
-      if (++fill % kChunk == 0) [[unlikely]]
-        pool = next_chunk(fill);
-    }
-    damaged += beyond;
-  }
-
   // Gives a bucket whose chunk is full the next one; where the pool then is.
-  [[gnu::noinline]] std::uint32_t* next_chunk(std::size_t& fill) {
-    room(chunks_ + 1);
-    before_[chunks_] = static_cast<std::uint32_t>(fill / kChunk - 1);
-    fill = chunks_++ * kChunk;
+  [[gnu::noinline]] std::uint32_t* next_chunk(std::uint32_t& fill) {
+    pool_.reserve((chunks_ + 1) * kChunk);
+    pool_[chunks_ * kChunk] = static_cast<std::uint32_t>(fill / kChunk - 1);
+    fill = static_cast<std::uint32_t>(chunks_++ * kChunk + 1);
     return pool_.data();
   }
 
   template <class Look>
-  SIMINDEX_INLINE void each_chunk(std::size_t query, std::size_t b, Look look) {
-    const std::size_t fill = fill_[query * (count_ + 1) + b];
-    std::size_t size = fill % kChunk;
-    for (auto chunk = static_cast<std::uint32_t>(fill / kChunk); chunk != kNone;
-         chunk = before_[chunk]) {
-      look(pool_.data() + chunk * kChunk, size);
-      size = kChunk;
+  SIMINDEX_INLINE void each_chunk(std::size_t end, Look look) {
+    std::size_t size = end % kChunk - 1;
+    for (std::size_t chunk = end / kChunk; chunk != kNone; chunk = pool_[chunk * kChunk]) {
+      look(pool_.data() + chunk * kChunk + 1, size);
+      size = kChunk - 1;
     }
   }
 
   std::size_t n_;
+  std::size_t most_kept_;
   int shift_ = 13;  // of a row number; 8 K rows have 16 KiB of scores, half the first-level cache
   std::size_t count_ = 0;
-  std::vector<std::size_t> fill_;       // (queries, count + 1) where the next entry of a bucket goes
-  std::size_t* last_ = nullptr;         // those of the query followed last
-  std::vector<std::uint16_t> block_;    // scores of a bucket; 0 outside of `sum`
-  Growing<std::uint32_t> before_;       // of each chunk: the one before it in its bucket
+  std::vector<std::uint32_t> fill_;   // (count + 1,) where the query's next entry of a bucket goes
+  std::vector<std::uint16_t> block_;  // scores of a bucket; 0 outside of `sum`
   Growing<std::uint32_t> pool_;
   std::size_t chunks_ = 0;
-  std::size_t before_last_ = 0;         // chunks of the queries before the last
-  std::size_t queries_ = 0;
+  Growing<std::uint32_t> ends_;
+  std::size_t kept_ = 0;
+  std::size_t kept_chunks_ = 0;
+  std::size_t most_entries_ = 0;
 };
+
+// The row numbers of lists in their order.
+class Listed {
+ public:
+  explicit Listed(std::size_t n) : n_(n) {}
+
+  void clear() { size = damaged = 0; }
+  SIMINDEX_INLINE void take(const std::uint32_t* number, const std::uint32_t* end, std::uint32_t) {
+    const std::size_t count = static_cast<std::size_t>(end - number);
+    rows.reserve(size + count);
+    std::uint32_t* const to = rows.data() + size;
+    std::uint64_t beyond = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      to[i] = number[i];
+      beyond += number[i] >= n_;
+    }
+    size += count;
+    damaged += beyond;
+  }
+
+  Growing<std::uint32_t> rows;
+  std::size_t size = 0;
+  std::uint64_t damaged = 0;
+
+ private:
+  std::size_t n_;
+};
+
+std::uint32_t slice_of(const SliceTable& table, const std::uint64_t* query, std::size_t slice) {
+  const std::size_t bit = slice * static_cast<std::size_t>(table.width);
+  return static_cast<std::uint32_t>(query[bit / 64] << (bit % 64) >> (64 - table.width));
+}
+
+// Gives the lists of a query to into.take(first, end, w - e), or stops where they hold more than `most`
+// numbers; `followed` counts them.
+template <class Into>
+Followed follow(const SliceTable& table, const std::uint64_t* query, const Errors& errors,
+                const Visit& visit, std::uint64_t most, std::uint64_t& followed, Into& into) {
+  constexpr std::size_t kRing = 64;
+  constexpr std::size_t kStartsAhead = 48;  // lists between asking for a start and following
+  constexpr std::size_t kListsAhead = 20;   // and between asking for a list and following it
+  struct Visited {
+    const std::uint32_t* start;
+    const std::uint32_t* first;
+    const std::uint32_t* end;
+    const std::uint32_t* numbers;
+    std::uint32_t gain;
+  } ring[kRing];
+  const std::size_t lists = visit.lists(errors);
+  const std::size_t values = std::size_t{1} << table.width, n = table.n;
+  const auto width = static_cast<std::uint32_t>(table.width);
+  const std::uint32_t* starts = table.starts;
+  const std::uint32_t* numbers = table.numbers;
+  std::size_t slice = 0, flip = 0;
+  std::uint32_t value = slice_of(table, query, 0);
+  std::uint64_t all = 0;
+  followed = 0;
+  for (std::size_t i = 0; i < lists + kStartsAhead; ++i) {
+    if (i < lists) {
+      Visited& at = ring[i % kRing];
+      at.start = starts + (value ^ errors.flips[flip]);
+      at.numbers = numbers;
+      at.gain = width - errors.bits[flip];
+      __builtin_prefetch(at.start);
+      if (++flip == errors.size) {
+        flip = 0;
+        starts += values + 1;
+        numbers += n;
+        if (++slice < table.slices) value = slice_of(table, query, slice);
+      }
+    }
+    if (i >= kStartsAhead - kListsAhead && i - (kStartsAhead - kListsAhead) < lists) {
+      Visited& at = ring[(i - (kStartsAhead - kListsAhead)) % kRing];
+      const std::size_t end = std::min<std::size_t>(at.start[1], n);
+      const std::size_t first = std::min<std::size_t>(at.start[0], end);
+      at.first = at.numbers + first;
+      at.end = at.numbers + end;
+      all += end - first;
+      if (all > most) return Followed::kTooMany;
+      // Most lists are of one to three lines.
+      __builtin_prefetch(at.first);
+      __builtin_prefetch(at.first + std::min<std::size_t>(16, end - first));
+      __builtin_prefetch(at.end - (end > first));
+    }
+    if (i >= kStartsAhead) {
+      const Visited& at = ring[(i - kStartsAhead) % kRing];
+      const std::uint32_t* number = at.first;
+      for (; at.end - number > 64; number += 64) {
+        for (std::size_t line = 16; line <= 64; line += 16) __builtin_prefetch(number + 32 + line);
+        into.take(number, number + 64, at.gain);
+      }
+      into.take(number, at.end, at.gain);
+    }
+  }
+  followed = all;
+  return into.damaged != 0 ? Followed::kDamaged : Followed::kAll;
+}
 
 // The rows of highest score, ties by lower row number. Rows come in groups, all of a group below those
 // of the next.
@@ -470,22 +535,26 @@ class Best {
     size = 0;
     least = 0;
   }
-  // Before a group of at most so many rows.
-  void room_for(std::size_t more) { keys_.reserve(size + more); }
-  SIMINDEX_INLINE void take(std::uint32_t row, std::uint32_t score, bool wanted) {
-    keys_.data()[size] = std::uint64_t{0xffff - score} << 32 | row;
-    size += wanted;
+  // Room for a group of at most so many rows, after those kept: where keys of its rows are written.
+  std::uint64_t* group(std::size_t most) {
+    keys_.reserve(size + most + 1);
+    return keys_.data() + size;
   }
-  // After a group.
-  void end_group() {
+  static std::uint64_t key(std::uint32_t row, std::uint32_t score) {
+    return std::uint64_t{0xffff - score} << 32 | row;
+  }
+  // After a group, whose keys end there.
+  void end_group(const std::uint64_t* end) {
+    size = static_cast<std::size_t>(end - keys_.data());
     if (size >= 4 * most_ + 1024) trim();
   }
   // All rows kept, at most `most`, by row number.
-  std::uint64_t* end() {
+  const std::uint32_t* end() {
     trim();
-    std::sort(keys_.data(), keys_.data() + size,
-              [](std::uint64_t a, std::uint64_t b) { return (a & kRowMask) < (b & kRowMask); });
-    return keys_.data();
+    if (rows_.size() < size) rows_.resize(size);
+    for (std::size_t i = 0; i < size; ++i) rows_[i] = static_cast<std::uint32_t>(keys_[i]);
+    std::sort(rows_.data(), rows_.data() + size);
+    return rows_.data();
   }
 
   std::size_t size = 0;
@@ -503,6 +572,7 @@ class Best {
 
   std::size_t most_;
   Growing<std::uint64_t> keys_;
+  std::vector<std::uint32_t> rows_;
 };
 
 // Expected costs, in quarters of a nanosecond: only which way is taken depends on them.
@@ -524,18 +594,18 @@ constexpr std::size_t kSlab = 1024;  // rows whose scores are counted at a time
 
 constexpr std::size_t kGroupBytes = std::size_t{32} << 20;
 constexpr std::size_t kGroupQueries = 1024;
-constexpr std::size_t kManyQueries = 32;  // at a time, that share what the first one brings in
 
 // One thread's part of top_slices.
 class TopWorker {
  public:
   TopWorker(const SliceTable& table, const TopSearch& search, const Errors& errors,
-            bool many, std::uint64_t* ids, std::uint16_t* distances, std::uint32_t* rows)
+            std::size_t together, std::uint64_t* ids, std::uint16_t* distances, std::uint32_t* rows)
       : table_(table), search_(search), errors_(errors), visit_{table.slices, 0},
-        lists_(visit_.lists(errors)), leaves_(leaves_of(search.level)), ids_(ids),
-        distances_(distances), rows_(rows), buckets_(table.n, table.words, many), best_(search.rerank) {
-    const bool by_rows = search.rerank >= table.n || search.max_error == table.width;
-    most_ = by_rows ? 0 : most_followed(table, lists_);
+        lists_(visit_.lists(errors)), many_(together >= kManyQueries), leaves_(leaves_of(search.level)), ids_(ids),
+        distances_(distances), rows_(rows), buckets_(table.n, table.words, together),
+        best_(search.rerank), listed_(table.n) {
+    most_ = search.max_error == table.width ? 0 : most_followed(table, lists_);
+    expected_ = lists_ * (table.n >> table.width);
   }
 
   // Queries begin .. end - 1.
@@ -544,144 +614,160 @@ class TopWorker {
     group_.clear();
     buckets_.clear();
     for (std::size_t q = begin; q < end && !stopped(); ++q) {
-      const std::uint64_t* query = search_.queries + q * table_.words;
       counts.lists += lists_;
-      const Followed followed =
-          most_ == 0 ? Followed::kTooMany
-                     : buckets_.follow(table_, query, errors_, visit_, true, most_);
-      if (followed == Followed::kAll) {
-        counts.scored += buckets_.followed;
-        if (buckets_.followed <= search_.rerank) {
-          group_.push_back(q);
-          if (buckets_.bytes() > kGroupBytes) rerank_all(stopped);
-          continue;
-        }
-      } else if (followed == Followed::kDamaged) {
-        counts.damaged += buckets_.damaged;
-        buckets_.drop();
-        continue;
-      } else {
-        if (most_ != 0) buckets_.drop();
-        counts.scored += std::uint64_t{table_.n} * table_.slices;
-      }
-      TopK& top = top_of(0);
+      const std::uint64_t* query = search_.queries + q * table_.words;
+      std::uint64_t followed = 0;
       if (search_.rerank >= table_.n) {
-        compare_rows(query, top, stopped);
+        counts.scored += std::uint64_t{table_.n} * table_.slices;
+        compare_all(q, query, stopped);
+      } else if (most_ == 0) {
+        score_rows(q, query, stopped);
+      } else if (!many_ && expected_ <= search_.rerank) {
+        listed_.clear();
+        const Followed end_of =
+            follow(table_, query, errors_, visit_, std::min<std::uint64_t>(most_, search_.rerank),
+                   followed, listed_);
+        counts.scored += followed;
+        if (end_of == Followed::kTooMany)
+          score_lists(q, query, stopped);
+        else if (end_of == Followed::kDamaged)
+          counts.damaged += listed_.damaged;
+        else
+          compare_listed(q, query);
       } else {
-        best_.begin();
-        if (followed == Followed::kAll) {
-          sum_buckets(buckets_.queries() - 1);
-          buckets_.drop();
-        } else {
-          score_rows(query, stopped);
-        }
-        const std::uint64_t* keys = best_.end();
-        rerank(keys, best_.size, query, top);
+        score_lists(q, query, stopped);
       }
-      give(q, top);
     }
-    rerank_all(stopped);
+    compare_group(stopped);
   }
 
   SliceCounts counts;
 
  private:
-  TopK& top_of(std::size_t i) {
-    while (tops_.size() <= i) tops_.emplace_back(search_.k);
-    return tops_[i] = TopK(search_.k);
-  }
-
   bool dead(std::uint64_t row) const { return search_.dead != nullptr && search_.dead[row] != 0; }
 
-  // keys (count,): rows in their low 32 bits.
-  void rerank(const std::uint64_t* keys, std::size_t count, const std::uint64_t* query, TopK& top) {
-    if (near_.size() < count) near_.resize(count);
-    leaves_.distances(table_.rows, table_.words, keys, count, query, near_.data());
-    for (std::size_t i = 0; i < count; ++i) {
-      if (near_[i] > top.limit()) continue;
-      const auto row = static_cast<std::uint32_t>(keys[i] & kRowMask);
-      top.insert(near_[i], table_.ids[row], row);
-    }
+  // Takes the nearest of some rows, of which the dead are left out.
+  void compare(std::uint32_t* rows, std::size_t count, const std::uint64_t* query, TopK& top) {
+    if (search_.dead != nullptr)
+      count = static_cast<std::size_t>(
+          std::remove_if(rows, rows + count, [&](std::uint32_t row) { return dead(row); }) - rows);
+    compare_live(rows, count, query, top);
   }
 
-  // All rows that the group's queries have followed, bucket by bucket, so that rows that several
-  // queries compare are brought in once.
+  void compare_live(const std::uint32_t* rows, std::size_t count, const std::uint64_t* query,
+                    TopK& top) {
+    if (near_.size() < count) near_.resize(count);
+    leaves_.distances(table_.rows, table_.words, rows, count, query, near_.data());
+    for (std::size_t i = 0; i < count; ++i)
+      if (near_[i] <= top.limit()) top.insert(near_[i], table_.ids[rows[i]], rows[i]);
+    counts.compared += count;
+  }
+
+  void compare_listed(std::size_t q, const std::uint64_t* query) {
+    TopK top(search_.k);
+    for (std::size_t at = 0; at < listed_.size; at += kStreamRows)
+      compare(listed_.rows.data() + at, std::min(kStreamRows, listed_.size - at), query, top);
+    give(q, top);
+  }
+
+  // The rows of the group's queries, bucket by bucket.
   template <class Stopped>
-  void rerank_all(Stopped stopped) {
-    for (std::size_t i = 0; i < group_.size(); ++i) top_of(group_.size() - 1 - i);
-    const std::size_t buckets = group_.empty() ? 0 : buckets_.count();
-    // A query by itself compares rows of many buckets at a time, so that they come in one stream.
-    const std::size_t least = group_.size() == 1 ? kStreamRows : 0;
-    std::size_t size = 0;
-    for (std::size_t b = 0; b < buckets; ++b) {
+  void compare_group(Stopped stopped) {
+    std::vector<TopK> tops(group_.size(), TopK(search_.k));
+    listed_.rows.reserve(buckets_.most_entries());
+    for (std::size_t b = 0; b < buckets_.count() && !group_.empty(); ++b) {
       if (stopped()) return;
       for (std::size_t i = 0; i < group_.size(); ++i) {
-        keys_.reserve(size + buckets_.entries(i, b) + 1);
-        std::uint64_t* const keys = keys_.data();
-        buckets_.sum(i, b, [&](std::uint32_t row, std::uint32_t score) {
-          keys[size] = row;
-          size += score != 0;
-        });
-        if (size < least && b + 1 < buckets) continue;
-        if (search_.dead != nullptr)
-          size = static_cast<std::size_t>(
-              std::remove_if(keys, keys + size, [&](std::uint64_t row) { return dead(row); }) -
-              keys);
-        rerank(keys, size, search_.queries + group_[i] * table_.words, tops_[i]);
-        size = 0;
+        const std::size_t size = buckets_.rows_of(i, b, listed_.rows.data());
+        compare(listed_.rows.data(), size, search_.queries + group_[i] * table_.words, tops[i]);
       }
     }
-    for (std::size_t i = 0; i < group_.size(); ++i) give(group_[i], tops_[i]);
+    for (std::size_t i = 0; i < group_.size(); ++i) give(group_[i], tops[i]);
     group_.clear();
     buckets_.clear();
   }
 
-  void sum_buckets(std::size_t number) {
+  template <class Stopped>
+  void score_lists(std::size_t q, const std::uint64_t* query, Stopped stopped) {
+    std::uint64_t followed = 0;
+    buckets_.begin();
+    const Followed end = follow(table_, query, errors_, visit_, most_, followed, buckets_);
+    counts.scored += followed;
+    if (end == Followed::kAll && followed <= search_.rerank) {
+      group_.push_back(q);
+      buckets_.keep(followed);
+      if (buckets_.bytes() > kGroupBytes) compare_group(stopped);
+      return;
+    }
+    if (end == Followed::kAll) {
+      best_.begin();
+      sum_buckets();
+      compare_best(q, query);
+    } else if (end == Followed::kDamaged) {
+      counts.damaged += buckets_.damaged;
+    }
+    if (end == Followed::kTooMany) score_rows(q, query, stopped);
+  }
+
+  void compare_best(std::size_t q, const std::uint64_t* query) {
+    TopK top(search_.k);
+    const std::uint32_t* rows = best_.end();
+    compare_live(rows, best_.size, query, top);
+    give(q, top);
+  }
+
+  void sum_buckets() {
     for (std::size_t b = 0; b < buckets_.count(); ++b) {
-      best_.room_for(buckets_.entries(number, b) + 1);
+      std::uint64_t* to = best_.group(buckets_.entries(b));
       const std::uint32_t least = std::max<std::uint32_t>(best_.least, 1);
       if (search_.dead == nullptr)
-        buckets_.sum(number, b, [&](std::uint32_t row, std::uint32_t score) {
-          best_.take(row, score, score >= least);
+        buckets_.sum(b, [&to, least](std::uint32_t row, std::uint32_t score) {
+          *to = Best::key(row, score);
+          to += score >= least;
         });
       else
-        buckets_.sum(number, b, [&](std::uint32_t row, std::uint32_t score) {
-          best_.take(row, score, score >= least && !dead(row));
+        buckets_.sum(b, [&to, least, this](std::uint32_t row, std::uint32_t score) {
+          *to = Best::key(row, score);
+          to += score >= least && !dead(row);
         });
-      best_.end_group();
+      best_.end_group(to);
     }
   }
 
   template <class Stopped>
-  void score_rows(const std::uint64_t* query, Stopped stopped) {
-    // With all errors a row in no list at all differs in every bit; it is a candidate like others.
+  void score_rows(std::size_t q, const std::uint64_t* query, Stopped stopped) {
+    counts.scored += std::uint64_t{table_.n} * table_.slices;
+    best_.begin();
+    // With all errors a row that differs in every bit is listed too.
     const std::uint32_t lowest = search_.max_error == table_.width ? 0 : 1;
     for (std::size_t lo = 0; lo < table_.n; lo += kSlab) {
       if (lo % (64 * kSlab) == 0 && stopped()) return;
       const std::size_t count = std::min(kSlab, table_.n - lo);
       leaves_.scores(table_.rows + lo * table_.words, table_.words, count, query, table_.width,
                      search_.max_error, scores_);
-      best_.room_for(count + 1);
+      std::uint64_t* to = best_.group(count);
       const std::uint32_t least = std::max(best_.least, lowest);
-      for (std::size_t i = 0; i < count; ++i)
-        best_.take(static_cast<std::uint32_t>(lo + i), scores_[i],
-                   scores_[i] >= least && !dead(lo + i));
-      best_.end_group();
+      for (std::size_t i = 0; i < count; ++i) {
+        *to = Best::key(static_cast<std::uint32_t>(lo + i), scores_[i]);
+        to += scores_[i] >= least && !dead(lo + i);
+      }
+      best_.end_group(to);
     }
+    compare_best(q, query);
   }
 
   template <class Stopped>
-  void compare_rows(const std::uint64_t* query, TopK& top, Stopped stopped) {
-    keys_.reserve(kSlab);
+  void compare_all(std::size_t q, const std::uint64_t* query, Stopped stopped) {
+    TopK top(search_.k);
+    listed_.rows.reserve(kSlab);
     for (std::size_t lo = 0; lo < table_.n; lo += kSlab) {
       if (lo % (64 * kSlab) == 0 && stopped()) return;
-      std::size_t size = 0;
-      for (std::size_t row = lo; row < std::min(lo + kSlab, table_.n); ++row) {
-        keys_[size] = row;
-        size += !dead(row);
-      }
-      rerank(keys_.data(), size, query, top);
+      const std::size_t count = std::min(kSlab, table_.n - lo);
+      for (std::size_t i = 0; i < count; ++i)
+        listed_.rows[i] = static_cast<std::uint32_t>(lo + i);
+      compare(listed_.rows.data(), count, query, top);
     }
+    give(q, top);
   }
 
   void give(std::size_t q, TopK& top) {
@@ -698,16 +784,17 @@ class TopWorker {
   const Errors& errors_;
   Visit visit_;
   std::size_t lists_;
-  std::uint64_t most_;
+  bool many_;               // queries are answered together
+  std::uint64_t most_;      // row numbers followed for a query
+  std::uint64_t expected_;  // if those of lists are as many
   Leaves leaves_;
   std::uint64_t* ids_;
   std::uint16_t* distances_;
   std::uint32_t* rows_;
   Buckets buckets_;
   Best best_;
-  std::vector<TopK> tops_;
+  Listed listed_;
   std::vector<std::size_t> group_;  // queries all of whose rows are to be compared
-  Growing<std::uint64_t> keys_;
   std::vector<std::uint16_t> near_;
   std::uint16_t scores_[kSlab];
 };
@@ -729,13 +816,14 @@ SliceCounts top_slices(const SliceTable& table, const TopSearch& asked, std::uin
       (search.m + search.threads - 1) / search.threads, 1, kGroupQueries);
   split(
       (search.m + each - 1) / each, search.threads,
-      [&] { return TopWorker(table, search, errors, each >= kManyQueries, ids, distances, rows); },
+      [&] { return TopWorker(table, search, errors, each, ids, distances, rows); },
       [&](TopWorker& worker, std::size_t i, auto stopped) {
         worker.answer(i * each, std::min((i + 1) * each, search.m), stopped);
       },
       [&](TopWorker& worker) {
         counts.lists += worker.counts.lists;
         counts.scored += worker.counts.scored;
+        counts.compared += worker.counts.compared;
         counts.damaged += worker.counts.damaged;
       },
       [&] { return counts.stopped = counts.stopped || poll(); });
@@ -766,80 +854,78 @@ Visit needed(const SliceTable& table, const Errors& errors, std::uint64_t h, int
 }  // namespace
 
 SliceCounts slices_within(const SliceTable& table, const SliceSearch& search, Matches& matches,
-                          std::uint64_t& compared, const std::function<bool()>& poll) {
+                          const std::function<bool()>& poll) {
   SliceCounts counts;
-  compared = 0;
   if (table.n == 0 || search.m == 0) return counts;
   const Leaves leaves = leaves_of(search.level);
   const Errors errors(table.width, search.max_error);
   const Visit visit = needed(table, errors, search.h, search.max_error);
   const bool all = search.h < (static_cast<std::uint64_t>(search.max_error) + 1) * table.slices;
   const std::size_t lists = visit.lists(errors);
-  const std::uint64_t most = most_followed(table, lists);
-  Buckets buckets(table.n, table.words, false);
-  Growing<std::uint64_t> found;
+  // A row that differs in every bit is in a list of w errors, but gains nothing there.
+  const std::uint64_t most =
+      search.max_error == table.width ? 0 : most_followed(table, lists);
+  Buckets buckets(table.n, table.words, 0);
+  Growing<std::uint32_t> rows;
   std::vector<std::uint16_t> distances;
+  std::vector<std::uint64_t> near;  // row << 16 | distance
   for (std::size_t q = 0; q < search.m; ++q) {
-    if (poll()) {
-      counts.stopped = true;
-      return counts;
-    }
+    if ((counts.stopped = poll())) return counts;
     const std::uint64_t* query = search.queries + q * table.words;
     const auto number = static_cast<std::int64_t>(q);
     counts.lists += lists;
-    buckets.clear();
-    const Followed followed = most == 0 ? Followed::kTooMany
-                                        : buckets.follow(table, query, errors, visit, false, most);
-    if (followed == Followed::kDamaged) {
+    Followed end = Followed::kTooMany;
+    std::uint64_t followed = 0;
+    if (most != 0) {
+      buckets.begin();
+      end = follow(table, query, errors, visit, most, followed, buckets);
+      counts.scored += followed;
+    }
+    if (end == Followed::kDamaged) {
       counts.damaged += buckets.damaged;
       continue;
     }
-    if (followed == Followed::kTooMany) {
-      counts.scored += std::uint64_t{table.n} * table.slices;
+    bool done = false;
+    if (end == Followed::kTooMany) {
       constexpr std::size_t kPart = 1 << 16;
-      bool done = false;
       for (std::size_t lo = 0; lo < table.n && !done; lo += kPart) {
-        if (lo != 0 && poll()) {
-          counts.stopped = true;
-          return counts;
-        }
+        if (lo != 0 && (counts.stopped = poll())) return counts;
         const std::uint64_t* from = table.rows + lo * table.words;
-        const Found near = scan(from, std::min(kPart, table.n - lo), table.words,
-                                Search{query, 1, search.h, all && search.first}, search.level);
-        compared += near.compared;
-        for (std::size_t i = 0; i < near.matches.size && !done; ++i) {
-          const std::uint32_t row = near.matches.row[i];
+        const Found found = scan(from, std::min(kPart, table.n - lo), table.words,
+                                 Search{query, 1, search.h, all && search.first}, search.level);
+        counts.compared += found.compared;
+        for (std::size_t i = 0; i < found.matches.size && !done; ++i) {
+          const std::uint32_t row = found.matches.row[i];
           if (!all && !shares_list(from + row * table.words, query, table.words, table.width,
                                    search.max_error))
             continue;
-          matches.push(number, static_cast<std::uint32_t>(lo) + row, near.matches.distance[i]);
+          matches.push(number, static_cast<std::uint32_t>(lo) + row, found.matches.distance[i]);
           done = search.first;
         }
       }
       continue;
     }
-    counts.scored += buckets.followed;
-    bool done = false;
     for (std::size_t b = 0; b < buckets.count() && !done; ++b) {
-      std::size_t size = 0;
-      found.reserve(buckets.entries(0, b) + 1);
-      buckets.sum(0, b, [&](std::uint32_t row, std::uint32_t score) {
-        found[size] = row;
-        size += score != 0;
+      const std::size_t entries = buckets.entries(b);
+      rows.reserve(entries + 1);
+      std::uint32_t* to = rows.data();
+      buckets.sum(b, [&to](std::uint32_t row, std::uint32_t score) {
+        *to = row;
+        to += score != 0;
       });
+      const std::size_t size = static_cast<std::size_t>(to - rows.data());
       if (distances.size() < size) distances.resize(size);
-      leaves.distances(table.rows, table.words, found.data(), size, query, distances.data());
-      compared += size;
-      std::size_t near = 0;
-      for (std::size_t i = 0; i < size; ++i) {
-        found[near] = found[i] << 16 | distances[i];
-        near += distances[i] <= search.h;
+      leaves.distances(table.rows, table.words, rows.data(), size, query, distances.data());
+      counts.compared += size;
+      near.clear();
+      for (std::size_t i = 0; i < size; ++i)
+        if (distances[i] <= search.h)
+          near.push_back(std::uint64_t{rows[i]} << 16 | distances[i]);
+      std::sort(near.begin(), near.end());
+      for (const std::uint64_t one : near) {
+        matches.push(number, static_cast<std::uint32_t>(one >> 16), one & 0xffff);
+        if ((done = search.first)) break;
       }
-      std::sort(found.data(), found.data() + near);
-      if (search.first) near = std::min<std::size_t>(near, 1);
-      for (std::size_t i = 0; i < near; ++i)
-        matches.push(number, static_cast<std::uint32_t>(found[i] >> 16), found[i] & 0xffff);
-      done = search.first && near != 0;
     }
   }
   return counts;

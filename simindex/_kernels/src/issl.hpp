@@ -12,6 +12,9 @@
 //              other are summed in a block that stays in the first-level cache. Memory is 4 bytes for
 //              each row number followed and does not grow with n; a table of scores for all rows would
 //              have to be cleared and read for each query, and be fetched from farther away.
+//              Where no more are followed than are to be reranked, scores are not summed: all rows are
+//              compared, of a query by itself in the order of the lists, of many queries bucket by
+//              bucket, so that rows which several of them list are brought in once.
 //   by rows    slices of all rows are compared with the query's, in order: where lists hold more than
 //              about 2 numbers for each row and 16 words of width, this is faster.
 //
@@ -40,7 +43,8 @@ struct SliceTable {
 struct SliceCounts {
   std::uint64_t lists = 0;    // looked into; all of a slice where rows were compared instead
   std::uint64_t scored = 0;   // row numbers followed, or slices of rows compared
-  std::uint64_t damaged = 0;  // row numbers out of range
+  std::uint64_t compared = 0;  // rows in full
+  std::uint64_t damaged = 0;   // row numbers out of range
   bool stopped = false;       // by the poll
 };
 
@@ -56,7 +60,8 @@ struct TopSearch {
 };
 
 // ids, distances, rows (m, k): of the `rerank` live rows of highest score, ties by lower row number, the
-// k nearest distinct ids, by (distance, id). Missing ones are 2^64 - 1, 64 words + 1 and 2^32 - 1.
+// k nearest distinct ids, by (distance, id). Only rows in a list that is looked at count, unless
+// `rerank` is no less than n: then all do. Missing ones are 2^64 - 1, 64 words + 1 and 2^32 - 1.
 // `poll` is called now and then, on the calling thread; when it returns true the search ends.
 SliceCounts top_slices(const SliceTable& table, const TopSearch& search, std::uint64_t* ids,
                        std::uint16_t* distances, std::uint32_t* rows,
@@ -74,6 +79,6 @@ struct SliceSearch {
 // Every row within h that has a slice within max_error of the query's, once, by (query, row). Where
 // the slices are so many that every row within h has one, only as many are looked at as make sure.
 SliceCounts slices_within(const SliceTable& table, const SliceSearch& search, Matches& matches,
-                          std::uint64_t& compared, const std::function<bool()>& poll);
+                          const std::function<bool()>& poll);
 
 }  // namespace simindex

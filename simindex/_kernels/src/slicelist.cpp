@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "memory.hpp"
@@ -56,8 +57,8 @@ class Slicer {
     const std::size_t words = (last + kTogether - 1) / kTogether - word;
     for (std::size_t row = 0; row < rows_.size(); row += block_) {
       const std::size_t size = std::min(block_, rows_.size() - row);
-      if (size < rows_.size() || turned_ != first) turn(word, words, row, size);
-      turned_ = first;
+      if (size < rows_.size() || turned_ != std::pair(word, words)) turn(word, words, row, size);
+      turned_ = {word, words};
       for (std::size_t slice = first; slice < last; ++slice)
         work(slice, std::span<const Value>(column(slice - word * kTogether), size), row);
     }
@@ -115,7 +116,7 @@ class Slicer {
   std::size_t block_;
   Memory<Value> columns_;
   Memory<std::uint32_t> sorted_;
-  std::size_t turned_ = ~std::size_t{0};
+  std::pair<std::size_t, std::size_t> turned_;  // first word and how many
 };
 
 // Turns counts, of which there are one fewer than starts, into starts.
