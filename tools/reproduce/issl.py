@@ -192,10 +192,10 @@ checked are the same by definition. The share covered and the overlap depend on:
   sum of 0 is a 0 bit, and sums of few words are often 0. Documents here have 100 words or more, so
   nearly half of the bits are 1 (first table). They are not independent, though: frequent words
   pull all signatures of a language the same way, so that a document differs from a query in fewer
-  than half of its bits on average, and shares slices with it that even bits would not share (last
-  column).
+  than half of its bits on average (of documents of another language, in half), and shares slices
+  with it that even bits would not share (last column).
 - **Near-duplicates.** Revisions of a page share most slices: with every revision in the collection
-  the nearest are found at max error 0 already, whatever the share covered. With one revision of a
+  most of the nearest are found at max error 0 already, whatever the share covered. With one of a
   page the nearest are alike in subject only, as articles are, and it takes more errors, or more
   rows compared by their whole distance.
 - **Size.** The share covered is a share, and does not grow with the collection. The tenth nearest
