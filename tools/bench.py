@@ -143,7 +143,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--nlist", type=int, default=256,
-        help="topk: cells of FAISS IVF; 1024 and 4096 are faster, and take minutes to train",
+        help="topk: cells of FAISS IVF; 4096, as many rows ask for, take minutes to train",
     )
     made.add_argument("--plot", type=Path, help="append-batches: draw the times, as SVG")
     made.add_argument("--json", type=Path, help="also write the measurements to this file")
