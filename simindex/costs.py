@@ -3,7 +3,8 @@
     PSM     VOSH(k) + (k + 1) look-up                        as [PSM] (19)
     BPHS    sum over tables of TABLE + p look-up             as [PSM] (9), p probes of a table
     scan    rows * SCANNED                                   and ANSWERED of them all
-    top K   words * SCANNED, or rows * CLEARED + lists * LIST + scored * SCORED + R * RERANKED
+    top K   words (SCANNED + TURNED / m), or words * ALONE
+    ISSL    rows * CLEARED + lists * LIST + scored * SCORED + R * RERANKED
     batch   T (P + S log m) + rows (sum of P + p look-up) / m    as [PSM] (17), tables over queries
     look-up     LEVEL(bytes, rows under the header)
     if swept    SWEPT(rows under the header) or BUCKETED, and rows brought in * STREAMED / queries
@@ -80,8 +81,7 @@ SHARED_QUERIES = 16
 
 
 NEAR_BYTES, FAR_BYTES = 1 << 20, 1 << 26
-"""Of a table: up to the first a single query scans it as fast as many do; from the second on it
-waits for memory."""
+"""Of a table: up to the first it is near the processor, from the second on in memory."""
 
 
 def counted_ns(machine: Machine, h: int, header_bits: int) -> float:
@@ -195,14 +195,17 @@ def scanning_ns(machine: Machine, rows: int, words: int, queries: int, h: int = 
 
 
 def top_scanning_ns(machine: Machine, rows: int, words: int, queries: int) -> float:
-    """Time of one query for the nearest documents that is compared with every row."""
-    word = machine.top_scanned_ns
+    """Time of one query for the nearest documents that is compared with every row.
+
+    A single query takes rows as they are and waits for memory, unless the table is near the
+    processor; many have them turned into columns of bits first.
+    """
     size = 8 * rows * words
-    if queries < SHARED_QUERIES and size > 0:
-        far = max(word, machine.top_alone_ns)
-        ends = ((log2(NEAR_BYTES), word), (log2(FAR_BYTES), far))
-        word = min(far, along(ends, log2(size)))
-    return ANSWERED_NS + rows * words * word
+    near, far = machine.top_near_ns, machine.top_alone_ns
+    ends = ((log2(NEAR_BYTES), near), (log2(FAR_BYTES), far))
+    alone = along(ends, min(log2(max(1, size)), log2(FAR_BYTES)))
+    turned = machine.top_scanned_ns + machine.top_turned_ns / max(1, queries)
+    return ANSWERED_NS + rows * words * min(alone, turned)
 
 
 def issl_ns(

@@ -68,6 +68,8 @@ LONGER_ROWS = 100
 
 TOP_WORDS = 16
 """Of the fingerprints whose nearest are looked for."""
+TOP_QUERIES = (16, 64)
+"""Of two calls that share what rows are turned into."""
 NEAR_ROWS, FAR_ROWS = 1 << 13, 1 << 19
 """Of a table near the processor, and of one beyond its caches."""
 
@@ -238,13 +240,20 @@ def _row_times(rng: np.random.Generator) -> dict[str, Any]:
 def _top_times(rng: np.random.Generator, count: int) -> dict[str, Any]:
     rows = rng.integers(0, 1 << 64, (count, TOP_WORDS), dtype=np.uint64)
     ids = np.arange(count, dtype=np.uint64)
-    queries = rng.integers(0, 1 << 64, (64, TOP_WORDS), dtype=np.uint64)
-    near = rows[:NEAR_ROWS]
-    shared = _least(partial(_native.top_scan, near, ids[:NEAR_ROWS], queries, 10))
-    alone = _least(partial(_native.top_scan, rows, ids, queries[:1], 10))
+    queries = rng.integers(0, 1 << 64, (TOP_QUERIES[-1], TOP_WORDS), dtype=np.uint64)
+
+    def word_ns(rows_asked: int, asked: int) -> float:
+        some = rows[:rows_asked]
+        scan = partial(_native.top_scan, some, ids[:rows_asked], queries[:asked], 10)
+        return _ns(_least(scan), some.size * asked)
+
+    few, many = (word_ns(count // 8, asked) for asked in TOP_QUERIES)
+    turned = max(LEAST_NS, (few - many) / (1 / TOP_QUERIES[0] - 1 / TOP_QUERIES[1]))
     return {
-        "top_scanned_ns": _ns(shared, near.size * len(queries)),
-        "top_alone_ns": _ns(alone, rows.size),
+        "top_scanned_ns": max(LEAST_NS, many - turned / TOP_QUERIES[1]),
+        "top_turned_ns": turned,
+        "top_near_ns": word_ns(min(count, NEAR_ROWS), 1),
+        "top_alone_ns": word_ns(count, 1),
         **_listed_times(rows, ids, queries),
     }
 

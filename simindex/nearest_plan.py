@@ -367,7 +367,7 @@ class TopPlanner:
     ) -> Measured | None:
         """Measured once for the segments at hand: pending rows are compared anyway."""
         listed = tuple(sorted(snapshot.head.segments.items()))
-        key = (listed, question, id(machine))
+        key = (listed, question, machine)
         with self._lock:
             if key not in self._measured:
                 found = self._measure(snapshot, question, machine)

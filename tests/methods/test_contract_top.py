@@ -238,7 +238,7 @@ class TestIsslThreshold(MethodContract):
 QUICK_LISTS = replace(
     Machine(), issl_list_ns=1e-3, issl_scored_ns=1e-3, issl_cleared_ns=1e-3, issl_reranked_ns=1e-3
 )
-QUICK_SCANS = replace(Machine(), top_scanned_ns=1e-6, top_alone_ns=1e-6)
+QUICK_SCANS = replace(Machine(), top_near_ns=1e-6, top_alone_ns=1e-6)
 
 
 def test_auto_takes_what_the_model_finds_cheaper(case: Case) -> None:
