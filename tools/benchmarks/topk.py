@@ -139,7 +139,7 @@ def _work(
     found, m = top(queries).stats, len(queries)
     return (
         f"rerank {found.rerank}; {found.lists / m:,.0f} lists and {found.rows_compared / m:,.0f} "
-        f"rows scored a query; lists are {lists:.1f} bytes a row"
+        f"rows compared a query; lists are {lists:.1f} bytes a row"
     )
 
 
