@@ -55,6 +55,8 @@ from simindex.records import (
     Skew,
     Skipped,
     SpotCheck,
+    TopMatches,
+    TopStats,
 )
 from simindex.simhash.anatomy import Feature
 from simindex.simhash.bits import hamming
@@ -104,6 +106,8 @@ __all__ = [
     "Skipped",
     "SpotCheck",
     "StorageFull",
+    "TopMatches",
+    "TopStats",
     "UnsupportedStorage",
     "__version__",
     "find_all",

@@ -1,23 +1,28 @@
 """What a handle answers by: its plans, the machine they suppose, and the recall it has measured.
 
     query      plan, search; of what is not exact a few queries are repeated (`spotchecks`)
+    top        plan, and what its recall is measured on; nearest
     audit      rows of the index asked twice (`auditing`)
     machine    the stored constants, followed when a writer's `tune` has committed others
 """
 
 from __future__ import annotations
 
+from functools import partial
 from threading import Lock
+from typing import Any
 
-from simindex import auditing
+from simindex import auditing, nearest_recall
 from simindex.bounded import plan_within
 from simindex.costs import table_bytes
-from simindex.explanation import Explanation, explain
+from simindex.explanation import Explanation, TopExplanation, explain, explain_top
 from simindex.methods.base import QueryPlan
 from simindex.model import Machine
+from simindex.nearest import nearest
+from simindex.nearest_plan import TopPlanner
 from simindex.options import IndexOptions
 from simindex.planner import Planner, check_memory
-from simindex.records import F32, U64, Audit, Batch, Matches
+from simindex.records import F32, U64, Audit, Batch, Matches, TopMatches
 from simindex.searching import THREADED_QUERIES, search
 from simindex.snapshot import Snapshot
 from simindex.spotchecks import SpotChecks
@@ -39,6 +44,7 @@ class Answerer:
 
     def __init__(self, catalog: Catalog, options: IndexOptions) -> None:
         self.planner = Planner()
+        self.top_planner = TopPlanner(partial(nearest_recall.measure, options=options))
         self.spot_checks = SpotChecks()
         self._catalog, self._options = catalog, options
         self._audit: Audit | None = None
@@ -91,6 +97,8 @@ class Answerer:
     ) -> Matches:
         """The same in a pass over each table, in so much memory."""
         check_memory(limit_bytes, "memory_limit")
+        if method == "issl":  # lists are read in no order, so the rows are compared in theirs
+            method = "scan"
         # What the recall rests on is asked without a limit: it takes a sample's few queries.
         if method not in ("auto", "psm", "scan"):  # by tables over the queries, which are exact
             weights, recall = None, 1.0
@@ -159,6 +167,35 @@ class Answerer:
             h=h, recall=recall, method=method, measured=self.planner.machine.measured,
             flips_from=None if calibration is None else calibration.source,
         )
+
+    # -- nearest documents -------------------------------------------------------------------------
+
+    def top(
+        self, snapshot: Snapshot, rows: U64, *, k: Any, max_error: Any, rerank: Any, method: Any,
+        recall: Any, threads: int | None,
+    ) -> TopMatches:
+        """The nearest documents; see `Index.top`."""
+        self._follow_machine(snapshot)
+        plan, question = self.top_planner.plan(
+            snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
+            queries=len(rows), bits=self._options.bits, machine=self.planner.machine,
+        )
+        return nearest(
+            snapshot, plan, rows, k=question.k, threads=threads, options=self._options
+        )
+
+    def explain_top(
+        self, snapshot: Snapshot, rows: U64, *, k: Any, max_error: Any, rerank: Any, method: Any,
+        recall: Any,
+    ) -> TopExplanation:
+        """How checked queries are answered; see `Index.explain_top`."""
+        self._follow_machine(snapshot)
+        machine = self.planner.machine
+        plan, question = self.top_planner.plan(
+            snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
+            queries=len(rows), bits=self._options.bits, machine=machine,
+        )
+        return explain_top(snapshot, plan, question, rows, measured=machine.measured)
 
     # -- the machine -------------------------------------------------------------------------------
 

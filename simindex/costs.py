@@ -3,6 +3,8 @@
     PSM     VOSH(k) + (k + 1) look-up                        as [PSM] (19)
     BPHS    sum over tables of TABLE + p look-up             as [PSM] (9), p probes of a table
     scan    rows * SCANNED                                   and ANSWERED of them all
+    top K   words (SCANNED + TURNED / m), or words * ALONE
+    ISSL    rows * CLEARED + lists * LIST + scored * SCORED + R * RERANKED
     batch   T (P + S log m) + rows (sum of P + p look-up) / m    as [PSM] (17), tables over queries
     look-up     LEVEL(bytes, rows under the header)
     if swept    SWEPT(rows under the header) or BUCKETED, and rows brought in * STREAMED / queries
@@ -17,7 +19,10 @@ a `Machine`'s.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log2
+from math import comb, log2
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from simindex.methods import bphs, psm
 from simindex.methods.base import TablePlan
@@ -28,6 +33,8 @@ from simindex.methods.stream import Stream
 from simindex.model import Machine, along
 from simindex.simhash.permutation import BlockDesign, designs_for
 from simindex.simhash.vosh import MAX_NETWORKED_FLIPS
+from simindex.storage.slicelist import SliceLists
+from simindex.storage.table import Table
 
 CALL_NS = 9_000.0
 """A call, whatever it asks: looking for new commits, planning, making the matches."""
@@ -55,6 +62,15 @@ SHARED_SHARE, SHARED_SLOPE, BUCKET_NS = 0.6, 0.75, 20.0
 """Where probes share a short bucket: what a probe takes of `Machine.swept`, what a row more, and
 what the bucket takes. Fitted to sweeps of 60 M rows under 20 to 23 header bits."""
 
+SLICED_WORDS = 2.0
+"""What a word takes whose slices are compared, in words that are scanned."""
+
+LISTED_ROWS, LISTED_LISTS = 32, 1 << 19
+"""Of a table, rows whose slice lists are counted at most, and their lists: some milliseconds."""
+
+_LISTED: WeakKeyDictionary[SliceLists, dict[int, tuple[int, float]]] = WeakKeyDictionary()
+"""What `listed` counted, by max_error, while the lists are open."""
+
 ROWS_OF_A_LINE = 8
 
 LANES = 16
@@ -62,6 +78,10 @@ LANES = 16
 
 SHARED_QUERIES = 16
 """From so many queries in a call on, a slab of a scan serves many."""
+
+
+NEAR_BYTES, FAR_BYTES = 1 << 20, 1 << 26
+"""Of a table: up to the first it is near the processor, from the second on in memory."""
 
 
 def counted_ns(machine: Machine, h: int, header_bits: int) -> float:
@@ -172,6 +192,87 @@ def scanning_ns(machine: Machine, rows: int, words: int, queries: int, h: int = 
         near = look_up_ns(machine, 8 * words * rows, rows) / max(1, rows)
         row = max(row, min(machine.scanned_alone_ns, near))
     return ANSWERED_NS + rows * words * row
+
+
+def top_scanning_ns(machine: Machine, rows: int, words: int, queries: int) -> float:
+    """Time of one query for the nearest documents that is compared with every row.
+
+    A single query takes rows as they are and waits for memory, unless the table is near the
+    processor; many have them turned into columns of bits first.
+    """
+    size = 8 * rows * words
+    near, far = machine.top_near_ns, machine.top_alone_ns
+    ends = ((log2(NEAR_BYTES), near), (log2(FAR_BYTES), far))
+    alone = along(ends, min(log2(max(1, size)), log2(FAR_BYTES)))
+    turned = machine.top_scanned_ns + machine.top_turned_ns / max(1, queries)
+    return ANSWERED_NS + rows * words * min(alone, turned)
+
+
+def issl_ns(
+    machine: Machine, rows: int, words: int, lists: float, scored: float, rerank: int
+) -> float:
+    """Time of one query for the nearest documents that looks into slice lists.
+
+    `scored` rows are in them together, of which the `rerank` of highest score are compared. Where
+    that takes longer than a scan of the rows, their slices are compared instead, in order.
+    """
+    compared = min(rerank, rows) * machine.issl_reranked_ns
+    by_lists = lists * machine.issl_list_ns + scored * machine.issl_scored_ns
+    by_rows = rows * words * SLICED_WORDS * machine.top_alone_ns
+    return ANSWERED_NS + rows * machine.issl_cleared_ns + min(by_lists, by_rows) + compared
+
+
+def issl_within_ns(machine: Machine, table: Table, h: int) -> float:
+    """Time of one query for all rows within h by the slice lists that the table has; exact.
+
+    Only so many slices are looked up as a row within h cannot all miss, and every row that is in
+    one of their lists is compared.
+    """
+    slices = table.slices
+    assert slices is not None
+    max_error = h // slices.slices
+    lists, listed_rows = listed(table, max_error)
+    share = min(1.0, (h + 1) / (max_error + 1) / slices.slices)
+    rows = len(table)
+    return (
+        ANSWERED_NS + UNFORESEEN_NS + rows * machine.issl_cleared_ns
+        + share * lists * machine.issl_list_ns + share * listed_rows * machine.issl_scored_ns
+        + min(share * listed_rows, rows) * machine.issl_reranked_ns
+    )
+
+
+def listed(table: Table, max_error: int) -> tuple[int, float]:
+    """(slice lists, rows in them) of one query that is like rows of the table, which has lists.
+
+    Rows crowd in few lists, and it is those that are asked for: so lists of some of the rows are
+    counted, where that is quick, and all taken as equally long where it is not.
+    """
+    slices = table.slices
+    assert slices is not None
+    known = _LISTED.setdefault(slices, {})
+    if max_error not in known:
+        known[max_error] = _counted(table, slices, max_error)
+    return known[max_error]
+
+
+def _counted(table: Table, slices: SliceLists, max_error: int) -> tuple[int, float]:
+    width, rows = slices.width, len(table)
+    near = sum(comb(width, errors) for errors in range(min(max_error, width) + 1))
+    lists = slices.slices * near
+    sampled = min(rows, LISTED_ROWS, LISTED_LISTS // lists)
+    if sampled == 0:
+        return lists, rows * lists / (1 << width)
+    step = rows // sampled
+    words = np.ascontiguousarray(table.fingerprints[: sampled * step : step])
+    values = words.astype(">u8").view(f">u{width // 8}").astype(np.int64)
+    every = np.arange(1 << width)
+    flips = every[np.bitwise_count(every) <= max_error]
+    scored = 0
+    for number, column in enumerate(values.T):
+        at = column[:, None] ^ flips
+        starts = slices.starts[number]
+        scored += int((starts[at + 1].astype(np.int64) - starts[at]).sum())
+    return lists, min(scored / sampled, float(rows) * slices.slices)
 
 
 def query_tables_ns(

@@ -10,13 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import comb
 
 import numpy as np
 
 from simindex.calibration import Calibration, NearPairs
-from simindex.costs import CALL_NS, SEGMENT_NS, permuted_ns, probing_ns, scanning_ns
+from simindex.costs import (
+    CALL_NS,
+    SEGMENT_NS,
+    issl_ns,
+    permuted_ns,
+    probing_ns,
+    scanning_ns,
+    top_scanning_ns,
+)
 from simindex.errors import InvalidOption
-from simindex.methods import bphs, psm
+from simindex.methods import bphs, issl, psm
 from simindex.model import Machine, bphs_batch_s, disk_s, psm_batch_s, rate
 from simindex.planner import NARROWEST, check_options
 from simindex.simhash.permutation import BlockDesign, designs_for
@@ -76,9 +85,22 @@ class SliceForecast:
     disk_bytes: int
     """[ISSL] section 3: 4 (n s + 2^w s), and 4 s for the ends, summed over the segments."""
     disk_bytes_per_row: float
+    top_queries_s: float
+    """The 10 nearest by these lists with max_error 2, if fingerprints are uniform: rows that crowd
+    make lists long that are asked for."""
+    top_scan_queries_s: float
+    """The same by comparing all rows, one query at a time."""
+    top_scan_batch_queries_s: float
+    """And many at a time."""
 
 
-def slice_forecast(rows: int, *, bits: int, structure: str = "issl") -> SliceForecast | None:
+TOP_K, TOP_MAX_ERROR = 10, 2
+"""What is asked of slice lists in a forecast."""
+
+
+def slice_forecast(
+    rows: int, *, bits: int, structure: str = "issl", machine: Machine | None = None
+) -> SliceForecast | None:
     """What the slice lists of as few segments as possible take; None for narrow fingerprints.
 
     These have "issl" only if an index is told so: lists of 8 bits are long.
@@ -88,8 +110,19 @@ def slice_forecast(rows: int, *, bits: int, structure: str = "issl") -> SliceFor
         return None
     design, segments = SliceDesign.parse(structure, bits), -(-rows // MAX_ROWS)
     size = design.list_bytes(rows) + (segments - 1) * design.list_bytes(0)
+    each, words, machine = -(-rows // segments), bits // 64, machine or Machine()
+    lists = design.slices * sum(comb(design.width, flips) for flips in range(TOP_MAX_ERROR + 1))
+    rerank = issl.default_rerank(
+        each, TOP_K, TOP_MAX_ERROR, width=design.width, slices=design.slices
+    )
+    listed_ns = issl_ns(machine, each, words, lists, each * lists / design.lists, rerank)
+    alone_ns, shared_ns = (
+        top_scanning_ns(machine, each, words, queries) for queries in (1, ONLINE_QUERIES)
+    )
     return SliceForecast(
-        structure, design.slices, design.width, segments, size, size / rows
+        structure, design.slices, design.width, segments, size, size / rows,
+        *(1e9 / (CALL_NS + segments * ns) for ns in (listed_ns, alone_ns)),
+        1e9 / (segments * shared_ns),
     )
 
 

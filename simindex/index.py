@@ -19,7 +19,7 @@ from simindex.check import check
 from simindex.clustering import Clusters
 from simindex.compaction import Progress
 from simindex.errors import IndexExists
-from simindex.explanation import Explanation
+from simindex.explanation import Explanation, TopExplanation
 from simindex.handle import Mode
 from simindex.index_clusters import index_clusters
 from simindex.index_pairs import index_pairs
@@ -36,6 +36,7 @@ from simindex.records import (
     IndexStats,
     Matches,
     Pairs,
+    TopMatches,
     as_fingerprints,
 )
 from simindex.statistics import gather
@@ -126,7 +127,8 @@ class Index(WritableHandle):
             tried is chosen from near-duplicates of the index itself, see `Matches.stats.guarantee`.
         method : str
             ``"psm"``, ``"scan"``, ``"bphs"`` for the index's permuted tables (or the name of one
-            design), or ``"auto"`` for the cheapest that keeps the promise.
+            design), ``"issl"`` for its slice lists, or ``"auto"`` for the cheapest that keeps the
+            promise.
         memory : int, optional
             Bytes that the tables and header directories searched may take: what does not fit is
             left out, permuted tables first, then headers, so that all rows are scanned.
@@ -157,7 +159,8 @@ class Index(WritableHandle):
         -----
         Source: [PSM] sections 4 to 6; PSMA and BPHSA, or PSMF and BPHSF with `first`. Permuted
         tables are exact at any `recall`; where they are not for `h`, ``"bphs"`` raises
-        InvalidOption and ``"auto"`` never uses them.
+        InvalidOption and ``"auto"`` never uses them. Slice lists are exact at any `h`: of the s
+        slices of two fingerprints within it, one differs in at most h // s bits.
         """
         self._check_open()
         rows, weights = self._asked(batch)
@@ -167,6 +170,75 @@ class Index(WritableHandle):
         return answerer.search(
             snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
             memory=memory, threads=threads, memory_limit=memory_limit,
+        )
+
+    def top(
+        self,
+        batch: Batch | Any,
+        *,
+        k: int = 10,
+        max_error: int | str = 2,
+        rerank: int | None = None,
+        method: str = "auto",
+        recall: float | None = None,
+        threads: int | None = None,
+    ) -> TopMatches:
+        """The k documents of least Hamming distance of each query.
+
+        A document is all rows of one id, and stands at the distance of its nearest row.
+
+        Parameters
+        ----------
+        batch : Batch, or uint64 (m,) or (m, W)
+        k : int
+            At most the rows that are not deleted.
+        max_error : int or "auto"
+            Where slice lists are used, in how many bits a slice may differ from the query's, 0 to
+            16 (or 8, where slices are that wide). ``"auto"`` takes the least that reaches `recall`.
+        rerank : int, optional
+            Rows of each segment, of those that the lists score highest, whose distance is computed.
+            Unless given, 10 k or 256, whichever is more, or all that are listed where those are
+            few; with ``max_error="auto"`` up to 8 times as many if that is needed.
+        method : str
+            ``"scan"`` compares all rows, and is exact; ``"issl"`` uses slice lists, which the
+            segments must have; ``"auto"`` takes what is cheaper for each segment.
+        recall : float, optional
+            Share of the documents that are to be found, with ``max_error="auto"``: 0.95 unless
+            given. 1.0 is exact.
+        threads : int, optional
+            By default `SIMINDEX_THREADS` or one for each processor; one where a scan would compare
+            fewer than 8 M words.
+
+        Returns
+        -------
+        TopMatches
+            Columns (m, k), each query's documents ordered by (distance, id).
+
+        Raises
+        ------
+        InvalidOption
+            If an option is out of range, `k` beyond the rows (also in an empty index, unless
+            nothing is asked), or ``method="issl"`` meets a segment without lists; says what would
+            do.
+        InvalidBatch
+            If the batch is of another width, or of no fingerprints.
+        CorruptFile
+            If slice lists that are needed are damaged.
+
+        Notes
+        -----
+        Source: [ISSL] section 2. Slice lists may miss documents: `TopMatches.stats.guarantee` says
+        what was looked at. For a `recall`, up to 256 rows of the index are asked, without
+        themselves, once for the segments at hand: about the time of so many queries, some seconds
+        on large indexes. It is the recall of queries that are like the index's own rows. Pending
+        rows are always compared. Of deleted rows a mask is kept, a byte for each row of a segment
+        that any is in.
+        """
+        self._check_open()
+        rows, _ = self._asked(batch)
+        return self._answerer.top(
+            self._current(), rows, k=k, max_error=max_error, rerank=rerank, method=method,
+            recall=recall, threads=threads,
         )
 
     def pairs(
@@ -307,6 +379,27 @@ class Index(WritableHandle):
         answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
         return answerer.explain(
             snapshot, rows, weights, h=h, recall=recall, method=method, memory=memory
+        )
+
+    def explain_top(
+        self,
+        batch: Batch | Any,
+        *,
+        k: int = 10,
+        max_error: int | str = 2,
+        rerank: int | None = None,
+        method: str = "auto",
+        recall: float | None = None,
+    ) -> TopExplanation:
+        """How `top` would answer, segment by segment, and what that takes when it is done.
+
+        Options and errors are those of `top`. Runs every segment's plan some times, on one thread.
+        """
+        self._check_open()
+        rows, _ = self._asked(batch)
+        return self._answerer.explain_top(
+            self._current(), rows, k=k, max_error=max_error, rerank=rerank, method=method,
+            recall=recall,
         )
 
     def _asked(self, batch: Batch | Any) -> tuple[U64, F32 | None]:

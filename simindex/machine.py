@@ -6,6 +6,8 @@
     sweep          two batches over one table: what each probe takes, and what each row
     table          one of the permuted tables of a query, beside looking it up
     scan           one query, and many
+    top scan       the nearest documents, for one query and for many
+    slice lists    the same, with few and many lists, rows in them, and rows compared
     D              reading a file
 
 Times are of the processor, so that what else runs counts only by the caches and the memory it
@@ -64,6 +66,18 @@ LEAST_READ_BYTES = 1 << 20
 
 LONGER_ROWS = 100
 
+TOP_WORDS = 16
+"""Of the fingerprints whose nearest are looked for."""
+TOP_QUERIES = (16, 64)
+"""Of two calls that share what rows are turned into."""
+NEAR_ROWS, FAR_ROWS = 1 << 13, 1 << 19
+"""Of a table near the processor, and of one beyond its caches."""
+
+LISTED_SHARES = (8, 2)
+"""Parts of the larger table whose slice lists are searched."""
+LISTED_ERRORS = (0, 1, 2)
+LISTED_RERANK = (16, 1024)
+
 LEAST_NS = 0.01
 """No step takes less; a difference of two noisy times may seem to."""
 
@@ -100,6 +114,7 @@ def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROW
         ),
         **_vosh_times(rng),
         **_row_times(rng),
+        **_top_times(rng, min(FAR_ROWS, level_rows[-1])),
     )
     machine = replace(machine, **_sweep_times(rng, rows, table, directory, width, machine))
     middle = level_rows[min(2, len(levels) - 1)]
@@ -219,6 +234,52 @@ def _row_times(rng: np.random.Generator) -> dict[str, Any]:
         "delta_s_ns": _ns(arranged, len(words) * log2(len(words))),
         "scanned_ns": _ns(scanned, len(few) * 64),
         "scanned_far_ns": _ns(far, len(few) * 64),
+    }
+
+
+def _top_times(rng: np.random.Generator, count: int) -> dict[str, Any]:
+    rows = rng.integers(0, 1 << 64, (count, TOP_WORDS), dtype=np.uint64)
+    ids = np.arange(count, dtype=np.uint64)
+    queries = rng.integers(0, 1 << 64, (TOP_QUERIES[-1], TOP_WORDS), dtype=np.uint64)
+
+    def word_ns(rows_asked: int, asked: int) -> float:
+        some = rows[:rows_asked]
+        scan = partial(_native.top_scan, some, ids[:rows_asked], queries[:asked], 10)
+        return _ns(_least(scan), some.size * asked)
+
+    few, many = (word_ns(count // 8, asked) for asked in TOP_QUERIES)
+    turned = max(LEAST_NS, (few - many) / (1 / TOP_QUERIES[0] - 1 / TOP_QUERIES[1]))
+    return {
+        "top_scanned_ns": max(LEAST_NS, many - turned / TOP_QUERIES[1]),
+        "top_turned_ns": turned,
+        "top_near_ns": word_ns(min(count, NEAR_ROWS), 1),
+        "top_alone_ns": word_ns(count, 1),
+        **_listed_times(rows, ids, queries),
+    }
+
+
+def _listed_times(rows: U64, ids: U64, queries: U64) -> dict[str, float]:
+    """Fits what rows, lists, rows scored and rows compared take to the times of some searches."""
+    steps: list[tuple[float, ...]] = []
+    for count in [len(rows) // share for share in LISTED_SHARES]:
+        some, own = rows[:count], ids[:count]
+        starts, numbers = _native.slice_lists(some, 16, 0, 4 * TOP_WORDS)
+        slices = _native.CheckedSlices(some, own, starts, numbers)
+        for errors in LISTED_ERRORS:
+            for rerank in LISTED_RERANK:
+                search = partial(
+                    _native.top_slices, slices, queries, 10, errors, rerank, None
+                )
+                *_, lists, scored, _, _ = search()
+                share = 1 / len(queries)
+                taken = _ns(_least(search), len(queries))
+                steps.append((taken, count, lists * share, scored * share, rerank))
+    told = np.array(steps)
+    # Of relative errors, so that short searches count as much as long ones.
+    fitted, *_ = np.linalg.lstsq(told[:, 1:] / told[:, :1], np.ones(len(told)), rcond=None)
+    names = ("issl_cleared_ns", "issl_list_ns", "issl_scored_ns", "issl_reranked_ns")
+    return {
+        name: max(LEAST_NS, float(value)) for name, value in zip(names, fitted, strict=True)
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from simindex.calibration import USUAL, Calibration, calibrate, exact_plan
 from simindex.costs import (
+    issl_within_ns,
     permuted_ns,
     probing_ns,
     query_design,
@@ -25,7 +26,7 @@ from simindex.simhash.permutation import BlockDesign
 from simindex.snapshot import Snapshot
 from simindex.storage.table import Table
 
-METHODS = ("auto", "psm", "bphs", "scan")
+METHODS = ("auto", "psm", "bphs", "issl", "scan")
 
 CALIBRATION_BUDGET_S = 0.4
 """Expected seconds a first query may spend on learning flips; `Index.tune` takes longer."""
@@ -105,6 +106,17 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
     )
 
 
+def check_lists(snapshot: Snapshot) -> None:
+    """Refuses method="issl" for an index without slice lists with InvalidOption."""
+    if not snapshot.sliced and snapshot.slice_bits is None:
+        raise InvalidOption(
+            'method="issl" needs slice lists, and the index has none: add "issl" to the '
+            "structures with `simindex compact --structures` or Index.compact(structures=...), or "
+            'use method="auto"',
+            option="method", found="issl",
+        )
+
+
 def within_memory(
     tables: Sequence[Table], method: str, designs: Sequence[BlockDesign], memory: int
 ) -> tuple[str, list[BlockDesign]]:
@@ -129,7 +141,9 @@ def within_memory(
     }
     fitting = [design for design in designs if permuted[design] <= memory]
     explicit = method == "bphs" or _names_design(method)
-    least = {"auto": scanned, "scan": scanned, "psm": probed}.get(method)
+    least = {
+        "auto": scanned, "scan": scanned, "psm": probed, "issl": listed_bytes(tables),
+    }.get(method)
     if explicit:
         least = min(permuted.values(), default=probed)
     if least is not None and memory < least:
@@ -139,6 +153,16 @@ def within_memory(
             option="memory", found=memory, expected=least,
         )
     return ("scan" if method == "auto" and memory < probed else method), fitting
+
+
+def listed_bytes(tables: Sequence[Table]) -> int:
+    """Memory of all tables and their slice lists, and of header directories where they have none.
+    """
+    return sum(
+        table_bytes(len(table), table.fingerprints.shape[1], table.header_bits)
+        if table.slices is None else table.fingerprints.nbytes + table.slices.record.file_bytes
+        for table in tables
+    )
 
 
 def plan(
@@ -151,6 +175,7 @@ def plan(
     calibration: Calibration | None,
     designs: Sequence[BlockDesign] = (),
     machine: Machine = USUAL,
+    lists: bool = True,
 ) -> QueryPlan:
     """A plan for each table.
 
@@ -164,12 +189,14 @@ def plan(
         exact plans remain.
     machine : Machine
         Its constants say which way is the cheapest.
+    lists : bool
+        Whether slice lists may be used.
     """
     flips = None if calibration is None else calibration.flips
     plans = [
         _plan_table(
             table, h=h, recall=recall, method=method, queries=queries, flips=flips,
-            designs=designs, machine=machine,
+            designs=designs, machine=machine, lists=lists,
         )
         for table in tables
     ]
@@ -191,6 +218,7 @@ def _plan_table(
     flips: Callable[[int, int, float], int] | None,
     designs: Sequence[BlockDesign],
     machine: Machine,
+    lists: bool,
 ) -> TablePlan:
     rows, words = len(table), table.fingerprints.shape[1]
     scan = TablePlan("scan", 0, 0, True, scanning_ns(machine, rows, words, queries, h))
@@ -200,13 +228,15 @@ def _plan_table(
         permuted_plan(table, design, h=h, queries=queries, machine=machine) for design in designs
         if design.structure in table.structures
     ]
+    listed = [listed_plan(table, h=h, machine=machine)] if lists and table.slices else []
     if method not in ("auto", "psm"):
         return min(
-            permuted or [exact_plan(table, h=h, queries=queries, machine=machine)],
+            (listed if method == "issl" else permuted)
+            or [exact_plan(table, h=h, queries=queries, machine=machine)],
             key=lambda candidate: candidate.nanoseconds,
         )
     candidates = [] if method == "psm" else [
-        exact_plan(table, h=h, queries=queries, machine=machine), *permuted,
+        exact_plan(table, h=h, queries=queries, machine=machine), *permuted, *listed,
         *over_queries(rows, words, h=h, queries=queries, machine=machine),
     ]
     narrowest = max(0, table.header_bits - NARROWEST)
@@ -245,6 +275,18 @@ def permuted_plan(
             machine, len(table), looked_up, h=h, words=table.fingerprints.shape[1], queries=queries
         ),
         design,
+    )
+
+
+def listed_plan(table: Table, *, h: int, machine: Machine = USUAL) -> TablePlan:
+    """How a table's slice lists are searched, if it has them; exact by the pigeonhole principle.
+
+    Of s slices of two fingerprints within h, one differs in at most h // s bits.
+    """
+    assert table.slices is not None
+    return TablePlan(
+        "issl", 0, 0, True, issl_within_ns(machine, table, h),
+        max_error=h // table.slices.slices,
     )
 
 
@@ -309,14 +351,18 @@ class Planner:
         if known is not None:
             return known
         designs = asked_designs(method, h, snapshot.designs)
+        if method == "issl":
+            check_lists(snapshot)
+        lists = True
         if memory is not None:
+            lists = listed_bytes(snapshot.tables) <= memory
             method, designs = within_memory(snapshot.tables, method, designs, memory)
         calibration = None
         if recall < 1 and weights is not None and method in ("auto", "psm"):
             calibration = self._calibrated(snapshot, h, weights)
         planned = plan(
             snapshot.tables, h=h, recall=recall, method=method, queries=queries,
-            calibration=calibration, designs=designs, machine=self._machine,
+            calibration=calibration, designs=designs, machine=self._machine, lists=lists,
         )
         if calibration is None or not calibration.provisional:
             plans[asked] = (planned, calibration)

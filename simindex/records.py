@@ -5,6 +5,7 @@ inside the package arrays are trusted.
 
     Batch    fingerprints (n,) or (n, W)   ids or keys (n,)   weights (n, b)   skipped
     Matches  query (r,)   id (r,)   distance (r,)             sorted by (query, distance, id)
+    Top...   ids (n, k)   distances (n, k)                    each row sorted by (distance, id)
     Pairs    a (p,)       b (p,)    distance (p,)             sorted by (a, b), a < b
 """
 
@@ -325,6 +326,94 @@ class Matches:
             self.query.tolist(), self.id.tolist(), keys, self.distance.tolist(), strict=True
         ):
             yield Match(query, row_id, key, distance)
+
+
+NO_NEIGHBOUR = (1 << 64) - 1
+"""Id of a place that no document fills; its distance is one more than there are bits."""
+
+
+class TopStats(NamedTuple):
+    """How the nearest documents were found, and what is promised of them."""
+
+    method: str
+    """`"scan"` or `"issl"`; or both joined by `+` when segments differ."""
+    guarantee: str
+    """`"exact"`, or in words what is looked at, and the recall with what that rests on."""
+    exact: bool
+    """Whether these are the nearest documents for certain."""
+    recall: float | None
+    """Share of the nearest documents that was found when it was measured, for `max_error="auto"`;
+    1.0 if exact, None if it was not measured."""
+    max_error: int | None
+    """Bits in which a slice may differ from the query's; None if no slice lists were used."""
+    rerank: int | None
+    """Rows of a segment whose distance was computed for a query, at most; None as above."""
+    lists: int
+    """Slice lists looked into."""
+    rows_compared: int
+    """Rows whose distance was computed."""
+    segments: int
+    """Segments and pending runs searched."""
+    seconds: float
+
+
+NearestKeys = Callable[[], list[list[str]] | list[list[bytes]]]
+"""Fetches the keys of each query's nearest documents."""
+
+
+class TopMatches:
+    """The k nearest documents of each query, nearest first, of equally near ones the smallest id.
+
+    `ids` uint64 (n, k) and `distances` uint16 (n, k). A document is all rows of one id, and stands
+    at the distance of its nearest row. Places that none fills have id 2**64 - 1 and a distance of
+    one more than there are bits. Iteration gives a `Match` for each place that is filled.
+    """
+
+    __slots__ = ("_fetch_keys", "bits", "distances", "ids", "stats")
+
+    def __init__(
+        self,
+        ids: U64,
+        distances: NDArray[np.uint16],
+        stats: TopStats,
+        bits: int,
+        fetch_keys: NearestKeys | None = None,
+    ) -> None:
+        self.ids, self.distances, self.stats, self.bits = ids, distances, stats, bits
+        self._fetch_keys = fetch_keys
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Keys are fetched where the index is; elsewhere they travel along.
+        keys = self.keys()
+        fetch: Any = None if keys is None else partial(list, keys)
+        return (TopMatches, (self.ids, self.distances, self.stats, self.bits, fetch))
+
+    def __repr__(self) -> str:
+        queries, k = self.ids.shape
+        return f"<TopMatches {queries} x {k} by {self.stats.method}, {self.stats.guarantee}>"
+
+    @property
+    def found(self) -> NDArray[np.int64]:
+        """How many places of each query are filled, int64 (n,)."""
+        counts: NDArray[np.int64] = (self.distances <= self.bits).sum(axis=1, dtype=np.int64)
+        return counts
+
+    def __len__(self) -> int:
+        return int(self.found.sum())
+
+    def keys(self) -> list[list[str]] | list[list[bytes]] | None:
+        """Keys of each query's documents in their order, or None when the index has no keys."""
+        return None if self._fetch_keys is None else self._fetch_keys()
+
+    def __iter__(self) -> Iterator[Match]:
+        keys = self.keys()
+        for query, count in enumerate(self.found.tolist()):
+            places = zip(
+                self.ids[query, :count].tolist(), self.distances[query, :count].tolist(),
+                [None] * count if keys is None else keys[query], strict=True,
+            )
+            for row_id, distance, key in places:
+                yield Match(query, row_id, key, distance)
 
 
 PairKeys = Callable[[], tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]]]

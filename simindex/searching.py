@@ -1,6 +1,6 @@
 """Answers one query call on one snapshot: every table by its plan, then one ordered result.
 
-    online      slices of the queries, each by one thread            psm | bphs | scan
+    online      slices of the queries, each by one thread            psm | bphs | issl | scan
     batch       a pass over the table, in order, by all threads      psm_batch | query_tables
     bounded     the same in chunks that are given back               ... and scan
 """
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.methods import bphs, psm, psm_batch, query_tables, scan
+from simindex.methods import bphs, issl, psm, psm_batch, query_tables, scan
 from simindex.methods.base import Found, QueryPlan, TablePlan
 from simindex.methods.query_tables import QueryTables
 from simindex.methods.stream import Stream, joined, live, take
@@ -204,6 +204,8 @@ def search_table(table: Table, plan: TablePlan, asked: Asked) -> Found:
     """The same query by query, on one thread."""
     if plan.method == "scan":
         return scan.search(table, asked.queries, h=asked.h, first=asked.first)
+    if plan.method == "issl":
+        return issl.within(table, asked.queries, asked.h, plan.max_error, asked.first)
     if plan.design is not None:
         return bphs.search(table, asked.queries, plan.design, h=asked.h, first=asked.first)
     return psm.search(

@@ -27,6 +27,8 @@ from simindex.storage.slicelist import open_slices
 from simindex.storage.table import Table
 from simindex.storage.tombstones import Tombstones
 
+U8 = NDArray[np.uint8]
+
 MAX_RESERVOIR_ROWS = 1 << 18
 
 RETRIES = 10
@@ -52,6 +54,9 @@ class Snapshot:
         self.segments, self.pending = segments, runs
         self.tables: tuple[Table, ...] = (*segments, *runs)
         self.tombstones, self.samples, self._words = tombstones, samples, options.words
+        self._dead: dict[str, U8 | None] = {}
+        self.sliced = any(map(is_slicing, options.structures))
+        """Whether every new segment gets slice lists."""
         found = {
             tables.design.structure: tables.design
             for segment in segments for tables in segment.structures.values()
@@ -59,6 +64,11 @@ class Snapshot:
         found.update((design.structure, design) for design in checked_designs(options))
         self.designs = tuple(found.values())
         """Block designs whose tables some segment has, or will have."""
+
+    @cached_property
+    def slice_bits(self) -> int | None:
+        """Width of the narrowest slices that any segment has lists of; None if none has lists."""
+        return min((s.slices.width for s in self.segments if s.slices is not None), default=None)
 
     @cached_property
     def stored_rows(self) -> int:
@@ -76,6 +86,35 @@ class Snapshot:
                     rows = np.arange(start, start + len(ids), dtype=np.int64)
                     dead += int(self.tombstones.dead(table, ids, rows).sum())
         return dead
+
+    def dead(self, table: Table) -> U8 | None:
+        """Which rows of a table are deleted, uint8 (n,); None if none is.
+
+        A byte a row, made when first asked for, which reads all ids of the table, and kept until
+        something is deleted.
+        """
+        if not self.tombstones.later_than(table.horizon):
+            return None
+        if table.name not in self._dead:
+            mask = np.zeros(len(table), np.uint8)
+            for start in range(0, len(table), 1 << 20):
+                ids = table.ids[start : start + (1 << 20)]
+                rows = np.arange(start, start + len(ids), dtype=np.int64)
+                mask[start : start + len(ids)] = self.tombstones.dead(table, ids, rows)
+            self._dead[table.name] = mask if mask.any() else None
+        return self._dead[table.name]
+
+    @cached_property
+    def live_rows(self) -> int:
+        """Rows that are not deleted; makes the masks of `dead`."""
+        masks = map(self.dead, self.tables)
+        return self.stored_rows - sum(int(np.count_nonzero(m)) for m in masks if m is not None)
+
+    def keep_dead(self, before: Snapshot) -> None:
+        """Takes over masks of an earlier commit that no deletion has changed since."""
+        if before.tombstones is self.tombstones:
+            same = {table.name for table in self.tables} & before._dead.keys()
+            self._dead.update((name, before._dead[name]) for name in same)
 
     @cached_property
     def reservoir(self) -> Reservoir:
@@ -209,10 +248,13 @@ def _take(
         table = opened.get(name) or known[name]
         if isinstance(table, Segment):
             segments.append(table)
-    return Snapshot(
+    snapshot = Snapshot(
         catalog, value, head, tuple(segments), tuple(runs),
         dead, tuple(samples), options,
     )
+    if before is not None:
+        snapshot.keep_dead(before)
+    return snapshot
 
 
 def _load_directory(

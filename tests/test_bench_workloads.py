@@ -272,7 +272,7 @@ def test_text_reports_every_recipe_and_level_and_checks_them(tmp_path: Path) -> 
 
     _, measured = bench("text", "--rows", "60", "--threads", "1", into=tmp_path / "a.json")
     ours = {one["workload"]: one for one in measured if one["engine"] == "simindex"}
-    assert len(ours) == 9
+    assert len(ours) == 10
     for one in ours.values():
         checked = 25 if one["rows"] >= 25 else one["rows"]
         assert f"equal to regex + mmh3 on {checked} of {checked} documents" in one["notes"]
@@ -399,6 +399,105 @@ def test_a_corpus_is_the_same_for_the_same_seed_and_knows_its_pairs() -> None:
     apart = oracle.signs(weights[near]) ^ stored[partner[near]]
     assert np.bitwise_count(apart).max() <= 3
     assert len(oracle.matches(stored, oracle.signs(weights[~near]), 3)) == 0
+
+
+def test_topk_measures_scan_and_slice_lists_on_every_set(tmp_path: Path) -> None:
+    printed, measured = bench(
+        "topk", "--rows", "3000", "--graph-rows", "2000", "--queries", "40", "--max-error", "0",
+        "--max-error", "2", "--rerank", "200", into=tmp_path / "a.json",
+    )
+    found = {(one["workload"], one["engine"]): one for one in measured}
+    for name, rows in (("topk", 3000), ("topk graph clustered", 2000), ("topk graph latent", 2000)):
+        for suffix in ("", " single"):
+            exact, least, most = (
+                found[name + suffix, f"simindex {engine}"]
+                for engine in ("scan", "issl, max_error 0", "issl, max_error 2")
+            )
+            assert {one["unit"] for one in (exact, least, most)} == {"ms"}
+            assert {one["rows"] for one in (exact, least, most)} == {rows}
+            assert exact["recall"] == 1 >= most["recall"] >= least["recall"] > 0.3
+            assert most["recall"] > 0.95
+            assert "40 queries confirmed by brute force" in exact["notes"]
+            assert "rerank 200; 64 lists and" in least["notes"]
+            assert "rerank 200; 8,768 lists and" in most["notes"]
+        lists, bare, whole = (
+            found[f"{name} build", f"simindex {engine}"]
+            for engine in ("slice lists", "psm", "psm,issl")
+        )
+        assert {one["unit"] for one in (lists, bare, whole)} == {"signatures/s"}
+        assert lists["bytes_per_row"] == 4 * 64 * (rows + 65_537) / rows
+        assert whole["bytes_per_row"] - bare["bytes_per_row"] == pytest.approx(
+            lists["bytes_per_row"], rel=0.02
+        )
+        assert found[f"{name} read", "memory, read once"]["median"] > 0
+    assert "| topk read | simindex scan | 3 k |" in printed
+
+
+@pytest.mark.parametrize("kind", ["clustered", "latent"])
+def test_signatures_are_as_far_apart_as_their_kind_says(kind: str) -> None:
+    from benchmarks.signatures import drawn
+
+    of = drawn(kind, 5000, 200, seed=3)
+    again = drawn(kind, 5000, 200, seed=3)
+    assert np.array_equal(of.rows, again.rows) and np.array_equal(of.queries, again.queries)
+    assert of.rows.shape == (5000, 16) and of.queries.shape == (200, 16)
+    distance = np.sort(oracle.distances(of.rows, of.queries), axis=1)
+    nearest, tenth = np.median(distance[:, 0]), np.median(distance[:, 9])
+    assert distance.mean() == pytest.approx(512, abs=8)
+    # A row flips 0.175 of its bits on average: two of a centre differ in 296, and 50 are of one.
+    assert (230 < nearest < tenth < 290) if kind == "clustered" else (tenth < 190)
+    assert (distance < 400).sum(axis=1).mean() == pytest.approx(50, abs=9) or kind == "latent"
+
+
+def test_flips_have_the_chance_asked_for() -> None:
+    from benchmarks.signatures import flips
+
+    share = np.repeat([0, 1, 26, 64, 128, 255], 2000)
+    counted = np.bitwise_count(flips(np.random.default_rng(4), share)).sum(axis=1) / 1024
+    assert counted.reshape(6, 2000).mean(axis=1) == pytest.approx(
+        [0, 1 / 256, 26 / 256, 1 / 4, 1 / 2, 255 / 256], abs=0.002
+    )
+
+
+def test_recall_counts_each_id_once_and_by_its_own_distance() -> None:
+    from benchmarks.signatures import Nearest, Signatures
+
+    rows = np.zeros((6, 16), dtype=np.uint64)
+    rows[:, 0] = [0b1, 0b11, 0b111, 0b1111, 0b110, 0b11111]
+    truth = Nearest(Signatures("made", rows, np.zeros((2, 16), dtype=np.uint64)), 3)
+    exact = np.array([[0, 1, 4], [0, 1, 4]], dtype=np.uint64)
+    with pytest.raises(SystemExit, match="brute force"):
+        truth.learn(exact[:, ::-1])
+    truth.learn(exact)
+    none = 2**64 - 1
+    for ids, share in (
+        ([[0, 1, 4]], 1), ([[4, 1, 0]], 1), ([[0, 1, 2]], 2 / 3), ([[0, 0, 0]], 1 / 3),
+        ([[0, 1, none]], 2 / 3), ([[none] * 3], 0), ([[0, 1, 4], [5, 3, 2]], 1 / 2),
+    ):
+        assert truth.recall(np.array(ids, dtype=np.uint64)) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("kind", "recalls"),
+    [("flat", [1]), ("ivf", [1, 1]), ("multihash", [0.5, 0.9]), ("hnsw", [0.9, 0.8, 0.9])],
+)
+def test_peers_of_wide_signatures_find_most_on_a_small_set(
+    kind: str, recalls: list[float]
+) -> None:
+    """IVF with 8 cells and 16 looked into is exact, as Flat is."""
+    pytest.importorskip("faiss", reason="the peer is FAISS")
+    from benchmarks import toppeers
+    from benchmarks.signatures import Nearest, drawn
+
+    of = drawn("clustered", 2000, 40, seed=6)
+    truth = Nearest(of, 10)
+    truth.learn(np.array(truth.brute))
+    peer = toppeers.build(kind, of.rows, nlist=8)
+    assert len(peer.settings) == len(recalls)
+    for setting, least in zip(peer.settings, recalls, strict=True):
+        setting.set()
+        recall = truth.recall(peer.top(of.queries, 10))
+        assert least <= recall <= 1, setting.name
 
 
 def test_a_table_sets_each_engine_beside_the_first_peer() -> None:

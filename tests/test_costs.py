@@ -185,3 +185,51 @@ def test_a_damaged_machine_is_told_and_written_anew(index_path: Path, quick: Mac
         index.tune()
         index.commit()
         assert len(index.query(np.arange(1, dtype=np.uint64))) > 0
+
+
+NEAREST = replace(
+    STEPS, top_scanned_ns=0.1, top_turned_ns=4.0, top_near_ns=0.3, top_alone_ns=0.7,
+    issl_cleared_ns=0.01, issl_list_ns=20.0, issl_scored_ns=5.0, issl_reranked_ns=10.0,
+)
+
+
+def test_the_nearest_are_scanned_alone_or_in_columns() -> None:
+    def word_ns(rows: int, queries: int) -> float:
+        taken = costs.top_scanning_ns(NEAREST, rows, 16, queries) - costs.ANSWERED_NS
+        return taken / (rows * 16)
+
+    assert word_ns(1 << 10, 1) == pytest.approx(0.3)
+    assert word_ns(1 << 20, 1) == pytest.approx(0.7)
+    assert 0.3 < word_ns(1 << 16, 1) < 0.7
+    assert word_ns(1 << 20, 16) == pytest.approx(0.1 + 4 / 16)
+    assert word_ns(1 << 20, 4) == pytest.approx(0.7)  # four queries do not repay the columns
+    assert costs.top_scanning_ns(NEAREST, 0, 16, 1) == costs.ANSWERED_NS
+
+
+def test_slice_lists_take_lists_scores_and_rows_compared() -> None:
+    taken = costs.issl_ns(NEAREST, 1_000_000, 16, 1000, 5000, 256) - costs.ANSWERED_NS
+    assert taken == pytest.approx(10_000 + 20_000 + 25_000 + 2560)
+    # Lists as long as all slices of all rows are not followed.
+    most = costs.issl_ns(NEAREST, 1_000_000, 16, 4e6, 64e6, 256) - costs.ANSWERED_NS
+    assert most == pytest.approx(10_000 + 16e6 * costs.SLICED_WORDS * 0.7 + 2560)
+
+
+@pytest.mark.parametrize("equal", [0, 1500])
+def test_lists_are_counted_as_rows_of_the_table_find_them(index_path: Path, equal: int) -> None:
+    """Rows that crowd make lists long, and it is those lists that are asked for."""
+    rng = np.random.default_rng(equal)
+    rows = rng.integers(0, 1 << 64, (2000, 2), dtype=np.uint64)
+    rows[:equal] = rows[0]
+    options = simindex.IndexOptions(bits=128, structures=("psm", "issl"))
+    with simindex.open(index_path, "n", options=options) as index:
+        index.append(rows, ids=np.arange(2000))
+        index.compact(full=True)
+        (table,) = index._current().tables
+        slices = table.slices
+        stored = np.asarray(table.fingerprints).astype(">u8").view(">u2")
+        for max_error, near in ((0, 1), (1, 17), (2, 137), (16, 65_536)):
+            lists, scored = costs.listed(table, max_error)
+            assert lists == 8 * near
+            errors = np.bitwise_count(stored[:, None] ^ stored[None])  # of all rows, not some
+            assert scored == pytest.approx((errors <= max_error).sum() / 2000, rel=0.35)
+        assert slices is not None and costs.listed(table, 0) is costs.listed(table, 0)

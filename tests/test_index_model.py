@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import mmh3
 import numpy as np
 import oracle
 import pytest
@@ -27,11 +28,10 @@ from hypothesis.stateful import (
 
 import simindex
 from simindex import Batch, IndexOptions
-
-FILES = len(IndexOptions().structures)
-"""Of a segment."""
+from simindex.errors import InvalidOption
 
 METHODS = ("psm", "scan", "auto")
+STRUCTURES = (IndexOptions().structures, ("psm", "issl"))
 TEMPLATES = oracle.uniform(np.random.default_rng(64), 6)[:, 0]
 
 # Families of a few bits' difference, so that most queries have some matches at each radius.
@@ -69,10 +69,15 @@ class IndexMachine(RuleBasedStateMachine):
         self.reader: simindex.Index | None = None
         self.seen = 0
 
-    @initialize(batch_rows=st.sampled_from([16, 64]), min_merge=st.sampled_from([0, 2, 3]))
-    def create(self, batch_rows: int, min_merge: int) -> None:
+    @initialize(
+        batch_rows=st.sampled_from([16, 64]), min_merge=st.sampled_from([0, 2, 3]),
+        structures=st.sampled_from(STRUCTURES),
+    )
+    def create(self, batch_rows: int, min_merge: int, structures: tuple[str, ...]) -> None:
+        self.files, self.listed = len(structures), "issl" in structures
         options = IndexOptions(
-            batch_rows=batch_rows, min_merge=min_merge, keys=self.keyed, reservoir_rows=32
+            batch_rows=batch_rows, min_merge=min_merge, keys=self.keyed, reservoir_rows=32,
+            structures=structures,
         )
         self.writer = simindex.open(self.path, "c", options=options)
 
@@ -207,6 +212,49 @@ class IndexMachine(RuleBasedStateMachine):
         triples = [(m.query, m.distance, m.id) for m in found]
         assert triples == sorted(triples)
 
+    @rule(
+        values=st.lists(fingerprints, min_size=1, max_size=3),
+        k=st.integers(1, 12),
+        by_lists=st.booleans(),
+        by_reader=st.booleans(),
+    )
+    def top(self, values: list[int], k: int, by_lists: bool, by_reader: bool) -> None:
+        """Exactly: all rows are compared, be it by a scan or as those to rerank."""
+        index = self.writer
+        if by_reader and self.reader is not None:
+            index = self.reader
+            index.refresh()
+        queries = np.array(values, dtype=np.uint64)
+        method = "issl" if by_lists and self.listed else "auto"
+        asked = {"k": k, "method": method, "rerank": 10_000, "max_error": 1}
+        if k > len(self.model):
+            with pytest.raises(InvalidOption, match="more than the index holds"):
+                index.top(queries, **asked)
+            return
+        found = index.top(queries, **asked)
+        keys = found.keys()
+        for at, expected in enumerate(self.nearest(queries, k)):
+            filled = int(found.found[at])
+            assert found.distances[at, :filled].tolist() == [far for far, _, _ in expected]
+            assert found.ids[at, :filled].tolist() == [number for _, number, _ in expected]
+            assert set(found.distances[at, filled:].tolist()) <= {65}
+            if keys is not None:
+                assert keys[at] == [name for _, _, name in expected]
+
+    def nearest(self, queries: oracle.U64, k: int) -> list[list[tuple[int, int, Any]]]:
+        """(distance, id, name) of each query's nearest documents."""
+        least: list[dict[Any, int]] = [{} for _ in queries]
+        for query, distance, name in self.model.query(queries, 64):
+            least[query][name] = min(distance, least[query].get(name, distance))
+        return [
+            sorted((far, self.number(name), name) for name, far in one.items())[:k]
+            for one in least
+        ]
+
+    def number(self, name: Any) -> int:
+        """The id that a name has in the index."""
+        return int(mmh3.hash64(name.encode(), signed=False)[0]) if self.keyed else int(name)
+
     @invariant()
     def uncommitted_rows_are_not_seen(self) -> None:
         assert len(self.writer) == len(self.model)
@@ -251,7 +299,7 @@ class IndexMachine(RuleBasedStateMachine):
             assert again.check() == []
             assert again.stats().segments == segments
         assert len(list((self.path / "segments").glob("*.rows"))) == segments
-        assert len(list((self.path / "segments").iterdir())) == segments * FILES
+        assert len(list((self.path / "segments").iterdir())) == segments * self.files
         with simindex.open(self.path) as index:
             assert self.contents(index) == self.model.contents()
 

@@ -6,7 +6,7 @@
               model  costs
               machine  forecast  explanation  compaction  check  pairs  clusters  skew  auditing
               answering  spotchecks  opening  bounded  ingestion  recent  deduplication
-              segmentfiles  merging
+              segmentfiles  merging  nearest  nearest_plan  nearest_recall
     methods
     storage
     simhash
@@ -40,6 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "compaction", "check", "pairs", "clusters", "designs", "skew", "auditing", "answering",
         "spotchecks", "opening", "bounded", "stored_pairs", "stored_rows", "tiles", "index_pairs",
         "index_clusters", "ingestion", "recent", "deduplication", "segmentfiles", "merging",
+        "nearest", "nearest_plan", "nearest_recall",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),

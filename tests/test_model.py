@@ -169,9 +169,20 @@ def test_a_machine_is_read_back_as_it_was() -> None:
         assert Machine.from_dict(machine.to_dict()) == machine
 
 
+def test_a_machine_of_an_earlier_version_is_read() -> None:
+    """Of constants that it did not measure the usual ones are taken."""
+    stored = replace(ROUND, measured=True).to_dict()
+    for name in model.LATER:
+        del stored[name]
+    read = Machine.from_dict(stored)
+    assert read.delta_r_ns == ROUND.delta_r_ns and read.measured
+    assert all(getattr(read, name) == getattr(Machine(), name) for name in model.LATER)
+
+
 @pytest.mark.parametrize(
     "change",
     [
+        {"top_alone_ns": 0.0}, {"issl_list_ns": float("nan")},
         {"delta_r_ns": 0.0}, {"delta_r_ns": -1.0}, {"delta_l_ns": float("nan")},
         {"disk_bytes_s": float("inf")}, {"levels": []}, {"levels": [[1, 2]]},
         {"levels": [[1, [[0.0, 1.0]]]]}, {"levels": [[1, []]]}, {"table_ns": "x"},

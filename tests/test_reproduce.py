@@ -364,3 +364,98 @@ def test_dedup_of_a_collection_is_printed_for_every_h(tmp_path: Path) -> None:
         "| 2 | 12 | 0.167 | 0.667 | 12 | 0.167 | 0.667 |",
     ]
     assert "peps: 24 documents; 12 pairs" in finished.stdout
+
+
+def digits(signature: np.ndarray) -> str:
+    return "".join(f"{word:064b}" for word in signature.tolist())
+
+
+def test_slices_are_counted_from_the_top_of_the_first_word() -> None:
+    from reproduce.slices import slices_of
+
+    rows = np.random.default_rng(1).integers(0, 2**64, (3, 2), dtype=np.uint64)
+    for row, found in zip(rows, slices_of(rows).tolist(), strict=True):
+        assert found == [int(digits(row)[at : at + 16], 2) for at in range(0, 128, 16)]
+
+
+def test_lists_checked_are_those_of_the_paper() -> None:
+    from reproduce.slices import PAPER_COVERED, covered_if_even, lists_checked
+
+    assert lists_checked() == [
+        1, 17, 137, 697, 2517, 6885, 14893, 26333, 39203, 50643, 58651, 63019, 64839, 65399, 65519,
+        65535, 65536,
+    ]
+    # 697 of 65,536 lists is 1.06 % of the work: [ISSL] section 2.
+    assert covered_if_even(1)[3] == pytest.approx(0.0106, abs=5e-5)
+    assert covered_if_even(64)[16] == PAPER_COVERED[16] == 1
+    assert len(PAPER_COVERED) == 17
+
+
+def test_what_slice_lists_find_is_as_defined() -> None:
+    """Against strings of digits, row by row."""
+    from reproduce.slices import AMONG, ERRORS, RERANKED, looked, slices_of
+
+    rng = np.random.default_rng(5)
+    rows = rng.integers(0, 2**64, (300, 2), dtype=np.uint64)
+    rows[50:200] = rows[7]
+    for row in range(50, 200):
+        for bit in rng.choice(128, rng.integers(0, 60), replace=False).tolist():
+            rows[row, bit // 64] ^= np.uint64(1 << (bit % 64))
+    query = digits(rows[7])
+    texts = [digits(row) for row in rows]
+    apart = [
+        [sum(a != b for a, b in zip(text[at : at + 16], query[at : at + 16], strict=True))
+         for at in range(0, 128, 16)]
+        for text in texts
+    ]
+    true = sorted(sum(one) for one in apart)
+    found = looked(slices_of(rows), slices_of(rows[7:8])[0])
+    assert found.distances.tolist() == true[:100]
+    assert found.mean_distance == pytest.approx(sum(true) / 300)
+    for errors in ERRORS:
+        scores = [sum(16 - bits for bits in one if bits <= errors) for one in apart]
+        inside = [sum(bits <= errors for bits in one) for one in apart]
+        assert found.covered[errors] == sum(map(bool, inside)) / 300
+        assert found.read[errors] == pytest.approx(sum(inside) / 2400)
+        for at, most in enumerate(RERANKED):
+            listed = [row for row in range(300) if inside[row] or most >= 300]
+            ranked = sorted((-scores[row], row) for row in listed)[:most]
+            best = sorted((sum(apart[row]), row) for _, row in ranked)[:10]
+            got = found.results[errors, at].tolist()
+            assert got == [row for _, row in best] + [-1] * (10 - len(best))
+            for among, counted in zip(AMONG, found.found[errors, at].tolist(), strict=True):
+                assert counted == sum(distance <= true[among - 1] for distance, _ in best)
+    assert found.found[16].tolist() == [[10, 10]] * 3
+    assert found.found[0, 0, 0] < 10 < found.found[0].sum()
+
+
+def test_one_command_writes_the_tables_of_slice_lists(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    zstandard = pytest.importorskip("zstandard", reason="the tool reads .zst")
+    rng = np.random.default_rng(6)
+    lines = []
+    for page in range(60):
+        words = rng.integers(0, 900, 150).astype(str)
+        for seq in range(1 + page % 4):
+            words[rng.integers(0, 150, 9)] = f"new{seq}"
+            lines.append(json.dumps({"path": f"p{page}", "seq": seq, "text": " ".join(words)}))
+    lines.append(json.dumps({"path": "none", "seq": 0, "text": "..."}))
+    (tmp_path / "made.jsonl.zst").write_bytes(
+        zstandard.ZstdCompressor().compress("\n".join(lines).encode())
+    )
+    finished = subprocess.run(
+        [sys.executable, str(TOOLS / "reproduce" / "issl.py"), "--data", str(tmp_path),
+         "--out", str(tmp_path / "out"), "--queries", "12"],
+        capture_output=True, text=True, check=False, timeout=100,
+        env={name: v for name, v in os.environ.items() if name != "PYTHONSAFEPATH"},
+    )
+    assert finished.returncode == 0, finished.stderr
+    report = (tmp_path / "out" / "issl.md").read_text()
+    assert "means over 12 queries, seed 2011" in report
+    assert "| every revision | 151 | 0." in report
+    assert "| one of a page | 61 | 0." in report
+    assert "| 3 | 697 | 79.62% |" in report
+    assert "| 16 | 65,536 | 100.00% | 100.00% | 100.00% | 100.00% | 100.00% | 100.00% |" in report
+    assert report.count("| 16 | 10.00 | 10.00 | 10.00 | 10.00 | 10.00 | 10.00 |") == 2
+    assert finished.stderr.count("the package finds the same") == 2
+    assert "[ISSL] Table 1" in (tmp_path / "out" / "issl.svg").read_text()

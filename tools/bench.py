@@ -32,6 +32,7 @@ WORKLOADS = {
     "pairs": (1_000_000, "all pairs in memory, of uniform rows and of rows with templates"),
     "model": (10_000_000, "predicted beside measured, for every method"),
     "auto-grid": (1_000_000, "auto beside every single choice, h 1 to 8, recall 0.9 to 1"),
+    "topk": (1_000_000, "the 10 nearest of 1024-bit signatures: scan, slice lists, graph indexes"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
     "append-batches": (20_000_000, "append and commit 100,000 rows at a time; --plot FILE"),
     "open": (60_000_000, "open and first query in a fresh process"),
@@ -61,6 +62,7 @@ def workload(name: str) -> Workload:
         rotating,
         text,
         textbounds,
+        topk,
     )
 
     return {
@@ -76,6 +78,7 @@ def workload(name: str) -> Workload:
         "pairs": pairs.pairs,
         "model": modelled.model,
         "auto-grid": grid.auto_grid,
+        "topk": topk.topk,
         "build-fingerprints": building.build_fingerprints,
         "append-batches": appending.append_batches,
         "open": building.open_large,
@@ -127,6 +130,20 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--dir", type=Path, help="where indexes are made; a temporary directory")
     made.add_argument(
         "--keep", action="store_true", help="leave what was made in --dir, for the next run"
+    )
+    made.add_argument(
+        "--max-error", action="append", type=int, metavar="N",
+        help="topk: bits in which a slice may differ, instead of 0, 1 and 2; may be given again",
+    )
+    made.add_argument("--rerank", type=int, metavar="R", help="topk: rows compared exactly")
+    made.add_argument(
+        "--graph-rows", type=int, metavar="N",
+        help="topk: rows of the sets beside a graph index, a tenth of --rows; 0 leaves them out,"
+        " --rows 0 the other set",
+    )
+    made.add_argument(
+        "--nlist", type=int, default=256,
+        help="topk: cells of FAISS IVF; 4096, as many rows ask for, take minutes to train",
     )
     made.add_argument("--plot", type=Path, help="append-batches: draw the times, as SVG")
     made.add_argument("--json", type=Path, help="also write the measurements to this file")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from simindex.errors import InvalidOption
-from simindex.records import Batch, Matches
+from simindex.records import Batch, Matches, TopMatches
 
 MOST_QUERIES = 1 << 22
 LEAST_BYTES = 16 << 20
@@ -43,7 +43,9 @@ class Budget:
         self.queries = min(MOST_QUERIES, int((1 - CALL_SHARE) * self._free / 2) // question)
         """How many questions are asked at a time, at most."""
 
-    def ask(self, batch: Any, call: Callable[..., Matches]) -> Iterator[tuple[int, Matches]]:
+    def ask(
+        self, batch: Any, call: Callable[..., Matches] | Callable[..., TopMatches]
+    ) -> Iterator[tuple[int, Matches | TopMatches]]:
         """(number of its first query, matches) of parts of a batch, as large as the limit allows.
 
         `call` is asked for matches of a part with `memory_limit`.

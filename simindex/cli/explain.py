@@ -13,6 +13,7 @@ from simindex.auditing import SAMPLE_ROWS, USUAL_RECALL, check_sample
 from simindex.cli.choices import index_argument, memory_option, output_options
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.interrupt import uninterrupted
+from simindex.cli.nearest import top_options
 from simindex.cli.query import as_row, fingerprint_option, text_option
 from simindex.cli.recall import audited
 from simindex.errors import InvalidOption
@@ -27,11 +28,12 @@ from simindex.planner import check_options
 @click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
 @click.option("--recall", type=float, default=1.0, show_default=True, help="1 is exact.")
 @click.option("--method", default="auto", show_default=True, help="How to look.")
+@top_options
 @memory_option
 @output_options
 def explain(
     index_path: str, texts: tuple[str, ...], fingerprints: list[list[int]], h: int, recall: float,
-    method: str, memory: int | None, as_json: bool, quiet: bool,
+    method: str, memory: int | None, nearest: dict[str, Any] | None, as_json: bool, quiet: bool,
 ) -> None:
     """Print how INDEX answers one query.
 
@@ -40,6 +42,9 @@ def explain(
     """
     if len(texts) + len(fingerprints) != 1:
         raise click.UsageError("one query is explained: give one --text or one --fingerprint")
+    if nearest is not None:
+        _explain_top(index_path, texts, fingerprints, nearest, as_json, quiet)
+        return
     with simindex.open(index_path, "r") as index:
         found = index.explain(
             _question(index, texts, fingerprints), h=h, recall=recall, method=method,
@@ -59,10 +64,38 @@ def explain(
             f"{duration(one.expected_s)} -> {duration(one.seconds)}", f"{one.matches:,.0f}",
         )))
     if not quiet:
-        constants = "measured here" if found.measured else "usual ones: run `simindex tune`"
         if found.flips_from is not None:
             say(f"which bits flip is learned from {found.flips_from}")
-        say(f"{found.guarantee}; predicted -> actual; constants of the machine: {constants}")
+        say(f"{found.guarantee}; {_constants(found.measured)}")
+
+
+def _explain_top(
+    index_path: str, texts: tuple[str, ...], fingerprints: list[list[int]],
+    nearest: dict[str, Any], as_json: bool, quiet: bool,
+) -> None:
+    with simindex.open(index_path, "r") as index:
+        found = index.explain_top(_question(index, texts, fingerprints), **nearest)
+    if as_json:
+        emit(asdict(found))
+        return
+    click.echo("\t".join(
+        ("segment", "rows", "method", "lists", "compared", "time", "otherwise")
+    ))
+    for one in found.segments:
+        otherwise = "-" if one.other_s is None else f"{one.other}: {duration(one.other_s)}"
+        click.echo("\t".join((
+            one.name, f"{one.rows:,}", one.method,
+            f"{one.expected_lists:,.0f} -> {one.lists:,.0f}",
+            f"{one.expected_rows:,.0f} -> {one.rows_compared:,.0f}",
+            f"{duration(one.expected_s)} -> {duration(one.seconds)}", otherwise,
+        )))
+    if not quiet:
+        say(f"{found.guarantee}; {_constants(found.measured)}")
+
+
+def _constants(measured: bool) -> str:
+    whose = "measured here" if measured else "usual ones: run `simindex tune`"
+    return f"predicted -> actual; constants of the machine: {whose}"
 
 
 def _question(

@@ -8,7 +8,15 @@ import click
 
 from simindex.cli.choices import memory_option, output_options
 from simindex.cli.console import emit, say
-from simindex.forecast import BATCHES, Forecast, SliceForecast, forecast, slice_forecast
+from simindex.forecast import (
+    BATCHES,
+    TOP_K,
+    TOP_MAX_ERROR,
+    Forecast,
+    SliceForecast,
+    forecast,
+    slice_forecast,
+)
 from simindex.machine import measure
 from simindex.model import Machine
 
@@ -40,13 +48,14 @@ def plan(
     """Predict what each method takes and reaches.
 
     Needs no index. Fingerprints from 128 bits on may also have slice lists (structure issl), whose
-    size comes last. One thread; batches of m queries are matched against the file, read once.
+    size comes last, and what the nearest take with and without. One thread; batches of m queries
+    are matched against the file, read once.
     """
     machine = measure() if measured else Machine()
     found = forecast(
         rows, h=h, recall=recall, bits=bits, memory_bytes=memory, machine=machine
     )
-    lists = slice_forecast(rows, bits=bits)
+    lists = slice_forecast(rows, bits=bits, machine=machine)
     if as_json:
         for one in found:
             emit({**asdict(one), "batch_queries_s": _named(one.batch_queries_s)})
@@ -92,7 +101,11 @@ def _lists(one: SliceForecast) -> str:
     return (
         f"  {one.structure}: {one.slices} slices of {one.slice_bits} bits, "
         f"4 (n s + 2^w s + s) = {one.disk_bytes:,} bytes in {one.segments} "
-        f"segment{'s' if one.segments > 1 else ''}: {one.disk_bytes_per_row:.1f} bytes/row more"
+        f"segment{'s' if one.segments > 1 else ''}: {one.disk_bytes_per_row:.1f} bytes/row more\n"
+        f"  the {TOP_K} nearest: by lists with max_error {TOP_MAX_ERROR} "
+        f"{_short(one.top_queries_s)} queries/s; by comparing all rows "
+        f"{_short(one.top_scan_queries_s)} one at a time, {_short(one.top_scan_batch_queries_s)} "
+        "in batches"
     )
 
 

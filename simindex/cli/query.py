@@ -1,4 +1,4 @@
-"""`simindex query`: stored near-duplicates of documents, of one text, or of fingerprints."""
+"""`simindex query`: stored near-duplicates of documents, texts or fingerprints, or the nearest."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from simindex.cli.choices import (
 )
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
 from simindex.cli.console import cell, count, duration, emit, key_text, say
+from simindex.cli.nearest import top_options
 from simindex.cli.recall import spot_checked
 from simindex.errors import InvalidOption
-from simindex.records import Matches, SpotCheck
+from simindex.records import Matches, SpotCheck, TopMatches
 
 
 def _fingerprint(ctx: click.Context, parameter: click.Parameter, values: Any) -> list[list[int]]:
@@ -66,15 +67,17 @@ search_options = (
 @text_option
 @fingerprint_option
 @click.option("--first", is_flag=True, help="At most one match a query, the first found.")
+@top_options
 @process_limit_option
 @input_options
 @output_options
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
     h: int, recall: float, first: bool, method: str, memory: int | None, memory_limit: int | None,
-    threads: int | None, reading: Reading, as_json: bool, quiet: bool,
+    threads: int | None, nearest: dict[str, Any] | None, reading: Reading, as_json: bool,
+    quiet: bool,
 ) -> None:
-    """Print the near-duplicates in INDEX of documents.
+    """Print the near-duplicates in INDEX of documents, or with --top the nearest.
 
     Looks up every document of the inputs, every --text and every --fingerprint. One line a match:
     query, key (or id), distance, separated by tabs.
@@ -112,7 +115,7 @@ def query(
                 places = places_of_rows(len(chunk), batch.skipped)
                 yield [chunk[place].key for place in places], batch
 
-        ask = partial(
+        ask: Ask = partial(index.top, **nearest, threads=threads) if nearest else partial(
             index.query, h=h, first=first, recall=recall, method=method, memory=memory,
             threads=threads,
         )
@@ -120,7 +123,7 @@ def query(
             asked += len(names)
             for start, matches in answers:
                 searching += matches.stats.seconds
-                matched += len(np.unique(matches.query))
+                matched += matched_queries(matches)
                 found += len(matches)
                 hows[f"{matches.stats.method}, {matches.stats.guarantee}"] = None
                 exact = exact and matches.stats.exact
@@ -131,20 +134,30 @@ def query(
     without.close()
     if not quiet:
         how = f" ({'; '.join(hows)})" if hows else ""
-        say(
-            f"{matched:,} of {asked:,} looked up have near-duplicates: {count(found, 'row')} "
-            f"within {h}, in {duration(searching)}{how}"
+        what = (
+            f"have near-duplicates: {count(found, 'row')} within {h}" if nearest is None else
+            f"have neighbours: {count(found, 'document')}, at most {nearest['k']:,} of each"
         )
+        say(f"{matched:,} of {asked:,} looked up {what}, in {duration(searching)}{how}")
         for told in filter(None, map(spot_checked, measured)):
             say(told)
 
 
-Answers = Iterator[tuple[int, Matches]]
+Ask = Callable[..., Matches] | Callable[..., TopMatches]
+
+Answers = Iterator[tuple[int, Matches | TopMatches]]
 """Matches of the queries from a number on."""
 
 
+def matched_queries(matches: Matches | TopMatches) -> int:
+    """How many queries have a match."""
+    if isinstance(matches, TopMatches):
+        return int(np.count_nonzero(matches.found))
+    return len(np.unique(matches.query))
+
+
 def _answers(
-    questions: Iterator[Questions], ask: Callable[..., Matches], bits: int, limit: int | None
+    questions: Iterator[Questions], ask: Ask, bits: int, limit: int | None
 ) -> Iterator[tuple[list[str], Answers]]:
     """The names of some queries, and what is found for them."""
     if limit is None:

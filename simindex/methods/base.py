@@ -19,9 +19,9 @@ class TablePlan:
     """How one table is searched."""
 
     method: str
-    """`"psm"`, `"scan"`, the name of a block design, or that and `" over queries"`."""
+    """`"psm"`, `"scan"`, `"issl"`, the name of a block design, or that and `" over queries"`."""
     header_bits: int
-    """Width t of the headers probed; 0 for a scan, and for a design, whose tables differ."""
+    """Width t of the headers probed; 0 where none are, and for a design, whose tables differ."""
     flips: int
     """Flip sets tried beside the query itself."""
     exact: bool
@@ -32,6 +32,8 @@ class TablePlan:
     """Whose permuted tables are searched, if `method` names one."""
     of_queries: bool = False
     """Whether these tables are built over the queries, and the rows streamed past."""
+    max_error: int = 0
+    """Bits in which a slice may differ from the query's, where slice lists are searched."""
 
     @classmethod
     def over_queries(cls, design: BlockDesign, nanoseconds: float) -> TablePlan:

@@ -35,10 +35,14 @@ def test_plan_prints_the_size_of_slice_lists(run: Run, objects: Any) -> None:
     """[ISSL] section 3: 4 (n s + 2^w s) bytes, and here 4 s for where the last lists end."""
     table = run("plan", "--rows", "1e6", "--bits", 1024).stdout.splitlines()
     size = 4 * (10**6 * 64 + 2**16 * 64) + 4 * 64
-    assert table[-1].split()[:5] == ["issl:", "64", "slices", "of", "16"]
-    assert f" = {size:,} bytes in 1 segment:" in table[-1]
+    assert table[-2].split()[:5] == ["issl:", "64", "slices", "of", "16"]
+    assert f" = {size:,} bytes in 1 segment:" in table[-2]
+    assert table[-1].split()[:3] == ["the", "10", "nearest:"]
     *_, lists = objects(run("plan", "--rows", "9e9", "--bits", 4096, "--json").stdout)
     assert lists["segments"] == 3
+    # Of so many rows the lists are worth it, and columns of bits for many queries.
+    assert 0 < lists["top_scan_queries_s"] < lists["top_scan_batch_queries_s"]
+    assert lists["top_scan_queries_s"] < lists["top_queries_s"]
     assert lists["disk_bytes"] == 4 * 256 * (9 * 10**9 + 3 * (2**16 + 1))
     assert "issl" not in run("plan", "--rows", "1e6").stdout
 

@@ -166,6 +166,41 @@ def test_a_sum_of_zero_is_a_bit_of_one_but_for_ternary():
         assert set(oracle.bits_of(batch.rows[0]).reshape(-1)[zero].tolist()) == {bit}
 
 
+@pytest.mark.parametrize("weighting", ["tf", "given"])
+@pytest.mark.parametrize("projection", PROJECTIONS)
+def test_every_width_is_as_defined(projection, weighting):
+    """All 64 of them, of texts and of given weights, which the kernels add up by themselves."""
+    hashes = np.array([oracle.feature_hash(b"%d" % i, 0) for i in range(30)], dtype=np.uint64)
+    weights = np.arange(0.5, 30.5)
+    v = oracle.vectors(hashes, projection, 4096)
+    text = " ".join(str(i) for i in range(30) for _ in range(i + 1))
+    counts = np.arange(1, 31) if weighting == "tf" else weights
+    sums = counts @ v.astype(np.float64)
+    ones = oracle.shown_weights(sums, projection, weighting)
+    for bits in range(64, 4097, 64):
+        recipe = Recipe(bits, "word", 1, weighting, projection=projection)
+        if weighting == "tf":
+            batch = recipe.batch([text])
+        else:
+            batch = recipe.batch_features(hashes, np.array([0, 30]), weights)
+        assert np.array_equal(batch.rows, oracle.words_of(sums[None, :bits], projection)), bits
+        assert np.array_equal(batch.weights[0], ones[:bits]), bits
+
+
+def test_ternary_signatures_of_few_features_have_more_zeros_than_ones():
+    """TopSig's way with a sum of 0, [ISSL] section 2: three of four factors are 0."""
+    hashes = np.random.default_rng(6).integers(0, 2**64, 4000, dtype=np.uint64)
+    v = oracle.vectors(hashes, "ternary", 1024)
+    for factor, share in ((-1, 1 / 8), (0, 3 / 4), (1, 1 / 8)):
+        assert (v == factor).mean() == pytest.approx(share, abs=0.001)
+    recipe = Recipe(1024, "word", 1, "given", projection="ternary")
+    for features_, expected in ((1, 1 / 8), (2, 13 / 64), (1000, 0.487)):
+        ends = np.arange(0, 4001, features_)
+        batch = recipe.batch_features(hashes, ends, np.ones(4000))
+        ones = oracle.bits_of(batch.rows.reshape(-1)).mean()
+        assert ones == pytest.approx(expected, abs=0.02), features_
+
+
 def test_narrow_fingerprints_begin_wide_ones():
     for projection in PROJECTIONS:
         wide = recipe_of(projection=projection, bits=4096).batch(oracle.SCRIPTS)

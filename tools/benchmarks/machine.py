@@ -8,6 +8,7 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 PACKAGES = ("simindex", "numpy", "lmdb", "faiss-cpu", "gaoya")
 CORES = frozenset(os.sched_getaffinity(0))
@@ -91,6 +92,18 @@ def peak_bytes() -> int:
     """The most memory this process held; unlike getrusage's, nothing of the process before exec."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return 1024 * int(status.split("VmHWM:")[1].split()[0])
+
+
+READ_BY = "the greatest of all words, by numpy"
+
+
+def read_words(words: Any) -> int:
+    """Reads every word of an array once, as fast as one thread can from memory: the greatest.
+
+    Of 128 MB it takes what a kernel does that counts bits (12.3 and 12.6 GB/s on a Xeon at 2.5
+    GHz): both wait for memory.
+    """
+    return int(words.max())
 
 
 def disk_bytes(path: Path) -> int:

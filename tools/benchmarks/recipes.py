@@ -40,6 +40,9 @@ RECIPES: dict[str, Measured] = {
     "sublinear tf-idf, words": Measured({"ngram": 1, "weighting": "sublinear-tfidf"}),
     "tf, 5 characters": Measured({"unit": "char", "ngram": 5}),
     "ternary, tf, words 1-3": Measured({"ngram": GRAMS, "projection": "ternary"}),
+    "ternary, tf-idf, words, 1024 bits": Measured(
+        {"ngram": 1, "weighting": "tfidf", "bits": 1024, "projection": "ternary"}, None, 0.5
+    ),
     "gaussian, tf, words 1-3": Measured({"ngram": GRAMS, "projection": "gaussian"}, None, 0.1),
 }
 """64 bits and random signs unless the name says otherwise."""

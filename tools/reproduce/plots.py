@@ -1,4 +1,4 @@
-"""The plots of docs/choosing-a-recipe.md, as SVG that is the same for the same numbers."""
+"""Plots of docs/choosing-a-recipe.md and of slice lists: SVG, the same for the same numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduce import kernel, mixes, reference
+from reproduce import kernel, mixes, reference, slices
 from reproduce.agreement import THRESHOLDS, WIDTHS, Curves, precision_recall
 from reproduce.intervals import interval
 from reproduce.revisions import Distances, shares
@@ -243,4 +243,36 @@ def other_mixes(
         axis.set_ylim(0, 1.05)
     axes[0][0].set_ylabel("precision (circles), recall (triangles)\nagainst cosine >= 0.9")
     figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    _save(figure, path)
+
+
+def slice_lists(found: list[slices.Curves], path: Path) -> None:
+    """What do lists within so many errors of a query's slices cover, and find?"""
+    figure, axes = _figure(1, 3, 10, 3.3)
+    covered, *figures = axes[0]
+    covered.plot(slices.ERRORS, slices.PAPER_COVERED, "o", color="black", markersize=4,
+                 fillstyle="none", label="[ISSL] Table 1")
+    for one, colour in zip(found, COLOURS, strict=False):
+        covered.plot(slices.ERRORS, one.covered, color=colour, label=one.name)
+        covered.plot(slices.ERRORS, one.read, ":", color=colour, label=f"{one.name}, entries read")
+        for axis, at in zip(figures, range(len(slices.AMONG)), strict=True):
+            for most, values, style in zip(
+                slices.RERANKED, one.found[:, :, at].T, ("-", "--", ":"), strict=True
+            ):
+                axis.plot(slices.ERRORS, values, style, color=colour,
+                          label=f"{one.name}, R = {most:,}")
+    even = slices.covered_if_even(64)
+    covered.plot(slices.ERRORS, even, color="#999999", label="even bits")
+    covered.set_ylabel("share of the collection")
+    covered.set_title("Table 1: covered", fontsize=9)
+    covered.legend(fontsize=7, loc="lower right")
+    for axis, number, among in zip(figures, (1, 2), slices.AMONG, strict=True):
+        axis.set_title(f"Figure {number}: among the true top {among}", fontsize=9)
+        axis.set_ylabel(f"of {slices.RESULTS} results")
+        axis.set_ylim(0, slices.RESULTS * 1.02)
+    figures[0].legend(fontsize=7, loc="lower right")
+    for axis in axes[0]:
+        axis.set_xlabel("max error (of 16 bits)")
+        axis.set_xlim(0, slices.WIDTH)
+        axis.set_xticks(slices.ERRORS[::4])
     _save(figure, path)

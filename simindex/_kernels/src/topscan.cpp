@@ -1,28 +1,458 @@
 #include "topscan.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <new>
 
 #include "compare.hpp"
+#include "intrinsics.hpp"
+#include "memory.hpp"
 #include "workers.hpp"
 
 namespace simindex {
 namespace {
 
 constexpr std::size_t kSlabBytes = 32 * 1024;
+constexpr std::size_t kEntries = 10;
+constexpr std::size_t kBlock = 256;
+constexpr std::size_t kAhead = 256;  // words that a row is asked for ahead of its turn
 
-void compare_slab(const TopRows& table, std::size_t lo, std::size_t hi,
-                  const std::uint64_t* queries, std::vector<TopK>& tops) {
-  for (std::size_t q = 0; q < tops.size(); ++q) {
-    const std::uint64_t* query = queries + q * table.words;
-    for (std::size_t row = lo; row < hi; ++row) {
-      if (table.dead != nullptr && table.dead[row] != 0) continue;
-      std::uint64_t bits = 0;
-      for (std::size_t w = 0; w < table.words; ++w)
-        bits += portable::popcount(table.rows[row * table.words + w] ^ query[w]);
-      tops[q].insert(static_cast<std::uint32_t>(bits), table.ids[row],
-                     static_cast<std::uint32_t>(row));
+// Words that begin at a cache line.
+Memory<std::uint64_t> lanes(std::size_t words) {
+  const std::size_t bytes = (8 * words + 63) / 64 * 64;
+  void* memory = std::aligned_alloc(64, bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return Memory<std::uint64_t>(static_cast<std::uint64_t*>(memory));
+}
+
+// Below this limit a slab may well end after so many columns.
+std::uint32_t ending(std::size_t columns) {
+  const double c = static_cast<double>(columns);
+  return static_cast<std::uint32_t>(std::max(0.0, c / 2 - std::sqrt(c)));
+}
+
+struct Picks {
+  struct Chunk {
+    std::size_t first;
+    std::size_t triples;
+  };
+
+  Picks(const std::uint64_t* queries, std::size_t m_, std::size_t words, std::size_t lane_words)
+      : m(m_), triples((64 * words + 23) / 24 * 8),
+        planes(static_cast<std::size_t>(std::bit_width(64 * words))) {
+    std::size_t first = 0;
+    for (const std::size_t size : {32, 16, 8})
+      for (; triples - first >= size; first += size) chunks.push_back({first, size});
+    bytes.resize(2 * triples * m);
+    for (std::size_t block = 0; block < m; block += kBlock) {
+      const std::size_t some = std::min(kBlock, m - block);
+      for (const Chunk& chunk : chunks) {
+        std::uint8_t* to = bytes.data() + place(block, some, chunk);
+        for (std::size_t q = 0; q < some; ++q) {
+          const std::uint64_t* query = queries + (block + q) * words;
+          for (std::size_t t = chunk.first; t < chunk.first + chunk.triples; ++t) {
+            unsigned pattern = 0;
+            for (std::size_t i = 0; i < 3; ++i) {
+              const std::size_t column = 3 * t + i;
+              if (column < 64 * words)
+                pattern |= static_cast<unsigned>((query[column / 64] >> (column % 64)) & 1) << i;
+            }
+            *to++ = static_cast<std::uint8_t>((std::popcount(pattern) & 1) * lane_words);
+            *to++ = static_cast<std::uint8_t>((2 + pattern) * lane_words);
+          }
+        }
+      }
     }
   }
+
+  std::size_t place(std::size_t block, std::size_t some, const Chunk& chunk) const {
+    return 2 * (block * triples + chunk.first * some);
+  }
+  const std::uint8_t* of(std::size_t block, std::size_t some, const Chunk& chunk) const {
+    return bytes.data() + place(block, some, chunk);
+  }
+
+  std::size_t m;
+  std::size_t triples;
+  std::size_t planes;
+  std::vector<Chunk> chunks;
+  std::vector<std::uint8_t> bytes;
+};
+
+namespace portable_level {
+
+// 128 bits on x86-64 and arm64.
+typedef std::uint64_t Vector __attribute__((vector_size(16), may_alias));
+constexpr std::size_t kWords = 2;
+
+#define SIMINDEX_LEVEL_TARGET
+#define SIMINDEX_LANES SIMINDEX_INLINE
+
+SIMINDEX_LANES Vector zero() { return Vector{0, 0}; }
+SIMINDEX_LANES Vector fill(std::uint64_t x) { return Vector{x, x}; }
+SIMINDEX_LANES Vector load(const std::uint64_t* from) {
+  return *reinterpret_cast<const Vector*>(from);
+}
+SIMINDEX_LANES void store(std::uint64_t* to, Vector x) { *reinterpret_cast<Vector*>(to) = x; }
+SIMINDEX_LANES bool any(Vector x) { return (x[0] | x[1]) != 0; }
+SIMINDEX_LANES Vector both(Vector a, Vector b) { return a & b; }
+SIMINDEX_LANES Vector inverted(Vector a) { return ~a; }
+SIMINDEX_LANES Vector pick(Vector mask, Vector a, Vector b) { return b ^ ((a ^ b) & mask); }
+SIMINDEX_LANES Vector majority(Vector a, Vector b, Vector c) { return (a & b) | ((a | b) & c); }
+template <int kShift>
+SIMINDEX_LANES Vector shifted_up(Vector a) { return a << kShift; }
+template <int kShift>
+SIMINDEX_LANES Vector shifted_down(Vector a) { return a >> kShift; }
+
+// sum, carry = sum + a + b
+SIMINDEX_LANES Vector add_two(Vector& sum, Vector a, Vector b) {
+  const Vector half = sum ^ a;
+  const Vector carry = (sum & a) | (half & b);
+  sum = half ^ b;
+  return carry;
+}
+// sum, carry = sum + a
+SIMINDEX_LANES Vector add_one(Vector& sum, Vector a) {
+  const Vector carry = sum & a;
+  sum ^= a;
+  return carry;
+}
+
+SIMINDEX_LANES std::uint32_t distance(const std::uint64_t* row, std::size_t words,
+                                      const std::uint64_t* query) {
+  std::uint64_t bits = 0;
+  for (std::size_t w = 0; w < words; ++w) bits += portable::popcount(row[w] ^ query[w]);
+  return static_cast<std::uint32_t>(bits);
+}
+
+template <int kLines>
+SIMINDEX_LANES std::uint32_t near_eight(const std::uint64_t* rows, std::size_t words,
+                                        const std::uint64_t* query, std::uint32_t limit,
+                                        std::uint16_t* distances) {
+  std::uint32_t near = 0;
+  for (std::size_t i = 0; i < 8; ++i) {
+    const std::uint32_t bits = distance(rows + i * words, words, query);
+    distances[i] = static_cast<std::uint16_t>(bits);
+    near |= (bits <= limit ? 1u : 0u) << i;
+  }
+  return near;
+}
+
+#include "topscan.inc"
+#include "topscan_rows.inc"
+#undef SIMINDEX_LEVEL_TARGET
+#undef SIMINDEX_LANES
+
+}  // namespace portable_level
+
+#if SIMINDEX_X86
+namespace avx2_level {
+
+using Vector = __m256i;
+constexpr std::size_t kWords = 4;
+
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
+#define SIMINDEX_LANES SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE
+
+SIMINDEX_LANES Vector zero() { return _mm256_setzero_si256(); }
+SIMINDEX_LANES Vector fill(std::uint64_t x) {
+  return _mm256_set1_epi64x(static_cast<long long>(x));
+}
+SIMINDEX_LANES Vector load(const std::uint64_t* from) {
+  return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
+}
+SIMINDEX_LANES void store(std::uint64_t* to, Vector x) {
+  _mm256_store_si256(reinterpret_cast<__m256i*>(to), x);
+}
+SIMINDEX_LANES bool any(Vector x) { return _mm256_testz_si256(x, x) == 0; }
+SIMINDEX_LANES Vector both(Vector a, Vector b) { return _mm256_and_si256(a, b); }
+SIMINDEX_LANES Vector inverted(Vector a) {
+  return _mm256_xor_si256(a, _mm256_set1_epi64x(-1));
+}
+SIMINDEX_LANES Vector pick(Vector mask, Vector a, Vector b) {
+  return _mm256_xor_si256(b, _mm256_and_si256(_mm256_xor_si256(a, b), mask));
+}
+SIMINDEX_LANES Vector majority(Vector a, Vector b, Vector c) {
+  return _mm256_or_si256(_mm256_and_si256(a, b), _mm256_and_si256(_mm256_or_si256(a, b), c));
+}
+template <int kShift>
+SIMINDEX_LANES Vector shifted_up(Vector a) { return _mm256_slli_epi64(a, kShift); }
+template <int kShift>
+SIMINDEX_LANES Vector shifted_down(Vector a) { return _mm256_srli_epi64(a, kShift); }
+
+SIMINDEX_LANES Vector add_two(Vector& sum, Vector a, Vector b) {
+  const Vector half = _mm256_xor_si256(a, b);
+  const Vector carry = _mm256_or_si256(_mm256_and_si256(a, b), _mm256_and_si256(half, sum));
+  sum = _mm256_xor_si256(half, sum);
+  return carry;
+}
+SIMINDEX_LANES Vector add_one(Vector& sum, Vector a) {
+  const Vector carry = _mm256_and_si256(sum, a);
+  sum = _mm256_xor_si256(sum, a);
+  return carry;
+}
+
+SIMINDEX_LANES std::uint32_t distance(const std::uint64_t* row, std::size_t words,
+                                      const std::uint64_t* query) {
+  std::uint64_t bits = 0;
+  for (std::size_t w = 0; w < words; ++w)
+    bits += static_cast<std::uint64_t>(__builtin_popcountll(row[w] ^ query[w]));
+  return static_cast<std::uint32_t>(bits);
+}
+
+template <int kLines>
+SIMINDEX_LANES std::uint32_t near_eight(const std::uint64_t* rows, std::size_t words,
+                                        const std::uint64_t* query, std::uint32_t limit,
+                                        std::uint16_t* distances) {
+  std::uint32_t near = 0;
+  for (std::size_t i = 0; i < 8; ++i) {
+    std::uint32_t bits = 0;
+    if constexpr (kLines == 0) {
+      bits = distance(rows + i * words, words, query);
+    } else {
+      __m256i sums = _mm256_setzero_si256();
+      for (std::size_t w = 0; w < 8 * kLines; w += 4)
+        sums = _mm256_add_epi64(
+            sums, avx2::popcount4(_mm256_xor_si256(
+                      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows + i * words + w)),
+                      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(query + w)))));
+      const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(sums),
+                                         _mm256_extracti128_si256(sums, 1));
+      bits = static_cast<std::uint32_t>(
+          _mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))));
+    }
+    distances[i] = static_cast<std::uint16_t>(bits);
+    near |= (bits <= limit ? 1u : 0u) << i;
+  }
+  return near;
+}
+
+#include "topscan.inc"
+#include "topscan_rows.inc"
+#undef SIMINDEX_LEVEL_TARGET
+#undef SIMINDEX_LANES
+
+}  // namespace avx2_level
+
+namespace avx512_level {
+
+using Vector = __m512i;
+constexpr std::size_t kWords = 8;
+
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
+#define SIMINDEX_LANES SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE
+
+SIMINDEX_LANES Vector zero() { return _mm512_setzero_si512(); }
+SIMINDEX_LANES Vector fill(std::uint64_t x) { return _mm512_set1_epi64(static_cast<long long>(x)); }
+SIMINDEX_LANES Vector load(const std::uint64_t* from) { return _mm512_load_si512(from); }
+SIMINDEX_LANES void store(std::uint64_t* to, Vector x) { _mm512_store_si512(to, x); }
+SIMINDEX_LANES bool any(Vector x) { return _mm512_test_epi64_mask(x, x) != 0; }
+SIMINDEX_LANES Vector both(Vector a, Vector b) { return _mm512_and_si512(a, b); }
+SIMINDEX_LANES Vector inverted(Vector a) { return _mm512_ternarylogic_epi64(a, a, a, 0x55); }
+SIMINDEX_LANES Vector pick(Vector mask, Vector a, Vector b) {
+  return _mm512_ternarylogic_epi64(mask, a, b, 0xca);
+}
+SIMINDEX_LANES Vector majority(Vector a, Vector b, Vector c) {
+  return _mm512_ternarylogic_epi64(a, b, c, 0xe8);
+}
+template <int kShift>
+SIMINDEX_LANES Vector shifted_up(Vector a) { return _mm512_slli_epi64(a, kShift); }
+template <int kShift>
+SIMINDEX_LANES Vector shifted_down(Vector a) { return _mm512_srli_epi64(a, kShift); }
+
+// The carry from a, b and the new sum: where a and b differ it is the sum's complement. So no register
+// is needed by both operations, which would cost a copy.
+SIMINDEX_LANES Vector add_two(Vector& sum, Vector a, Vector b) {
+  sum = _mm512_ternarylogic_epi64(sum, a, b, 0x96);
+  return _mm512_ternarylogic_epi64(a, b, sum, 0xd4);
+}
+SIMINDEX_LANES Vector add_one(Vector& sum, Vector a) {
+  const Vector carry = _mm512_and_si512(sum, a);
+  sum = _mm512_xor_si512(sum, a);
+  return carry;
+}
+
+SIMINDEX_LANES std::uint32_t distance(const std::uint64_t* row, std::size_t words,
+                                      const std::uint64_t* query) {
+  std::uint64_t bits = 0;
+  for (std::size_t w = 0; w < words; ++w)
+    bits += static_cast<std::uint64_t>(__builtin_popcountll(row[w] ^ query[w]));
+  return static_cast<std::uint32_t>(bits);
+}
+
+template <int kLines>
+SIMINDEX_LANES __m512i row_counts(const std::uint64_t* row, std::size_t words,
+                                  const std::uint64_t* query) {
+  // Bytes are added up to 31 lines before they could overflow.
+  const __m512i halves = _mm512_set1_epi8(0x0f);
+  const __m512i counts = _mm512_set4_epi32(0x04030302, 0x03020201, 0x03020201, 0x02010100);
+  __m512i sums = _mm512_setzero_si512();
+  const std::size_t width = kLines == 0 ? words : 8 * kLines;
+  for (std::size_t begin = 0; begin < width; begin += 248) {
+    __m512i bytes = _mm512_setzero_si512();
+    const std::size_t end = std::min<std::size_t>(width, begin + 248);
+    for (std::size_t w = begin; w < end; w += 8) {
+      const __mmask8 present =
+          kLines == 0 ? avx512::lowest(static_cast<std::uint32_t>(width - w)) : __mmask8{0xff};
+      const __m512i x = _mm512_xor_si512(_mm512_maskz_loadu_epi64(present, row + w),
+                                         _mm512_maskz_loadu_epi64(present, query + w));
+      const __m512i low = _mm512_shuffle_epi8(counts, _mm512_and_si512(x, halves));
+      const __m512i high =
+          _mm512_shuffle_epi8(counts, _mm512_and_si512(_mm512_srli_epi16(x, 4), halves));
+      bytes = _mm512_add_epi8(bytes, _mm512_add_epi8(low, high));
+    }
+    sums = _mm512_add_epi64(sums, _mm512_sad_epu8(bytes, _mm512_setzero_si512()));
+  }
+  return sums;
+}
+
+// Four rows side by side, in 16 bits of each lane: a row has at most 65472 bits.
+template <int kLines>
+SIMINDEX_LANES __m512i four_counts(const std::uint64_t* rows, std::size_t words,
+                                   const std::uint64_t* query) {
+  __m512i sums = row_counts<kLines>(rows + 3 * words, words, query);
+  for (std::size_t i = 3; i-- > 0;)
+    sums = _mm512_add_epi64(_mm512_slli_epi64(sums, 16),
+                            row_counts<kLines>(rows + i * words, words, query));
+  return sums;
+}
+
+template <int kLines>
+SIMINDEX_LANES std::uint32_t near_eight(const std::uint64_t* rows, std::size_t words,
+                                        const std::uint64_t* query, std::uint32_t limit,
+                                        std::uint16_t* distances) {
+  const __m512i low = four_counts<kLines>(rows, words, query);
+  const __m512i high = four_counts<kLines>(rows + 4 * words, words, query);
+  const __m512i pairs =
+      _mm512_add_epi64(_mm512_maskz_unpacklo_epi64(0xff, low, high),
+                       _mm512_maskz_unpackhi_epi64(0xff, low, high));
+  const __m256i half = _mm256_add_epi64(_mm512_castsi512_si256(pairs),
+                                        _mm512_maskz_extracti64x4_epi64(0xff, pairs, 1));
+  const __m128i all =
+      _mm_add_epi64(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+  _mm_store_si128(reinterpret_cast<__m128i*>(distances), all);
+  return _mm_cmple_epu16_mask(all, _mm_set1_epi16(static_cast<short>(limit)));
+}
+
+#include "topscan.inc"
+#include "topscan_rows.inc"
+#undef SIMINDEX_LEVEL_TARGET
+#undef SIMINDEX_LANES
+
+}  // namespace avx512_level
+
+namespace avx512_vpopcntdq_level {
+
+#define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
+#define SIMINDEX_LANES SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE
+
+SIMINDEX_LANES std::uint32_t distance(const std::uint64_t* row, std::size_t words,
+                                      const std::uint64_t* query) {
+  std::uint64_t bits = 0;
+  for (std::size_t w = 0; w < words; ++w)
+    bits += static_cast<std::uint64_t>(__builtin_popcountll(row[w] ^ query[w]));
+  return static_cast<std::uint32_t>(bits);
+}
+
+template <int kLines>
+SIMINDEX_LANES __m512i row_counts(const std::uint64_t* row, std::size_t words,
+                                  const std::uint64_t* query) {
+  __m512i sums = _mm512_setzero_si512();
+  const std::size_t width = kLines == 0 ? words : 8 * kLines;
+  for (std::size_t w = 0; w < width; w += 8) {
+    const __mmask8 present =
+        kLines == 0 ? avx512::lowest(static_cast<std::uint32_t>(width - w)) : __mmask8{0xff};
+    sums = _mm512_add_epi64(
+        sums, _mm512_popcnt_epi64(_mm512_xor_si512(_mm512_maskz_loadu_epi64(present, row + w),
+                                                   _mm512_maskz_loadu_epi64(present, query + w))));
+  }
+  return sums;
+}
+
+// Four rows side by side, in 16 bits of each lane: a row has at most 65472 bits.
+template <int kLines>
+SIMINDEX_LANES __m512i four_counts(const std::uint64_t* rows, std::size_t words,
+                                   const std::uint64_t* query) {
+  __m512i sums = row_counts<kLines>(rows + 3 * words, words, query);
+  for (std::size_t i = 3; i-- > 0;)
+    sums = _mm512_add_epi64(_mm512_slli_epi64(sums, 16),
+                            row_counts<kLines>(rows + i * words, words, query));
+  return sums;
+}
+
+template <int kLines>
+SIMINDEX_LANES std::uint32_t near_eight(const std::uint64_t* rows, std::size_t words,
+                                        const std::uint64_t* query, std::uint32_t limit,
+                                        std::uint16_t* distances) {
+  const __m512i low = four_counts<kLines>(rows, words, query);
+  const __m512i high = four_counts<kLines>(rows + 4 * words, words, query);
+  const __m512i pairs =
+      _mm512_add_epi64(_mm512_maskz_unpacklo_epi64(0xff, low, high),
+                       _mm512_maskz_unpackhi_epi64(0xff, low, high));
+  const __m256i half = _mm256_add_epi64(_mm512_castsi512_si256(pairs),
+                                        _mm512_maskz_extracti64x4_epi64(0xff, pairs, 1));
+  const __m128i all =
+      _mm_add_epi64(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+  _mm_store_si128(reinterpret_cast<__m128i*>(distances), all);
+  return _mm_cmple_epu16_mask(all, _mm_set1_epi16(static_cast<short>(limit)));
+}
+
+#include "topscan_rows.inc"
+#undef SIMINDEX_LEVEL_TARGET
+#undef SIMINDEX_LANES
+
+}  // namespace avx512_vpopcntdq_level
+#endif
+
+template <class Slab>
+void by_columns(const TopRows& table, const std::uint64_t* queries, std::size_t k,
+                std::size_t threads, const std::function<bool()>& poll, std::size_t lane_words,
+                std::vector<TopK>& all) {
+  const std::size_t m = all.size();
+  const Picks picks(queries, m, table.words, lane_words);
+  struct Scratch {
+    Slab slab;
+    std::vector<TopK> tops;
+  };
+  const std::size_t rows = 64 * lane_words;
+  split((table.n + rows - 1) / rows, threads,
+        [&] { return Scratch{Slab(table, picks), std::vector<TopK>(m, TopK(k))}; },
+        [&](Scratch& scratch, std::size_t i, auto&) { scratch.slab.search(i, scratch.tops); },
+        [&](const Scratch& scratch) {
+          for (std::size_t q = 0; q < m; ++q) all[q].merge(scratch.tops[q]);
+        },
+        poll);
+}
+
+void by_rows(const TopRows& table, const std::uint64_t* queries, std::size_t threads, int level,
+             std::size_t k, const std::function<bool()>& poll, std::vector<TopK>& all) {
+  auto* search = &portable_level::search_rows;
+#if SIMINDEX_X86
+  if (level >= kAvx512Vpopcntdq)
+    search = &avx512_vpopcntdq_level::search_rows;
+  else if (level >= kAvx512)
+    search = &avx512_level::search_rows;
+  else if (level >= kAvx2)
+    search = &avx2_level::search_rows;
+#else
+  (void)level;
+#endif
+  const std::size_t m = all.size();
+  // One query may as well run on; several find a slab in the cache.
+  const std::size_t bytes = m == 1 ? 16 * kSlabBytes : kSlabBytes;
+  const std::size_t slab = std::max<std::size_t>(16, bytes / (8 * table.words));
+  split((table.n + slab - 1) / slab, threads, [&] { return std::vector<TopK>(m, TopK(k)); },
+        [&](std::vector<TopK>& tops, std::size_t i, auto&) {
+          const std::size_t end = std::min(table.n, (i + 1) * slab);
+          for (std::size_t q = 0; q < m; ++q)
+            search(table, i * slab, end, queries + q * table.words, q == 0, tops[q]);
+        },
+        [&](const std::vector<TopK>& tops) {
+          for (std::size_t q = 0; q < m; ++q) all[q].merge(tops[q]);
+        },
+        poll);
 }
 
 }  // namespace
@@ -30,18 +460,20 @@ void compare_slab(const TopRows& table, std::size_t lo, std::size_t hi,
 std::vector<TopK> top_scan(const TopRows& table, const std::uint64_t* queries, std::size_t m,
                            std::size_t k, std::size_t threads, int level,
                            const std::function<bool()>& poll) {
-  (void)level;
   std::vector<TopK> all(m, TopK(k));
-  if (m == 0) return all;
-  const std::size_t slab = std::max<std::size_t>(16, kSlabBytes / (8 * table.words));
-  split((table.n + slab - 1) / slab, threads, [&] { return std::vector<TopK>(m, TopK(k)); },
-        [&](std::vector<TopK>& tops, std::size_t i, auto&) {
-          compare_slab(table, i * slab, std::min(table.n, (i + 1) * slab), queries, tops);
-        },
-        [&](const std::vector<TopK>& tops) {
-          for (std::size_t q = 0; q < m; ++q) all[q].merge(tops[q]);
-        },
-        poll);
+  if (m == 0 || table.n == 0) return all;
+  if (m >= 4) {
+#if SIMINDEX_X86
+    if (level >= kAvx512)
+      by_columns<avx512_level::Slab>(table, queries, k, threads, poll, 8, all);
+    else if (level >= kAvx2)
+      by_columns<avx2_level::Slab>(table, queries, k, threads, poll, 4, all);
+    else
+#endif
+      by_columns<portable_level::Slab>(table, queries, k, threads, poll, 2, all);
+    return all;
+  }
+  by_rows(table, queries, threads, level, k, poll, all);
   return all;
 }
 
