@@ -31,7 +31,7 @@ WIDE_STRUCTURES = ("psm",)
 """Of wider ones."""
 
 LEAST_SLICE_MEMORY = 1 << 24
-"""Least bytes for building slice lists: four lists' starts and numbers in parts of some MiB."""
+"""Least bytes for building slice lists. They could be built in less, in the more parts."""
 
 KeyKind = Literal["str", "bytes"]
 

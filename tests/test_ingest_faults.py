@@ -39,7 +39,7 @@ __all__ = ["merges_run_at_once"]
 """For this module too: every run takes the same steps."""
 
 OPTIONS = IndexOptions(
-    batch_rows=128, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1", "issl")
+    batch_rows=128, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1")
 )
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Condition
 from typing import Any
 
 import msgpack
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 import simindex
 from simindex import IndexOptions
 from simindex.errors import CorruptFile, InvalidOption
+from simindex.merging import Merge
 from simindex.storage import slicelist
 from simindex.storage.catalog import Edit
 from simindex.storage.envelope import HEADER, open_envelope
@@ -398,6 +400,23 @@ def test_a_flipped_bit_in_any_section_is_found_by_check_and_repaired(index_path:
     assert len(left) == 2
 
 
+def test_starts_that_still_rise_are_held_to_their_checksums(index_path: Path) -> None:
+    fill(index_path)
+    with simindex.open(index_path) as index:
+        lists = index._snapshot.segments[0].slices
+        assert lists is not None
+        file, sizes = index_path / "segments" / lists.record.name, np.diff(lists.starts[0])
+        value = int(np.flatnonzero((sizes[1:] > 8) & (sizes[:-1] > 8))[0]) + 1
+    at = 4096 + -(-16 * 1500 * 4 // 4096) * 4096 + 4 * value
+    flip_bit(lambda size: at)(file)
+    with simindex.open(index_path) as index:
+        lists = index._snapshot.segments[0].slices
+        assert lists is not None
+        with pytest.raises(CorruptFile, match="damaged") as caught:
+            lists.starts  # noqa: B018
+        assert caught.value.data["path"] == str(file)
+
+
 Tamper = Callable[[U32, U32], None]
 
 
@@ -428,7 +447,12 @@ def list_repeated(starts: U32, numbers: U32) -> None:
     numbers[6] = numbers[6, 0]
 
 
+def none_at_first(starts: U32, numbers: U32) -> None:
+    starts[5][starts[5] == 0] = 1
+
+
 BAD_STARTS: dict[str, Tamper] = {
+    "begins late": none_at_first,
     "falls": set_start(2, 100, 1 << 31),
     "first": set_start(0, 0, 1),
     "last": set_start(15, 256, -1),
@@ -615,6 +639,28 @@ def test_merges_beside_the_work_write_lists(index_path: Path) -> None:
         assert len(segments) < 9
         assert len(files(index_path)) == len(segments)
         assert index.check() == []
+
+
+def test_a_merge_knows_how_far_it_is(index_path: Path) -> None:
+    """It is done when its last step is, however many of them are slices'."""
+    fill(index_path, ("psm", "bphs:G=3,g=1", "issl"), 600, 1280)
+    with simindex.open(index_path, "w") as index:
+        snapshot, writer = index._snapshot, index._writer
+        assert writer is not None
+        merge = Merge(
+            writer._files, snapshot.segments, snapshot.tombstones, Condition(),
+            horizon=snapshot.head.generation, appended=0,
+        )
+        done: list[float] = []
+        moved = merge._step
+        merge._step = lambda: (moved(), done.append(merge.done))[0]  # type: ignore[method-assign]
+        merge._run()
+        assert merge.error is None and merge.written is not None
+        assert len(done) == 2 + 5
+        assert done == sorted(done)
+        assert done[-1] == 1.0
+        merge.cancel()
+    assert len(files(index_path)) == 2
 
 
 def test_readers_go_on_with_the_lists_they_had(index_path: Path) -> None:

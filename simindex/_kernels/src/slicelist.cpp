@@ -21,7 +21,8 @@
 // where its list starts to where the next one does.
 //
 // 1 M rows of 1024 bits, ns a row and slice (Xeon of 2.5 GHz, one thread): 77 if each slice is read
-// from the rows and filled at once; 11 with columns, 8.5 of them when one word is turned at a time.
+// from the rows and filled at once, 11 by columns of one word at a time, 8 of four. Turning then is
+// 1 of these, counting another.
 
 namespace simindex {
 namespace {
