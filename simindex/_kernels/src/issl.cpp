@@ -125,29 +125,37 @@ SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE std::uint64_t row_score(const std::uint64_t
 
 namespace avx512_level {
 
-SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE std::uint64_t row_distance(const std::uint64_t* row,
-                                                                  const std::uint64_t* query,
-                                                                  std::size_t words) {
-  __m512i sums = _mm512_setzero_si512();
-  std::size_t w = 0;
-  for (; words - w >= 8; w += 8)
-    sums = _mm512_add_epi64(sums, avx512::bit_counts(_mm512_xor_si512(
-                                      _mm512_loadu_si512(row + w), _mm512_loadu_si512(query + w))));
-  if (w < words) {
-    const __mmask8 present = avx512::lowest(static_cast<std::uint32_t>(words - w));
-    sums = _mm512_add_epi64(sums, avx512::bit_counts(_mm512_xor_si512(
-                                      _mm512_maskz_loadu_epi64(present, row + w),
-                                      _mm512_maskz_loadu_epi64(present, query + w))));
-  }
-  return avx512::total(sums);
-}
-
+// Bits set in each byte.
 SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE __m512i byte_counts(__m512i x) {
   const __m512i halves = _mm512_set1_epi8(0x0f);
   const __m512i counts = _mm512_set4_epi32(0x04030302, 0x03020201, 0x03020201, 0x02010100);
   return _mm512_add_epi8(
       _mm512_shuffle_epi8(counts, _mm512_and_si512(x, halves)),
       _mm512_shuffle_epi8(counts, _mm512_and_si512(_mm512_srli_epi16(x, 4), halves)));
+}
+
+SIMINDEX_TARGET_AVX512 SIMINDEX_INLINE std::uint64_t row_distance(const std::uint64_t* row,
+                                                                  const std::uint64_t* query,
+                                                                  std::size_t words) {
+  constexpr std::size_t kMostWords = 8 * 31;  // whose counts fit a byte
+  __m512i sums = _mm512_setzero_si512();
+  for (std::size_t part = 0; part < words; part += kMostWords) {
+    const std::size_t end = std::min(words, part + kMostWords);
+    __m512i bytes = _mm512_setzero_si512();
+    std::size_t w = part;
+    for (; end - w >= 8; w += 8)
+      bytes = _mm512_add_epi8(
+          bytes, byte_counts(_mm512_xor_si512(_mm512_loadu_si512(row + w),
+                                              _mm512_loadu_si512(query + w))));
+    if (w < end) {
+      const __mmask8 present = avx512::lowest(static_cast<std::uint32_t>(end - w));
+      bytes = _mm512_add_epi8(
+          bytes, byte_counts(_mm512_xor_si512(_mm512_maskz_loadu_epi64(present, row + w),
+                                              _mm512_maskz_loadu_epi64(present, query + w))));
+    }
+    sums = _mm512_add_epi64(sums, _mm512_sad_epu8(bytes, _mm512_setzero_si512()));
+  }
+  return avx512::total(sums);
 }
 
 template <int kWidth>
@@ -506,7 +514,7 @@ Followed follow(const SliceTable& table, const std::uint64_t* query, const Error
       if (all > most) return Followed::kTooMany;
       // Most lists are of one to three lines.
       __builtin_prefetch(at.first);
-      __builtin_prefetch(at.first + std::min<std::size_t>(16, end - first));
+      __builtin_prefetch(at.first + std::min<std::size_t>(16, end - first - (end > first)));
       __builtin_prefetch(at.end - (end > first));
     }
     if (i >= kStartsAhead) {
