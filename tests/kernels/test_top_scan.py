@@ -94,7 +94,7 @@ def test_tables_of_any_length(n: int, words: int, level: int) -> None:
 
 
 @given(
-    seed=st.integers(0, 2**20), n=st.integers(0, 2000), m=st.sampled_from([1, 2, 4, 9, 33, 300]),
+    seed=st.integers(0, 2**20), n=st.integers(0, 2000), m=st.sampled_from([1, 4, 11, 12, 33, 300]),
     words=st.sampled_from([1, 1, 2, 3, 4, 16]), k=st.sampled_from([1, 2, 10, 64, 65, 100, 3000]),
     documents=st.sampled_from([1, 3, 40, 10**6]), templates=st.sampled_from([1, 2, 40, 5000]),
     share=st.sampled_from([0.0, 0.02, 0.2]), deleted=st.sampled_from([None, 0.0, 0.3, 0.99, 1.0]),
@@ -173,6 +173,14 @@ def test_a_later_row_of_a_document_may_be_nearer(m: int, level: int) -> None:
             _native.top_scan(rows, ids, queries, k, None, 1, level),
             brute(rows, ids, queries, k, None),
         )
+
+
+def test_queries_that_pass_over_the_rows_in_parts() -> None:
+    rng = np.random.default_rng(8)
+    rows, queries = clustered(rng, 700, 4100, 1)
+    ids = rng.permutation(len(rows)).astype(np.uint64)
+    found = _native.top_scan(rows, ids, queries, 3, None, 2)
+    check(found, brute(rows, ids, queries, 3, None))
 
 
 def test_no_queries_give_no_places() -> None:
