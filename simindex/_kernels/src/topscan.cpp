@@ -51,14 +51,14 @@ std::uint32_t ending(std::size_t columns) {
 struct Picks {
   struct Chunk {
     std::size_t first;   // group
-    std::size_t groups;  // 8, 4 or 2
+    std::size_t groups;  // 12, 8, 4 or 2
   };
 
   Picks(const std::uint64_t* queries, std::size_t m_, std::size_t words, std::size_t lane_words)
       : m(m_), groups((64 * words + 17) / 18 * 2),
         planes(static_cast<std::size_t>(std::bit_width(64 * words))) {
     std::size_t first = 0;
-    for (const std::size_t size : {8, 4, 2})
+    for (const std::size_t size : {12, 8, 4, 2})
       for (; groups - first >= size; first += size) chunks.push_back({first, size});
     bytes.resize(4 * groups * m);
     std::vector<std::uint8_t> bits(9 * groups);
