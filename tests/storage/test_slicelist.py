@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import simindex
-from simindex import IndexOptions
+from simindex import IndexOptions, snapshot
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.merging import Merge
 from simindex.storage import slicelist
 from simindex.storage.catalog import Edit
 from simindex.storage.envelope import HEADER, open_envelope
-from simindex.storage.segment import DESCRIPTION, SegmentRecord
+from simindex.storage.segment import DESCRIPTION, SegmentRecord, StructureRecord
 from simindex.storage.slicelist import SliceDesign
 
 U32 = NDArray[np.uint32]
@@ -83,9 +83,8 @@ def test_segments_carry_the_lists_of_their_rows(
     fill(index_path, (structure,), 700, bits)
     with simindex.open(index_path) as index:
         assert index.options.structures == ("psm", structure)
-        snapshot = index._snapshot
-        assert len(snapshot.segments) == 2
-        for segment in snapshot.segments:
+        assert len(index._snapshot.segments) == 2
+        for segment in index._snapshot.segments:
             lists = segment.slices
             assert lists is not None
             assert (lists.width, lists.slices) == (width, bits // width)
@@ -645,11 +644,11 @@ def test_a_merge_knows_how_far_it_is(index_path: Path) -> None:
     """It is done when its last step is, however many of them are slices'."""
     fill(index_path, ("psm", "bphs:G=3,g=1", "issl"), 600, 1280)
     with simindex.open(index_path, "w") as index:
-        snapshot, writer = index._snapshot, index._writer
+        now, writer = index._snapshot, index._writer
         assert writer is not None
         merge = Merge(
-            writer._files, snapshot.segments, snapshot.tombstones, Condition(),
-            horizon=snapshot.head.generation, appended=0,
+            writer._files, now.segments, now.tombstones, Condition(),
+            horizon=now.head.generation, appended=0,
         )
         done: list[float] = []
         moved = merge._step
@@ -679,6 +678,35 @@ def test_readers_go_on_with_the_lists_they_had(index_path: Path) -> None:
         (segment,) = following._snapshot.segments
         assert segment.slices is not None
         assert segment.slices.width == 16
+
+
+def test_a_file_that_a_compaction_took_away_is_looked_for_anew(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that has read the catalog just before takes the newer one."""
+    fill(index_path)
+    gone = [file.name for file in files(index_path)]
+    usual, asked = snapshot.open_slices, []
+
+    def open_slices(
+        directory: Path, segment: SegmentRecord, record: StructureRecord, **named: Any
+    ) -> slicelist.SliceLists:
+        if not asked:
+            asked.append(record.name)
+            with simindex.open(index_path, "w") as writer:
+                writer.compact(structures=("issl",))  # the rows stay where they are
+        return usual(directory, segment, record, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "open_slices", open_slices)
+        reader = simindex.open(index_path)
+    with reader:
+        assert asked[0] in gone
+        for segment in reader._snapshot.segments:
+            assert segment.slices is not None
+            assert segment.slices.damage is None
+            assert segment.slices.record.name not in gone
+            expect_lists(segment.slices.starts, segment.slices.numbers, segment.fingerprints, 16)
 
 
 def test_strays_go_with_the_next_writer(index_path: Path) -> None:
