@@ -101,7 +101,8 @@ def expect_top(found, expected, rows, queries):
 @pytest.mark.parametrize("level", LEVEL_NUMBERS)
 @pytest.mark.parametrize(("width", "words", "max_error", "n"), [
     (8, 1, 0, 900), (8, 1, 1, 5000), (8, 1, 2, 900), (8, 2, 1, 5000), (8, 3, 8, 500),
-    (8, 5, 1, 3000), (8, 64, 0, 500), (8, 300, 0, 60), (16, 1, 1, 5000), (16, 2, 2, 900), (16, 4, 0, 4000),
+    (8, 5, 1, 3000), (8, 64, 0, 500), (8, 300, 0, 60), (16, 1, 1, 5000), (16, 2, 2, 900),
+    (16, 4, 0, 4000),
     (16, 9, 1, 4000), (16, 16, 1, 3000), (16, 16, 3, 300), (16, 64, 1, 1200), (16, 1, 16, 300),
 ])
 @pytest.mark.parametrize("flips", [0.1, 0.7])
@@ -238,6 +239,29 @@ def test_rows_within_h_that_share_a_list(width, words, n, h, max_error, level):
     assert list(zip(*(column.tolist() for column in first[:3]), strict=True)) == list(
         lowest.values()
     )
+
+
+@pytest.mark.parametrize(("h", "max_error"), [(15, 0), (7, 0), (30, 1), (31, 1), (31, 2), (30, 2)])
+def test_rows_that_only_the_last_slice_looked_at_finds(h, max_error):
+    """Rows one error beyond max_error in every slice but one, up to h in all."""
+    rng = np.random.default_rng(h)
+    rows = rng.integers(0, 2**64, (8000, 4), np.uint64)
+    query = rng.integers(0, 2**64, (1, 4), np.uint64)
+    for row in range(50):
+        left, slices = h, slice_values(query, 16)[0]
+        for place in range(16):
+            errors = min(left, max_error + 1)
+            for bit in rng.choice(16, errors, replace=False):
+                slices[place] ^= 1 << bit
+            left -= errors
+        rows[row] = slices.astype(">u2").view(">u8")
+    slices = checked(rows, np.arange(8000, dtype=np.uint64), 16)
+    _, row, distance, _, _, compared, _ = _native.slices_within(
+        slices, query, h, max_error, False
+    )
+    assert compared < 8000  # by lists
+    assert row.tolist() == list(range(50))
+    assert distance.tolist() == [h] * 50
 
 
 def test_a_million_equal_rows_are_each_found_once():

@@ -609,9 +609,9 @@ class TopWorker {
   TopWorker(const SliceTable& table, const TopSearch& search, const Errors& errors,
             std::size_t together, std::uint64_t* ids, std::uint16_t* distances, std::uint32_t* rows)
       : table_(table), search_(search), errors_(errors), visit_{table.slices, 0},
-        lists_(visit_.lists(errors)), many_(together >= kManyQueries), leaves_(leaves_of(search.level)), ids_(ids),
-        distances_(distances), rows_(rows), buckets_(table.n, table.words, together),
-        best_(search.rerank), listed_(table.n) {
+        lists_(visit_.lists(errors)), many_(together >= kManyQueries),
+        leaves_(leaves_of(search.level)), ids_(ids), distances_(distances), rows_(rows),
+        buckets_(table.n, table.words, together), best_(search.rerank), listed_(table.n) {
     most_ = search.max_error == table.width ? 0 : most_followed(table, lists_);
     expected_ = lists_ * (table.n >> table.width);
   }
