@@ -121,8 +121,9 @@ def slice_forecast(
     )
     return SliceForecast(
         structure, design.slices, design.width, segments, size, size / rows,
-        *(1e9 / (CALL_NS + segments * ns) for ns in (listed_ns, alone_ns)),
-        1e9 / (segments * shared_ns),
+        top_queries_s=1e9 / (CALL_NS + segments * listed_ns),
+        top_scan_queries_s=1e9 / (CALL_NS + segments * alone_ns),
+        top_scan_batch_queries_s=1e9 / (segments * shared_ns),
     )
 
 
