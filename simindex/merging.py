@@ -16,7 +16,7 @@ Invariants
 
 A writer must not outrun its merges for ever. By the time it has appended `ALLOWANCE` times the rows
 of a merge, that merge is to end: while it is further than the merge, it waits with each commit, but
-no longer than the commit takes. As many merges are at work as there are processors but one, which
+a part of its own time at most. As many merges are at work as there are processors but one, which
 is the writer's, and a smaller one goes first: none waits for a large one.
 """
 

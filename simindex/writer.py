@@ -61,6 +61,9 @@ OURS = (NAME, permuted.NAME, slicelist.NAME)
 MAX_SEGMENTS = 64
 """From so many on, those being merged included, a commit waits until a merge has ended."""
 
+PATIENCE = 0.6
+"""Share of its own time that a commit waits for merges which are late: the less each waits, the
+more alike they are."""
 
 log = logging.getLogger("simindex")
 
@@ -453,7 +456,7 @@ class Writer:
                 return
 
     def keep_pace(self, snapshot: Snapshot) -> None:
-        """Waits for merges that are late, at most as long as the last commit took.
+        """Waits for merges that are late, at most a part of what the last commit took.
 
         Where there are `MAX_SEGMENTS`, it waits until a merge has ended, however long that takes.
         """
@@ -462,7 +465,8 @@ class Writer:
             self._merges.wait(self._merges.any_ended)
         elif self._merges:
             appended = self._head.appended
-            self._merges.wait(lambda: self._merges.on_time(appended), self._commit_s)
+            patience_s = PATIENCE * self._commit_s
+            self._merges.wait(lambda: self._merges.on_time(appended), patience_s)
 
     def await_merges(self) -> bool:
         """Waits for the merges that run. Returns whether there are any to install."""

@@ -24,7 +24,14 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from test_index_model import IndexMachine, fingerprints, numbers, rows, weights_for
+from test_index_model import (
+    STRUCTURES,
+    IndexMachine,
+    fingerprints,
+    numbers,
+    rows,
+    weights_for,
+)
 
 import simindex
 from simindex import Batch, IndexOptions, ingestion
@@ -102,9 +109,12 @@ class IngestMachine(IndexMachine):
         super().__init__()
         self.model: GrowingModel = GrowingModel(keyed=self.keyed)
 
-    @initialize(batch_rows=st.sampled_from([16, 64, 512]), min_merge=st.sampled_from([0, 2, 3]))
-    def create(self, batch_rows: int, min_merge: int) -> None:
-        super().create(batch_rows=batch_rows, min_merge=min_merge)
+    @initialize(
+        batch_rows=st.sampled_from([16, 64, 512]), min_merge=st.sampled_from([0, 2, 3]),
+        structures=st.sampled_from(STRUCTURES),
+    )
+    def create(self, batch_rows: int, min_merge: int, structures: tuple[str, ...]) -> None:
+        super().create(batch_rows=batch_rows, min_merge=min_merge, structures=structures)
 
     @rule(
         given=rows, h=st.integers(0, 5), first=st.booleans(), weighted=st.booleans(),

@@ -32,7 +32,7 @@ from simindex.records import F32, U64
 from simindex.storage import readahead
 from simindex.storage.table import Table
 
-LEAST_PROBES, MOST_PROBES = 1 << 24, 1 << 26
+LEAST_PROBES, MOST_PROBES = 1 << 24, 1 << 27
 """Probes of a call at a time, by the size of the table: a sweep of 60 M rows brings in 480 MB,
 54 ms, which few probes would not be worth."""
 
@@ -89,7 +89,7 @@ def search(
 
 def slice_queries(rows: int, flips: int, queries: int, threads: int) -> int:
     """How many queries of a call are partitioned at a time, by each thread."""
-    most = max(1, min(MOST_PROBES, max(LEAST_PROBES, rows)) // (flips + 1) // threads)
+    most = max(1, min(MOST_PROBES, max(LEAST_PROBES, 2 * rows)) // (flips + 1) // threads)
     share = -(-queries // threads)
     return max(1, -(-share // -(-share // most)))
 
