@@ -198,8 +198,8 @@ class Merges:
             merge.thread.start()
         except BaseException as error:
             self._merges.remove(merge)
+            merge.cancel()  # larger ones wait for it
             if not isinstance(error, RuntimeError):
-                merge.cancel()
                 raise
             put_off(error)
             return False

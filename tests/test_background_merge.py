@@ -704,6 +704,40 @@ def test_no_thread_to_be_had_puts_merges_off(
         assert index.stats().segments == 1
 
 
+def test_merge_without_a_thread_is_not_waited_for_by_larger_ones(
+    index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    with simindex.open(index_path, "c", options=OPTIONS) as index:
+        for first in (0, 8):
+            index.append(rows(first, 8))
+            index.commit()
+        larger, = merges_of(index)._merges
+        waiting = threading.Event()
+        wait = larger._moved.wait
+
+        def noted_wait(timeout: float | None = None) -> bool:
+            if threading.current_thread() is larger.thread:
+                waiting.set()
+            return wait(timeout)
+
+        def start(self: threading.Thread) -> None:
+            assert waiting.wait(20)
+            raise RuntimeError("can't start new thread")
+
+        commit(index, 16)
+        with monkeypatch.context() as patch:
+            patch.setattr(larger._moved, "wait", noted_wait)
+            patch.setattr(threading.Thread, "start", start)
+            commit(index, 20)
+        gate.open.set()
+        larger.thread.join(20)
+        ended, larger.ended = larger.ended, True  # or leaving waits for ever
+        assert ended
+    with simindex.open(index_path) as index:
+        assert ids_of(index) == list(range(24))
+
+
 # -- ends -----------------------------------------------------------------------------------------
 
 
