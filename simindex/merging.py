@@ -258,9 +258,12 @@ class Merges:
         self._merges.clear()
         for merge in merges:
             merge.cancel()
+        if any(merge.thread is current_thread() for merge in merges):
+            # A handle may be dropped, and closed, by the garbage collector in any thread: one of
+            # these may hold what the others need to end.
+            return
         for merge in merges:
-            # A handle may be dropped, and closed, by the garbage collector in any thread.
-            if merge.thread is not current_thread() and merge.thread.ident is not None:
+            if merge.thread.ident is not None:
                 merge.thread.join()
 
 

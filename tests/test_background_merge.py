@@ -833,6 +833,32 @@ def test_handle_that_is_dropped_in_a_merges_thread_is_closed(
         assert again.check() == []
 
 
+def test_handle_that_is_dropped_where_merges_take_turns_is_closed(
+    index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A merge's thread may collect garbage while it holds what the others need to end."""
+    real, holder, dropping = merging.Merge._smaller, [], threading.Event()
+
+    def smaller(self: merging.Merge) -> int:
+        if dropping.is_set():
+            holder.clear()
+        return real(self)
+
+    monkeypatch.setattr(merging.Merge, "_smaller", smaller)
+    holder.append(simindex.open(index_path, "c", options=OPTIONS))
+    commit(holder[0], 0, 4, 8, 12)
+    threads = merging_threads()
+    assert len(threads) == 2
+    dropping.set()
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+    monkeypatch.undo()
+    with simindex.open(index_path, "w") as again:
+        assert ids_of(again) == list(range(16))
+        assert again.check() == []
+
+
 EXIT = """
 import sys, threading, time, numpy as np, simindex
 from simindex import IndexOptions, compaction
