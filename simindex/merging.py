@@ -79,7 +79,7 @@ class Merge:
         self.written: Merged | None = None
         self.staged = 0
         """Pages of its directories that are stored; -1 while it is not known."""
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self._files, self._tombstones, self._moved = files, tombstones, moved
         self._beside = beside
         self._at_once = max(1, len(os.sched_getaffinity(0)) - 1)
@@ -97,7 +97,7 @@ class Merge:
             )
         except _Cancelled:
             pass
-        except Exception as error:  # it is for the writer to say, who is in another thread
+        except BaseException as error:  # it is for the writer to say, who is in another thread
             self.error = error
         finally:
             with self._moved:

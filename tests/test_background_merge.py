@@ -617,6 +617,21 @@ def test_merge_that_fails_is_put_off_with_a_warning(
         assert index.check() == []
 
 
+def test_merge_whose_thread_is_made_to_end_is_put_off(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is raised into a thread from outside is no merge of segments without live rows."""
+    with simindex.open(index_path, "c", options=OPTIONS) as index:
+        monkeypatch.setattr(compaction, "merge", failing(SystemExit()))
+        commit(index, 0, 4)
+        index._writer.await_merges()  # type: ignore[union-attr]
+        index.commit()
+        assert "not merged" in caplog.text
+        monkeypatch.undo()
+        assert ids_of(index) == list(range(8))
+        assert index.check() == []
+
+
 def test_disk_that_is_full_for_merges_costs_no_commit(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
