@@ -79,7 +79,7 @@ class Merge:
         self.written: Merged | None = None
         self.staged = 0
         """Pages of its directories that are stored; -1 while it is not known."""
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self._files, self._tombstones, self._moved = files, tombstones, moved
         self._beside = beside
         self._at_once = max(1, len(os.sched_getaffinity(0)) - 1)
@@ -97,7 +97,7 @@ class Merge:
             )
         except _Cancelled:
             pass
-        except Exception as error:  # it is for the writer to say, who is in another thread
+        except BaseException as error:  # it is for the writer to say, who is in another thread
             self.error = error
         finally:
             with self._moved:
@@ -198,8 +198,8 @@ class Merges:
             merge.thread.start()
         except BaseException as error:
             self._merges.remove(merge)
+            merge.cancel()  # larger ones wait for it
             if not isinstance(error, RuntimeError):
-                merge.cancel()
                 raise
             put_off(error)
             return False
@@ -258,9 +258,12 @@ class Merges:
         self._merges.clear()
         for merge in merges:
             merge.cancel()
+        if any(merge.thread is current_thread() for merge in merges):
+            # A handle may be dropped, and closed, by the garbage collector in any thread: one of
+            # these may hold what the others need to end.
+            return
         for merge in merges:
-            # A handle may be dropped, and closed, by the garbage collector in any thread.
-            if merge.thread is not current_thread() and merge.thread.ident is not None:
+            if merge.thread.ident is not None:
                 merge.thread.join()
 
 
