@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import index as whole
 from threading import Lock
 from typing import Any
@@ -119,7 +120,7 @@ def checked_options(
             f"k={k!r} is no number of documents: give a whole number from 1 on",
             option="k", found=k, expected="1 or more",
         )
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InvalidOption(
             f"method={method!r} is unknown here: give one of {', '.join(METHODS)}",
             option="method", found=method, expected=METHODS,
@@ -148,13 +149,12 @@ def checked_options(
 def _checked_recall(recall: object, max_error: int | None, method: str) -> float | None:
     if recall is None:
         return USUAL_RECALL if max_error is None else None
-    number: Any = recall
-    if isinstance(recall, bool) or not hasattr(recall, "__float__") or not 0 < float(number) <= 1:
+    share = _share(recall)
+    if share is None:
         raise InvalidOption(
             f"recall={recall!r} is not a share: give more than 0 and at most 1",
             option="recall", found=recall,
         )
-    share = float(number)
     if share == 1.0 and method == "issl":
         raise InvalidOption(
             'recall=1 is exact, which slice lists are not: give method="scan" or "auto", or a '
@@ -168,6 +168,18 @@ def _checked_recall(recall: object, max_error: int | None, method: str) -> float
             option="recall", found=recall,
         )
     return share
+
+
+def _share(value: object) -> float | None:
+    """The number above 0 and at most 1, of Python or numpy; None for what is none."""
+    number: Any = value
+    if isinstance(value, bool | str | complex) or not hasattr(value, "__float__"):
+        return None
+    try:
+        share = float(number)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return share if 0 < share <= 1 else None
 
 
 def _whole(value: object) -> int | None:
@@ -196,7 +208,7 @@ def check_count(k: int, snapshot: Snapshot) -> None:
 def check_lists(snapshot: Snapshot) -> None:
     """Refuses an index whose segments are not all listed with InvalidOption."""
     without = [segment.name for segment in snapshot.segments if segment.slices is None]
-    if not without and (snapshot.segments or snapshot.sliced):
+    if not without and (snapshot.segments or snapshot.slices is not None):
         return
     found = "the index has none"
     if 0 < len(without) < len(snapshot.segments):
@@ -305,7 +317,9 @@ class TopPlanner:
         InvalidOption
             If an option is out of range, or method="issl" has segments without lists.
         """
-        width = snapshot.slice_bits or slice_bits(bits)
+        width = snapshot.slice_bits
+        if width is None:
+            width = slice_bits(bits) if snapshot.slices is None else snapshot.slices.width
         question = self._question(k, max_error, rerank, method, recall, bits, width)
         known_for, machine_for, plans = self._known
         if known_for is not snapshot or machine_for is not machine:
@@ -329,17 +343,18 @@ class TopPlanner:
         self, k: Any, max_error: Any, rerank: Any, method: Any, recall: Any, bits: int, width: int
     ) -> TopQuestion:
         given = (k, max_error, rerank, method, recall, bits, width)
+        check = partial(
+            checked_options, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
+            bits=bits, width=width,
+        )
         # Equal values of other types, such as True, are no whole numbers.
         key = (*given, *map(type, given))
         try:
             found = self._checked.get(key)
-        except TypeError:  # options of a type that cannot be right
-            found = None
+        except TypeError:  # arrays of one number, which have no hash, or what cannot be right
+            return check()
         if found is None:
-            found = checked_options(
-                k=k, max_error=max_error, rerank=rerank, method=method, recall=recall, bits=bits,
-                width=width,
-            )
+            found = check()
             if len(self._checked) >= REMEMBERED:
                 self._checked.clear()
             self._checked[key] = found

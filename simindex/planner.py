@@ -108,7 +108,7 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
 
 def check_lists(snapshot: Snapshot) -> None:
     """Refuses method="issl" for an index without slice lists with InvalidOption."""
-    if not snapshot.sliced and snapshot.slice_bits is None:
+    if snapshot.slices is None and snapshot.slice_bits is None:
         raise InvalidOption(
             'method="issl" needs slice lists, and the index has none: add "issl" to the '
             "structures with `simindex compact --structures` or Index.compact(structures=...), or "

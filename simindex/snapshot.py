@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.designs import checked_designs
+from simindex.designs import checked_designs, slice_design
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions, is_slicing
 from simindex.records import Batch
@@ -55,8 +55,8 @@ class Snapshot:
         self.tables: tuple[Table, ...] = (*segments, *runs)
         self.tombstones, self.samples, self._words = tombstones, samples, options.words
         self._dead: dict[str, U8 | None] = {}
-        self.sliced = any(map(is_slicing, options.structures))
-        """Whether every new segment gets slice lists."""
+        self.slices = slice_design(options)
+        """Of the slice lists that every new segment gets; None if it gets none."""
         found = {
             tables.design.structure: tables.design
             for segment in segments for tables in segment.structures.values()

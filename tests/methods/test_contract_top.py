@@ -301,10 +301,15 @@ def test_recall_of_one_is_exact(case: Case) -> None:
         ({"max_error": None}, "max_error"), ({"max_error": [1]}, "max_error"),
         ({"rerank": 9}, "rerank"), ({"rerank": 0}, "rerank"), ({"rerank": "x"}, "rerank"),
         ({"method": "psm"}, "method"), ({"method": "bphs"}, "method"), ({"method": 3}, "method"),
+        ({"method": np.array(["scan", "issl"])}, "method"), ({"k": np.array([3, 4])}, "k"),
         ({"recall": 0, "max_error": "auto"}, "recall"),
         ({"recall": 1.1, "max_error": "auto"}, "recall"),
         ({"recall": float("nan"), "max_error": "auto"}, "recall"),
         ({"recall": "x", "max_error": "auto"}, "recall"),
+        ({"recall": np.str_("x"), "max_error": "auto"}, "recall"),
+        ({"recall": 10**400, "max_error": "auto"}, "recall"),
+        ({"recall": np.array([0.5, 0.9]), "max_error": "auto"}, "recall"),
+        ({"recall": np.complex128(1), "max_error": "auto"}, "recall"),
         ({"recall": 0.9}, "recall"), ({"recall": 0.9, "max_error": 1}, "recall"),
         ({"recall": 1, "max_error": "auto", "method": "issl"}, "recall"),
         ({"threads": 0}, "threads"),
@@ -323,6 +328,17 @@ def test_numbers_of_numpy_are_numbers(case: Case) -> None:
     )
     assert found.ids.shape == (2, 3)
     assert (found.stats.max_error, found.stats.rerank) == (1, 5)
+
+
+def test_arrays_of_one_number_are_numbers(case: Case) -> None:
+    """They have no hash to be remembered by."""
+    found = case.index.top(
+        case.queries[:2], k=np.array(3), max_error=np.array(1), rerank=np.array(5), method="issl"
+    )
+    assert found.ids.shape == (2, 3)
+    assert (found.stats.max_error, found.stats.rerank) == (1, 5)
+    found = case.index.top(case.queries[:2], max_error="auto", recall=np.array(0.5))
+    assert found.ids.shape == (2, 10)
 
 
 def test_another_width_is_refused(case: Case) -> None:
@@ -386,6 +402,23 @@ def test_slice_lists_must_be_there_to_be_asked_for(index_path: Path) -> None:
         expected = index.top(ROWS_OF_128[:1], method="scan")
         assert found.ids.tolist() == expected.ids.tolist()
         assert "issl" in index.query(ROWS_OF_128[:1], method="issl").stats.method
+
+
+@pytest.mark.parametrize(("width", "bits"), [(8, 128), (16, 64)])
+def test_max_error_is_bounded_by_the_slices_of_the_index(
+    index_path: Path, width: int, bits: int
+) -> None:
+    """Also before any row is in a segment, whose slices they will be."""
+    rows = oracle.uniform(np.random.default_rng(2), 80, bits // 64)
+    options = IndexOptions(bits=bits, structures=("psm", f"issl:w={width}"), batch_rows=64)
+    with simindex.open(index_path, "n", options=options) as index:
+        for some in (rows[:1], rows[1:]):
+            index.append(some)
+            index.commit()
+            assert index.top(rows[:1], k=1, max_error=width).found.tolist() == [1]
+            with pytest.raises(InvalidOption, match=f"from 0 to {width},"):
+                index.top(rows[:1], k=1, max_error=width + 1)
+        assert index.stats().segments
 
 
 def test_each_call_sees_one_commit(index_path: Path) -> None:
