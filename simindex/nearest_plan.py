@@ -11,6 +11,7 @@ max_error says so, and one with a recall to reach is measured on rows of the ind
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,11 +20,13 @@ from threading import Lock
 from typing import Any
 
 from simindex.costs import issl_ns, listed, top_scanning_ns
-from simindex.errors import InvalidOption
+from simindex.errors import CorruptFile, InvalidOption
 from simindex.methods import issl
 from simindex.model import Machine
 from simindex.snapshot import Snapshot
 from simindex.storage.table import Table
+
+log = logging.getLogger("simindex")
 
 METHODS = ("auto", "scan", "issl")
 
@@ -285,7 +288,13 @@ def _plan_table(
             rows, question.k, max_error, width=slices.width, slices=slices.slices
         )
     rerank = min(rerank, rows)
-    lists, scored = listed(table, max_error)
+    try:
+        lists, scored = listed(table, max_error)
+    except CorruptFile as error:
+        if question.method == "issl":
+            raise
+        log.warning("all rows are compared in place of slice lists: %s", error)
+        return scan
     cost = issl_ns(machine, rows, words, lists, scored, rerank)
     if question.method == "auto" and scan_ns <= cost:
         return replace(scan, other="issl", other_nanoseconds=cost)

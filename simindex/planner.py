@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import Any
@@ -16,7 +17,7 @@ from simindex.costs import (
     scanning_ns,
     table_bytes,
 )
-from simindex.errors import InvalidOption
+from simindex.errors import CorruptFile, InvalidOption
 from simindex.methods import bphs, psm
 from simindex.methods.base import QueryPlan, TablePlan
 from simindex.model import Machine
@@ -25,6 +26,8 @@ from simindex.records import F32
 from simindex.simhash.permutation import BlockDesign
 from simindex.snapshot import Snapshot
 from simindex.storage.table import Table
+
+log = logging.getLogger("simindex")
 
 METHODS = ("auto", "psm", "bphs", "issl", "scan")
 
@@ -228,7 +231,7 @@ def _plan_table(
         permuted_plan(table, design, h=h, queries=queries, machine=machine) for design in designs
         if design.structure in table.structures
     ]
-    listed = [listed_plan(table, h=h, machine=machine)] if lists and table.slices else []
+    listed = _listed_plans(table, h=h, machine=machine, needed=method == "issl") if lists else []
     if method not in ("auto", "psm"):
         return min(
             (listed if method == "issl" else permuted)
@@ -249,6 +252,21 @@ def _plan_table(
         )
         candidates.append(TablePlan("psm", header_bits, k, exact, cost))
     return min(candidates, key=lambda candidate: candidate.nanoseconds)
+
+
+def _listed_plans(
+    table: Table, *, h: int, machine: Machine, needed: bool
+) -> list[TablePlan]:
+    """A plan by slice lists; none where the table has none, or damaged ones that are not needed."""
+    if table.slices is None:
+        return []
+    try:
+        return [listed_plan(table, h=h, machine=machine)]
+    except CorruptFile as error:
+        if needed:
+            raise
+        log.warning("other methods answer in place of slice lists: %s", error)
+        return []
 
 
 def over_queries(

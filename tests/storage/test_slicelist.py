@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Condition
 from typing import Any
@@ -347,6 +348,11 @@ def test_damaged_file_is_named_when_used_and_replaced(index_path: Path, kind: st
     FOUND_WHEN_OPENED[kind](before[0])
     with simindex.open(index_path) as index:
         assert len(index.query(made[:40], h=0)) >= 40
+        nearest = index.top(made[:40], k=1)
+        assert (nearest.stats.exact, nearest.distances.max()) == (True, 0)
+        for ask in (partial(index.query, h=0), partial(index.top, k=1)):
+            with pytest.raises(CorruptFile, match=before[0].name):
+                ask(made[:2], method="issl")
         lists = index._snapshot.segments[0].slices
         assert lists is not None
         for part in ("starts", "numbers"):
@@ -647,7 +653,7 @@ def test_a_merge_knows_how_far_it_is(index_path: Path) -> None:
         now, writer = index._snapshot, index._writer
         assert writer is not None
         merge = Merge(
-            writer._files, now.segments, now.tombstones, Condition(),
+            writer._files, now.segments, now.tombstones, Condition(), [],
             horizon=now.head.generation, appended=0,
         )
         done: list[float] = []
