@@ -7,8 +7,8 @@
 
 Recall is below one: a near row is missed if none of its slices is within max_error, or if `rerank`
 rows have a higher score. With all rows reranked no score matters, and the result is exact. With
-max_error = w the score is b - distance: then distances are the true ones, and of documents as far as
-the last, others may stand there.
+max_error = w the score is b - distance: distances are then the true ones, and of documents as far
+as the last, others may stand there.
 
 Invariants
 1. A row is a candidate if it stands in a list that is looked at, and is live. Where `rerank` is no
