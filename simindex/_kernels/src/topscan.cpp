@@ -328,34 +328,7 @@ SIMINDEX_LANES __m512i row_counts(const std::uint64_t* row, std::size_t words,
   return sums;
 }
 
-// Four rows side by side, in 16 bits of each lane: a row has at most 65472 bits.
-template <int kLines>
-SIMINDEX_LANES __m512i four_counts(const std::uint64_t* rows, std::size_t words,
-                                   const std::uint64_t* query) {
-  __m512i sums = row_counts<kLines>(rows + 3 * words, words, query);
-  for (std::size_t i = 3; i-- > 0;)
-    sums = _mm512_add_epi64(_mm512_slli_epi64(sums, 16),
-                            row_counts<kLines>(rows + i * words, words, query));
-  return sums;
-}
-
-template <int kLines>
-SIMINDEX_LANES std::uint32_t near_eight(const std::uint64_t* rows, std::size_t words,
-                                        const std::uint64_t* query, std::uint32_t limit,
-                                        std::uint16_t* distances) {
-  const __m512i low = four_counts<kLines>(rows, words, query);
-  const __m512i high = four_counts<kLines>(rows + 4 * words, words, query);
-  const __m512i pairs =
-      _mm512_add_epi64(_mm512_maskz_unpacklo_epi64(0xff, low, high),
-                       _mm512_maskz_unpackhi_epi64(0xff, low, high));
-  const __m256i half = _mm256_add_epi64(_mm512_castsi512_si256(pairs),
-                                        _mm512_maskz_extracti64x4_epi64(0xff, pairs, 1));
-  const __m128i all =
-      _mm_add_epi64(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-  _mm_store_si128(reinterpret_cast<__m128i*>(distances), all);
-  return _mm_cmple_epu16_mask(all, _mm_set1_epi16(static_cast<short>(limit)));
-}
-
+#include "topscan_eight.inc"
 #include "topscan.inc"
 #include "topscan_rows.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -391,34 +364,7 @@ SIMINDEX_LANES __m512i row_counts(const std::uint64_t* row, std::size_t words,
   return sums;
 }
 
-// Four rows side by side, in 16 bits of each lane: a row has at most 65472 bits.
-template <int kLines>
-SIMINDEX_LANES __m512i four_counts(const std::uint64_t* rows, std::size_t words,
-                                   const std::uint64_t* query) {
-  __m512i sums = row_counts<kLines>(rows + 3 * words, words, query);
-  for (std::size_t i = 3; i-- > 0;)
-    sums = _mm512_add_epi64(_mm512_slli_epi64(sums, 16),
-                            row_counts<kLines>(rows + i * words, words, query));
-  return sums;
-}
-
-template <int kLines>
-SIMINDEX_LANES std::uint32_t near_eight(const std::uint64_t* rows, std::size_t words,
-                                        const std::uint64_t* query, std::uint32_t limit,
-                                        std::uint16_t* distances) {
-  const __m512i low = four_counts<kLines>(rows, words, query);
-  const __m512i high = four_counts<kLines>(rows + 4 * words, words, query);
-  const __m512i pairs =
-      _mm512_add_epi64(_mm512_maskz_unpacklo_epi64(0xff, low, high),
-                       _mm512_maskz_unpackhi_epi64(0xff, low, high));
-  const __m256i half = _mm256_add_epi64(_mm512_castsi512_si256(pairs),
-                                        _mm512_maskz_extracti64x4_epi64(0xff, pairs, 1));
-  const __m128i all =
-      _mm_add_epi64(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-  _mm_store_si128(reinterpret_cast<__m128i*>(distances), all);
-  return _mm_cmple_epu16_mask(all, _mm_set1_epi16(static_cast<short>(limit)));
-}
-
+#include "topscan_eight.inc"
 #include "topscan_rows.inc"
 #undef SIMINDEX_LEVEL_TARGET
 #undef SIMINDEX_LANES
