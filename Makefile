@@ -1,13 +1,14 @@
 # make demo    a virtual environment, the package, and the main job on real input
 # make test    all tests
 # make lint    ruff, mypy --strict
+# make torture, make soak, make fuzz    the long trials of docs/reliability.md, an hour or more
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 # Rebuild when anything that is compiled or packaged has changed.
 SOURCES := pyproject.toml CMakeLists.txt $(shell find simindex -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint torture soak fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/simindex demo
@@ -18,6 +19,15 @@ test: $(VENV)/.test
 lint: $(VENV)/.test $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+torture: $(VENV)/.test
+	$(BIN)/python tools/torture.py all
+
+soak: $(VENV)/.test
+	$(BIN)/python tools/soak.py
+
+fuzz: $(VENV)/.test
+	$(BIN)/python tools/fuzz.py
 
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)

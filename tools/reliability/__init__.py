@@ -1,0 +1,1 @@
+"""What proves that an index survives crashes, errors and damage; see docs/reliability.md."""

@@ -1,0 +1,48 @@
+"""The long trials of an index: `python tools/torture.py WHAT [WHAT ...]`, or `all`.
+
+Each prints what it did beside its goal; the exit code is 1 if one did less than its goal or
+anything was lost, wrong, ended by a signal, hung or left behind. `docs/reliability.md` holds what
+was seen, with the command that made it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+
+from reliability import report
+
+TRIALS: dict[str, tuple[int, str]] = {
+    # name: (goal, what it is); module tools/reliability/<name, - as _>.py has
+    # run(goal: int, seed: int, jobs: int) -> list[report.Outcome]
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the trials named and prints their table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(f"{name:12} {goal:>9,}  {what}" for name, (goal, what) in TRIALS.items()),
+    )
+    parser.add_argument("what", nargs="+", choices=[*TRIALS, "all"], metavar="WHAT")
+    parser.add_argument("--goal", type=int, help="instead of the goal of each trial")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="default: the time")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    asked = parser.parse_args(arguments)
+    names = list(TRIALS) if "all" in asked.what else asked.what
+    outcomes: list[report.Outcome] = []
+    for name in names:
+        module = import_module("reliability." + name.replace("-", "_"))
+        goal = TRIALS[name][0] if asked.goal is None else asked.goal
+        print(f"{name}: goal {goal:,}, seed {asked.seed}", file=sys.stderr, flush=True)
+        outcomes += module.run(goal, asked.seed, asked.jobs)
+    print(report.table(outcomes))
+    return 0 if all(outcome.passed for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
