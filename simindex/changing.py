@@ -16,6 +16,7 @@ from simindex.compaction import Progress
 from simindex.designs import checked_designs
 from simindex.errors import CorruptFile, InvalidBatch, RecipeMismatch, StorageFull
 from simindex.handle import Handle
+from simindex.opening import typed
 from simindex.options import checked_structures
 from simindex.recent import admitted, check_commit_s, nearer, nearest
 from simindex.records import U64, Audit, Batch, Match, Matches, as_ids
@@ -38,6 +39,7 @@ class WritableHandle(Handle):
     def __enter__(self) -> Self:
         return self
 
+    @typed
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -52,6 +54,7 @@ class WritableHandle(Handle):
         finally:
             self.close()
 
+    @typed
     def append(
         self,
         batch: Batch | Any,
@@ -90,6 +93,7 @@ class WritableHandle(Handle):
             self._adopt_recipe(writer, checked)
             return self._given_space(lambda: writer.append(checked))
 
+    @typed
     def replace(self, batch: Batch) -> U64:
         """Deletes all rows of the batch's ids or keys and appends the batch, in one commit.
 
@@ -107,6 +111,7 @@ class WritableHandle(Handle):
             writer.delete(None if checked.keys is not None else checked.ids, checked.keys)
             return appended
 
+    @typed
     def delete(self, *, ids: Any = None, keys: Any = None) -> int:
         """Buffers the deletion of all rows of some ids, or of some keys, committed before.
 
@@ -125,6 +130,7 @@ class WritableHandle(Handle):
                 raise InvalidBatch("this index has no keys: give ids=")
             return writer.delete(as_ids(ids, None), None)
 
+    @typed
     def commit(self) -> None:
         """Makes all since the last commit durable and visible, all or nothing.
 
@@ -187,6 +193,7 @@ class WritableHandle(Handle):
                 writer.start_merges(self._current())
             writer.release_retired()
 
+    @typed
     def compact(
         self,
         *,
@@ -254,6 +261,7 @@ class WritableHandle(Handle):
                 writer.commit(self._current())
             self._current()
 
+    @typed
     def ingest(
         self,
         batch: Batch | Any,
@@ -337,6 +345,7 @@ class WritableHandle(Handle):
                 raise
             return found
 
+    @typed
     def seen_or_add(
         self,
         text_or_batch: str | bytes | Batch,

@@ -70,8 +70,8 @@ FORMAT_MAGIC = b"\x89SIM\r\n\x1a\n"
 
 TEMPORARY_PREFIX = ".tmp-"
 
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_LOST = {errno.EIO, *_NO_SPACE}
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_LOST = {errno.EIO, *NO_SPACE}
 """What writing back may find out, and tells once."""
 
 
@@ -83,7 +83,7 @@ def storage_errors(path: Path | str) -> Iterator[None]:
     except StorageFull:
         raise
     except OSError as error:
-        if error.errno in _NO_SPACE:
+        if error.errno in NO_SPACE:
             raise StorageFull(
                 f"no space left while writing {path}: free some and try again; "
                 "the index holds its last commit",
@@ -210,9 +210,14 @@ class NewFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._fd)
-        if not self._published:
-            remove(self._path)
+        try:
+            os.close(self._fd)
+        except OSError:
+            if not self._published:  # else all of it is on the disk: nothing was lost
+                raise
+        finally:
+            if not self._published:
+                remove(self._path)
 
     @property
     def fd(self) -> int:

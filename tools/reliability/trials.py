@@ -76,6 +76,16 @@ class Child:
         self._readable = readable
         self._heard = b""
 
+    def hear(self, values: int, patience_s: float = PATIENCE_S) -> None:
+        """Waits until it has said so many values, or has ended."""
+        deadline = time.monotonic() + patience_s
+        while self._heard.count(b"\n") < values:
+            ready, _, _ = select.select([self._readable], [], [], max(0, deadline - time.monotonic()))
+            more = os.read(self._readable, 1 << 16) if ready else b""
+            if not more:
+                return
+            self._heard += more
+
     def wait(self, patience_s: float = PATIENCE_S) -> Ended:
         """Its end, and all it said; one that does not end is killed."""
         deadline, hung = time.monotonic() + patience_s, False
