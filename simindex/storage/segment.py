@@ -4,7 +4,8 @@
                2 ids           uint64 (n,)
                3 key offsets   int64 (n + 1,)     only in an index with keys
                4 key bytes     uint8
-               5 description   msgpack: the index's options, for rebuilding a catalog
+               5 description   msgpack: the index's options, and of a merged segment the names of
+                               those it was merged from, for rebuilding a catalog
 
 The name is `<generation, 16 hex>-<file id's low half, 8 hex>.rows`; the generation is that of the
 commit after those its rows are from, which made it live, or a later one if it is merged.
