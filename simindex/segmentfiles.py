@@ -39,10 +39,14 @@ Step = Callable[[], None]
 """Called after each table, and after slices of 256 bits; what it raises ends the work."""
 
 
-def describe(options: IndexOptions, inputs: Sequence[str]) -> bytes:
+def describe(options: IndexOptions, inputs: Sequence[str], *, salvaged: bool = False) -> bytes:
     """What a segment says of its index, and of the segments it was made of, to a repair."""
     told = options.to_dict()
-    return pack({**told, "inputs": list(inputs)} if inputs else told)
+    if inputs:
+        told["inputs"] = list(inputs)
+    if salvaged:
+        told["salvaged"] = True
+    return pack(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class SegmentFiles:
         horizon: int,
         generation: int,
         inputs: Sequence[str] = (),
+        salvaged: bool = False,
     ) -> SegmentWriter:
         """A new file for exactly so many rows; `inputs` names the segments it stands for."""
         return SegmentWriter(
@@ -83,7 +88,7 @@ class SegmentFiles:
             bits=self.options.bits,
             rows=rows,
             key_bytes=key_bytes,
-            description=describe(self.options, inputs),
+            description=describe(self.options, inputs, salvaged=salvaged),
         )
 
     def write(self, table: Table, generation: int) -> Written:

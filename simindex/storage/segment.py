@@ -258,7 +258,7 @@ def open_structure(
                     record.footer_checksum)
         found = (identity.index, identity.rows, identity.horizon, identity.bits,
                  envelope.file_bytes, envelope.footer_checksum)
-        if found != expected or _described(envelope) != [
+        if found != expected or description_of(envelope) != [
             record.structure, segment.name, segment.footer_checksum
         ]:
             raise CorruptFile(
@@ -274,7 +274,8 @@ def open_structure(
     return envelope, None
 
 
-def _described(envelope: Envelope) -> Any:
+def description_of(envelope: Envelope) -> Any:
+    """What a file says of itself beside its header; None if it has no such section."""
     section = envelope.section(DESCRIPTION, "u1")
     try:
         return None if section is None else msgpack.unpackb(section.tobytes(), raw=False)
