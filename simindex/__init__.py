@@ -51,6 +51,7 @@ from simindex.records import (
     Pair,
     Pairs,
     QueryStats,
+    RepairReport,
     RotationPairs,
     RotationStats,
     Skew,
@@ -59,6 +60,7 @@ from simindex.records import (
     TopMatches,
     TopStats,
 )
+from simindex.repair import repair
 from simindex.simhash.anatomy import Feature
 from simindex.simhash.bits import hamming
 from simindex.simhash.document_frequencies import DocumentFrequencies
@@ -100,6 +102,7 @@ __all__ = [
     "ReadOnlyIndex",
     "Recipe",
     "RecipeMismatch",
+    "RepairReport",
     "RotationPairs",
     "RotationStats",
     "SimindexError",
@@ -116,5 +119,6 @@ __all__ = [
     "find_clusters",
     "hamming",
     "open",
+    "repair",
     "rotation_pairs",
 ]

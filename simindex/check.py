@@ -15,7 +15,12 @@ from simindex.records import Finding
 from simindex.snapshot import Snapshot
 from simindex.storage import pages, permuted, slicelist
 from simindex.storage.catalog import Catalog
-from simindex.storage.format import TEMPORARY_PREFIX, read_format
+from simindex.storage.format import (
+    KEPT_PREFIX,
+    REPAIRED_CATALOG,
+    TEMPORARY_PREFIX,
+    read_format,
+)
 from simindex.storage.permuted import PermutedTables
 from simindex.storage.segment import Segment, SegmentRecord
 from simindex.storage.slicelist import SliceLists
@@ -44,6 +49,7 @@ def check(
     for table in snapshot.pending:
         found += [_error(path / "catalog", f"{table.name}: {what}") for what in _disorder(table)]
     found += _strays(path, snapshot)
+    found += _of_repairs(path)
     return sorted(found, key=lambda finding: finding.severity)
 
 
@@ -176,3 +182,14 @@ def _strays(path: Path, snapshot: Snapshot) -> Iterator[Finding]:
                 "not part of the index"
             )
             yield Finding("note", str(file), f"{what}; the next writer removes it if it is ours")
+
+
+def _of_repairs(path: Path) -> Iterator[Finding]:
+    for kept in sorted(path.glob(f"{KEPT_PREFIX}*")):
+        yield Finding(
+            "note", str(kept), "what a repair replaced; remove it when it is of no more use"
+        )
+    for unfinished in sorted(path.glob(f"{REPAIRED_CATALOG}*")):
+        yield Finding(
+            "note", str(unfinished), "left by an interrupted repair; the next one removes it"
+        )

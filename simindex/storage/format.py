@@ -71,7 +71,15 @@ FORMAT_MAGIC = b"\x89SIM\r\n\x1a\n"
 
 TEMPORARY_PREFIX = ".tmp-"
 
+REPAIRED_CATALOG = "catalog.repair-"
+"""A repair makes a catalog under this name and a number, then gives it the old one's."""
+
+KEPT_PREFIX = "damaged-"
+"""What a repair replaces goes into a directory of this name and a number; nothing else touches it.
+"""
+
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
 _LOST = {errno.EIO, *NO_SPACE}
 """What writing back may find out, and tells once."""
 
@@ -340,6 +348,36 @@ def read_format(directory: Path) -> bytes:
     if found != int(record["checksum"]) or int(record["endian"]) != ENDIAN_TAG:
         raise CorruptFile(f"{path} is damaged: its checksum differs", path=str(path))
     return bytes(record["uuid"])
+
+
+def format_agrees(directory: Path) -> bool:
+    """Whether FORMAT's checksum holds, or it is of a length that no version known here writes."""
+    data = (directory / "FORMAT").read_bytes()[: FORMAT_DTYPE.itemsize + 1]
+    if len(data) != FORMAT_DTYPE.itemsize:
+        return True
+    return _native.crc32c(np.frombuffer(data[:-4], np.uint8)) == int.from_bytes(
+        data[-4:], "little"
+    )
+
+
+def link(source: Path, target: Path) -> bool:
+    """Gives a file a second name; False where the file system has no such thing."""
+    try:
+        disk.system.link(source, target)
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            return False
+        raise
+    return True
+
+
+def move(source: Path, target: Path) -> None:
+    """Gives a file or directory another name on its file system, for good."""
+    with storage_errors(target):
+        disk.system.rename(source, target)
+        sync_directory(target.parent)
+        if source.parent != target.parent:
+            sync_directory(source.parent)
 
 
 def check_version(path: Path, major: int, minor: int, incompatible: int) -> None:

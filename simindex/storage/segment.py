@@ -4,7 +4,8 @@
                2 ids           uint64 (n,)
                3 key offsets   int64 (n + 1,)     only in an index with keys
                4 key bytes     uint8
-               5 description   msgpack: the index's options, for rebuilding a catalog
+               5 description   msgpack: the index's options, and of a merged segment the names of
+                               those it was merged from, for rebuilding a catalog
 
 The name is `<generation, 16 hex>-<file id's low half, 8 hex>.rows`; the generation is that of the
 commit after those its rows are from, which made it live, or a later one if it is merged.
@@ -257,7 +258,7 @@ def open_structure(
                     record.footer_checksum)
         found = (identity.index, identity.rows, identity.horizon, identity.bits,
                  envelope.file_bytes, envelope.footer_checksum)
-        if found != expected or _described(envelope) != [
+        if found != expected or description_of(envelope) != [
             record.structure, segment.name, segment.footer_checksum
         ]:
             raise CorruptFile(
@@ -273,7 +274,8 @@ def open_structure(
     return envelope, None
 
 
-def _described(envelope: Envelope) -> Any:
+def description_of(envelope: Envelope) -> Any:
+    """What a file says of itself beside its header; None if it has no such section."""
     section = envelope.section(DESCRIPTION, "u1")
     try:
         return None if section is None else msgpack.unpackb(section.tobytes(), raw=False)
