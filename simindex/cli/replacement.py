@@ -11,6 +11,7 @@ from pathlib import Path
 import simindex
 from simindex.cli.interrupt import uninterrupted
 from simindex.errors import CorruptFile, IndexNotFound
+from simindex.storage import format as durable
 
 
 @contextmanager
@@ -35,8 +36,8 @@ def replacing(path: Path) -> Iterator[Path]:
         try:
             yield beside / "new"
             with uninterrupted():
-                path.rename(beside / "old")
-                (beside / "new").rename(path)
+                durable.move(path, beside / "old")
+                durable.move(beside / "new", path)
         finally:
             if path.exists():
                 shutil.rmtree(beside, ignore_errors=True)

@@ -1,7 +1,8 @@
 """Every call that changes what is on the disk, as methods of one object.
 
     create  write  write_back  allocate  resize  lengthen  sync       the bytes of a file
-    rename  link  unlink  make_directory  remove_directory  sync_directory  names in a directory
+    rename  link  unlink  make_directory                              names in a directory
+    remove_directory  sync_directory
     lmdb                                                              what LMDB does by itself
 
 All of the storage layer writes through `system`. Its methods add nothing to the calls they are
