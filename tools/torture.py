@@ -20,6 +20,7 @@ TRIALS: dict[str, tuple[int, str]] = {
     # name: (goal, what it is); module tools/reliability/<name, - as _>.py has
     # run(goal: int, seed: int, jobs: int) -> list[report.Outcome]
     "model": (100_000, "steps of random use, beside a list of rows"),
+    "power-loss": (100_000, "distinct states that a power cut may leave, recoveries included"),
 }
 
 
