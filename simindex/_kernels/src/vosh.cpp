@@ -56,7 +56,8 @@ void VoshHeap::masks(const float* weights, std::uint64_t* out) {
       continue;
     }
     std::pop_heap(nodes_.begin(), nodes_.end(), later);
-    const auto [set_cost, set] = nodes_.back();
+    const double set_cost = nodes_.back().first;
+    const std::uint64_t set = nodes_.back().second;
     nodes_.pop_back();
     std::uint64_t mask = 0;
     for (std::uint64_t rest = set; rest != 0; rest &= rest - 1) mask |= bit[std::countr_zero(rest)];

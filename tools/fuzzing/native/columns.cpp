@@ -1,0 +1,154 @@
+// Bytes, offsets and columns: checksums, hashes, heaps, sorting, gathering, slice lists, clusters.
+#include <algorithm>
+#include <vector>
+
+#include "arrange.hpp"
+#include "clusters.hpp"
+#include "crc32c.hpp"
+#include "input.hpp"
+#include "murmur3.hpp"
+#include "offsets.hpp"
+#include "rows.hpp"
+#include "slicelist.hpp"
+#include "sort.hpp"
+
+using namespace simindex;
+using namespace simindex::fuzzing;
+
+namespace {
+
+void bytes(Input& in) {
+  const std::size_t chunk = in.in(1, 600);
+  const std::uint64_t seed = in.word(), first = in.word();
+  const std::uint32_t initial = in.raw<std::uint32_t>();
+  Array<std::uint8_t> data(in.left());
+  for (std::size_t i = 0; i < data.size; ++i) data[i] = in.byte();
+  const std::uint32_t whole = crc32c(data, initial, 0);
+  for (int level = 1; level <= widest_level(); ++level) REQUIRE(crc32c(data, initial, level) == whole);
+  Array<std::uint32_t> slow((data.size + chunk - 1) / chunk), fast(slow.size);
+  crc32c_chunks(data, chunk, seed, first, slow, 0);
+  crc32c_chunks(data, chunk, seed, first, fast, widest_level());
+  REQUIRE(std::equal(slow.data, slow.data + slow.size, fast.data));
+}
+
+void heap(Input& in) {
+  Array<std::int64_t> offsets(in.in(1, 40));
+  Array<std::int64_t> order(in.in(0, 40));
+  const bool rising = in.one_in(2);
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < offsets.size; ++i)
+    offsets[i] = rising ? (last += in.byte() % 9) : static_cast<std::int64_t>(in.word());
+  for (std::size_t i = 0; i < order.size; ++i)
+    order[i] = in.one_in(16) ? static_cast<std::int64_t>(in.word())
+                             : static_cast<std::int64_t>(in.in(0, offsets.size));
+  Array<std::uint8_t> data(in.left());
+  for (std::size_t i = 0; i < data.size; ++i) data[i] = in.byte();
+  if (!offsets_hold(offsets, data.size)) return;
+  for (std::size_t i = 0; i + 1 < offsets.size; ++i)
+    murmur3_x64_128(data.data + offsets[i], static_cast<std::size_t>(offsets[i + 1] - offsets[i]), 7);
+  Array<std::int64_t> taken(order.size + 1);
+  if (!take_offsets(offsets, order, taken)) return;
+  Array<std::uint8_t> out(static_cast<std::size_t>(taken[order.size]));
+  take_bytes(offsets, data, order, out);
+}
+
+void rows(Input& in) {
+  const std::size_t words = in.in(1, 4), n = in.in(0, 200);
+  const Array<std::uint64_t> values = in.words(n * words);
+  Array<std::int64_t> order(in.in(0, 60));
+  for (std::size_t i = 0; i < order.size; ++i)
+    order[i] = in.one_in(32) ? static_cast<std::int64_t>(in.word())
+                             : static_cast<std::int64_t>(in.in(0, n));
+  Array<std::uint64_t> out(order.size * words);
+  take_rows(values, words, order, out);
+  Array<std::uint32_t> places(in.in(0, 60));
+  for (std::size_t i = 0; i < places.size; ++i) places[i] = in.offset(n);
+  Array<std::uint64_t> picked(places.size);
+  take_at(values, places, picked);
+  const int bits = static_cast<int>(in.in(0, 8));
+  Array<std::uint32_t> directory((std::size_t{1} << bits) + 1);
+  header_directory(values, bits, directory);
+  REQUIRE(directory[0] == 0 && directory[directory.size - 1] == values.size);
+  REQUIRE(std::is_sorted(directory.data, directory.data + directory.size));
+  Array<std::uint64_t> keys(values.size), payload(values.size);
+  sort_pairs({values.data, in.one_in(2) ? values.data : nullptr, values.size}, keys.data, payload.data);
+  REQUIRE(std::is_sorted(keys.data, keys.data + keys.size));
+}
+
+void found(Input& in) {
+  const std::size_t count = in.in(0, 200), queries = in.in(0, 60);
+  const bool within = in.one_in(2) && queries > 0;
+  Array<std::int64_t> query(count);
+  Array<std::uint64_t> ids = in.words(count);
+  Array<std::uint16_t> apart(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    query[i] = within ? static_cast<std::int64_t>(in.in(0, queries - 1))
+                      : static_cast<std::int64_t>(in.word());
+    apart[i] = in.byte();
+  }
+  Array<std::int64_t> sorted_query(count), order(in.one_in(2) ? count : 0);
+  Array<std::uint64_t> sorted_ids(count);
+  Array<std::uint16_t> sorted_apart(count);
+  const Arrangement made = arrange({query, ids, apart}, queries,
+                                   {sorted_query, sorted_ids, sorted_apart, order},
+                                   in.one_in(64) ? std::size_t{2} : std::size_t{1});
+  REQUIRE(!within || made.within);
+  if (made.within) REQUIRE(std::is_sorted(sorted_query.data, sorted_query.data + count));
+}
+
+void slices(Input& in) {
+  const std::size_t words = in.in(1, 3), n = in.in(0, 60);
+  const Array<std::uint64_t> values = in.words(n * words);
+  const SlicedRows sliced{values, words, in.one_in(128) ? 16 : 8, in.in(1, 100)};
+  const std::size_t slice = in.in(0, sliced.slices() - 1);
+  Array<std::uint32_t> starts(sliced.list_count() + 1), numbers(n);
+  slice_starts(sliced, slice, starts);
+  REQUIRE(starts[0] == 0 && starts[starts.size - 1] == n);
+  for (std::size_t i = in.in(0, 3); i > 0; --i) starts[in.in(0, starts.size - 1)] = in.offset(n);
+  const std::size_t begin = in.in(0, n);
+  Array<std::uint32_t> part(in.in(0, n - begin));
+  slice_part(sliced, slice, starts, begin, part);
+  const std::size_t count = in.in(1, sliced.slices() - slice);
+  Array<std::uint32_t> every(count * (sliced.list_count() + 1)), all(count * n);
+  slice_lists(sliced, slice, count, 1, every, all);
+  for (std::size_t i = 0; i < all.size; ++i) REQUIRE(all[i] < n);
+}
+
+void clusters(Input& in) {
+  const std::size_t n = in.in(0, 100), count = in.in(0, 100);
+  Forest forest(n);
+  const Array<std::uint64_t> a = in.words(in.in(0, 9)), b = in.words(a.size);
+  forest.unite(a, b);
+  Array<std::uint64_t> c(count), d(count);
+  Array<std::uint32_t> first(n), document(n), e(count), f(count);
+  Array<std::uint16_t> apart(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    c[i] = in.offset(n), d[i] = in.offset(n);
+    e[i] = in.offset(n), f[i] = in.offset(n);
+    apart[i] = in.byte();
+  }
+  forest.unite(c, d);
+  Array<std::uint32_t> labels(n);
+  forest.labels(labels);
+  for (std::size_t i = 0; i < n; ++i) REQUIRE(labels[i] <= i);
+  const std::size_t documents = in.in(0, n);
+  for (std::size_t i = 0; i < n; ++i) first[i] = in.offset(n), document[i] = in.offset(documents);
+  Array<std::uint32_t> centre(documents);
+  Array<std::uint16_t> from(documents);
+  star({first, document, documents, e, f, apart}, centre, from, [] { return false; });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input in(data, size);
+  switch (in.byte() % 6) {
+    case 0: bytes(in); break;
+    case 1: heap(in); break;
+    case 2: rows(in); break;
+    case 3: found(in); break;
+    case 4: slices(in); break;
+    default: clusters(in);
+  }
+  return 0;
+}
