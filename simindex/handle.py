@@ -58,7 +58,7 @@ class Handle:
         self._writer: Writer | None = None
         writable = mode != "r"
         with translated(path, writable):
-            self._uuid = durable.read_format(path)
+            self._uuid = durable.read_format(path, writable=writable)
         for name in ("catalog", "segments"):
             if (path / name).is_symlink():
                 raise CorruptFile(f"{path / name} is a link, no directory", path=str(path / name))
@@ -74,6 +74,9 @@ class Handle:
                         path, self._catalog, index=self._uuid, options=self.options
                     )
                 self._snapshot = self._take(None)
+            if writable:
+                for segment in self._snapshot.segments:
+                    durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
             self._answerer = Answerer(self._catalog, self.options)
             self._recent = Recent(self.options)
         except BaseException:

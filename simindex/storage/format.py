@@ -50,6 +50,7 @@ MAJOR, MINOR = 1, 0
 """Version of everything on disk. Another major is refused; a newer minor is read."""
 
 ENDIAN_TAG = 0x01020304
+SWAPPED_TAG = int.from_bytes(ENDIAN_TAG.to_bytes(4, "big"), "little")
 
 FORMAT_DTYPE = np.dtype(
     [
@@ -307,8 +308,8 @@ def write_format(directory: Path, uuid: bytes) -> None:
     sync_directory(directory.parent)
 
 
-def read_format(directory: Path) -> bytes:
-    """The index's uuid (16 bytes), once its version is known to be readable.
+def read_format(directory: Path, *, writable: bool = False) -> bytes:
+    """The index's uuid (16 bytes), once its version is known to be readable, or `writable`, too.
 
     Raises
     ------
@@ -343,10 +344,17 @@ def read_format(directory: Path) -> bytes:
             path=str(path), found=len(data), expected=FORMAT_DTYPE.itemsize,
         )
     record = np.frombuffer(data, FORMAT_DTYPE)[0]
+    if int(record["endian"]) == SWAPPED_TAG:
+        raise CorruptFile(
+            f"{path} is of a machine of another byte order: an index is little-endian on every "
+            "machine", path=str(path), offset=8,
+        )
     check_version(path, int(record["major"]), int(record["minor"]), int(record["incompatible"]))
     found = _native.crc32c(np.frombuffer(data[:-4], np.uint8))
     if found != int(record["checksum"]) or int(record["endian"]) != ENDIAN_TAG:
         raise CorruptFile(f"{path} is damaged: its checksum differs", path=str(path))
+    if writable:
+        check_features(path, int(record["read_compatible"]))
     return bytes(record["uuid"])
 
 
@@ -393,6 +401,16 @@ def check_version(path: Path, major: int, minor: int, incompatible: int) -> None
         raise FormatTooOld(
             f"{path} has format {version}, this simindex reads {MAJOR}.x: build the index anew",
             path=str(path), found=version, expected=f"{MAJOR}.{MINOR}",
+        )
+
+
+def check_features(path: Path | str, read_compatible: int) -> None:
+    """Refuses to write where there is what this version reads past: it would be lost."""
+    if read_compatible:
+        raise FormatTooNew(
+            f"{path} has features ({read_compatible:#x}) that this simindex can read but not "
+            "write: open the index with mode 'r', or install a newer simindex",
+            path=str(path), found=read_compatible, expected=0,
         )
 
 
