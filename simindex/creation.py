@@ -75,15 +75,15 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
             )
         with suppress(FileExistsError):  # another process makes the same one
             durable.make_directory(directory)
-        if not exists(directory) and not overwrite and (
-            any((directory / "segments").glob("*.rows")) or any(directory.glob(f"{OF_REPAIRS[0]}*"))
-        ):
-            # An index gets its first segment, and its first repair, long after FORMAT.
-            raise IndexExists(
-                f"{directory} has lost its FORMAT, and holds segments of an index: it was kept. "
-                f"`simindex repair {directory}` says what can be had again",
-                path=str(directory), found="segments",
-            )
+    if not exists(directory) and not overwrite and (
+        any((directory / "segments").glob("*.rows")) or any(directory.glob(f"{OF_REPAIRS[0]}*"))
+    ):
+        # An index gets its first segment, and its first repair, long after FORMAT.
+        raise IndexExists(
+            f"{directory} has lost its FORMAT, and holds segments of an index: it was kept. "
+            f"`simindex repair {directory}` says what can be had again",
+            path=str(directory), found="segments",
+        )
     durable.check_storage(directory, allow_remote=options.allow_remote)
     fd = durable.lock(directory / "LOCK")
     try:

@@ -326,6 +326,11 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
             raise CorruptFile(f"{path} is a symbolic link", path=str(path)) from error
         if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise
+        if any((directory / "segments").glob("*.rows")):
+            raise IndexNotFound(
+                f"{directory} has lost its FORMAT: `simindex repair {directory}` makes it anew",
+                path=str(directory),
+            ) from error
         raise IndexNotFound(
             f"there is no index at {directory}: create one with mode 'c' or `simindex build`",
             path=str(directory),

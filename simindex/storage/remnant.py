@@ -269,11 +269,20 @@ class Remnant:
             fingerprints = self._column(FINGERPRINTS, f"V{8 * words}")[rows]
             keys = None
             if self.keyed:
-                heap = KeyHeap(self._column(KEY_OFFSETS, "<i8"), self._sections[KEY_BYTES].data)
-                keys = heap.take(rows)
+                keys = self._heap(start, stop).take(rows - start)
             yield (
                 fingerprints.view("<u8").reshape(-1, words), self._column(IDS, "<u8")[rows], keys
             )
+
+    def _heap(self, start: int, stop: int) -> KeyHeap:
+        """Keys of the rows from start to stop; of those that damage reaches, anything."""
+        section, data = self._sections[KEY_OFFSETS], self._sections[KEY_BYTES].data
+        stored = self._column(KEY_OFFSETS, "<i8")[start : stop + 1]
+        offsets = np.zeros(stop + 1 - start, np.int64)
+        offsets[: len(stored)] = stored
+        sound = section.reaches(np.arange(start, stop + 1, dtype=np.int64))
+        offsets[~sound | (offsets < 0) | (offsets > len(data))] = 0
+        return KeyHeap(np.maximum.accumulate(offsets), data)
 
     def columns(self) -> tuple[U64, U64]:
         """First words and ids of all rows, on the map; damaged where the file is."""
