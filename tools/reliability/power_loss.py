@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -117,8 +117,8 @@ def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
     # The long one first: it takes longest.
     tasks = [([script], 1, share, 0), *((members, 6, None, 48) for members in groups.values())]
     with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
-        for verdict in pool.map(_task, [(*task, seed) for task in tasks]):
-            total.add(verdict)
+        for task in as_completed([pool.submit(_task, (*task, seed)) for task in tasks]):
+            total.add(task.result())
             print(
                 f"power-loss: {len(total.states):,} states, {total.recoveries:,} recoveries, "
                 f"{len(total.faults)} faults, {time.monotonic() - began:,.0f} s",
@@ -126,12 +126,17 @@ def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
             )
     for kind, what in total.faults[:50]:
         print(f"power-loss: {kind}: {what}", file=sys.stderr)
-    return [Outcome(
-        f"power-loss states ({len(everything) + 1} workloads, {total.recoveries:,} recoveries)",
-        goal, len(total.states), time.monotonic() - began, seed,
+    what = f"power-loss states ({len(everything) + 1} workloads, {total.recoveries:,} recoveries)"
+    return [outcome(what, goal, total, time.monotonic() - began, seed)]
+
+
+def outcome(what: str, goal: int, total: Verdict, seconds: float, seed: int) -> Outcome:
+    """A verdict as a line of the table."""
+    return Outcome(
+        what, goal, len(total.states), seconds, seed,
         lost=total.count("lost"), wrong=total.count("wrong"), signals=total.count("signals"),
         hangs=total.count("hangs"), leaked=total.count("leaked"),
-    )]
+    )
 
 
 def _task(task: tuple[Sequence[Workload], int, int | None, int, int]) -> Verdict:

@@ -184,6 +184,8 @@ class Recorder(System):
         self._directories: dict[str, int] = {}
         self._names: dict[int, dict[str, int]] = {}
         self._images: dict[str, Content | None] = {}
+        self.data_files: set[int] = set()
+        """Nodes of files that LMDB writes."""
         files: dict[int, Content] = {}
         self._scan(root, files)
         self.start = Tree(files, {node: dict(names) for node, names in self._names.items()})
@@ -328,6 +330,7 @@ class Recorder(System):
         if before is None:
             directory, name = self._place(data)
             node = self._names[directory][name] = self._new_file(data.stat().st_ino)
+            self.data_files.add(node)
             self.note(Name(directory, name, node), Write(node, 0, padded(after)))
             return
         node = self._inodes[data.stat().st_ino]

@@ -81,8 +81,7 @@ def rows_of(index: simindex.Index) -> Rows:
 
 def named_rows(batch: Batch) -> list[Row]:
     """The rows of a batch that has ids or keys."""
-    assert batch.ids is not None
-    names: list[Any] = batch.ids.tolist() if batch.keys is None else list(batch.keys)
+    names: Any = batch.keys if batch.ids is None else batch.ids.tolist()
     return list(zip(map(str, names), map(bytes, batch.rows), strict=True))
 
 
