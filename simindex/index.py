@@ -25,7 +25,7 @@ from simindex.index_clusters import index_clusters
 from simindex.index_pairs import index_pairs
 from simindex.machine import measure
 from simindex.model import Machine
-from simindex.opening import checked_call, told, translated, typed
+from simindex.opening import checked_call, translated, typed
 from simindex.options import IndexOptions
 from simindex.records import (
     F32,

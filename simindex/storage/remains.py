@@ -32,7 +32,8 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew
 from simindex.storage.catalog import PARTED, Head, Run, checksum, unpack
-from simindex.storage.environment import DATABASES, _read_meta
+from simindex.storage.environment import DATABASES
+from simindex.storage.pages import META, Meta
 from simindex.storage.segment import NAME
 
 Key = tuple[str, bytes]
@@ -43,7 +44,8 @@ BIG, SUB = 1, 2
 PAGE_HEADER = 16
 NO_PAGE = (1 << 64) - 1
 DATABASE = struct.Struct("<IHHQQQQQ")
-META_ROOT, META_DATABASES, META_TXN = 128, 88, 144
+META_TREES = (40, 88)
+"""Where a meta page holds its trees: that of free pages, and that of the databases."""
 
 MAX_RECORDS = 1 << 20
 """Sealed records that are kept in mind; a catalog of a thousand commits has some thousands."""
@@ -84,7 +86,7 @@ class Remains:
     fd: int
     page_bytes: int
     size: int
-    metas: list[bytes]
+    metas: list[Meta]
     """The meta pages that are whole, the newest first."""
     found: dict[Key, list[Place]] = field(default_factory=dict)
     """Sealed records, those the newest tree leads to first; pages of `headers` are left out."""
@@ -115,12 +117,11 @@ class Remains:
     def _of(cls, path: Path, fd: int) -> Remains:
         size = os.fstat(fd).st_size
         page = os.sysconf("SC_PAGE_SIZE")
-        first = _read_meta(os.pread(fd, 152, 0))
-        page = page if first is None else first[0]
-        pages = [os.pread(fd, 152, start) for start in (0, page)]
-        whole = [(data, _read_meta(data)) for data in pages]
-        metas = [data for data, meta in whole if meta is not None and meta[0] == page]
-        metas.sort(key=lambda data: -struct.unpack_from("<Q", data, META_TXN)[0])
+        first = Meta.read(os.pread(fd, META.itemsize, 0), 0)
+        page = page if first is None else first.page_bytes
+        second = Meta.read(os.pread(fd, META.itemsize, page), 1)
+        metas = [meta for meta in (first, second) if meta is not None and meta.page_bytes == page]
+        metas.sort(key=lambda meta: -meta.commit)
         self = cls(path, fd, page, size, metas, _budget=4 * size + MAX_SUMMED_BYTES)
         if len(metas) < 2:
             self.breach = f"{2 - len(metas)} of its 2 meta pages are damaged"
@@ -173,15 +174,16 @@ class Remains:
         if not self.metas:
             return
         meta = self.metas[0]
-        last = struct.unpack_from("<Q", meta, 136)[0]
+        last = meta.last_page
         if (last + 1) * self.page_bytes > self.size:
             self._break("it is cut short")
         seen: set[int] = set()
-        for start in (40, META_DATABASES):
-            database = DATABASE.unpack_from(meta, start)
+        for start in META_TREES:
+            database = DATABASE.unpack_from(meta.raw, start)
+            free = start == META_TREES[0]
             try:
-                for number, page, at, flags, key in self._leaves(database, last, seen, start == 40):
-                    if start == 40:
+                for number, page, at, flags, key in self._leaves(database, last, seen, free):
+                    if free:
                         continue
                     self._database(number, page, at, flags, key, last, seen)
             except _Breach as error:
