@@ -38,7 +38,7 @@ Found = TypeVar("Found")
 
 
 def checked_call(
-    path: str | os.PathLike[str], mode: object, options: object, verify: object
+    path: str | os.PathLike[str], mode: object, options: object, verify: object = "lazy"
 ) -> Path:
     """The directory, once path and options are of their kinds; see `simindex.open`."""
     if mode not in ("r", "w", "c", "n"):
@@ -125,7 +125,7 @@ def typed(call: Callable[Concatenate[Held, Given], Found]) -> Callable[
     """A method of a handle whose errors are ours, whatever the operating system refuses in it."""
 
     @wraps(call)
-    def checked(handle: Held, *arguments: Given.args, **named: Given.kwargs) -> Found:
+    def checked(handle: Held, /, *arguments: Given.args, **named: Given.kwargs) -> Found:
         try:
             return call(handle, *arguments, **named)
         except OSError as error:

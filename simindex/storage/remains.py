@@ -179,7 +179,7 @@ class Remains:
             self._break("it is cut short")
         seen: set[int] = set()
         for start in META_TREES:
-            database = DATABASE.unpack_from(meta.raw, start)
+            database = DATABASE.unpack_from(meta.raw.tobytes(), start)
             free = start == META_TREES[0]
             try:
                 for number, page, at, flags, key in self._leaves(database, last, seen, free):
