@@ -7,7 +7,6 @@ it may be cleared by the next one.
 from __future__ import annotations
 
 import secrets
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -119,6 +118,6 @@ def _clear(directory: Path) -> None:
         if path.name.startswith(durable.KEPT_PREFIX):
             continue  # what a repair has kept is nobody's to remove
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            durable.remove_tree(path)
         elif path.name != "LOCK":
             durable.remove(path)

@@ -19,6 +19,7 @@ from reliability import report
 TRIALS: dict[str, tuple[int, str]] = {
     # name: (goal, what it is); module tools/reliability/<name, - as _>.py has
     # run(goal: int, seed: int, jobs: int) -> list[report.Outcome]
+    "power-loss": (100_000, "distinct states that a power cut may leave, recoveries included"),
 }
 
 

@@ -16,6 +16,7 @@ import stat
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from math import inf
 from pathlib import Path
 from threading import RLock
@@ -31,6 +32,7 @@ from simindex.errors import (
     StorageFull,
     UnsupportedStorage,
 )
+from simindex.storage import disk
 
 DATABASES = ("head", "meta", "segments", "headers", "pending", "tombstones")
 
@@ -73,7 +75,8 @@ class Environment:
             reserve_lock_file(lock)
         env = None
         try:
-            env = lmdb.open(
+            env = disk.system.lmdb(data, partial(
+                lmdb.open,
                 str(self.directory),
                 map_size=MAP_BYTES,
                 max_dbs=len(DATABASES),
@@ -87,9 +90,10 @@ class Environment:
                 metasync=True,
                 map_async=False,
                 lib_version=0,
-            )
+            ))
             self._databases = {
-                name: env.open_db(name.encode(), create=create) for name in DATABASES
+                name: disk.system.lmdb(data, partial(env.open_db, name.encode(), create=create))
+                for name in DATABASES
             }
         except lmdb.Error as error:
             if env is not None:
@@ -142,7 +146,7 @@ class Environment:
         try:
             txn = self._begin(write)
             try:
-                yield Transaction(txn, self._databases)
+                yield Transaction(txn, self._databases, self.directory / "data.mdb")
             finally:
                 txn.abort()
         except lmdb.Error as error:
@@ -218,7 +222,7 @@ class Environment:
         wanted = (info["last_pgno"] + 1) * page + new_bytes
         data = self.directory / "data.mdb"
         if data.stat().st_size < wanted:
-            os.truncate(data, wanted)
+            disk.system.lengthen(data, wanted)
 
     @property
     def file_bytes(self) -> int:
@@ -248,10 +252,10 @@ def _opening_error(error: lmdb.Error, data: Path) -> SimindexError:
 class Transaction:
     """Point reads and writes on the named databases; there are no cursors."""
 
-    __slots__ = ("_databases", "_txn")
+    __slots__ = ("_data", "_databases", "_txn")
 
-    def __init__(self, txn: Any, databases: Mapping[str, Any]) -> None:
-        self._txn, self._databases = txn, databases
+    def __init__(self, txn: Any, databases: Mapping[str, Any], data: Path) -> None:
+        self._txn, self._databases, self._data = txn, databases, data
 
     def get(self, database: str, key: bytes) -> bytes | None:
         """A copy of the value, or None."""
@@ -268,7 +272,7 @@ class Transaction:
 
     def commit(self) -> None:
         """Makes the writes durable."""
-        self._txn.commit()
+        disk.system.lmdb(self._data, self._txn.commit)
 
 
 _registry: dict[tuple[int, int], Environment] = {}
@@ -410,15 +414,14 @@ def reserve_lock_file(path: Path) -> None:
 
     Only when it does not exist: opening and closing an existing one would drop LMDB's locks.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        fd = os.open(path, flags, 0o666)
+        fd = disk.system.create(path, os.O_RDWR | os.O_EXCL)
     except FileExistsError:
         return
     try:
-        os.posix_fallocate(fd, 0, _LOCK_FILE_BYTES)
+        disk.system.allocate(fd, _LOCK_FILE_BYTES)
     except OSError as error:
-        path.unlink()
+        disk.system.unlink(path)
         raise StorageFull(
             f"no space for {path}: free some and try again", path=str(path)
         ) from error

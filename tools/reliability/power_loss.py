@@ -1,0 +1,146 @@
+"""Power cuts: every state the disk may be left in is opened, and holds what was promised.
+
+    workloads   what is done to an index, with marks of what was promised
+    recorder    what that does to the disk
+    replay      what of it a power cut may leave
+    crash       what is left is opened, recovered and compared
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+
+from reliability import crash, workloads
+from reliability.crash import Trial, Verdict
+from reliability.recorder import Recorder
+from reliability.replay import Replay, differences, plainest
+from reliability.report import Outcome
+from reliability.workloads import Workload
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  (a folder of its own is made in it)
+
+LONG_OPERATIONS = 200
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for states, in memory where there is some: nothing in it is to last."""
+    parent = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="simindex-power-loss-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def tried(
+    workload: Workload,
+    seed: int,
+    *,
+    draws: int,
+    most: int | None = None,
+    known: set[bytes] | None = None,
+    again: int = 0,
+    again_states: int = 64,
+    recorder: type[Recorder] = Recorder,
+) -> Verdict:
+    """Runs a workload, and judges at most `most` of the states that it may leave.
+
+    Parameters
+    ----------
+    draws : int
+        Random subsets of what is pending, after each operation.
+    known : set of digests, optional
+        States that were judged before and need not be again; those judged now are added.
+    again, again_states : int
+        See `Trial`.
+
+    Raises
+    ------
+    AssertionError
+        If all operations of the trace do not make the directory that the workload left.
+    """
+    with scratch() as folder:
+        root = folder / "work"
+        root.mkdir()
+        recorded, states = workloads.run(workload, root, seed, recorder)
+        replay = Replay(recorded.start, recorded.trace)
+        crashes = replay.states(draws=draws, seed=seed)
+        if recorder is Recorder:
+            wrong = differences(replay, replay.final(), root)
+            assert wrong == [], (str(workload), wrong)
+        known = set() if known is None else known
+        fresh = [state for state in crashes if state.digest not in known]
+        if most is not None:
+            fresh = plainest(fresh, most)
+        options = workloads.BASES[workload.base][0]
+        trial = Trial(replay, states, options, seed, again=again, again_states=again_states)
+        verdict = Verdict()
+        for found in crash.judged(len(fresh), lambda n: trial.judge(fresh[n], folder / str(n))):
+            verdict.add(found)
+        known |= verdict.states
+        verdict.faults = [(kind, f"{workload}, {what}") for kind, what in verdict.faults]
+        return verdict
+
+
+def group(
+    members: Sequence[Workload], seed: int, draws: int, most: int | None, again: int
+) -> Verdict:
+    """Workloads that begin alike, so that what they share is judged once."""
+    verdict = Verdict()
+    for workload in members:
+        verdict.add(tried(
+            workload, seed, draws=draws, most=most, known=set(verdict.states), again=again
+        ))
+    return verdict
+
+
+def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
+    """Every workload of at most two operations, and a long script; recoveries included."""
+    began = time.monotonic()
+    everything = workloads.short()
+    groups: dict[tuple[str, ...], list[Workload]] = {}
+    for workload in everything:
+        groups.setdefault((workload.base, *workload.operations[:1]), []).append(workload)
+    share = goal // 10
+    script = workloads.long(seed, LONG_OPERATIONS)
+    total = Verdict()
+    # The long one first: it takes longest.
+    tasks = [([script], 1, share, 0), *((members, 6, None, 48) for members in groups.values())]
+    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+        for task in as_completed([pool.submit(_task, (*task, seed)) for task in tasks]):
+            total.add(task.result())
+            print(
+                f"power-loss: {len(total.states):,} states, {total.recoveries:,} recoveries, "
+                f"{len(total.faults)} faults, {time.monotonic() - began:,.0f} s",
+                file=sys.stderr, flush=True,
+            )
+    for kind, what in total.faults[:50]:
+        print(f"power-loss: {kind}: {what}", file=sys.stderr)
+    what = f"power-loss states ({len(everything) + 1} workloads, {total.recoveries:,} recoveries)"
+    return [outcome(what, goal, total, time.monotonic() - began, seed)]
+
+
+def outcome(what: str, goal: int, total: Verdict, seconds: float, seed: int) -> Outcome:
+    """A verdict as a line of the table."""
+    return Outcome(
+        what, goal, len(total.states), seconds, seed,
+        lost=total.count("lost"), wrong=total.count("wrong"), signals=total.count("signals"),
+        hangs=total.count("hangs"), leaked=total.count("leaked"),
+    )
+
+
+def _task(task: tuple[Sequence[Workload], int, int | None, int, int]) -> Verdict:
+    members, draws, most, again, seed = task
+    return group(members, seed, draws, most, again)
+
+

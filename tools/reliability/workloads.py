@@ -1,0 +1,357 @@
+"""What an index is put through while its disk is recorded, and what each step promises.
+
+A workload is a base, which is durable when it begins, and a sequence of operations. Each of them
+marks in the trace when it begins and when it has returned, so that what a crash leaves can be held
+against it: the rows of the last operation that returned, or of the one under way.
+
+Merges run at once, in the thread that starts them, and names are drawn by a seed, so that equal
+sequences make equal traces and what two of them have in common is tried once.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import simindex
+from reliability.recorder import Recorder, record
+from simindex import Batch, IndexOptions, merging, writer
+from simindex import index as index_module
+from simindex.model import Machine
+from simindex.storage import environment, headers
+from simindex.storage.format import unlock
+
+Row = tuple[str, bytes]
+"""What names a row, as text, and its fingerprint."""
+
+Rows = tuple[Row, ...]
+
+State = Rows | None
+"""Sorted rows of an index; None where there is none."""
+
+PLAIN = IndexOptions(
+    batch_rows=16, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1", "issl:w=8")
+)
+KEYED = IndexOptions(
+    bits=128, keys="str", batch_rows=16, min_merge=2, reservoir_rows=4,
+    structures=("psm", "bphs:G=2,g=1", "issl:w=8"),
+)
+OTHER_STRUCTURES = ("psm", "bphs:G=2,g=1,r=1")
+
+
+class AtOnce:
+    """A thread that runs to its end within `start`, so that every run takes the same steps."""
+
+    ident = None
+
+    def __init__(self, *, target: Callable[[], None], **named: object) -> None:
+        self.start = target
+
+
+@contextmanager
+def deterministic(seed: int) -> Iterator[None]:
+    """Threads that run at once, names of a seed, and a machine that need not be measured."""
+    chance = random.Random(seed)
+    with (
+        mock.patch.object(merging, "Thread", AtOnce),
+        mock.patch.object(writer, "STAGED_PAGES", 1),  # directories are stored ahead of a segment
+        mock.patch.object(index_module, "measure", lambda file: Machine()),
+        mock.patch.object(secrets, "token_hex", lambda size: chance.randbytes(size).hex()),
+        mock.patch.object(secrets, "token_bytes", chance.randbytes),
+        mock.patch.object(secrets, "randbits", chance.getrandbits),
+    ):
+        yield
+
+
+def rows_of(index: simindex.Index) -> Rows:
+    """All live rows of an index."""
+    found: list[Row] = []
+    for batch in index.rows():
+        found += named_rows(batch)
+    return tuple(sorted(found))
+
+
+def named_rows(batch: Batch) -> list[Row]:
+    """The rows of a batch that has ids or keys."""
+    names: Any = batch.keys if batch.ids is None else batch.ids.tolist()
+    return list(zip(map(str, names), map(bytes, batch.rows), strict=True))
+
+
+@dataclass
+class Work:
+    """One workload while it runs: the index, what should be in it, and the recorder's marks."""
+
+    path: Path
+    options: IndexOptions
+    recorder: Recorder
+    states: list[State]
+    index: Any = None
+    number: int = 0
+    """Of rows appended so far; no two have the same."""
+    repaired: bool = field(default=False)
+
+    @property
+    def rows(self) -> Rows:
+        """What should be in the index now."""
+        return self.states[-1] or ()
+
+    def batch(self, count: int) -> Batch:
+        """New rows; the first of them has the name of the oldest row that is there."""
+        numbers = np.arange(self.number, self.number + count, dtype=np.uint64)
+        self.number += count
+        values = (numbers * np.uint64(0x9E3779B97F4A7C15)).repeat(self.options.words)
+        fingerprints = values.reshape(count, -1)
+        weights = np.ones((count, self.options.bits), np.float32)
+        if self.options.keys:
+            return Batch(fingerprints, keys=[f"key {n}" for n in numbers], weights=weights)
+        return Batch(fingerprints, ids=numbers, weights=weights)
+
+    @contextmanager
+    def step(self, *states: State) -> Iterator[None]:
+        """Marks an operation that leads to the last of some states, through the others."""
+        self.states += states
+        last = len(self.states) - 1
+        self.recorder.begin(last)
+        yield
+        self.recorder.acknowledge(last, self.index.generation)
+
+    def adding(self, batch: Batch, *, without: Sequence[str] = ()) -> Rows:
+        """The rows there will be."""
+        rows = [row for row in self.rows if row[0] not in without]
+        return tuple(sorted(rows + named_rows(batch)))
+
+    def open(self) -> None:
+        """Opens the index for writing, as the next process would."""
+        self.index = simindex.open(self.path, "w")
+
+    def close(self) -> None:
+        """Closes it, if it is open."""
+        if self.index is not None:
+            self.index.close()
+
+    def abandon(self) -> None:
+        """Leaves the index as a process does that is killed: nothing is discarded or removed."""
+        index, self.index = self.index, None
+        unlock(index._writer._lock_fd)
+        index._writer._lock_fd = -1
+        index._writer._merges._merges.clear()
+        index._closed = True
+        environment.release(index._environment)
+
+
+def create(work: Work) -> None:
+    """Makes an index where there is none."""
+    work.states.append(())
+    work.recorder.begin(len(work.states) - 1)
+    work.index = simindex.open(work.path, "c", options=work.options)
+    work.recorder.acknowledge(len(work.states) - 1, work.index.generation)
+
+
+def recreate(work: Work) -> None:
+    """Makes an empty one in the place of one that is there."""
+    work.close()
+    work.recorder.acknowledge(len(work.states) - 1, 0)  # generations begin anew
+    work.states += (None, ())
+    work.recorder.begin(len(work.states) - 1)
+    work.index = simindex.open(work.path, "n", options=work.options, overwrite=True)
+    work.recorder.acknowledge(len(work.states) - 1, work.index.generation)
+
+
+def append(work: Work) -> None:
+    """One row, which waits in the catalog, or joins others into a segment."""
+    _append(work, 1)
+
+
+def seal(work: Work) -> None:
+    """Rows for a segment."""
+    _append(work, 3)
+
+
+def spill(work: Work) -> None:
+    """More rows than a batch, so that a segment is written before the commit."""
+    _append(work, 19)
+
+
+def found(work: Work) -> None:
+    """The first segment of a base: as many rows as `seal` makes of its own and a pending one."""
+    _append(work, 4)
+
+
+def _append(work: Work, count: int) -> None:
+    batch = work.batch(count)
+    with work.step(work.adding(batch)):
+        work.index.append(batch)
+        work.index.commit()
+
+
+def delete(work: Work) -> None:
+    """The oldest and the newest row."""
+    names = [row[0] for row in (*work.rows[:1], *work.rows[-1:])] or ["7"]
+    named = {"keys": names} if work.options.keys else {"ids": [int(name) for name in names]}
+    with work.step(tuple(row for row in work.rows if row[0] not in names)):
+        work.index.delete(**named)
+        work.index.commit()
+
+
+def replace(work: Work) -> None:
+    """Two rows, in one commit with the deletion of those that had their names."""
+    fresh = work.batch(2)
+    names = [row[0] for row in work.rows[:2]]
+    if len(names) == 2:
+        named = {"keys": names} if work.options.keys else {"ids": [int(name) for name in names]}
+        fresh = Batch(fresh.fingerprints, **named)
+    with work.step(work.adding(fresh, without=names)):
+        work.index.replace(fresh)
+        work.index.commit()
+
+
+def ingest(work: Work) -> None:
+    """Rows that are looked for first."""
+    batch = work.batch(2)
+    with work.step(work.adding(batch)):
+        work.index.ingest(batch, h=3)
+        work.index.commit()
+
+
+def merge(work: Work) -> None:
+    """Segments that are too many become one, by threads beside commits or by `compact`."""
+    with work.step(work.rows):
+        work.index.compact()
+
+
+def compact(work: Work) -> None:
+    """All segments become one, without dead rows."""
+    with work.step(work.rows):
+        work.index.compact(full=True)
+
+
+def restructure(work: Work) -> None:
+    """Segments get other permuted tables, and lose or get slice lists."""
+    usual = tuple(work.index.options.structures) != OTHER_STRUCTURES
+    with work.step(work.rows):
+        work.index.compact(structures=OTHER_STRUCTURES if usual else PLAIN.structures)
+
+
+def tune(work: Work) -> None:
+    """Constants of a machine are stored."""
+    with work.step(work.rows):
+        work.index.tune()
+        work.index.commit()
+
+
+def reopen(work: Work) -> None:
+    """Another process goes on after one that was killed in the middle of an append and a merge."""
+    work.index.append(work.batch(17))
+    work.abandon()
+    work.open()
+
+
+def repair(work: Work) -> None:
+    """The catalog is built anew from the segment files."""
+    work.close()
+    work.repaired = True
+    simindex.repair(work.path)  # type: ignore[attr-defined]  # of a version that has it
+    work.open()
+
+
+Operation = Callable[[Work], None]
+
+OPERATIONS: dict[str, Operation] = {
+    operation.__name__: operation
+    for operation in (
+        recreate, append, seal, spill, delete, replace, ingest, merge, compact, restructure, tune,
+        reopen,
+    )
+}
+if hasattr(simindex, "repair"):
+    OPERATIONS["repair"] = repair
+
+POPULATED = (found, delete, append)
+"""What the bases are made by: a segment, rows that are deleted in it, and one that is pending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A base and the operations on it; all names are of `BASES` and `OPERATIONS`."""
+
+    base: str
+    operations: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " ".join((self.base, *self.operations))
+
+
+BASES: dict[str, tuple[IndexOptions, tuple[Operation, ...]]] = {
+    "nothing": (PLAIN, ()),
+    "index": (PLAIN, POPULATED),
+    "keyed": (KEYED, POPULATED),
+}
+
+
+def short() -> list[Workload]:
+    """Every sequence of one or two operations, of which the first makes an index or finds one."""
+    made = [Workload("nothing", ())]
+    made += [Workload("nothing", (name,)) for name in OPERATIONS]
+    made += [Workload("keyed", (name,)) for name in OPERATIONS]
+    made += [Workload("index", (name,)) for name in OPERATIONS]
+    made += [Workload("index", (one, two)) for one in OPERATIONS for two in OPERATIONS]
+    return made
+
+
+def long(seed: int, count: int = 200) -> Workload:
+    """A script of many operations, appends most often."""
+    chance = random.Random(seed)
+    weights = {"append": 6, "seal": 6, "spill": 2, "delete": 3, "ingest": 3, "recreate": 0}
+    names = list(OPERATIONS)
+    drawn = chance.choices(names, [weights.get(name, 1) for name in names], k=count)
+    return Workload("nothing", tuple(drawn))
+
+
+def run(
+    workload: Workload, root: Path, seed: int, recorder: type[Recorder] = Recorder
+) -> tuple[Recorder, list[State]]:
+    """Runs a workload in an empty folder; the trace of its operations, and the states in it.
+
+    Without a base the trace begins with making the index.
+    """
+    options, before = BASES[workload.base]
+    path = root / "index"
+    with deterministic(seed):
+        work = Work(path, options, Recorder(root), [None])
+        if workload.base != "nothing":
+            create(work)
+            for operation in before:
+                operation(work)
+            work.close()
+        work.recorder = recorder(root)
+        del work.states[:-1]
+        with record(work.recorder):
+            if workload.base == "nothing":
+                create(work)
+            else:
+                work.open()
+                work.recorder.acknowledge(0, work.index.generation)
+            for name in workload.operations:
+                OPERATIONS[name](work)
+            work.close()
+    return work.recorder, work.states
+
+
+def pages_left(index: simindex.Index) -> int:
+    """Pages of header directories in the catalog that no segment names."""
+    shared = index._catalog.environment
+    with shared._env.begin() as txn:
+        stored: int = txn.stat(shared._databases["headers"])["entries"]
+    named = sum(
+        headers.page_count(width) for segment in index._current().segments
+        for _, width in segment.record.directories
+    )
+    return stored - named
