@@ -19,7 +19,7 @@ from typing import Literal
 
 from simindex.answering import Answerer
 from simindex.errors import ClosedIndex, CorruptFile, ReadOnlyIndex
-from simindex.opening import check_agreement, told, translated, typed
+from simindex.opening import check_agreement, remedied, told, translated, typed
 from simindex.options import IndexOptions
 from simindex.recent import Recent
 from simindex.records import Batch
@@ -57,6 +57,13 @@ class Handle:
         self._lock = RLock()
         self._writer: Writer | None = None
         writable = mode != "r"
+        with remedied(path):
+            self._open(options, writable=writable)
+        self._closed = False
+        _handles.add(self)
+
+    def _open(self, options: IndexOptions | None, *, writable: bool) -> None:
+        path = self.path
         with translated(path, writable):
             self._uuid = durable.read_format(path, writable=writable)
         for name in ("catalog", "segments"):
@@ -84,8 +91,6 @@ class Handle:
                 self._writer.close()
             release(self._environment)
             raise
-        self._closed = False
-        _handles.add(self)
 
     # -- life --------------------------------------------------------------------------------------
 

@@ -13,6 +13,8 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from simindex.admission import check_recipe
 from simindex.errors import (
     CorruptFile,
+    FormatTooNew,
+    FormatTooOld,
     IndexNotFound,
     InvalidOption,
     ReadOnlyIndex,
@@ -85,6 +87,21 @@ def check_agreement(
                 differences={"recipe": (repr(asked.recipe), None)},
             )
         check_recipe(asked.recipe, recipe)
+
+
+@contextmanager
+def remedied(path: Path) -> Iterator[None]:
+    """Adds to what is said of damage what to do about it, where no other remedy is named."""
+    try:
+        yield
+    except (FormatTooNew, FormatTooOld):
+        raise
+    except CorruptFile as error:
+        if "`simindex " in str(error):
+            raise
+        raise type(error)(
+            f"{error}. `simindex repair {path}` says what can be had again", **error.data
+        ) from error
 
 
 @contextmanager

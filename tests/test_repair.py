@@ -11,7 +11,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -298,6 +298,17 @@ def test_an_older_catalog_in_place_of_the_newer(held: Held, tmp_path: Path) -> N
     assert any("older" in finding.what for finding in report.findings)
     added = named([*range(7000, 7020), *range(8000, 8020)], keyed=keyed)
     assert examine(path) == held.live + added, "the waiting row, in both, is taken once"
+
+
+@pytest.mark.parametrize("what", ["FORMAT", "catalog/data.mdb", "segments"])
+def test_opening_what_is_damaged_names_the_repair(
+    held: Held, tmp_path: Path, what: str
+) -> None:
+    path = fresh(held, tmp_path / "index")
+    for file in segments(path) if what == "segments" else [path / what]:
+        file.write_bytes(file.read_bytes()[:5] * 3)
+    with pytest.raises(CorruptFile, match="`simindex repair "):
+        simindex.open(path)
 
 
 # -- segments --------------------------------------------------------------------------------------
@@ -596,10 +607,8 @@ def test_a_repair_that_dies_at_any_step_can_be_run_again(
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9, stop
         if opened:
-            try:
+            with suppress(SimindexError):
                 simindex.open(path, "w").close()
-            except SimindexError:
-                pass
         simindex.repair(path, apply=True)
         assert not list(path.glob(f"{durable.REPAIRED_CATALOG}*"))
         with simindex.open(path) as index:

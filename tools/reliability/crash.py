@@ -21,6 +21,7 @@ from reliability.recorder import Acknowledge, Begin, Recorder, record
 from reliability.replay import CrashState, Promise, Replay, differences, plainest
 from reliability.workloads import State, deterministic, pages_left, rows_of
 from simindex import Batch, IndexOptions
+from simindex.creation import exists
 from simindex.errors import IndexNotFound, SimindexError
 
 PATIENCE_S = 60.0
@@ -99,19 +100,20 @@ def recover(path: Path, found: State, options: IndexOptions) -> simindex.Index:
 
 
 def examine(
-    path: Path, found: State, generation: int, options: IndexOptions, *, further: bool
-) -> None:
-    """Raises Fault unless a writer recovers the index as it was found and leaves nothing behind.
+    path: Path, seen: tuple[State, int] | None, options: IndexOptions, *, further: bool
+) -> tuple[State, int]:
+    """Opens the index for writing, as which it recovers, and returns rows and generation.
 
-    With `further` it also goes on to append and to merge everything.
+    Raises Fault unless these are what a reader has seen before, if one has, nothing is damaged, and
+    nothing is left behind. With `further` it also goes on to append and to merge everything.
     """
-    rows = found or ()
-    index = recover(path, found, options)
+    index = recover(path, None if seen is not None and seen[0] is None else (), options)
     try:
-        if rows_of(index) != rows:
+        found = rows_of(index), index.generation
+        if seen is not None and (seen[0] or ()) != found[0]:
             raise Fault("wrong", "a writer sees other rows than a reader")
-        if found is not None and index.generation != generation:
-            raise Fault("wrong", f"a writer sees commit {index.generation}, not {generation}")
+        if seen is not None and seen[0] is not None and seen[1] != found[1]:
+            raise Fault("wrong", f"a writer sees commit {found[1]}, not {seen[1]}")
         for finding in index.check():
             kind = "wrong" if finding.severity == "error" else "leaked"
             raise Fault(kind, f"{Path(finding.path).name}: {finding.what}")
@@ -122,7 +124,8 @@ def examine(
         if names - PARTS - CATALOG:
             raise Fault("leaked", f"{sorted(names - PARTS - CATALOG)}")
         if further:
-            _go_on(index, rows)
+            _go_on(index, found[0])
+        return found
     finally:
         index.close()
 
@@ -151,8 +154,10 @@ class Trial:
     states: Sequence[State]
     options: IndexOptions
     seed: int
-    further: int = 16
+    further: int = 32
     """One state in so many also goes on."""
+    read: int = 3
+    """One in so many of the torn and drawn states is opened by a reader first, of others all."""
     again: int = 0
     """The recovery of one state in so many is recorded, and crashed in turn; 0: of none."""
     again_states: int = 64
@@ -166,13 +171,18 @@ class Trial:
         root.mkdir()
         try:
             self.replay.build(state.layout, root)
-            found, generation = found_by_a_reader(path)
-            held_against(found, generation, state.promises, self.states)
-            if self.again and chosen % self.again == 0:
-                self._crash_again(root, found, generation, verdict)
+            again = self.again > 0 and chosen % self.again == 0
+            if again or state.rank < 2 or not chosen % self.read or not exists(path):
+                seen = found_by_a_reader(path)
+                held_against(*seen, state.promises, self.states)
             else:
-                further = chosen % self.further == 0
-                examine(path, found, generation, self.options, further=further)
+                seen = None
+            if again and seen is not None:
+                self._crash_again(root, *seen, verdict)
+                return verdict
+            found = examine(path, seen, self.options, further=not chosen % self.further)
+            if seen is None:
+                held_against(*found, state.promises, self.states)
         except Fault as fault:
             verdict.faults.append((fault.kind, f"{state.why}: {fault.what}"))
         except SimindexError as error:

@@ -177,7 +177,12 @@ def seal(work: Work) -> None:
 
 def spill(work: Work) -> None:
     """More rows than a batch, so that a segment is written before the commit."""
-    _append(work, 20)
+    _append(work, 19)
+
+
+def found(work: Work) -> None:
+    """The first segment of a base: as many rows as `seal` makes of its own and a pending one."""
+    _append(work, 4)
 
 
 def _append(work: Work, count: int) -> None:
@@ -269,8 +274,8 @@ OPERATIONS: dict[str, Operation] = {
 if hasattr(simindex, "repair"):
     OPERATIONS["repair"] = repair
 
-POPULATED = ("spill", "delete", "append")
-"""What the base of most workloads was made by: segments, pending rows and tombstones in one."""
+POPULATED = (found, delete, append)
+"""What the bases are made by: a segment, rows that are deleted in it, and one that is pending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +289,7 @@ class Workload:
         return " ".join((self.base, *self.operations))
 
 
-BASES: dict[str, tuple[IndexOptions, tuple[str, ...]]] = {
+BASES: dict[str, tuple[IndexOptions, tuple[Operation, ...]]] = {
     "nothing": (PLAIN, ()),
     "index": (PLAIN, POPULATED),
     "keyed": (KEYED, POPULATED),
@@ -323,8 +328,8 @@ def run(
         work = Work(path, options, Recorder(root), [None])
         if workload.base != "nothing":
             create(work)
-            for name in before:
-                OPERATIONS[name](work)
+            for operation in before:
+                operation(work)
             work.close()
         work.recorder = recorder(root)
         del work.states[:-1]
