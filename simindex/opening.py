@@ -51,6 +51,8 @@ def checked_call(path: str | os.PathLike[str], mode: object, options: object) ->
     try:
         directory.exists()
     except (ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.EINVAL):
+            raise refusal(error, directory) from error
         raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
     return directory
 
@@ -111,13 +113,19 @@ def told(path: Path) -> Iterator[None]:
         raise refusal(error, path) from error
 
 
+def each(path: Path, found: Iterator[Found]) -> Iterator[Found]:
+    """An iterator whose errors are ours."""
+    with told(path):
+        yield from found
+
+
 def typed(call: Callable[Concatenate[Held, Given], Found]) -> Callable[
     Concatenate[Held, Given], Found
 ]:
     """A method of a handle whose errors are ours, whatever the operating system refuses in it."""
 
     @wraps(call)
-    def checked(handle: Held, *arguments: Given.args, **named: Given.kwargs) -> Found:
+    def checked(handle: Held, /, *arguments: Given.args, **named: Given.kwargs) -> Found:
         try:
             return call(handle, *arguments, **named)
         except OSError as error:
