@@ -16,6 +16,7 @@ from simindex.compaction import Progress
 from simindex.designs import checked_designs
 from simindex.errors import CorruptFile, InvalidBatch, RecipeMismatch, StorageFull
 from simindex.handle import Handle
+from simindex.merging import put_off
 from simindex.opening import typed
 from simindex.options import checked_structures
 from simindex.recent import admitted, check_commit_s, nearer, nearest
@@ -157,9 +158,12 @@ class WritableHandle(Handle):
             changed = self._given_space(
                 lambda: writer.commit(self._current(), seal_pending=seal_pending)
             )
-            if self._install_merges(whole=False) or changed:
-                writer.start_merges(self._current())
-            writer.release_retired()
+            try:
+                if self._install_merges(whole=False) or changed:
+                    writer.start_merges(self._current())
+                writer.release_retired()
+            except (CorruptFile, OSError, MemoryError) as error:
+                put_off(error)  # what is committed stays so: it is not for the caller to repeat
 
     def _given_space(self, work: Callable[[], Result]) -> Result:
         """What `work` returns; on a full disk it is tried again without the files of merges."""

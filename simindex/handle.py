@@ -67,10 +67,11 @@ class Handle:
         path = self.path
         with translated(path, writable):
             self._uuid = durable.read_format(path, writable=writable)
-        for name in ("catalog", "segments"):
-            if (path / name).is_symlink():
-                raise CorruptFile(f"{path / name} is a link, no directory", path=str(path / name))
-        with translated(path, writable):
+            for name in ("catalog", "segments"):
+                if (path / name).is_symlink():
+                    raise CorruptFile(
+                        f"{path / name} is a link, no directory", path=str(path / name)
+                    )
             self._environment = acquire(path / "catalog", writable=writable)
         try:
             self._catalog = Catalog(self._environment)

@@ -25,7 +25,7 @@ from simindex.index_clusters import index_clusters
 from simindex.index_pairs import index_pairs
 from simindex.machine import measure
 from simindex.model import Machine
-from simindex.opening import checked_call, translated, typed
+from simindex.opening import checked_call, each, told, translated, typed
 from simindex.options import IndexOptions
 from simindex.records import (
     F32,
@@ -302,10 +302,12 @@ class Index(WritableHandle):
         in all. Once all rows fit, everything is read once.
         """
         self._check_open()
-        return index_pairs(
-            self._current(), self.options, h=h, method=method, memory_limit=memory_limit,
+        with told(self.path):
+            snapshot = self._current()
+        return each(self.path, index_pairs(
+            snapshot, self.options, h=h, method=method, memory_limit=memory_limit,
             collapse_equal=collapse_equal, threads=threads, progress=progress,
-        )
+        ))
 
     @typed
     def clusters(

@@ -61,6 +61,8 @@ def checked_call(
     try:
         directory.exists()
     except (ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.EINVAL):
+            raise refusal(error, directory) from error
         raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
     return directory
 
@@ -134,6 +136,12 @@ def told(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise refusal(error, path) from error
+
+
+def each(path: Path, found: Iterator[Found]) -> Iterator[Found]:
+    """An iterator whose errors are ours."""
+    with told(path):
+        yield from found
 
 
 def typed(call: Callable[Concatenate[Held, Given], Found]) -> Callable[

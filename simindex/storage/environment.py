@@ -27,7 +27,6 @@ import lmdb
 from simindex.errors import (
     ClosedIndex,
     CorruptFile,
-    SimindexError,
     StorageFull,
     UnsupportedStorage,
 )
@@ -58,6 +57,9 @@ class Environment:
         self._gate = RLock()  # a handle may be dropped, and closed, within any call
         self._active: set[object] = set()
         self._env: Any = None
+        self._broken = False
+        """Whether a commit has failed, after which LMDB may begin no transaction, not even to read:
+        the next one opens the environment anew."""
         self._open(writable=writable, create=create)
 
     def _open(self, *, writable: bool, create: bool) -> None:
@@ -97,7 +99,7 @@ class Environment:
             if env is not None:
                 env.close()
             raise _opening_error(error, data) from error
-        self._env, self.writable = env, writable
+        self._env, self.writable, self._broken = env, writable, False
 
     @contextmanager
     def _alone(self, patience_s: float = inf) -> Iterator[None]:
@@ -148,6 +150,7 @@ class Environment:
             finally:
                 txn.abort()
         except lmdb.Error as error:
+            self._broken |= write
             if write and not isinstance(error, lmdb.ReadersFullError):
                 raise
             raise self._reading_error(error) from error
@@ -179,6 +182,10 @@ class Environment:
         """Counts a transaction in, unless the environment is closed."""
         token = object()
         with self._gate:
+            if self._broken and self.users:
+                with self._alone():
+                    self.close_now()
+                    self._open(writable=self.writable, create=False)
             if self._env is None:
                 raise ClosedIndex(
                     f"{self.directory.parent} was closed by another thread: open it again"
@@ -186,12 +193,12 @@ class Environment:
             self._active.add(token)
         return token
 
-    def _reading_error(self, error: lmdb.Error) -> SimindexError:
+    def _reading_error(self, error: lmdb.Error) -> Exception:
         if isinstance(error, lmdb.ReadersFullError):
             return UnsupportedStorage(
                 f"more than {MAX_READERS} processes and threads read {self.directory} at once"
             )
-        return CorruptFile(
+        return system_error(error, self.directory) or CorruptFile(
             f"the catalog {self.directory} cannot be read: {error}", path=str(self.directory)
         )
 
@@ -235,7 +242,16 @@ def _require_space(directory: Path, needed_bytes: int) -> None:
         raise OSError(errno.ENOSPC, f"{needed_bytes} bytes must be free")
 
 
-def _opening_error(error: lmdb.Error, data: Path) -> SimindexError:
+def system_error(error: Exception, path: Path) -> OSError | MemoryError | None:
+    """What the system refused LMDB, or None where it was not the system; LMDB's own are negative.
+    """
+    code = (getattr(error, "code", 0) or 0) if isinstance(error, lmdb.Error) else 0
+    if code == errno.ENOMEM:
+        return MemoryError(f"the system has no memory for {path}")
+    return OSError(code, os.strerror(code), str(path)) if code > 0 else None
+
+
+def _opening_error(error: lmdb.Error, data: Path) -> Exception:
     if isinstance(error, lmdb.DiskError):
         return StorageFull(f"cannot open the catalog {data}: {error}", path=str(data))
     if isinstance(error, lmdb.MemoryError):  # the address space is limited, as by `ulimit -v`
@@ -244,7 +260,9 @@ def _opening_error(error: lmdb.Error, data: Path) -> SimindexError:
             "raise the limit on virtual memory",
             path=str(data),
         )
-    return CorruptFile(f"cannot open the catalog {data}: {error}", path=str(data))
+    return system_error(error, data) or CorruptFile(
+        f"cannot open the catalog {data}: {error}", path=str(data)
+    )
 
 
 class Transaction:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,11 @@ from reliability.trials import Fault
 
 def open_descriptors(root: Path) -> list[str]:
     """Files below a folder that this process has open or mapped."""
-    found = [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()
+    found = [line.split(maxsplit=5)[5] for line in Path("/proc/self/maps").read_text().splitlines()
              if f" {root}/" in line]
-    for entry in os.listdir("/proc/self/fd"):
+    for entry in Path("/proc/self/fd").iterdir():
         try:
-            target = os.readlink(f"/proc/self/fd/{entry}")
+            target = str(entry.readlink())
         except OSError:  # the one that lists them
             continue
         if target.startswith(f"{root}/") or target == str(root):

@@ -6,6 +6,7 @@
 //
 //     interpose_arm      from now on: which folder, which calls, which use, and what becomes of it
 //     interpose_disarm   from now on nothing is counted or disturbed; descriptors are still followed
+//     interpose_rearm    goes on where it was disarmed
 //     interpose_counts   uses of each call since it was armed
 //     interpose_fired    how many of them were disturbed
 //
@@ -56,8 +57,9 @@ static struct {
 #define MOST_DESCRIPTORS 65536
 static _Atomic unsigned char ours[MOST_DESCRIPTORS];
 
-static struct { size_t begin, end; } watched[64];
+static struct { size_t begin, end, least; } watched[64];
 static int watched_count;
+static size_t watched_least;
 
 static int next_action(enum call call) {
   if (!atomic_load_explicit(&plan.armed, memory_order_relaxed)) return PASS;
@@ -101,6 +103,8 @@ void interpose_arm(const char *root, unsigned long calls, long first, long last,
 
 void interpose_disarm(void) { plan.armed = 0; }
 
+void interpose_rearm(void) { plan.armed = 1; }
+
 void interpose_counts(long *counts) {
   for (int call = 0; call < CALLS; ++call) counts[call] = plan.counts[call];
 }
@@ -113,13 +117,17 @@ static int note(struct dl_phdr_info *info, size_t size, void *name) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr) *part = &info->dlpi_phdr[i];
     if (part->p_type != PT_LOAD || !(part->p_flags & PF_X) || watched_count == 64) continue;
+    watched[watched_count].least = watched_least;
     watched[watched_count].begin = info->dlpi_addr + part->p_vaddr;
     watched[watched_count++].end = info->dlpi_addr + part->p_vaddr + part->p_memsz;
   }
   return 0;
 }
 
-int interpose_watch(const char *name) {  // how many pieces of code are watched now
+// From now on memory of `least` bytes and more counts that this library asks for. Returns how many
+// pieces of code are watched.
+int interpose_watch(const char *name, size_t least) {
+  watched_least = least;
   dl_iterate_phdr(note, (void *)name);
   return watched_count;
 }
@@ -411,19 +419,19 @@ off_t lseek64(int fd, off_t at, int from) __attribute__((alias("lseek")));
 
 // Memory and threads -----------------------------------------------------------------------------
 
-static int is_watched(const void *caller) {
+static int is_watched(const void *caller, size_t bytes) {
   const size_t at = (size_t)caller;
   for (int i = 0; i < watched_count; ++i) {
-    if (watched[i].begin <= at && at < watched[i].end) return 1;
+    if (watched[i].begin <= at && at < watched[i].end) return bytes >= watched[i].least;
   }
   return 0;
 }
 
-#define REFUSED() (is_watched(__builtin_return_address(0)) && next_action(MEMORY))
+#define REFUSED(bytes) (is_watched(__builtin_return_address(0), bytes) && next_action(MEMORY))
 
 void *mmap(void *address, size_t bytes, int access, int flags, int fd, off_t at) {
   REAL(mmap);
-  if (flags & MAP_ANONYMOUS ? REFUSED() : is_ours(fd) && next_action(MAP)) FAILED(MAP_FAILED);
+  if (flags & MAP_ANONYMOUS ? REFUSED(bytes) : is_ours(fd) && next_action(MAP)) FAILED(MAP_FAILED);
   return real(address, bytes, access, flags, fd, at);
 }
 void *mmap64(void *address, size_t bytes, int access, int flags, int fd, off_t at)
@@ -436,27 +444,27 @@ extern void *__libc_realloc(void *memory, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 
 void *malloc(size_t bytes) {
-  if (REFUSED()) FAILED(NULL);
+  if (REFUSED(bytes)) FAILED(NULL);
   return __libc_malloc(bytes);
 }
 
 void *calloc(size_t count, size_t bytes) {
-  if (REFUSED()) FAILED(NULL);
+  if (REFUSED(count * bytes)) FAILED(NULL);
   return __libc_calloc(count, bytes);
 }
 
 void *realloc(void *memory, size_t bytes) {
-  if (REFUSED()) FAILED(NULL);
+  if (REFUSED(bytes)) FAILED(NULL);
   return __libc_realloc(memory, bytes);
 }
 
 void *aligned_alloc(size_t alignment, size_t bytes) {
-  if (REFUSED()) FAILED(NULL);
+  if (REFUSED(bytes)) FAILED(NULL);
   return __libc_memalign(alignment, bytes);
 }
 
 int posix_memalign(void **memory, size_t alignment, size_t bytes) {
-  if (REFUSED()) return ENOMEM;
+  if (REFUSED(bytes)) return ENOMEM;
   *memory = __libc_memalign(alignment, bytes);
   return *memory == NULL ? ENOMEM : 0;
 }

@@ -25,13 +25,14 @@ from pathlib import Path
 SOURCE = Path(__file__).with_name("interpose.c")
 
 PASS, FAIL, PART, KILL, TEAR = range(5)
-"""What becomes of a call: an error, a part of a write, the end of the process before it or in it."""
+"""What becomes of a call: an error, a part of a write, the process's end before it or in it."""
 
 CHANGES = ("create", "write", "truncate", "allocate", "sync", "rename", "unlink", "mkdir")
 """Calls that change what is on the disk."""
 
-LIBRARIES = ("/_native.", "lmdb/", "_multiarray_umath", "libstdc++")
-"""Whose memory counts: the kernels, LMDB, numpy."""
+LIBRARIES = {"/_native.": 0, "lmdb/": 0, "libstdc++": 0, "_multiarray_umath": 5000}
+"""Whose memory counts, from how many bytes on: the kernels, LMDB, larger arrays of numpy. Without
+what it needs for itself numpy 2.4.6 ends in a signal or a SystemError: `a[b]`, for one."""
 
 FOREVER = 1 << 62
 
@@ -73,8 +74,8 @@ def _library() -> ctypes.CDLL:
     ]
     library.interpose_arm.restype = None
     library.interpose_fired.restype = ctypes.c_long
-    for name in LIBRARIES:
-        library.interpose_watch(name.encode())
+    for name, least in LIBRARIES.items():
+        library.interpose_watch(name.encode(), ctypes.c_size_t(least))
     return library
 
 
@@ -116,6 +117,11 @@ def arm(root: Path, plan: Plan) -> None:
 def disarm() -> None:
     """From now on all calls pass."""
     _library().interpose_disarm()
+
+
+def rearm() -> None:
+    """Goes on with the plan, and the counts, where it was disarmed."""
+    _library().interpose_rearm()
 
 
 def fired() -> int:

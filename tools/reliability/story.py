@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,23 +63,24 @@ class Step:
             weights=np.ones((len(self.rows), 64), np.float32),
         )
 
+    def calls(self, index: simindex.Index) -> list[Callable[[], Any]]:
+        """The calls that its commit is made of, each of which can be done again if it fails."""
+        batch = self.batch()
+        if self.kind == "ingest":
+            return [partial(index.ingest, batch, h=3)]
+        if self.kind == "replace":
+            return [partial(index.replace, batch), index.commit]
+        calls: list[Callable[[], Any]] = [partial(index.append, batch), index.commit]
+        return [partial(index.delete, ids=self.doomed), *calls] if len(self.doomed) else calls
+
     def commit(self, index: simindex.Index, before: Rows | None = None) -> str:
         """Does it, up to and including its commit; returns what was wrong with its answers.
 
         With `before`, the state it begins from, the matches of an ingest are compared.
         """
-        if self.kind == "ingest":
-            found = index.ingest(self.batch(), h=3)
-            if before is not None:
-                return compared(found, expected_within(before, self.rows, 3), "ingest")
-            return ""
-        if self.kind == "replace":
-            index.replace(self.batch())
-        else:
-            if len(self.doomed):
-                index.delete(ids=self.doomed)
-            index.append(self.batch())
-        index.commit()
+        found = [call() for call in self.calls(index)]
+        if self.kind == "ingest" and before is not None:
+            return compared(found[0], expected_within(before, self.rows, 3), "ingest")
         return ""
 
     def follow_up(self, index: simindex.Index) -> None:
@@ -216,14 +218,16 @@ def compared(found: Any, right: list[tuple[int, int, int]], what: str) -> str:
 METHODS = ("auto", "psm", "scan")
 
 
-def wrong_answers(index: simindex.Index, state: Rows, rng: np.random.Generator) -> str:
+def wrong_answers(
+    index: simindex.Index, state: Rows, rng: np.random.Generator, threads: int = 1
+) -> str:
     """Asks a pinned or unchanged index a few things; returns the first wrong answer, or ""."""
     pool = np.append(state["fingerprint"][:200], np.uint64(rng.integers(0, 1 << 63)))
     queries = rng.choice(pool, 4) ^ (np.uint64(1) << rng.integers(0, 64, 4, dtype=np.uint64))
     h, method = int(rng.integers(0, 9)), str(rng.choice(METHODS))
     if method == "psm":
         h = min(h, 2)
-    found = index.query(queries, h=h, method=method, threads=int(rng.integers(1, 3)))
+    found = index.query(queries, h=h, method=method, threads=threads)
     wrong = compared(found, expected(state, queries, h), f"{method} at h={h}")
     if wrong or not len(state):
         return wrong

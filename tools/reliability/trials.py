@@ -26,6 +26,7 @@ from typing import Any
 
 from reliability.report import Outcome
 
+
 class Fault(Exception):
     """What a trial found wrong; `kind` is one of lost, wrong, signals, hangs and leaked."""
 
@@ -80,7 +81,8 @@ class Child:
         """Waits until it has said so many values, or has ended."""
         deadline = time.monotonic() + patience_s
         while self._heard.count(b"\n") < values:
-            ready, _, _ = select.select([self._readable], [], [], max(0, deadline - time.monotonic()))
+            left = max(0, deadline - time.monotonic())
+            ready, _, _ = select.select([self._readable], [], [], left)
             more = os.read(self._readable, 1 << 16) if ready else b""
             if not more:
                 return
@@ -169,7 +171,9 @@ class Tally:
         for what, times in other["counts"].items():
             self.count(what, times)
 
-    def outcome(self, what: str, goal: int, seconds: float, seed: int, skipped: str = "") -> Outcome:
+    def outcome(
+        self, what: str, goal: int, seconds: float, seed: int, skipped: str = ""
+    ) -> Outcome:
         """The line of the report; the notes go to the standard error."""
         for note in self.notes:
             print(note, file=sys.stderr)
@@ -223,7 +227,7 @@ def shared(
 @contextmanager
 def workplace() -> Iterator[Path]:
     """A folder in memory where there is one, removed at the end."""
-    memory = Path("/dev/shm")
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
     with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
         yield Path(name)
 
