@@ -20,6 +20,7 @@ TRIALS: dict[str, tuple[int, str]] = {
     # name: (goal, what it is); module tools/reliability/<name, - as _>.py has
     # run(goal: int, seed: int, jobs: int) -> list[report.Outcome]
     "model": (100_000, "steps of random use, beside a list of rows"),
+    "recovery": (20, "opens of 1,000 segments after a kill, in a second each"),
 }
 
 

@@ -73,29 +73,44 @@ class Environment:
             reserve_lock_file(lock)
         env = None
         try:
-            env = lmdb.open(
-                str(self.directory),
-                map_size=MAP_BYTES,
-                max_dbs=len(DATABASES),
-                max_readers=MAX_READERS,
-                readonly=not writable,
-                create=create,
-                lock=locked,
-                readahead=False,
-                writemap=False,
-                sync=True,
-                metasync=True,
-                map_async=False,
-                lib_version=0,
-            )
+            try:
+                env = self._lmdb(writable=writable, create=create, locked=locked)
+            except lmdb.ReadersFullError:
+                # Perhaps of readers that were killed: who opens for writing needs no place to look.
+                with suppress(lmdb.Error):
+                    clearing = self._lmdb(writable=True, create=False, locked=True)
+                    try:
+                        clearing.reader_check()
+                    finally:
+                        clearing.close()
+                env = self._lmdb(writable=writable, create=create, locked=locked)
             self._databases = {
                 name: env.open_db(name.encode(), create=create) for name in DATABASES
             }
         except lmdb.Error as error:
             if env is not None:
                 env.close()
+            if isinstance(error, lmdb.ReadersFullError):
+                raise self._reading_error(error) from error
             raise _opening_error(error, data) from error
         self._env, self.writable = env, writable
+
+    def _lmdb(self, *, writable: bool, create: bool, locked: bool) -> Any:
+        return lmdb.open(
+            str(self.directory),
+            map_size=MAP_BYTES,
+            max_dbs=len(DATABASES),
+            max_readers=MAX_READERS,
+            readonly=not writable,
+            create=create,
+            lock=locked,
+            readahead=False,
+            writemap=False,
+            sync=True,
+            metasync=True,
+            map_async=False,
+            lib_version=0,
+        )
 
     @contextmanager
     def _alone(self, patience_s: float = inf) -> Iterator[None]:
@@ -187,7 +202,8 @@ class Environment:
     def _reading_error(self, error: lmdb.Error) -> SimindexError:
         if isinstance(error, lmdb.ReadersFullError):
             return UnsupportedStorage(
-                f"more than {MAX_READERS} processes and threads read {self.directory} at once"
+                f"more than {MAX_READERS} processes and threads read {self.directory} at once: "
+                "close some and try again"
             )
         return CorruptFile(
             f"the catalog {self.directory} cannot be read: {error}", path=str(self.directory)
