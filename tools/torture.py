@@ -18,10 +18,11 @@ from reliability import report
 
 TRIALS: dict[str, tuple[int, str]] = {
     # name: (goal, what it is); module tools/reliability/<name, - as _>.py has
-    "damage": (20_000, "every kind of file damaged in every kind of way"),
     # run(goal: int, seed: int, jobs: int) -> list[report.Outcome]
+    "damage": (20_000, "every kind of file damaged in every kind of way"),
     "model": (100_000, "steps of random use, beside a list of rows"),
     "power-loss": (100_000, "distinct states that a power cut may leave, recoveries included"),
+    "recovery": (20, "opens of 1,000 segments after a kill, in a second each"),
 }
 
 

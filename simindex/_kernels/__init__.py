@@ -6,6 +6,8 @@ set: 0 portable, 1 AVX2, 2 AVX-512, 3 AVX-512 with VPOPCNTDQ; `LEVELS` names tho
 runs and `level=-1` takes the widest, or the one named by the environment variable `SIMINDEX_SIMD`.
 """
 
+import atexit
+
 try:
     from . import _native
 except ImportError as error:
@@ -14,6 +16,9 @@ except ImportError as error:
         "`make demo`, `make test` or `pip install .`; start Python elsewhere, or with -P, so that "
         "the installed package is found"
     ) from error
+
+# Registered before all that is imported later, so it is the last to be called.
+atexit.register(_native.end_threads)
 
 LEVELS: tuple[str, ...] = tuple(_native.levels())
 """Names of the instruction sets this processor runs, from the narrowest to the widest."""

@@ -75,22 +75,17 @@ class Environment:
             reserve_lock_file(lock)
         env = None
         try:
-            env = disk.system.lmdb(data, partial(
-                lmdb.open,
-                str(self.directory),
-                map_size=MAP_BYTES,
-                max_dbs=len(DATABASES),
-                max_readers=MAX_READERS,
-                readonly=not writable,
-                create=create,
-                lock=locked,
-                readahead=False,
-                writemap=False,
-                sync=True,
-                metasync=True,
-                map_async=False,
-                lib_version=0,
-            ))
+            try:
+                env = self._lmdb(writable=writable, create=create, locked=locked)
+            except lmdb.ReadersFullError:
+                # Perhaps of readers that were killed: who opens for writing needs no place to look.
+                with suppress(lmdb.Error):
+                    clearing = self._lmdb(writable=True, create=False, locked=True)
+                    try:
+                        clearing.reader_check()
+                    finally:
+                        clearing.close()
+                env = self._lmdb(writable=writable, create=create, locked=locked)
             self._databases = {
                 name: disk.system.lmdb(data, partial(env.open_db, name.encode(), create=create))
                 for name in DATABASES
@@ -98,8 +93,28 @@ class Environment:
         except lmdb.Error as error:
             if env is not None:
                 env.close()
+            if isinstance(error, lmdb.ReadersFullError):
+                raise self._reading_error(error) from error
             raise _opening_error(error, data) from error
         self._env, self.writable, self._broken = env, writable, False
+
+    def _lmdb(self, *, writable: bool, create: bool, locked: bool) -> Any:
+        return disk.system.lmdb(self.directory / "data.mdb", partial(
+            lmdb.open,
+            str(self.directory),
+            map_size=MAP_BYTES,
+            max_dbs=len(DATABASES),
+            max_readers=MAX_READERS,
+            readonly=not writable,
+            create=create,
+            lock=locked,
+            readahead=False,
+            writemap=False,
+            sync=True,
+            metasync=True,
+            map_async=False,
+            lib_version=0,
+        ))
 
     @contextmanager
     def _alone(self, patience_s: float = inf) -> Iterator[None]:
@@ -196,7 +211,8 @@ class Environment:
     def _reading_error(self, error: lmdb.Error) -> Exception:
         if isinstance(error, lmdb.ReadersFullError):
             return UnsupportedStorage(
-                f"more than {MAX_READERS} processes and threads read {self.directory} at once"
+                f"more than {MAX_READERS} processes and threads read {self.directory} at once: "
+                "close some and try again"
             )
         return system_error(error, self.directory) or CorruptFile(
             f"the catalog {self.directory} cannot be read: {error}", path=str(self.directory)

@@ -6,6 +6,7 @@
 #include "bindings.hpp"
 #include "cpu.hpp"
 #include "crc32c.hpp"
+#include "gil.hpp"
 #include "lmdb_pages.hpp"
 #include "murmur3.hpp"
 #include "offsets.hpp"
@@ -17,7 +18,7 @@ namespace simindex {
 namespace {
 
 std::uint32_t bind_crc32c(const In<std::uint8_t, 1>& data, std::uint32_t initial, int level) {
-  nb::gil_scoped_release release;
+  ReleasedGil release;
   return crc32c(as_span(data), initial, resolve_level(level));
 }
 
@@ -28,7 +29,7 @@ Out<std::uint32_t, 1> bind_crc32c_chunks(const In<std::uint8_t, 1>& data, std::i
   const std::size_t bytes = data.shape(0);
   Fresh<std::uint32_t> sums(bytes / size + (bytes % size != 0));
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     crc32c_chunks(as_span(data), size, seed, first_chunk, sums.span(), resolve_level(level));
   }
   return sums.release();
@@ -41,7 +42,7 @@ Out<std::uint64_t, 2> bind_murmur3(const In<std::uint8_t, 1>& data,
   const std::size_t n = at.size() - 1;
   Fresh<std::uint64_t> hashes(2 * n);
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     require(offsets_hold(at, data.shape(0)), "offsets must rise and stay within the data");
     const std::uint8_t* const heap = data.data();
     std::uint64_t* out = hashes.data();
@@ -58,7 +59,7 @@ Out<std::uint64_t, 2> bind_murmur3(const In<std::uint8_t, 1>& data,
 // Has the kernel write bytes of a file to the disk, without a flush of it; returns errno or 0.
 // With `wait` it returns when they are written. An error is told once: fsync would not tell it again.
 int bind_write_back(int fd, std::int64_t offset, std::int64_t size, bool wait) {
-  nb::gil_scoped_release release;
+  ReleasedGil release;
 #ifdef __linux__
   const unsigned flags = wait ? SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
                                     SYNC_FILE_RANGE_WAIT_AFTER

@@ -6,6 +6,7 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "clusters.hpp"
+#include "gil.hpp"
 #include "text_inputs.hpp"
 
 namespace nb = nanobind;
@@ -24,7 +25,7 @@ class SharedForest {
 
   void unite(const U64& a, const U64& b) {
     require(a.shape(0) == b.shape(0), "a and b differ in length");
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     const std::lock_guard lock(mutex_);
     require(forest_.unite(as_span(a), as_span(b)), "a or b holds a number outside the forest");
   }
@@ -32,7 +33,7 @@ class SharedForest {
   Out<std::uint32_t, 1> labels() {
     Fresh<std::uint32_t> labels(forest_.size());
     {
-      nb::gil_scoped_release release;
+      ReleasedGil release;
       const std::lock_guard lock(mutex_);
       forest_.labels(labels.span());
     }
@@ -60,7 +61,7 @@ std::pair<Out<std::uint32_t, 1>, Out<std::uint16_t, 1>> bind_star(
   Fresh<std::uint16_t> apart(documents);
   Signals signals;
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     const StarInput input{as_span(first), as_span(document), documents,
                           as_span(a),     as_span(b),        as_span(distance)};
     require(star(input, centre.span(), apart.span(), [&] { return signals(); }),

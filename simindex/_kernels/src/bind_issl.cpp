@@ -13,6 +13,7 @@
 #include "bindings.hpp"
 #include "columns.hpp"
 #include "cpu.hpp"
+#include "gil.hpp"
 #include "issl.hpp"
 #include "probe.hpp"
 #include "text_inputs.hpp"
@@ -57,7 +58,7 @@ class CheckedSlices {
             "arrays need values aligned to their size; copy them");
     bool whole = true;
     {
-      nb::gil_scoped_release released;
+      ReleasedGil released;
       for (std::size_t i = 0; i < slices; ++i) {
         const std::uint32_t* from = starts_.data() + i * (values + 1);
         whole &= from[0] == 0 && from[values] == n;
@@ -122,7 +123,7 @@ Top bind_top_slices(const CheckedSlices& slices, const In<std::uint64_t, 2>& que
   SliceCounts counts;
   Signals signals;
   {
-    nb::gil_scoped_release released;
+    ReleasedGil released;
     counts = top_slices(table, search, ids.data(), distances.data(), rows.data(),
                         [&] { return signals(); });
   }
@@ -147,7 +148,7 @@ Within bind_slices_within(const CheckedSlices& slices, const In<std::uint64_t, 2
   std::uint64_t* ids = nullptr;
   Signals signals;
   {
-    nb::gil_scoped_release released;
+    ReleasedGil released;
     counts = slices_within(table, search, found, [&] { return signals(); });
     if (!counts.stopped) {
       for (std::size_t i = 0; i < found.size; ++i) table.touch_id(found.row[i]);

@@ -5,6 +5,7 @@
 
 #include "arrays.hpp"
 #include "bindings.hpp"
+#include "gil.hpp"
 #include "lookup.hpp"
 
 namespace nb = nanobind;
@@ -48,7 +49,7 @@ BucketColumns buckets(const Headers& headers, LookUp&& look_up) {
   Fresh<std::uint32_t> first(size), end(size);
   Fresh<std::uint16_t> steps(size), end_steps(size);
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     look_up(Buckets{first.span(), end.span(), steps.span(), end_steps.span()});
   }
   return {first.release({headers.m, headers.k}), end.release({headers.m, headers.k}),

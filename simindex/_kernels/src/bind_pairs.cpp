@@ -9,6 +9,7 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "cpu.hpp"
+#include "gil.hpp"
 #include "pairs.hpp"
 #include "text_inputs.hpp"
 
@@ -64,7 +65,7 @@ std::optional<Columns> bind_block_pairs(const In<std::uint64_t, 2>& rows,
   Signals signals;
   DistinctPairs found;
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     const PairSearch search{static_cast<std::uint64_t>(h), threads, resolve_level(level),
                             most.value_or(kAnyNumber), [&] { return signals(); }};
     found = block_pairs(all, {partition, agreeing}, search);
@@ -96,7 +97,7 @@ AllColumns bind_all_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32
   DistinctPairs found;
   double stands_for = 0;
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     const PairSearch search{static_cast<std::uint64_t>(h), threads, resolve_level(level), most,
                             [&] { return signals(); }};
     found = all_pairs(all, partition, agreeing, search);
@@ -116,7 +117,7 @@ AllColumns bind_all_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32
   Fresh<std::int64_t> first(repeats);
   Fresh<std::int64_t> row(repeats);
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     sort_pairs_by_rows(found.pairs, all.n, a.data(), b.data(), distance.data());
     if (!expanded) sort_equal(found.equal, all.n, first.data(), row.data());
   }

@@ -6,6 +6,7 @@
 #include "arrange.hpp"
 #include "arrays.hpp"
 #include "bindings.hpp"
+#include "gil.hpp"
 #include "offsets.hpp"
 #include "rows.hpp"
 #include "sort.hpp"
@@ -23,7 +24,7 @@ Out<std::int64_t, 1> bind_sort_rows(const U64& first_words) {
   const std::size_t n = first_words.shape(0);
   Fresh<std::int64_t> order(n);
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     Fresh<std::uint64_t> keys(n);
     sort_pairs({first_words.data(), nullptr, n}, keys.data(),
                reinterpret_cast<std::uint64_t*>(order.data()));
@@ -38,7 +39,7 @@ std::pair<Out<std::uint64_t, 1>, Out<std::uint64_t, 1>> bind_sort_pairs(const U6
   Fresh<std::uint64_t> sorted_keys(n);
   Fresh<std::uint64_t> sorted_payload(n);
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     sort_pairs({keys.data(), payload.data(), n}, sorted_keys.data(), sorted_payload.data());
   }
   return {sorted_keys.release(), sorted_payload.release()};
@@ -49,7 +50,7 @@ Out<std::uint32_t, 1> bind_header_directory(const U64& first_words, int header_b
   require(first_words.shape(0) < std::size_t{1} << 32, "a directory counts fewer than 2**32 rows");
   Fresh<std::uint32_t> directory((std::size_t{1} << header_bits) + 1);
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     header_directory(as_span(first_words), header_bits, directory.span());
   }
   return directory.release();
@@ -60,7 +61,7 @@ Out<std::uint64_t, 2> bind_take_rows(const In<std::uint64_t, 2>& values, const I
   const std::size_t m = order.shape(0);
   Fresh<std::uint64_t> taken(m * words);
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     const std::span<const std::uint64_t> all(values.data(), values.shape(0) * words);
     require(take_rows(all, words, as_span(order), taken.span()),
             "order names a row that is not there");
@@ -71,7 +72,7 @@ Out<std::uint64_t, 2> bind_take_rows(const In<std::uint64_t, 2>& values, const I
 Out<std::uint64_t, 1> bind_take_at(const U64& values, const In<std::uint32_t, 1>& rows) {
   Fresh<std::uint64_t> taken(rows.shape(0));
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     require(take_at(as_span(values), as_span(rows), taken.span()),
             "rows names a row that is not there");
   }
@@ -82,7 +83,7 @@ std::pair<Out<std::int64_t, 1>, Out<std::uint8_t, 1>> bind_take_bytes(
     const I64& offsets, const In<std::uint8_t, 1>& data, const I64& order) {
   Fresh<std::int64_t> taken_offsets(order.shape(0) + 1);
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     require(offsets_hold(as_span(offsets), data.shape(0)),
             "offsets must rise and stay within the data");
     require(take_offsets(as_span(offsets), as_span(order), taken_offsets.span()),
@@ -90,7 +91,7 @@ std::pair<Out<std::int64_t, 1>, Out<std::uint8_t, 1>> bind_take_bytes(
   }
   Fresh<std::uint8_t> taken(static_cast<std::size_t>(taken_offsets.span().back()));
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     take_bytes(as_span(offsets), as_span(data), as_span(order), taken.span());
   }
   return {taken_offsets.release(), taken.release()};
@@ -111,7 +112,7 @@ Arranged bind_arrange(const I64& query, const U64& ids, const In<std::uint16_t, 
   Fresh<std::int64_t> order(with_order ? r : 0);
   Arrangement made;
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     made = arrange({as_span(query), as_span(ids), as_span(distance)},
                    static_cast<std::size_t>(queries),
                    {sorted_query.span(), sorted_ids.span(), sorted_distance.span(), order.span()},

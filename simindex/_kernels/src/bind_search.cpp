@@ -21,6 +21,7 @@
 #include "bphs.hpp"
 #include "columns.hpp"
 #include "cpu.hpp"
+#include "gil.hpp"
 #include "probe.hpp"
 #include "scan.hpp"
 #include "sweep.hpp"
@@ -207,7 +208,7 @@ IdResult with_ids(const CheckedTable& table, Look look) {
   Found found;
   std::uint64_t* ids = nullptr;
   {
-    nb::gil_scoped_release released;
+    ReleasedGil released;
     found = look();
     ids = ids_of(found.matches, table.ids(), table.verified_ids());
   }
@@ -262,7 +263,7 @@ class CheckedProbes {
       require(inside, "numbers: of queries that are there");
     }
     require(each == 0 || chosen_.count < (std::size_t{1} << 32) / each, "fewer than 2**32 probes");
-    nb::gil_scoped_release released;
+    ReleasedGil released;
     batch_ = std::make_unique<Partitioned>(table, chosen_.count * each, keep);
   }
 
@@ -288,7 +289,7 @@ std::unique_ptr<CheckedProbes> bound_partition_psm(
           "weights: a row per query, a column per bit");
   auto probes = std::make_unique<CheckedProbes>(checked, plan.header_bits, queries, numbers,
                                                 (own ? 1 : 0) + plan.flips, keep);
-  nb::gil_scoped_release released;
+  ReleasedGil released;
   partition_psm(probes->chosen(), plan, weights.data(), own, resolve_level(level),
                 probes->batch());
   return probes;
@@ -299,7 +300,7 @@ std::unique_ptr<CheckedProbes> bound_partition_headers(const CheckedTable& check
                                                        const In<std::uint64_t, 2>& queries,
                                                        const Numbers& numbers, bool keep) {
   auto probes = std::make_unique<CheckedProbes>(checked, header_bits, queries, numbers, 1, keep);
-  nb::gil_scoped_release released;
+  ReleasedGil released;
   partition_headers(probes->chosen(), probes->batch());
   return probes;
 }
@@ -402,7 +403,7 @@ Out<std::uint64_t> bound_permute(const In<std::uint64_t, 2>& rows,
   if (permuted == nullptr) throw std::bad_alloc();
   nb::capsule owner(permuted, [](void* memory) noexcept { std::free(memory); });
   {
-    nb::gil_scoped_release released;
+    ReleasedGil released;
     permute(rows.data(), rows.shape(0), rows.shape(1), moves, permuted, resolve_level(level));
   }
   return Out<std::uint64_t>(permuted, {rows.shape(0), rows.shape(1)}, owner);
@@ -425,7 +426,7 @@ ProbeResult bound_probe(const In<std::uint64_t, 2>& rows, const In<std::uint32_t
   const std::size_t k = flips.shape(flips.ndim() - 1);
   Found found;
   {
-    nb::gil_scoped_release released;
+    ReleasedGil released;
     found = probe(table, search, flips.data(), k, flips.ndim() == 1 ? 0 : k, resolve_level(level));
   }
   return result_of(found);
@@ -443,7 +444,7 @@ Out<std::uint64_t> bound_vosh(const In<float, 2>& weights, const In<float, 1>& c
   if (masks == nullptr) throw std::bad_alloc();
   nb::capsule owner(masks, [](void* memory) noexcept { std::free(memory); });
   {
-    nb::gil_scoped_release released;
+    ReleasedGil released;
     vosh(plan, weights.data(), m, resolve_level(level), masks);
   }
   return Out<std::uint64_t>(masks, {m, plan.flips}, owner);
@@ -462,7 +463,7 @@ ProbeResult bound_psm(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 
                             sort_network, select_network);
   Found found;
   {
-    nb::gil_scoped_release released;
+    ReleasedGil released;
     found = psm(table, search, plan, weights.data(), resolve_level(level));
   }
   return result_of(found);
@@ -474,7 +475,7 @@ ScanResult bound_scan(const In<std::uint64_t, 2>& rows, const In<std::uint64_t, 
   const Search search = search_of(queries, rows.shape(1), h, first);
   Found found;
   {
-    nb::gil_scoped_release released;
+    ReleasedGil released;
     found = scan(rows.data(), rows.shape(0), rows.shape(1), search, resolve_level(level));
   }
   Columns all = columns(found.matches);

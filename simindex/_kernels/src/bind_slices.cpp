@@ -4,6 +4,7 @@
 
 #include "arrays.hpp"
 #include "bindings.hpp"
+#include "gil.hpp"
 #include "slicelist.hpp"
 
 namespace nb = nanobind;
@@ -45,7 +46,7 @@ Lists bind_slice_lists(const Rows& rows, int slice_bits, std::int64_t first_slic
   Fresh<std::uint32_t> starts(count * ends);
   Fresh<std::uint32_t> numbers(count * n);
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     slice_lists(sliced, static_cast<std::size_t>(first_slice), count,
                 static_cast<std::size_t>(threads), starts.span(), numbers.span());
   }
@@ -57,7 +58,7 @@ Out<std::uint32_t, 1> bind_slice_starts(const Rows& rows, int slice_bits, std::i
   const SlicedRows sliced = checked_rows(rows, slice_bits, slice, 1, block_rows);
   Fresh<std::uint32_t> starts(sliced.list_count() + 1);
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     slice_starts(sliced, static_cast<std::size_t>(slice), starts.span());
   }
   return starts.release();
@@ -73,7 +74,7 @@ Out<std::uint32_t, 1> bind_slice_part(const Rows& rows, int slice_bits, std::int
           "begin and size must lie within the rows");
   Fresh<std::uint32_t> numbers(static_cast<std::size_t>(size));
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     slice_part(sliced, static_cast<std::size_t>(slice), as_span(starts),
                static_cast<std::size_t>(begin), numbers.span());
   }
@@ -98,7 +99,7 @@ class Builder {
     const std::size_t ends = rows_.list_count() + 1;
     Fresh<std::uint32_t> starts(count * ends);
     {
-      nb::gil_scoped_release release;
+      ReleasedGil release;
       builder_.lists(static_cast<std::size_t>(first_slice), count, starts.span(),
                      {numbers_.get(), count * rows_.size()});
     }

@@ -11,6 +11,7 @@
 #include "arrays.hpp"
 #include "cpu.hpp"
 #include "features.hpp"
+#include "gil.hpp"
 #include "idf.hpp"
 #include "simhash.hpp"
 #include "text_inputs.hpp"
@@ -123,7 +124,7 @@ class TextRecipe {
     FirstInvalid invalid;
     Signals signals;
     {
-      const nb::gil_scoped_release release;
+      const ReleasedGil release;
       FeatureReader reader(plan_.features, level_);
       FeatureTable table;
       offsets.data()[0] = 0;
@@ -174,7 +175,7 @@ class TextRecipe {
     FirstInvalid invalid;
     Signals signals;
     {
-      const nb::gil_scoped_release release;
+      const ReleasedGil release;
       Units units(plan_.features.unit, plan_.features.pairs, level_);
       offsets.data()[0] = 0;
       for (std::size_t i = 0; i < texts.texts.size() && !signals(); ++i) {
@@ -227,7 +228,7 @@ class TextRecipe {
     Fresh<std::int64_t> features(n);
     Signals signals;
     {
-      const nb::gil_scoped_release release;
+      const ReleasedGil release;
       split(
           n, threads, [this] { return Fingerprinter(plan_, level_); },
           [&](Fingerprinter& fingerprinter, std::size_t i, auto& stopped) {
@@ -268,7 +269,7 @@ class TextRecipe {
       FeatureTable documents;
     };
     {
-      const nb::gil_scoped_release release;
+      const ReleasedGil release;
       split(
           n, threads, [this] { return Scratch{FeatureReader(plan_.features, level_), {}, {}}; },
           [&](Scratch& scratch, std::size_t i, auto& stopped) {
@@ -317,7 +318,7 @@ Out<std::uint64_t, 2> idf_buckets(In<std::uint64_t, 1> hashes, In<std::uint32_t,
   const std::size_t buckets = idf_buckets_of(hashes.size());
   Fresh<std::uint64_t> values(kBucket * buckets);
   {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     std::fill_n(values.data(), kBucket * buckets, 0);
     fill_idf_buckets(as_span(hashes), as_span(steps), values.span());
   }

@@ -10,6 +10,7 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "cpu.hpp"
+#include "gil.hpp"
 #include "probe.hpp"
 #include "text_inputs.hpp"
 #include "topscan.hpp"
@@ -49,7 +50,7 @@ Places bind_top_scan(const In<std::uint64_t, 2>& rows, const In<std::uint64_t, 1
   Fresh<std::uint32_t> found_rows(m * places);
   Signals signals;
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     const TopRows table{rows.data(), ids.data(), dead ? dead->data() : nullptr, n, words};
     std::vector<TopK> tops = top_scan(table, queries.data(), m, places, threads,
                                       resolve_level(level), [&] { return signals(); });

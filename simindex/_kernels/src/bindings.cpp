@@ -8,6 +8,7 @@
 
 #include "columns.hpp"
 #include "cpu.hpp"
+#include "gil.hpp"
 
 NB_MODULE(_native, m) {
   // Recipes that a program still holds when it ends are no leak worth a page of warnings.
@@ -23,6 +24,7 @@ NB_MODULE(_native, m) {
     return names;
   });
   m.def("default_level", [] { return simindex::resolve_level(-1); });
+  m.def("end_threads", &simindex::end_threads);
   simindex::bind_bytes(m);
   simindex::bind_verified(m);
   simindex::bind_rows(m);

@@ -16,6 +16,7 @@
 
 #include "arrays.hpp"
 #include "features.hpp"
+#include "gil.hpp"
 
 namespace simindex {
 
@@ -27,7 +28,7 @@ class Signals {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_) return false;
     next_ = now + std::chrono::milliseconds(50);
-    const nanobind::gil_scoped_acquire acquire;
+    const TakenGil taken;
     raised_ = PyErr_CheckSignals() != 0;
     return raised_;
   }
