@@ -242,14 +242,21 @@ class Replay:
             places += [place for place, durable in file.applied.items() if not durable]
         return sorted(places)
 
-    def states(self, *, draws: int, seed: int) -> list[CrashState]:
-        """All states of the trace, of each content one, in the order they become possible."""
+    def states(self, *, draws: int, seed: int, share: float = 1.0) -> list[CrashState]:
+        """All states of the trace, of each content one, in the order they become possible.
+
+        Of a long trace those after a `share` of the operations, drawn by the seed.
+        """
         chance = random.Random(seed)
         self._add("before", 0, {})
+        durable = False
         for place, operation in enumerate(self._trace):
-            durable = self._is_durable(place, operation)
+            durable |= self._is_durable(place, operation)
+            if share < 1 and chance.random() > share:
+                continue
             for why, rank, choice in self._choices(place, durable, draws, chance):
                 self._add(f"{why} after {place}", rank, choice)
+            durable = False
         return list(self._known.values())
 
     def _choices(
