@@ -258,7 +258,7 @@ def repair(work: Work) -> None:
     """The catalog is built anew from the segment files."""
     work.close()
     work.repaired = True
-    simindex.repair(work.path)  # type: ignore[attr-defined]  # of a version that has it
+    simindex.repair(work.path)
     work.open()
 
 
