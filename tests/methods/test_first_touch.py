@@ -123,6 +123,7 @@ ASKS: dict[str, Ask] = {
     "limited": _limited, "top": _top(), "top by lists": _top(method="issl", max_error=1),
     "pairs": _pairs, "clusters": _clusters, "rows": _rows,
 }
+OF_STRUCTURES = ("auto", "bphs", "issl", "top by lists")
 BY_THE_ORACLE = ("auto", "scan", "psm", "bphs", "issl")
 
 
@@ -208,9 +209,13 @@ def test_each_chunk_of_each_file(stored: Stored) -> None:
     rng = np.random.default_rng(3)
     for suffix in (".rows", ".bphs", ".issl"):
         for file in damaged.files(stored.path, suffix):
+            begun = set[int]()
             for kind, offset, size in damaged.chunks(file):
+                # Structures have many chunks, and most asks read none of them.
+                asks = OF_STRUCTURES if kind in begun and suffix != ".rows" else tuple(ASKS)
+                begun.add(kind)
                 with damaged.flipped(file, offset + int(rng.integers(size)), int(rng.integers(8))):
-                    for name in ASKS:
+                    for name in asks:
                         found = outcome(stored, name, file)
                         seen[f"{suffix} {kind}", f"{name}: {found}"] += 1
     for name in ASKS:
