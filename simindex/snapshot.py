@@ -118,7 +118,8 @@ class Snapshot:
             structures = (*segment.structures.values(), segment.slices)
             for structure in structures:
                 if structure is not None and structure.path == error.data.get("path"):
-                    structure.damage = structure.damage or error
+                    if structure.damage is None:
+                        structure.damage = CorruptFile(str(error), **error.data)
                     return True
         return False
 

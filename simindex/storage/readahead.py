@@ -9,8 +9,9 @@ the pages behind the chunk are given back, so that chunk and window are all that
 Invariants
 1. A chunk is yielded once its pages are resident, and each page is brought in once in a pass: a
    page that two chunks share is given back with the second.
-2. Nothing is brought in beyond the last bound. The system's own read-ahead may read some megabytes
-   further into its cache, but not where pages are given back.
+2. Nothing is brought in beyond the last bound; the caller verifies whole chunks of 64 KiB, and so
+   may read as far as the one that the bound is in goes. The system's own read-ahead may read some
+   megabytes further into its cache, but not where pages are given back.
 3. The thread ends before the iterator does, however that ends.
 4. What is cut off or cannot be read is found by the thread, as an error. A caller that touches
    such a page would be killed by a signal.
