@@ -19,6 +19,11 @@ from reliability import report
 TRIALS: dict[str, tuple[int, str]] = {
     # name: (goal, what it is); module tools/reliability/<name, - as _>.py has
     # run(goal: int, seed: int, jobs: int) -> list[report.Outcome]
+    "kills": (2_000, "writers killed at random moments, readers beside them"),
+    "syscalls": (40, "commits of a script that is killed at each of its system calls"),
+    "errors": (9_000, "errors, at least: each fallible call at each use, once and for good"),
+    "full-disk": (4_000, "operations on a disk with so many kilobytes left"),
+    "shutdowns": (300, "crashes of a real ext4; needs root and loop devices"),
 }
 
 
