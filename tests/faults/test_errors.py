@@ -17,7 +17,7 @@ import pytest
 from reliability import errors, report
 
 import simindex
-from simindex.errors import CommitFailed, StorageFailed, UnsupportedStorage
+from simindex.errors import CommitFailed, StorageFailed
 from simindex.storage import disk
 from simindex.threads import Pool
 
@@ -35,7 +35,7 @@ def test_calls_that_fail_at_any_use_are_survived() -> None:
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [(errno.EIO, StorageFailed), (errno.EMFILE, UnsupportedStorage), (errno.ENOMEM, MemoryError)],
+    [(errno.EIO, StorageFailed), (errno.EMFILE, StorageFailed), (errno.ENOMEM, MemoryError)],
 )
 def test_refusal_of_the_system_is_an_error_of_ours_and_the_call_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[Exception]
