@@ -29,6 +29,8 @@ from simindex.simhash.fingerprint import Recipe
 from simindex.storage import format as durable
 from simindex.storage.verification import VERIFY
 
+_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+
 
 class _Located(Protocol):
     path: Path
@@ -126,7 +128,10 @@ def translated(path: Path, writable: bool) -> Iterator[None]:
                 f"{path} cannot be written ({error.strerror}): open it with mode 'r'",
                 path=str(path),
             ) from error
-        raise refusal(error, path) from error
+        found = refusal(error, path)
+        if error.errno in _DESCRIPTORS:
+            raise UnsupportedStorage(str(found), path=str(path)) from error
+        raise found from error
 
 
 @contextmanager
@@ -173,11 +178,11 @@ def refusal(error: OSError, path: Path) -> BaseException:
             "the index holds its last commit",
             path=file,
         )
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return UnsupportedStorage(
+    if error.errno in _DESCRIPTORS:
+        return StorageFailed(
             f"too many open files for {path}: close handles, compact the index, or raise the "
             "limit (ulimit -n)",
-            path=str(path),
+            path=str(path), errno=error.errno,
         )
     if error.errno == errno.ENOMEM:
         return MemoryError(f"the system has no memory for {file}")

@@ -34,7 +34,6 @@ from simindex.errors import (
     CorruptFile,
     ReadOnlyIndex,
     SimindexError,
-    StorageFailed,
 )
 from simindex.merging import Merge, Merged, Merges, put_off, release
 from simindex.options import IndexOptions, checked_structures
@@ -205,7 +204,7 @@ class Writer:
         if staged:
             try:
                 self._catalog.unstage(self._snapshot_value, [path.name for path in staged])
-            except StorageFailed as error:
+            except OSError as error:
                 log.warning("what an interrupted merge left is not removed yet: %s", error)
                 return
             for path in staged:
@@ -355,7 +354,7 @@ class Writer:
             self._snapshot_value = seal("head", b"head", head.encode())
             self._head = head
             self._forget()
-        except StorageFailed:
+        except OSError:
             self._files.remove(written)
             self._files.remove_named(files)
             raise
@@ -501,7 +500,7 @@ class Writer:
             written = None if merge.written is None else (merge.written[0], merge.unstaged)
             self._merges.take(merge)
             self._install(snapshot, merge.inputs, written, merge.horizon)
-        except StorageFailed as error:
+        except OSError as error:
             put_off(error)
             if merge in self._merges:
                 self._merges.take(merge)
@@ -578,7 +577,7 @@ class Writer:
         )
         try:
             self._install(snapshot, inputs, written, horizon)
-        except StorageFailed:
+        except OSError:
             if written is not None:
                 self._files.remove([written[0]])
             raise

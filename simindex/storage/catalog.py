@@ -244,6 +244,8 @@ class Catalog:
         ------
         StorageFull
             When there was no space; nothing has changed.
+        OSError, MemoryError
+            When the system refused something before the commit; nothing has changed.
         CommitFailed
             When the commit itself failed, so that its outcome is unknown until the index is
             reopened.
@@ -324,16 +326,16 @@ class Catalog:
                 raise CorruptFile(
                     f"the catalog cannot be changed: {error}", path=str(self.path)
                 ) from error
-            refused = system_error(error, self.path)
-            if isinstance(refused, MemoryError):
-                raise refused from error
-            code = getattr(refused or error, "errno", None)
-            kind = StorageFull if code is None or code in NO_SPACE else StorageFailed
-            raise kind(
-                f"the catalog {self.path} cannot be written ({error}): see to the disk, free some "
-                "space if there is none, and try again",
-                path=str(self.path),
-            ) from error
+            refused = error if isinstance(error, OSError) else system_error(error, self.path)
+            if isinstance(error, lmdb.DiskError) or getattr(refused, "errno", 0) in NO_SPACE:
+                raise StorageFull(
+                    f"the catalog {self.path} cannot be written ({error}): free some space and "
+                    "try again", path=str(self.path),
+                ) from error
+            raise (refused or StorageFailed(
+                f"the catalog {self.path} cannot be written ({error}): see to the disk and try "
+                "again", path=str(self.path),
+            )) from error
 
 
 def _bound(values: Iterable[bytes], records: int, head_bytes: int = 0) -> int:

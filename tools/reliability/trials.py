@@ -187,8 +187,9 @@ class Tally:
 
 
 SERVE = """
-import importlib, json, sys
+import importlib, json, logging, sys
 from dataclasses import asdict
+logging.getLogger("simindex").addHandler(logging.NullHandler())  # nothing on the standard error
 module, arguments = sys.argv[1], json.loads(sys.argv[2])
 tally = importlib.import_module(module).share(**arguments)
 print(json.dumps(asdict(tally)))

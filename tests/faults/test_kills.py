@@ -1,0 +1,60 @@
+"""Writers and readers that are killed, and a file system that stops, lose no acknowledged commit.
+
+Quick forms of `python tools/torture.py kills syscalls shutdowns`.
+"""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reliability import examination, kills, report, shutdowns, syscalls
+
+import simindex
+from simindex import IndexOptions
+
+SEED = 20_261_122
+
+
+def require(outcomes: list[report.Outcome]) -> None:
+    print(report.table(outcomes))
+    for outcome in outcomes:
+        if outcome.skipped:
+            pytest.skip(outcome.skipped)
+        outcome.require()
+
+
+def test_writers_killed_at_random_lose_no_acknowledged_commit() -> None:
+    """And what readers beside them see is a whole commit, each time."""
+    require(kills.run(60, SEED, 2))
+
+
+def test_writer_killed_at_a_call_leaves_the_last_commit_or_the_one_in_flight() -> None:
+    """At every 12th of the calls that change the disk, and at all calls of some recoveries."""
+    found = syscalls.outcomes(10, SEED, 2, stride=12)
+    assert found[0].skipped or found[0].done > 60
+    require(found)
+
+
+def test_file_system_that_is_shut_down_keeps_every_acknowledged_commit() -> None:
+    require(shutdowns.run(8, SEED, 2))
+
+
+def test_closed_index_holds_no_file_before_garbage_is_collected(tmp_path: Path) -> None:
+    """Else the space of what merges replaced comes back when it pleases the collector."""
+    values = np.arange(64, dtype=np.uint64)
+    options = IndexOptions(batch_rows=16, structures=("psm", "bphs:G=2,g=1", "issl"))
+    gc.collect()
+    gc.disable()
+    try:
+        with simindex.open(tmp_path / "index", "c", options=options) as index:
+            index.append(values)
+            index.commit()
+            for method in ("psm", "bphs", "issl", "scan"):
+                assert len(index.query(values[:5], h=1, method=method))
+            assert index.check() == []
+        assert examination.open_descriptors(tmp_path) == []
+    finally:
+        gc.enable()
