@@ -19,14 +19,14 @@ from typing import Literal
 
 from simindex.answering import Answerer
 from simindex.errors import ClosedIndex, CorruptFile, ReadOnlyIndex
-from simindex.opening import check_agreement, translated
+from simindex.opening import check_agreement, stored_options, translated
 from simindex.options import IndexOptions
 from simindex.recent import Recent
 from simindex.records import Batch
 from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, live_rows, take
 from simindex.storage import format as durable
-from simindex.storage.catalog import Catalog, unpack
+from simindex.storage.catalog import Catalog
 from simindex.storage.environment import acquire, release
 from simindex.writer import Writer
 
@@ -88,7 +88,7 @@ class Handle:
             stored = reading.value(head, "options")
             self._options_crc = head.values.get("options")
             recipe = reading.value(head, "recipe")
-        options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
+        options = stored_options(stored)
         self._recipe = Recipe.from_bytes(recipe) if recipe is not None else None
         if asked is not None:
             check_agreement(self.path, options, self._recipe, asked)
@@ -189,7 +189,7 @@ class Handle:
             _, head = reading.head()
             stored = reading.value(head, "options")
             self._options_crc = head.values.get("options")
-        self.options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
+        self.options = stored_options(stored)
         return True
 
     # -- what it is --------------------------------------------------------------------------------
