@@ -13,7 +13,7 @@ from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.records import Finding
 from simindex.snapshot import Snapshot
-from simindex.storage import permuted, slicelist
+from simindex.storage import pages, permuted, slicelist
 from simindex.storage.catalog import Catalog
 from simindex.storage.format import TEMPORARY_PREFIX, read_format
 from simindex.storage.permuted import PermutedTables
@@ -37,6 +37,7 @@ def check(
             found.append(_error(path / "FORMAT", "names another index than the one opened"))
     except (CorruptFile, OSError) as error:
         found.append(_error(path / "FORMAT", str(error)))
+    found += _check_pages(path)
     found += _check_values(path, catalog, snapshot)
     for segment in snapshot.segments:
         found += _check_segment(path, catalog, segment)
@@ -48,6 +49,16 @@ def check(
 
 def _error(path: Path, what: str) -> Finding:
     return Finding("error", str(path), what)
+
+
+def _check_pages(path: Path) -> Iterator[Finding]:
+    try:
+        fault = pages.damage(path / "catalog" / "data.mdb")
+    except (CorruptFile, OSError) as error:
+        yield _error(path / "catalog", str(error))
+        return
+    if fault is not None:
+        yield _error(path / "catalog", str(fault))
 
 
 def _check_values(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[Finding]:

@@ -33,6 +33,7 @@ from simindex.storage.segment import (
 from simindex.storage.slicelist import SliceDesign
 from simindex.storage.table import Table
 from simindex.storage.tombstones import Tombstones
+from simindex.storage.verification import verified
 
 Progress = compaction.Progress
 Step = Callable[[], None]
@@ -153,6 +154,7 @@ class SegmentFiles:
         step: Step | None = None,
     ) -> tuple[list[StructureRecord], Directories]:
         """Writes permuted tables and slice lists beside a segment's file, all or none."""
+        fingerprints = verified(fingerprints) if designs or slices else fingerprints
         written: list[StructureRecord] = []
         directories: Directories = []
         try:

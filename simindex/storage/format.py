@@ -109,8 +109,8 @@ def make_directory(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Unlinks a file; one that is gone already is no error."""
-    with suppress(FileNotFoundError):
+    """Unlinks a file; one that is gone already is no error, nor a directory in its place."""
+    with suppress(FileNotFoundError, IsADirectoryError):
         path.unlink()
 
 
