@@ -22,7 +22,7 @@ from simindex.methods.base import QueryPlan
 from simindex.model import Machine
 from simindex.nearest import nearest
 from simindex.nearest_plan import TopPlanner
-from simindex.options import IndexOptions
+from simindex.options import IndexOptions, as_flag
 from simindex.planner import Planner, check_memory
 from simindex.records import F32, U64, Audit, Batch, Matches, TopMatches
 from simindex.searching import THREADED_QUERIES, search
@@ -74,7 +74,7 @@ class Answerer:
         memory_limit: int | None = None,
     ) -> Matches:
         """Matches of checked queries; see `Index.query`."""
-        first = bool(first)
+        first = as_flag(first, "first")
         threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
         self._follow_machine(snapshot)
         if memory_limit is not None:

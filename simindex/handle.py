@@ -19,14 +19,21 @@ from typing import Literal
 
 from simindex.answering import Answerer
 from simindex.errors import ClosedIndex, CorruptFile, ReadOnlyIndex
-from simindex.opening import check_agreement, remedied, told, translated, typed
+from simindex.opening import (
+    check_agreement,
+    remedied,
+    stored_options,
+    told,
+    translated,
+    typed,
+)
 from simindex.options import IndexOptions
 from simindex.recent import Recent
 from simindex.records import Batch
 from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, live_rows, take
 from simindex.storage import format as durable
-from simindex.storage.catalog import Catalog, unpack
+from simindex.storage.catalog import Catalog
 from simindex.storage.environment import acquire, release
 from simindex.storage.segment import NAME
 from simindex.storage.verification import Verify
@@ -105,12 +112,14 @@ class Handle:
             stored = reading.value(head, "options")
             self._options_crc = head.values.get("options")
             recipe = reading.value(head, "recipe")
-        if named not in (None, self._uuid):
-            raise CorruptFile(
-                f"{self._catalog.path} or FORMAT beside it is of another index: bring back its own",
-                path=str(self._catalog.path),
-            )
-        options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
+from simindex.opening import (
+    check_agreement,
+    remedied,
+    stored_options,
+    told,
+    translated,
+    typed,
+)
         self._recipe = Recipe.from_bytes(recipe) if recipe is not None else None
         if asked is not None:
             check_agreement(self.path, options, self._recipe, asked)
@@ -225,7 +234,7 @@ class Handle:
             _, head = reading.head()
             stored = reading.value(head, "options")
             self._options_crc = head.values.get("options")
-        self.options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
+        self.options = stored_options(stored)
         return True
 
     # -- what it is --------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from simindex._kernels import _native
 from simindex.clustering import Clusters, Fetch
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.index_pairs import WORTH_THREADS, check_h, stored_keys
-from simindex.options import IndexOptions
+from simindex.options import IndexOptions, as_flag
 from simindex.records import U64, as_fingerprints
 from simindex.snapshot import Snapshot
 from simindex.storage.table import I64, sort_table
@@ -118,7 +118,8 @@ def _clusters(
     progress: Progress | None,
     keys: Any,
 ) -> Clusters:
-    if mode not in MODES:
+    singletons = as_flag(singletons, "singletons")
+    if not isinstance(mode, str) or mode not in MODES:
         raise InvalidOption(
             f"mode={mode!r} is unknown: give one of {', '.join(MODES)}",
             option="mode", found=mode, expected=MODES,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import InvalidOption
-from simindex.options import IndexOptions
+from simindex.options import IndexOptions, as_flag
 from simindex.pairing import CollapsedPairs, EqualRows
 from simindex.records import U64, PairKeys, Pairs
 from simindex.snapshot import Snapshot
@@ -43,7 +43,8 @@ def index_pairs(
 ) -> Iterator[Pairs]:
     """See `Index.pairs`. Options are checked now, pairs are found when they are asked for."""
     check_h(h, options.bits)
-    if method not in METHODS:
+    collapse_equal = as_flag(collapse_equal, "collapse_equal")
+    if not isinstance(method, str) or method not in METHODS:
         raise InvalidOption(
             f"method={method!r} is unknown: give one of {', '.join(METHODS)}",
             option="method", found=method, expected=METHODS,

@@ -27,6 +27,7 @@ from simindex.errors import (
 from simindex.options import IndexOptions
 from simindex.simhash.fingerprint import Recipe
 from simindex.storage import format as durable
+from simindex.storage.catalog import unpack
 from simindex.storage.verification import VERIFY
 
 _DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
@@ -67,6 +68,23 @@ def checked_call(
             raise refusal(error, directory) from error
         raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
     return directory
+
+
+def stored_options(payload: bytes | None) -> IndexOptions:
+    """The options in the catalog's record of them; the usual ones where it has none.
+
+    Raises CorruptFile if the record describes no options.
+    """
+    values = unpack("options", payload if payload is not None else b"\x80")
+    try:
+        if not isinstance(values, dict):
+            raise InvalidOption("they are no map", found=type(values).__name__)
+        return IndexOptions.from_dict(values)
+    except InvalidOption as error:
+        raise CorruptFile(
+            f"the catalog's record meta/options describes no options of an index: {error}",
+            path="meta/options",
+        ) from error
 
 
 def check_agreement(

@@ -89,6 +89,10 @@ class IndexOptions:
     recipe: Any = None
 
     def __post_init__(self) -> None:
+        _require(
+            _is_int(self.bits) and 64 <= self.bits <= MAX_BITS and self.bits % 64 == 0,
+            "bits", self.bits, f"a multiple of 64 from 64 to {MAX_BITS}",
+        )
         if self.keys is True:
             object.__setattr__(self, "keys", "str")
         _require(
@@ -103,10 +107,6 @@ class IndexOptions:
             object.__setattr__(self, "structures", usual)
         else:
             object.__setattr__(self, "structures", checked_structures(self.structures))
-        _require(
-            _is_int(self.bits) and 64 <= self.bits <= MAX_BITS and self.bits % 64 == 0,
-            "bits", self.bits, f"a multiple of 64 from 64 to {MAX_BITS}",
-        )
         _require(
             _is_int(self.batch_rows) and 1 <= self.batch_rows <= 1 << 26,
             "batch_rows", self.batch_rows, f"from 1 to {1 << 26}",
@@ -216,6 +216,17 @@ def split_structures(text: str) -> tuple[str, ...]:
         else:
             names.append(part.strip())
     return checked_structures(names)
+
+
+def as_flag(value: object, option: str) -> bool:
+    """A yes or no that the caller gave; InvalidOption if it is neither, as an array."""
+    try:
+        return bool(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidOption(
+            f"option {option}={value!r} is not valid: give true or false",
+            option=option, found=value, expected="true or false",
+        ) from error
 
 
 def _is_int(value: object) -> bool:

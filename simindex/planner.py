@@ -65,7 +65,7 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> No
             '"bphs:G=4,g=1" or "bphs:G=3,g=1,r=2"; a design without flips has no r',
             option="method", found=method,
         )
-    if method not in METHODS and not _names_design(method):
+    if not isinstance(method, str) or (method not in METHODS and not _names_design(method)):
         raise InvalidOption(
             f"method={method!r} is unknown: give one of {', '.join(METHODS)}, or a structure of "
             "the index",

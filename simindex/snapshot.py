@@ -223,7 +223,8 @@ def _take(
                 samples.append(kept[name])
             else:
                 table, sample = pending.decode(name, reading.run("pending", run), run.horizon)
-                if len(table) != run.rows or table.fingerprints.shape[1] != options.words:
+                widths = {part.fingerprints.shape[1] for part in (table, sample)}
+                if len(table) != run.rows or widths != {options.words}:
                     raise CorruptFile(f"{name} is not the one the head names", path=name)
                 runs.append(table)
                 samples.append(sample)

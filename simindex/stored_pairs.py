@@ -40,6 +40,9 @@ U16 = NDArray[np.uint16]
 USUAL_MEMORY = 1 << 30
 """Bytes, where nobody says."""
 
+MOST_MEMORY = 1 << 62
+"""More bytes than any machine has, and few enough for numbers of 64 bits."""
+
 FIXED_BYTES = 6 << 20
 """For counting the values of a block, and for what a read looks at."""
 
@@ -87,7 +90,7 @@ class Room:
             )
         row = _row_bytes(stored)
         fixed = FIXED_BYTES + stored.mask_bytes + beside
-        limit = fixed + USUAL_MEMORY if memory is None else memory
+        limit = fixed + USUAL_MEMORY if memory is None else min(memory, MOST_MEMORY)
         least = fixed + max(
             round(LEAST_ROWS * row / ROW_SHARE),
             round(LEAST_PAIRS * PAIR_BYTES / (1 - ROW_SHARE)),

@@ -95,7 +95,8 @@ def portions(texts: Iterable[Any], *, small: bool = False) -> Iterator[Portion]:
     InvalidBatch
         If `texts` is itself a text or no iterable, or an Arrow column that holds no text or a null.
     """
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+    flat = isinstance(texts, np.ndarray) and texts.ndim == 0
+    if isinstance(texts, (str, bytes)) or flat or not isinstance(texts, Iterable):
         kind = type(texts).__name__
         raise InvalidBatch(
             f"texts is a single {kind}: give a list of texts, [text]",

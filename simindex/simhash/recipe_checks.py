@@ -105,7 +105,10 @@ def _ngram(given: Any, most: int) -> int | tuple[int, ...]:
 
 def _stop_words(given: Any) -> tuple[str, ...]:
     listed: Any = words.language_stop_words(given) if isinstance(given, str) else given
-    listed = tuple(listed) if isinstance(listed, Iterable) else None
+    try:
+        listed = tuple(listed) if isinstance(listed, Iterable) else None
+    except TypeError:  # an array of no dimension says that it is one
+        listed = None
     require(
         listed is not None and all(map(words.storable, listed)),
         "stop_words", given, "words, or the code of a language",

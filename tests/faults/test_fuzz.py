@@ -1,0 +1,71 @@
+"""Bytes that nobody wrote end in an answer or in a typed error: the quick form of `make fuzz`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fuzzing import quick
+from fuzzing.target import Target, attempt
+from fuzzing.targets import TARGETS
+from reliability import report
+
+from simindex.errors import CorruptFile
+
+SEED = 20_260
+GOALS = {
+    "segments": 4_000, "catalog": 4_000, "values": 5_000, "documents": 4_000, "arguments": 3_000,
+    "kernels": 2_500,
+}
+"""Executions, together more than 20,000."""
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_mutations_end_in_an_answer_or_a_typed_error(name: str) -> None:
+    """The seed and the counts are printed; a run that did fewer than its goal fails."""
+    outcomes = quick.run([name], GOALS[name], SEED)
+    print(report.table(outcomes))
+    for outcome in outcomes:
+        outcome.require()
+
+
+def test_all_targets_together_reach_the_goal() -> None:
+    """A target that is new needs a goal, and the sum is what was promised."""
+    assert GOALS.keys() == TARGETS.keys()
+    assert sum(GOALS.values()) > 20_000
+
+
+@pytest.mark.parametrize("name", sorted(set(TARGETS) - {"arguments", "kernels"}))
+def test_repaired_bytes_get_behind_the_checksums(name: str) -> None:
+    """A seed whose last byte, of its checksum, is overturned is refused, and read once repaired."""
+    target = TARGETS[name]
+    repair = target.repair
+    assert repair is not None
+    behind = 0
+    for seed in target.seeds():
+        target.execute(seed)
+        damaged = seed[:-1] + bytes([seed[-1] ^ 0x55])
+        if repair(damaged) == damaged:
+            continue  # a value that has no checksum of its own
+        if name != "documents":  # where what is damaged is a record that is skipped
+            with pytest.raises(CorruptFile):
+                target.execute(damaged)
+        target.execute(repair(damaged))
+        behind += 1
+    assert behind
+
+
+def test_a_fault_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of another type is not swallowed: it is counted, and its input kept."""
+
+    def execute(data: bytes) -> None:
+        if len(data) > 7:
+            raise KeyError("no error of the package")
+
+    monkeypatch.setitem(TARGETS, "broken", Target("broken", lambda: [b"1234567"], execute))
+    counts = quick.fuzz("broken", 200, SEED, tmp_path)
+    assert counts["faults"] > 0
+    kept = sorted(tmp_path.iterdir())
+    assert len(kept) == counts["faults"]
+    with pytest.raises(KeyError):
+        attempt(TARGETS["broken"], kept[0].read_bytes())

@@ -1,0 +1,103 @@
+"""The drivers of native kernels, built by clang with libFuzzer and sanitizers.
+
+Kernels stand behind the checksums: what reaches them was verified, or was not and must do no harm.
+So every execution of these is one behind checksums.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+DRIVERS = Path(__file__).parent / "native"
+KERNELS = Path(__file__).parents[2] / "simindex" / "_kernels" / "src"
+
+FLAGS = (
+    "-std=c++20", "-g", "-O2", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=undefined",
+)
+
+ENVIRONMENT = {
+    # Without stacks of what was allocated, and with memory that is used again soon: twice as fast.
+    "ASAN_OPTIONS": "malloc_context_size=1:quarantine_size_mb=1:detect_leaks=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
+
+
+def compiler() -> str | None:
+    """clang with libFuzzer, or None where there is none."""
+    names = ["clang++", *(f"clang++-{version}" for version in range(25, 12, -1))]
+    found = [shutil.which(name) for name in names]
+    found += [str(path) for path in sorted(Path("/usr/lib").glob("llvm-*/bin/clang++"))]
+    for path in found:
+        if path is not None and _has_libfuzzer(path):
+            return path
+    return None
+
+
+def _has_libfuzzer(path: str) -> bool:
+    asked = subprocess.run(
+        [path, "-print-runtime-dir"], capture_output=True, text=True, check=False
+    )
+    places = [Path(asked.stdout.strip()), Path(asked.stdout.strip()).parent / "linux"]
+    return any(place.is_dir() and any(place.glob("*fuzzer*.a")) for place in places)
+
+
+def names() -> list[str]:
+    """The drivers there are."""
+    return sorted(path.stem for path in DRIVERS.glob("*.cpp"))
+
+
+def build(clang: str, directory: Path, jobs: int) -> dict[str, Path]:
+    """The programs by name; what is newer than its sources stays as it is."""
+    directory.mkdir(parents=True, exist_ok=True)
+    headers = [*KERNELS.glob("*.hpp"), *KERNELS.glob("*.inc"), *DRIVERS.glob("*.hpp")]
+    newest = max(path.stat().st_mtime for path in headers)
+    with ThreadPoolExecutor(jobs) as pool:
+        kernels = list(pool.map(
+            lambda source: _object(clang, source, directory, newest, "-fsanitize=fuzzer-no-link"),
+            _kernel_sources(),
+        ))
+        drivers = list(pool.map(
+            lambda source: _object(clang, source, directory, newest), sorted(DRIVERS.glob("*.cpp"))
+        ))
+    programs = {}
+    for driver in drivers:
+        programs[driver.stem.removeprefix("driver-")] = program = driver.with_suffix("")
+        parts = [driver, *kernels]
+        if not program.exists() or any(
+            part.stat().st_mtime > program.stat().st_mtime for part in parts
+        ):
+            _run([
+                clang, "-fsanitize=fuzzer,address,undefined", *map(str, parts), "-lpthread",
+                "-o", str(program),
+            ])
+    return programs
+
+
+def _kernel_sources() -> Iterator[Path]:
+    """All but the bindings."""
+    for path in sorted(KERNELS.glob("*.cpp")):
+        if not path.name.startswith("bind") and path.name != "columns.cpp":
+            yield path
+
+
+def _object(clang: str, source: Path, directory: Path, newest: float, *more: str) -> Path:
+    kind = "driver" if source.parent == DRIVERS else "kernel"
+    made = directory / f"{kind}-{source.stem}.o"
+    if made.exists() and made.stat().st_mtime > max(newest, source.stat().st_mtime):
+        return made
+    launcher = os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER")
+    _run([
+        *([launcher] if launcher else []), clang, *FLAGS, *more, f"-I{KERNELS}", f"-I{DRIVERS}",
+        "-c", str(source), "-o", str(made),
+    ])
+    return made
+
+
+def _run(command: Sequence[str]) -> None:
+    subprocess.run(command, check=True)

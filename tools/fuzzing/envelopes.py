@@ -1,0 +1,203 @@
+"""Segment files, permuted tables and slice lists, opened and searched as a catalog that agrees
+with their headers would have them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import simindex
+from simindex import IndexOptions
+from simindex._kernels import _native
+from simindex.methods import bphs, issl
+from simindex.methods.psm import exhaustive_masks
+from simindex.records import F32, U64
+from simindex.simhash.permutation import BlockDesign
+from simindex.storage import permuted, slicelist
+from simindex.storage.envelope import (
+    CHUNK_BYTES,
+    END_MAGIC,
+    FOOTER,
+    HEADER,
+    MAX_SECTIONS,
+    PAGE_BYTES,
+    SECTION,
+    open_envelope,
+)
+from simindex.storage.segment import Segment, SegmentRecord, StructureRecord, open_segment
+from simindex.storage.table import header_bits
+
+from fuzzing.target import Target, workplace
+
+BPHS = "bphs:G=3,g=1,r=2"
+ISSL = "issl:w=8"
+KINDS = (".rows", ".bphs", ".issl")
+QUERIES = np.array([0, 1 << 63, (1 << 64) - 1, 12345], np.uint64)
+
+
+@cache
+def example(bits: int, keys: bool) -> Path:
+    """A small index with every kind of file."""
+    path = workplace() / f"example-{bits}-{keys}.sim"
+    structures: tuple[str, ...] = ("psm", BPHS, ISSL) if bits == 64 else ("psm",)
+    options = IndexOptions(
+        bits=bits, keys="str" if keys else False, batch_rows=16, min_merge=0, reservoir_rows=4,
+        structures=structures,
+    )
+    rng = np.random.default_rng(bits + keys)
+    with simindex.open(path, "n", options=options) as index:
+        for start in range(0, 60, 30):
+            rows = rng.integers(0, 1 << 64, (30, bits // 64), dtype=np.uint64)
+            rows[10:20] = rows[:10] ^ np.uint64(1 << 7)
+            names = {"keys": [f"key {start + i}" for i in range(30)]} if keys else {}
+            index.append(rows, **names)
+            index.commit()
+        last = {"keys": ["a", "b"]} if keys else {}
+        index.append(rows[:2], weights=_weights(rows[:2]), **last)
+        if keys:
+            index.delete(keys=["key 3", "a"])
+        else:
+            index.delete(ids=[3, 7])
+        index.commit()
+    return path
+
+
+def _weights(rows: U64) -> F32:
+    bits = np.unpackbits(rows.astype(">u8").view(np.uint8), axis=1)
+    return np.where(bits, np.float32(1), np.float32(-1))
+
+
+def seeds() -> list[bytes]:
+    """Files of each kind; which one it is stands in the generation."""
+    found = []
+    for bits, keys in ((64, False), (64, True), (128, False), (1024, True)):
+        index, record = _own(bits, keys)
+        beside = {".rows"} if keys or bits > 64 else set(KINDS)
+        for path in sorted(index.path.joinpath("segments").glob(f"{record.name[:25]}*")):
+            if path.suffix not in beside:
+                continue
+            data = bytearray(path.read_bytes())
+            header = np.frombuffer(data, HEADER, 1)
+            header["generation"] = KINDS.index(path.suffix)
+            found.append(repair(bytes(data)))
+    return found
+
+
+def repair(data: bytes) -> bytes:
+    """The bytes as a file whose checksums hold: those of chunks as far as its sections are there."""
+    if len(data) < PAGE_BYTES + FOOTER.itemsize:
+        return data
+    raw = np.frombuffer(bytearray(data), np.uint8)
+    header = raw[: HEADER.itemsize].view(HEADER)[0]
+    header["file_bytes"] = len(raw)
+    raw[PAGE_BYTES - 4 : PAGE_BYTES].view("<u4")[0] = _native.crc32c(raw[: PAGE_BYTES - 4])
+    start, end = int(header["checksum_offset"]), len(raw) - FOOTER.itemsize
+    footer = raw[end:].view(FOOTER)[0]
+    footer["index"], footer["file_id"] = header["index"], header["file_id"]
+    footer["file_bytes"], footer["magic"] = len(raw), END_MAGIC
+    footer["header_checksum"] = raw[PAGE_BYTES - 4 : PAGE_BYTES].view("<u4")[0]
+    if PAGE_BYTES <= start <= end and (end - start) % 4 == 0 and start % 4 == 0:
+        sums = raw[start:end].view("<u4")
+        count = min(int(header["sections"]), MAX_SECTIONS)
+        table = raw[HEADER.itemsize : HEADER.itemsize + count * SECTION.itemsize].view(SECTION)
+        at = 0
+        for place, entry in enumerate(table):
+            first = int(entry["offset"])
+            size = int(entry["itemsize"]) * int(entry["count"])
+            if first + size > start or at + -(-size // CHUNK_BYTES) > len(sums):
+                break
+            seed = (int(header["file_id"]) + place) & ((1 << 64) - 1)
+            made = _native.crc32c_chunks(raw[first : first + size], CHUNK_BYTES, seed)
+            sums[at : at + len(made)] = made
+            at += len(made)
+        footer["checksums"] = _native.crc32c(sums.view(np.uint8))
+    footer["checksum"] = _native.crc32c(raw[end:-12])
+    return raw.tobytes()
+
+
+def execute(data: bytes) -> None:
+    """Opens the file as what its generation says, verifies it, and searches it."""
+    directory = workplace()
+    path = directory / "fuzzed"
+    path.write_bytes(data)
+    envelope = open_envelope(path)
+    identity = envelope.identity
+    kind = KINDS[identity.generation % 3]
+    bits = identity.bits if identity.bits in (64, 128, 1024) else 64
+    if kind == ".rows":
+        record = SegmentRecord(
+            f"{0:016x}-{0:08x}.rows", identity.rows, identity.horizon, len(data),
+            envelope.footer_checksum, min(header_bits(identity.rows), 12),
+        )
+        path.rename(directory / record.name)
+        segment = open_segment(
+            directory, record, index=identity.index, bits=bits, load_directory=lambda: None
+        )
+        search_rows(segment)
+        return
+    _search_structure(kind, directory, path, data, envelope.footer_checksum)
+
+
+def search_rows(segment: Segment) -> None:
+    """Everything that follows numbers of a segment: headers, keys, checksums."""
+    words = segment.fingerprints.shape[1]
+    queries = np.repeat(QUERIES[:, None], words, axis=1)
+    masks = exhaustive_masks(segment.header_bits, 1)
+    found = _native.probe_checked(
+        segment.checked, segment.header_bits, queries, masks, 64 * words, False
+    )
+    segment.envelope.damaged_chunks()
+    if segment.keys is not None:
+        with suppress(ValueError):  # what `take` is documented to raise
+            taken = segment.keys.take(found[1][:8].astype(np.int64))
+            taken.hashes()
+        segment.keys.slice(0, 8).decoded("bytes")
+
+
+@cache
+def _own(bits: int = 64, keys: bool = False) -> tuple[simindex.Index, SegmentRecord]:
+    index = simindex.open(example(bits, keys))
+    return index, index._current().segments[0].record
+
+
+def _search_structure(
+    kind: str, directory: Path, path: Path, data: bytes, footer_checksum: int
+) -> None:
+    """A file beside the first segment of the example, searched with that."""
+    index, record = _own()
+    segment = index._current().segments[0]
+    structure = BPHS if kind == ".bphs" else ISSL
+    name = f"{record.name[:25]}-{0:08x}{kind}"
+    widths = next(s.header_bits for s in record.structures if s.structure == structure)
+    about = StructureRecord(structure, name, len(data), footer_checksum, 1, widths)
+    path.rename(directory / name)
+    queries = QUERIES[:, None]
+    try:
+        if kind == ".bphs":
+            tables = permuted.open_permuted(
+                directory, record, about, index=index._uuid, bits=64,
+                load_directory=lambda table: None,
+            )
+            segment.structures = {structure: tables}
+            design = BlockDesign.parse(structure, 64)
+            for first in (False, True):
+                bphs.search(segment, queries, design, h=3, first=first)
+            for _ in permuted.disorder(tables, permuted.content_sum(segment.fingerprints)):
+                pass
+        else:
+            segment.slices = slicelist.open_slices(
+                directory, record, about, index=index._uuid, bits=64
+            )
+            for error in (0, 2):
+                issl.within(segment, queries, 8, error, False)
+                issl.top(
+                    segment, queries, k=3, max_error=error, rerank=None, dead=None, threads=1
+                )
+    finally:
+        segment.structures, segment.slices = {}, None
+
+
+TARGET = Target("segment files", seeds, execute, repair)

@@ -1,0 +1,84 @@
+"""Runs of programs that libFuzzer is linked into, or loaded by: how often, how fast, what was found."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST_MEMORY_MB = 256
+"""That executions may take beside what the process takes by itself."""
+
+MOST_SECONDS = 10
+"""Of one execution; a slower one hangs."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one program did."""
+
+    name: str
+    runs: int
+    """Inputs that were tried."""
+    cpu_s: float
+    seconds: float
+    coverage: int
+    """Edges reached."""
+    features: int
+    corpus: int
+    """Inputs kept, each for something that no other reached."""
+    hangs: int
+    faults: int
+    """Crashes, reports of sanitizers, answers that cannot be, and memory beyond its bound."""
+    kept: tuple[Path, ...]
+    """The inputs that did it."""
+
+
+def run(
+    name: str, command: Sequence[str], *, runs: int, seed: int, work: Path, own_mb: int,
+    environment: dict[str, str],
+) -> Run:
+    """Fuzzes until so many inputs were tried, or one is at fault.
+
+    `work` holds the corpus, which later runs go on from, and the program's output.
+    """
+    corpus = work / f"corpus-{name}"
+    corpus.mkdir(parents=True, exist_ok=True)
+    found = work / f"found-{name}-"
+    for old in work.glob(f"found-{name}-*"):
+        old.unlink()
+    options = [
+        f"-runs={runs}", f"-seed={seed % (1 << 32)}", "-max_len=32768", "-len_control=30",
+        "-use_value_profile=0", "-print_final_stats=1", "-reload=0", f"-timeout={MOST_SECONDS}",
+        f"-rss_limit_mb={own_mb + MOST_MEMORY_MB}", f"-artifact_prefix={found}", str(corpus),
+    ]
+    started = time.monotonic()
+    log = work / f"log-{name}"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, *options], stdout=output, stderr=output, env={**os.environ, **environment},
+            cwd=work,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        code = process.returncode = os.waitstatus_to_exitcode(status)
+    text = log.read_text("utf-8", "replace")
+    kept = tuple(sorted(work.glob(f"found-{name}-*")))
+    hangs = sum("-timeout-" in path.name for path in kept)
+    if code or kept:
+        print(f"{name}: exit code {code}, see {log}", *kept, file=sys.stderr, flush=True)
+    return Run(
+        name, _last(r"stat::number_of_executed_units:\s*(\d+)", text),
+        used.ru_utime + used.ru_stime,
+        time.monotonic() - started, _last(r"cov: (\d+)", text), _last(r"ft: (\d+)", text),
+        _last(r"corp: (\d+)", text), hangs, max(len(kept), int(code != 0)) - hangs, kept,
+    )
+
+
+def _last(pattern: str, text: str) -> int:
+    found = re.findall(pattern, text)
+    return int(found[-1]) if found else 0

@@ -1,0 +1,15 @@
+"""The Python targets by name."""
+
+from __future__ import annotations
+
+from fuzzing import arguments, catalogs, documents, envelopes, kernels, values
+from fuzzing.target import Target
+
+TARGETS: dict[str, Target] = {
+    "segments": envelopes.TARGET,
+    "catalog": catalogs.TARGET,
+    "values": values.TARGET,
+    "documents": documents.TARGET,
+    "arguments": arguments.TARGET,
+    "kernels": kernels.TARGET,
+}
