@@ -47,8 +47,11 @@ DATABASE = struct.Struct("<IHHQQQQQ")
 _PLACES = dict(META.fields or {})
 META_FREE, META_MAIN, META_LAST = (_PLACES[name][1] for name in ("page_bytes", "main", "last"))
 
-MAX_RECORDS = 1 << 20
-"""Sealed records that are kept in mind; a catalog of a thousand commits has some thousands."""
+MAX_RECORDS = 1 << 18
+"""Sealed records that are kept in mind; a catalog has some thousands at most."""
+
+MAX_COPIES = 3
+"""Places of the same record that are kept: pages that were written over leave many."""
 
 MAX_VALUE_BYTES = 1 << 20
 """Longest record that is looked at; parts have 128 KiB, heads and records of segments less."""
@@ -288,7 +291,7 @@ class Remains:
     def _scan(self) -> None:
         """Finds the sealed records of all leaf pages, whatever leads to them."""
         within: list[tuple[int, int]] = []
-        records: list[tuple[Key, Place]] = [*self.rooted.items()]
+        records = {(name, key, place.crc): [place] for (name, key), place in self.rooted.items()}
         for number in range(2, self.size // self.page_bytes):
             if len(records) > MAX_RECORDS:
                 break
@@ -297,17 +300,19 @@ class Remains:
                 continue
             page = self._page(number)
             for name, key, flags, place in self._sealed(number, page):
-                records.append(((name, key), place))
+                places = records.setdefault((name, key, place.crc), [])
+                if place not in places and len(places) < MAX_COPIES:
+                    places.append(place)
                 if flags & BIG:
                     first = place.offset // self.page_bytes
                     end = (place.offset + place.size - 1) // self.page_bytes
                     within.append((first, end))
         inside = _covered(within)
-        for (name, key), place in records:
+        for (name, key, _), places in records.items():
             # What stands within a value may be anything that a document's key was made to be.
-            places = self.found.setdefault((name, key), [])
-            if place.page not in inside and place not in places:
-                places.append(place)
+            kept = [place for place in places if place.page not in inside]
+            if kept:
+                self.found.setdefault((name, key), []).append(kept[0])
 
     def _sealed(self, number: int, page: bytes) -> Iterator[tuple[str, bytes, int, Place]]:
         """(database, key, flags, place) of a page's records whose seals hold."""
