@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from simindex import lineage, salvage
+from simindex import beside, lineage, salvage
 from simindex.designs import checked_designs, slice_design
 from simindex.errors import (
     CorruptFile,
@@ -37,9 +37,10 @@ from simindex.records import Finding
 from simindex.salvage import Waiting
 from simindex.storage import format as durable
 from simindex.storage.catalog import Head, unpack
+from simindex.storage.envelope import open_envelope
 from simindex.storage.format import REPAIRED_CATALOG
 from simindex.storage.remains import Remains
-from simindex.storage.remnant import LAST_GENERATION, Remnant
+from simindex.storage.remnant import LAST_GENERATION, Remnant, header_again
 from simindex.storage.segment import NAME, generation_of
 from simindex.storage.tombstones import Tombstones
 
@@ -71,6 +72,9 @@ class Survey:
     segments: list[Remnant] = field(default_factory=list)
     """Files that are the index, oldest first."""
     unreadable: dict[str, str] = field(default_factory=dict)
+    """Segment files of which nothing can be had, with what is wrong."""
+    foreign: dict[str, str] = field(default_factory=dict)
+    """Segment files that were never of this index."""
     runs: list[Waiting] = field(default_factory=list)
     """Rows waiting for a segment, without those that are deleted."""
     tombstones: Tombstones | None = None
@@ -112,6 +116,7 @@ def survey(path: Path, progress: Progress | None = None) -> Survey:
         _choose_uuid(found)
         _read_head(found, remains)
         _read_options(found, remains)
+        _read_headless(found, remains)
         _choose_segments(found, remains)
         _read_records(found, remains)
         _number(found, remains)
@@ -148,7 +153,7 @@ def _choose_uuid(found: Survey) -> None:
         found.uuid = rows.most_common(1)[0][0] if rows else secrets.token_bytes(16)
     for name, file in list(found.files.items()):
         if file.identity.index != found.uuid:
-            found.error(file.path, "is of another index")
+            found.foreign[name] = "is of another index"
             del found.files[name]
 
 
@@ -200,7 +205,7 @@ def _remains(found: Survey) -> Iterator[Remains | None]:
     if remains is None or found.catalog != found.path / "catalog":
         found.error(found.path / "catalog" / "data.mdb", "is missing")
     elif remains.breach is not None:
-        found.error(found.path / "catalog" / "data.mdb", f"is damaged: {remains.breach}")
+        found.error(found.path / "catalog" / "data.mdb", remains.breach)
     try:
         yield remains
     finally:
@@ -286,7 +291,7 @@ def _read_options(found: Survey, remains: Remains | None) -> None:
         )
     for name, file in list(found.files.items()):
         if file.identity.bits != options.bits or file.keyed != (options.keys is not False):
-            found.error(file.path, "is of an index with other options")
+            found.foreign[name] = "is of an index with other options"
             del found.files[name]
 
 
@@ -343,24 +348,52 @@ def _choose_segments(found: Survey, remains: Remains | None) -> None:
             rows = file.rows - file.count()[0]
             if rows:
                 found.lose(f"{rows:,} of the {file.rows:,} rows of {file.name}", rows)
+    said = {**found.unreadable, **found.foreign}
+    for name in sorted(found.foreign.keys() - missing) if not found.certain else ():
+        found.error(found.path / "segments" / name, said[name])
     for name in sorted(missing):
-        found.error(found.path / "segments" / name, found.unreadable.get(name, "is missing"))
-        rows_written = _recorded_rows(found, remains, name)
-        if rows_written is None:
+        found.error(found.path / "segments" / name, said.get(name, "is missing"))
+        recorded = _recorded(found, remains, name)
+        if recorded is None:
             found.lose(f"all rows of {name}; how many they were is not known")
         else:
-            found.lose(f"all {rows_written:,} rows of {name}", rows_written)
+            found.lose(f"all {recorded[0]:,} rows of {name}", recorded[0])
 
 
-def _recorded_rows(found: Survey, remains: Remains | None, name: str) -> int | None:
-    """Rows of a segment as the catalog has them."""
+def _read_headless(found: Survey, remains: Remains | None) -> None:
+    """Reads files whose header is damaged, where the catalog or a file beside tells of them."""
+    assert found.options is not None
+    directory = found.path / "segments"
+    for name in list(found.unreadable):
+        known = [_recorded(found, remains, name)]
+        for path in beside.files_of(directory, name):
+            with suppress(CorruptFile, OSError):
+                identity = open_envelope(path).identity
+                known.append((identity.rows, identity.horizon))
+        for rows, horizon in filter(None, known):
+            with suppress(CorruptFile):
+                page = header_again(
+                    directory / name, rows=rows, horizon=horizon, bits=found.options.bits,
+                    keyed=found.options.keys is not False,
+                )
+                if page is not None:
+                    file = Remnant(directory / name, header=page)
+                    if file.identity.index == found.uuid:
+                        found.files[name] = file
+                        del found.unreadable[name]
+                        break
+
+
+def _recorded(found: Survey, remains: Remains | None, name: str) -> tuple[int, int] | None:
+    """(rows, horizon) of a segment as the catalog has them."""
     payload = None
     if remains is not None and found.head is not None and name in found.head.segments:
         payload = remains.record("segments", name.encode(), found.head.segments[name])
     if payload is None:
         return None
     with suppress(CorruptFile, TypeError, ValueError, IndexError):
-        return int(unpack(name, payload)[0])
+        rows, horizon, *_ = unpack(name, payload)
+        return int(rows), int(horizon)
     return None
 
 

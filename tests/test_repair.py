@@ -307,7 +307,7 @@ def test_opening_what_is_damaged_names_the_repair(
     path = fresh(held, tmp_path / "index")
     for file in segments(path) if what == "segments" else [path / what]:
         file.write_bytes(file.read_bytes()[:5] * 3)
-    with pytest.raises(CorruptFile, match="`simindex repair "):
+    with pytest.raises(CorruptFile, match="`simindex repair"):
         simindex.open(path)
 
 
@@ -400,7 +400,22 @@ def test_rows_that_no_damage_reaches_come_back(
     shutil.rmtree(path)
 
 
-@pytest.mark.parametrize("how", ["missing", "cut", "header"])
+@pytest.mark.parametrize("catalog", [True, False], ids=["", "and no catalog"])
+def test_a_header_that_is_damaged_costs_no_row(
+    held: Held, tmp_path: Path, catalog: bool
+) -> None:
+    """The catalog, or a file beside the segment, tells what stood in it."""
+    path = fresh(held, tmp_path / "index")
+    file = segments(path)[0]
+    file.write_bytes(os.urandom(4096) + file.read_bytes()[4096:])
+    if not catalog:
+        shutil.rmtree(path / "catalog")
+    report = simindex.repair(path, apply=True)
+    assert report.lost_rows == 0
+    assert examine(path) == (held.live if catalog else held.sealed)
+
+
+@pytest.mark.parametrize("how", ["missing", "cut", "swapped"])
 def test_a_lost_segment_is_told_with_its_rows(held: Held, tmp_path: Path, how: str) -> None:
     path = fresh(held, tmp_path / "index")
     file = segments(path)[1]
@@ -409,7 +424,7 @@ def test_a_lost_segment_is_told_with_its_rows(held: Held, tmp_path: Path, how: s
     elif how == "cut":
         file.write_bytes(file.read_bytes()[:5000])
     else:
-        file.write_bytes(b"\0" * 4096 + file.read_bytes()[4096:])
+        file.write_bytes(segments(path)[0].read_bytes())
     report = simindex.repair(path, apply=True)
     assert report.lost_rows == 20
     keyed = next(iter(held.live))[1].__class__ is str

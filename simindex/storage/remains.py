@@ -33,7 +33,7 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew
 from simindex.storage.catalog import PARTED, Head, Run, checksum, unpack
 from simindex.storage.environment import DATABASES
-from simindex.storage.pages import META, Meta
+from simindex.storage.pages import META, Meta, preflight
 from simindex.storage.segment import NAME
 
 Key = tuple[str, bytes]
@@ -44,11 +44,14 @@ BIG, SUB = 1, 2
 PAGE_HEADER = 16
 NO_PAGE = (1 << 64) - 1
 DATABASE = struct.Struct("<IHHQQQQQ")
-META_TREES = (40, 88)
-"""Where a meta page holds its trees: that of free pages, and that of the databases."""
+_PLACES = dict(META.fields or {})
+META_FREE, META_MAIN, META_LAST = (_PLACES[name][1] for name in ("page_bytes", "main", "last"))
 
-MAX_RECORDS = 1 << 20
-"""Sealed records that are kept in mind; a catalog of a thousand commits has some thousands."""
+MAX_RECORDS = 1 << 18
+"""Sealed records that are kept in mind; a catalog has some thousands at most."""
+
+MAX_COPIES = 3
+"""Places of the same record that are kept: pages that were written over leave many."""
 
 MAX_VALUE_BYTES = 1 << 20
 """Longest record that is looked at; parts have 128 KiB, heads and records of segments less."""
@@ -86,7 +89,7 @@ class Remains:
     fd: int
     page_bytes: int
     size: int
-    metas: list[Meta]
+    metas: list[bytes]
     """The meta pages that are whole, the newest first."""
     found: dict[Key, list[Place]] = field(default_factory=dict)
     """Sealed records, those the newest tree leads to first; pages of `headers` are left out."""
@@ -116,15 +119,19 @@ class Remains:
     @classmethod
     def _of(cls, path: Path, fd: int) -> Remains:
         size = os.fstat(fd).st_size
-        page = os.sysconf("SC_PAGE_SIZE")
         first = Meta.read(os.pread(fd, META.itemsize, 0), 0)
-        page = page if first is None else first.page_bytes
-        second = Meta.read(os.pread(fd, META.itemsize, page), 1)
-        metas = [meta for meta in (first, second) if meta is not None and meta.page_bytes == page]
-        metas.sort(key=lambda meta: -meta.commit)
-        self = cls(path, fd, page, size, metas, _budget=4 * size + MAX_SUMMED_BYTES)
-        if len(metas) < 2:
-            self.breach = f"{2 - len(metas)} of its 2 meta pages are damaged"
+        page = os.sysconf("SC_PAGE_SIZE") if first is None else first.page_bytes
+        metas = [first, Meta.read(os.pread(fd, META.itemsize, page), 1)]
+        whole = [meta for meta in metas if meta is not None and meta.page_bytes == page]
+        whole.sort(key=lambda meta: (-meta.commit, meta.page))
+        self = cls(
+            path, fd, page, size, [meta.raw.tobytes() for meta in whole],
+            _budget=4 * size + MAX_SUMMED_BYTES,
+        )
+        try:
+            preflight(path)
+        except CorruptFile as error:
+            self.breach = str(error)
         self._walk()
         self._scan()
         return self
@@ -174,13 +181,12 @@ class Remains:
         if not self.metas:
             return
         meta = self.metas[0]
-        last = meta.last_page
+        last = struct.unpack_from("<Q", meta, META_LAST)[0]
         if (last + 1) * self.page_bytes > self.size:
             self._break("it is cut short")
         seen: set[int] = set()
-        for start in META_TREES:
-            database = DATABASE.unpack_from(meta.raw.tobytes(), start)
-            free = start == META_TREES[0]
+        for start in (META_FREE, META_MAIN):
+            database, free = DATABASE.unpack_from(meta, start), start == META_FREE
             try:
                 for number, page, at, flags, key in self._leaves(database, last, seen, free):
                     if free:
@@ -285,7 +291,7 @@ class Remains:
     def _scan(self) -> None:
         """Finds the sealed records of all leaf pages, whatever leads to them."""
         within: list[tuple[int, int]] = []
-        records: list[tuple[Key, Place]] = [*self.rooted.items()]
+        records = {(name, key, place.crc): [place] for (name, key), place in self.rooted.items()}
         for number in range(2, self.size // self.page_bytes):
             if len(records) > MAX_RECORDS:
                 break
@@ -294,17 +300,19 @@ class Remains:
                 continue
             page = self._page(number)
             for name, key, flags, place in self._sealed(number, page):
-                records.append(((name, key), place))
+                places = records.setdefault((name, key, place.crc), [])
+                if place not in places and len(places) < MAX_COPIES:
+                    places.append(place)
                 if flags & BIG:
                     first = place.offset // self.page_bytes
                     end = (place.offset + place.size - 1) // self.page_bytes
                     within.append((first, end))
         inside = _covered(within)
-        for (name, key), place in records:
+        for (name, key, _), places in records.items():
             # What stands within a value may be anything that a document's key was made to be.
-            places = self.found.setdefault((name, key), [])
-            if place.page not in inside and place not in places:
-                places.append(place)
+            kept = [place for place in places if place.page not in inside]
+            if kept:
+                self.found.setdefault((name, key), []).append(kept[0])
 
     def _sealed(self, number: int, page: bytes) -> Iterator[tuple[str, bytes, int, Place]]:
         """(database, key, flags, place) of a page's records whose seals hold."""

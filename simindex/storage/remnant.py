@@ -1,6 +1,7 @@
 """What is intact of a segment's file: all of it, or the rows that no damage reaches.
 
-    header page    must be whole: it says where the sections are
+    header page    says where the sections are; if it is damaged, what else tells of the segment
+                   may give it again, and the footer says whether it is the same
     checksums      one a chunk; a chunk counts if it agrees with its own, so footer and further
                    checksums may be damaged
     a row          counts if all chunks that its fingerprint, its id, the ends of its key and its
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgpack
 import numpy as np
@@ -35,11 +36,13 @@ from simindex.storage.envelope import (
     MAX_SECTIONS,
     PAGE_BYTES,
     SECTION,
+    EnvelopeWriter,
     Identity,
+    SectionSpec,
     _seed,
     open_envelope,
 )
-from simindex.storage.format import ENDIAN_TAG, check_version
+from simindex.storage.format import ENDIAN_TAG, NewFile, check_version
 from simindex.storage.segment import (
     DESCRIPTION,
     FINGERPRINTS,
@@ -56,6 +59,9 @@ WINDOW_WORDS = 1 << 20
 
 SUMMED_BYTES = 1 << 26
 """Bytes that are summed between two calls of `progress`; whole chunks."""
+
+DESCRIPTION_BYTES = 1 << 16
+"""Longest description that is looked for without a header."""
 
 LAST_GENERATION = 1 << 48
 """No index comes so far; a higher one is damage, or worse."""
@@ -94,28 +100,37 @@ class Remnant:
         If another version wrote it.
     """
 
-    def __init__(self, path: Path, progress: Progress | None = None) -> None:
+    def __init__(
+        self, path: Path, progress: Progress | None = None, *,
+        header: NDArray[np.uint8] | None = None,
+    ) -> None:
         self.path, self.name = path, path.name
         fd = _opened(path)
         try:
             self.size = os.fstat(fd).st_size
-            page = np.frombuffer(os.pread(fd, PAGE_BYTES, 0), np.uint8)
+            page = header
+            if page is None:
+                page = np.frombuffer(os.pread(fd, PAGE_BYTES, 0), np.uint8)
             self._header = _checked_header(path, page)
             self._map = (
                 np.frombuffer(mmap.mmap(fd, self.size, access=mmap.ACCESS_READ), np.uint8)
             )
         finally:
             os.close(fd)
-        header = self._header
         self.identity = Identity(
-            bytes(header["index"]),
-            *(int(header[name]) for name in ("file_id", "generation", "horizon", "rows", "bits")),
+            bytes(self._header["index"]),
+            *(int(self._header[name])
+              for name in ("file_id", "generation", "horizon", "rows", "bits")),
         )
         self._check_identity()
-        self.file_bytes = int(header["file_bytes"])
-        table_end = HEADER.itemsize + SECTION.itemsize * int(header["sections"])
-        self._sections = self._read_sections(page[HEADER.itemsize : table_end].view(SECTION),
-                                             progress)
+        self.file_bytes = int(self._header["file_bytes"])
+        table_end = HEADER.itemsize + SECTION.itemsize * int(self._header["sections"])
+        table = page[HEADER.itemsize : table_end].view(SECTION)
+        self.keyed = KEY_OFFSETS in table["kind"]
+        """Whether its rows have keys."""
+        self._blind = self.size < int(self._header["checksum_offset"])
+        """Whether it is cut short before its checksums, so that nothing can be trusted."""
+        self._sections = {} if self._blind else self._read_sections(table, progress)
         self.footer_checksum: int | None = None
         self.damage: str | None = None
         """What is wrong with the file, None if nothing is."""
@@ -131,7 +146,8 @@ class Remnant:
                 self.damage = (
                     f"{path} is damaged in {sum(map(len, bad))} of its chunks, the first at {at}"
                 )
-        self._check_sections()
+        if not self._blind:
+            self._check_sections()
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -162,7 +178,7 @@ class Remnant:
             kind, itemsize, offset, count, chunks = (int(value) for value in entry)
             size = itemsize * count  # Python's integers do not wrap
             if offset < end or offset % PAGE_BYTES or chunks != -(-size // CHUNK_BYTES) or (
-                offset + size > self.file_bytes or kind in found
+                offset + size > start or kind in found
             ):
                 raise self._corrupt("has a section outside its bounds")
             end = offset + size
@@ -170,9 +186,9 @@ class Remnant:
             expected = checksums[first : first + chunks]
             first += chunks
             sound = np.zeros(chunks, np.bool_)
-            for start in range(0, len(data), SUMMED_BYTES):
-                part = data[start : start + SUMMED_BYTES]
-                number = start // CHUNK_BYTES
+            for at in range(0, len(data), SUMMED_BYTES):
+                part = data[at : at + SUMMED_BYTES]
+                number = at // CHUNK_BYTES
                 actual = _native.crc32c_chunks(
                     part, CHUNK_BYTES, _seed(self.identity.file_id, place), number
                 )
@@ -197,11 +213,6 @@ class Remnant:
                 raise self._corrupt("has sections that disagree")
 
     @property
-    def keyed(self) -> bool:
-        """Whether its rows have keys."""
-        return KEY_OFFSETS in self._sections
-
-    @property
     def rows(self) -> int:
         """Rows that were written."""
         return self.identity.rows
@@ -221,7 +232,7 @@ class Remnant:
 
     def _windows(self) -> Iterator[tuple[int, int]]:
         step = max(1, WINDOW_WORDS * 64 // self.identity.bits)
-        for start in range(0, self.rows, step):
+        for start in range(0, 0 if self._blind else self.rows, step):
             yield start, min(self.rows, start + step)
 
     def _column(self, kind: int, dtype: str) -> NDArray[Any]:
@@ -285,8 +296,10 @@ class Remnant:
         return KeyHeap(np.maximum.accumulate(offsets), data)
 
     def columns(self) -> tuple[U64, U64]:
-        """First words and ids of all rows, on the map; damaged where the file is."""
+        """First words and ids of all rows, on the map, damaged where the file is; or none."""
         words = self.identity.bits // 64
+        if self._blind:
+            return np.empty(0, np.uint64), np.empty(0, np.uint64)
         fingerprints = self._column(FINGERPRINTS, f"V{8 * words}").view("<u8")
         return fingerprints.reshape(-1, words)[:, 0], self._column(IDS, "<u8")
 
@@ -320,3 +333,56 @@ def _checked_header(path: Path, page: NDArray[np.uint8]) -> Any:
         raise CorruptFile(f"{path} has a header no version writes", path=str(path))
     return header
 
+
+
+class _Nowhere:
+    """A file that takes no space."""
+
+    def reserve(self, size: int) -> None:
+        """Does nothing."""
+
+
+def header_again(
+    path: Path, *, rows: int, horizon: int, bits: int, keyed: bool
+) -> NDArray[np.uint8] | None:
+    """The header page of a file whose own is damaged, made anew from what else tells of it.
+
+    The footer has the checksum of the page, so it is this one to the bit; None if it is not, or
+    there is no whole footer.
+    """
+    fd = _opened(path)
+    try:
+        size = os.fstat(fd).st_size
+        raw = np.frombuffer(os.pread(fd, FOOTER.itemsize, size - FOOTER.itemsize), np.uint8)
+        footer = raw.view(FOOTER)[0]
+        if _native.crc32c(raw[:-12]) != int(footer["checksum"]) or not (
+            0 < rows <= MAX_ROWS and 64 <= bits <= 4096 and bits % 64 == 0
+        ):
+            return None
+
+        def after(sections: list[SectionSpec]) -> int:
+            pages = sum(-(-section.size // PAGE_BYTES) for section in sections)
+            return PAGE_BYTES * (1 + pages)
+
+        sections = [SectionSpec(FINGERPRINTS, bits // 8, rows), SectionSpec(IDS, 8, rows)]
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(os.pread(fd, DESCRIPTION_BYTES, after(sections)))
+        try:
+            unpacker.skip()
+        except Exception:  # whatever msgpack finds there
+            return None
+        sections.append(SectionSpec(DESCRIPTION, 1, unpacker.tell()))
+        if keyed:
+            sections.append(SectionSpec(KEY_OFFSETS, 8, rows + 1))
+            end = os.pread(fd, 8, after(sections[:-1]) + 8 * rows)
+            sections.append(SectionSpec(KEY_BYTES, 1, int.from_bytes(end, "little")))
+        if after(sections) > size:
+            return None
+    finally:
+        os.close(fd)
+    identity = Identity(
+        bytes(footer["index"]), int(footer["file_id"]), generation_of(path.name), horizon, rows,
+        bits,
+    )
+    page = EnvelopeWriter(cast(NewFile, _Nowhere()), identity, sections)._header_page()
+    return page if int(page[-4:].view("<u4")[0]) == int(footer["header_checksum"]) else None
