@@ -50,6 +50,7 @@ from simindex.records import (
     Pair,
     Pairs,
     QueryStats,
+    RepairReport,
     RotationPairs,
     RotationStats,
     Skew,
@@ -58,6 +59,7 @@ from simindex.records import (
     TopMatches,
     TopStats,
 )
+from simindex.repair import repair
 from simindex.simhash.anatomy import Feature
 from simindex.simhash.bits import hamming
 from simindex.simhash.document_frequencies import DocumentFrequencies
@@ -99,6 +101,7 @@ __all__ = [
     "ReadOnlyIndex",
     "Recipe",
     "RecipeMismatch",
+    "RepairReport",
     "RotationPairs",
     "RotationStats",
     "SimindexError",
@@ -114,5 +117,6 @@ __all__ = [
     "find_clusters",
     "hamming",
     "open",
+    "repair",
     "rotation_pairs",
 ]

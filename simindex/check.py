@@ -13,9 +13,14 @@ from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.records import Finding
 from simindex.snapshot import Snapshot
-from simindex.storage import permuted, slicelist
+from simindex.storage import pages, permuted, slicelist
 from simindex.storage.catalog import Catalog
-from simindex.storage.format import TEMPORARY_PREFIX, read_format
+from simindex.storage.format import (
+    KEPT_PREFIX,
+    REPAIRED_CATALOG,
+    TEMPORARY_PREFIX,
+    read_format,
+)
 from simindex.storage.permuted import PermutedTables
 from simindex.storage.segment import Segment, SegmentRecord
 from simindex.storage.slicelist import SliceLists
@@ -37,17 +42,29 @@ def check(
             found.append(_error(path / "FORMAT", "names another index than the one opened"))
     except (CorruptFile, OSError) as error:
         found.append(_error(path / "FORMAT", str(error)))
+    found += _check_pages(path)
     found += _check_values(path, catalog, snapshot)
     for segment in snapshot.segments:
         found += _check_segment(path, catalog, segment)
     for table in snapshot.pending:
         found += [_error(path / "catalog", f"{table.name}: {what}") for what in _disorder(table)]
     found += _strays(path, snapshot)
+    found += _of_repairs(path)
     return sorted(found, key=lambda finding: finding.severity)
 
 
 def _error(path: Path, what: str) -> Finding:
     return Finding("error", str(path), what)
+
+
+def _check_pages(path: Path) -> Iterator[Finding]:
+    try:
+        fault = pages.damage(path / "catalog" / "data.mdb")
+    except (CorruptFile, OSError) as error:
+        yield _error(path / "catalog", str(error))
+        return
+    if fault is not None:
+        yield _error(path / "catalog", str(fault))
 
 
 def _check_values(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[Finding]:
@@ -165,3 +182,14 @@ def _strays(path: Path, snapshot: Snapshot) -> Iterator[Finding]:
                 "not part of the index"
             )
             yield Finding("note", str(file), f"{what}; the next writer removes it if it is ours")
+
+
+def _of_repairs(path: Path) -> Iterator[Finding]:
+    for kept in sorted(path.glob(f"{KEPT_PREFIX}*")):
+        yield Finding(
+            "note", str(kept), "what a repair replaced; remove it when it is of no more use"
+        )
+    for unfinished in sorted(path.glob(f"{REPAIRED_CATALOG}*")):
+        yield Finding(
+            "note", str(unfinished), "left by an interrupted repair; the next one removes it"
+        )

@@ -20,6 +20,9 @@ from simindex.storage.environment import acquire, release
 PARTS = {"catalog", "segments", "LOCK"}
 """What stands in the directory before FORMAT does."""
 
+OF_REPAIRS = (durable.REPAIRED_CATALOG, durable.KEPT_PREFIX)
+"""How names begin of what repairs make."""
+
 
 def exists(directory: Path) -> bool:
     """Whether there is an index at the path."""
@@ -56,7 +59,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
             path.name
             for path in directory.iterdir()
             if path.name not in PARTS | {"FORMAT"}
-            and not path.name.startswith(durable.TEMPORARY_PREFIX)
+            and not path.name.startswith((durable.TEMPORARY_PREFIX, *OF_REPAIRS))
         )
         if others:
             raise IndexExists(
@@ -72,6 +75,15 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
             )
         with suppress(FileExistsError):  # another process makes the same one
             durable.make_directory(directory)
+    if not exists(directory) and not overwrite and (
+        any((directory / "segments").glob("*.rows")) or any(directory.glob(f"{OF_REPAIRS[0]}*"))
+    ):
+        # An index gets its first segment, and its first repair, long after FORMAT.
+        raise IndexExists(
+            f"{directory} has lost its FORMAT, and holds segments of an index: it was kept. "
+            f"`simindex repair {directory}` says what can be had again",
+            path=str(directory), found="segments",
+        )
     durable.check_storage(directory, allow_remote=options.allow_remote)
     fd = durable.lock(directory / "LOCK")
     try:
@@ -103,6 +115,8 @@ def _clear(directory: Path) -> None:
     durable.remove(directory / "FORMAT")
     durable.sync_directory(directory)
     for path in directory.iterdir():
+        if path.name.startswith(durable.KEPT_PREFIX):
+            continue  # what a repair has kept is nobody's to remove
         if path.is_dir() and not path.is_symlink():
             durable.remove_tree(path)
         elif path.name != "LOCK":

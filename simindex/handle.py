@@ -19,7 +19,7 @@ from typing import Literal
 
 from simindex.answering import Answerer
 from simindex.errors import ClosedIndex, CorruptFile, ReadOnlyIndex
-from simindex.opening import check_agreement, translated
+from simindex.opening import check_agreement, remedied, translated
 from simindex.options import IndexOptions
 from simindex.recent import Recent
 from simindex.records import Batch
@@ -28,6 +28,7 @@ from simindex.snapshot import Snapshot, live_rows, take
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, unpack
 from simindex.storage.environment import acquire, release
+from simindex.storage.verification import Verify
 from simindex.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
@@ -45,15 +46,24 @@ class Handle:
         *,
         options: IndexOptions | None = None,
         refresh: bool = True,
+        verify: Verify = "lazy",
     ) -> None:
         path = path.absolute()  # so that it outlives a change of the working directory
         self.path, self.mode = path, mode
         self._closed = True
+        self._verify = verify
         self._pinned = mode == "r" and not refresh
         self._pid = os.getpid()
         self._lock = RLock()
         self._writer: Writer | None = None
         writable = mode != "r"
+        with remedied(path):
+            self._open(options, writable=writable)
+        self._closed = False
+        _handles.add(self)
+
+    def _open(self, options: IndexOptions | None, *, writable: bool) -> None:
+        path = self.path
         self._uuid = durable.read_format(path)
         for name in ("catalog", "segments"):
             if (path / name).is_symlink():
@@ -77,8 +87,6 @@ class Handle:
                 self._writer.close()
             release(self._environment)
             raise
-        self._closed = False
-        _handles.add(self)
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -97,7 +105,7 @@ class Handle:
     def _take(self, before: Snapshot | None) -> Snapshot:
         return take(
             self._catalog, self.path / "segments", index=self._uuid, options=self.options,
-            before=before,
+            before=before, verify=self._verify,
         )
 
     def __repr__(self) -> str:

@@ -315,6 +315,10 @@ class TopPlanner:
         self._measured: dict[tuple[Any, ...], Measured | None] = {}
         self._lock = Lock()
 
+    def forget(self) -> None:
+        """Plans anew, since something that plans went by has changed."""
+        self._known = (None, None, {})
+
     def plan(
         self, snapshot: Snapshot, *, k: Any, max_error: Any, rerank: Any, method: Any, recall: Any,
         queries: int, bits: int, machine: Machine,

@@ -11,6 +11,8 @@ from pathlib import Path
 from simindex.admission import check_recipe
 from simindex.errors import (
     CorruptFile,
+    FormatTooNew,
+    FormatTooOld,
     IndexNotFound,
     InvalidOption,
     ReadOnlyIndex,
@@ -20,13 +22,21 @@ from simindex.errors import (
 )
 from simindex.options import IndexOptions
 from simindex.simhash.fingerprint import Recipe
+from simindex.storage.verification import VERIFY
 
 
-def checked_call(path: str | os.PathLike[str], mode: object, options: object) -> Path:
-    """The directory, once path, mode and options are of their kinds; see `simindex.open`."""
+def checked_call(
+    path: str | os.PathLike[str], mode: object, options: object, verify: object
+) -> Path:
+    """The directory, once path and options are of their kinds; see `simindex.open`."""
     if mode not in ("r", "w", "c", "n"):
         raise InvalidOption(
             f"mode={mode!r} is unknown: give r, w, c or n", option="mode", found=mode
+        )
+    if verify not in VERIFY:
+        raise InvalidOption(
+            f"verify={verify!r} is unknown: give lazy, open or never", option="verify",
+            found=verify, expected=VERIFY,
         )
     if options is not None and not isinstance(options, IndexOptions):
         raise InvalidOption(
@@ -63,6 +73,21 @@ def check_agreement(
                 differences={"recipe": (repr(asked.recipe), None)},
             )
         check_recipe(asked.recipe, recipe)
+
+
+@contextmanager
+def remedied(path: Path) -> Iterator[None]:
+    """Adds to what is said of damage what to do about it, where no other remedy is named."""
+    try:
+        yield
+    except (FormatTooNew, FormatTooOld):
+        raise
+    except CorruptFile as error:
+        if "`simindex " in str(error):
+            raise
+        raise type(error)(
+            f"{error}. `simindex repair {path}` says what can be had again", **error.data
+        ) from error
 
 
 @contextmanager

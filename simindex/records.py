@@ -513,6 +513,32 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What `repair` found, and what it did about it or would do."""
+
+    path: str
+    findings: tuple[Finding, ...]
+    """What is wrong; nothing if the index is whole."""
+    steps: tuple[str, ...]
+    """What was done, or would be."""
+    losses: tuple[str, ...]
+    """What could not be brought back, in words."""
+    rows: int
+    """Rows that are in the index afterwards, deleted ones that are still stored included."""
+    lost_rows: int
+    """Rows that are lost for certain; of others `losses` says what is known."""
+    applied: bool
+    """Whether it was done."""
+    kept: str | None = None
+    """The directory with what was replaced, if anything was."""
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is, or was, anything to repair."""
+        return bool(self.findings)
+
+
+@dataclass(frozen=True, slots=True)
 class Hot:
     """A header or a fingerprint, and how many stored rows have it."""
 

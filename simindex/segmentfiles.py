@@ -33,10 +33,21 @@ from simindex.storage.segment import (
 from simindex.storage.slicelist import SliceDesign
 from simindex.storage.table import Table
 from simindex.storage.tombstones import Tombstones
+from simindex.storage.verification import verified
 
 Progress = compaction.Progress
 Step = Callable[[], None]
 """Called after each table, and after slices of 256 bits; what it raises ends the work."""
+
+
+def describe(options: IndexOptions, inputs: Sequence[str], *, salvaged: bool = False) -> bytes:
+    """What a segment says of its index, and of the segments it was made of, to a repair."""
+    told = options.to_dict()
+    if inputs:
+        told["inputs"] = list(inputs)
+    if salvaged:
+        told["salvaged"] = True
+    return pack(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +71,16 @@ class SegmentFiles:
         return sliced + sum(design.tables - 1 for design in self.designs)
 
     def open_writer(
-        self, rows: int, key_bytes: int | None, *, horizon: int, generation: int
+        self,
+        rows: int,
+        key_bytes: int | None,
+        *,
+        horizon: int,
+        generation: int,
+        inputs: Sequence[str] = (),
+        salvaged: bool = False,
     ) -> SegmentWriter:
-        """A new file for exactly so many rows."""
+        """A new file for exactly so many rows; `inputs` names the segments it stands for."""
         return SegmentWriter(
             self.directory,
             index=self.index,
@@ -71,7 +89,7 @@ class SegmentFiles:
             bits=self.options.bits,
             rows=rows,
             key_bytes=key_bytes,
-            description=pack(self.options.to_dict()),
+            description=describe(self.options, inputs, salvaged=salvaged),
         )
 
     def write(self, table: Table, generation: int) -> Written:
@@ -112,7 +130,8 @@ class SegmentFiles:
         record = compaction.merge(
             inputs, tombstones,
             lambda rows, key_bytes: self.open_writer(
-                rows, key_bytes, horizon=horizon, generation=generation
+                rows, key_bytes, horizon=horizon, generation=generation,
+                inputs=[segment.name for segment in inputs],
             ),
             progress,
         )
@@ -153,6 +172,7 @@ class SegmentFiles:
         step: Step | None = None,
     ) -> tuple[list[StructureRecord], Directories]:
         """Writes permuted tables and slice lists beside a segment's file, all or none."""
+        fingerprints = verified(fingerprints) if designs or slices else fingerprints
         written: list[StructureRecord] = []
         directories: Directories = []
         try:

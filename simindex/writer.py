@@ -186,7 +186,8 @@ class Writer:
             if generation_of(path.name) > newest:
                 raise CorruptFile(
                     f"{path} is newer than the catalog: an older catalog/data.mdb was put in "
-                    "its place. Bring back the newer one",
+                    "its place. Bring back the newer one; if there is none, "
+                    f"`simindex repair {self._directory}` makes one of what is there",
                     path=str(path),
                 )
         strays += [path for path in found if path.name.startswith(durable.TEMPORARY_PREFIX)]

@@ -7,6 +7,7 @@
               machine  forecast  explanation  compaction  check  pairs  clusters  skew  auditing
               answering  spotchecks  opening  bounded  ingestion  recent  deduplication
               segmentfiles  merging  nearest  nearest_plan  nearest_recall
+              repair  survey  salvage  lineage  beside
     methods
     storage
     simhash
@@ -40,7 +41,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "compaction", "check", "pairs", "clusters", "designs", "skew", "auditing", "answering",
         "spotchecks", "opening", "bounded", "stored_pairs", "stored_rows", "tiles", "index_pairs",
         "index_clusters", "ingestion", "recent", "deduplication", "segmentfiles", "merging",
-        "nearest", "nearest_plan", "nearest_recall",
+        "nearest", "nearest_plan", "nearest_recall", "repair", "survey", "salvage", "lineage",
+        "beside",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),

@@ -28,6 +28,7 @@ from simindex.cli import (
     pairs,
     plan,
     query,
+    repair,
 )
 from simindex.cli.app import program
 
@@ -44,6 +45,7 @@ for _command in (
     maintenance.compact,
     maintenance.stats,
     maintenance.check,
+    repair.repair,
     explain.tune,
     explain.explain,
     plan.plan,

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from simindex.errors import SimindexError
+from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, SimindexError
 
 WRONG_CALL = 2
 INTERRUPTED = 130
@@ -33,7 +33,7 @@ class Program(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except SimindexError as error:
-            _fail(ctx, str(error), error.exit_code)
+            _fail(ctx, _with_remedy(error), error.exit_code)
         except BrokenPipeError:
             _forget_stdout()
             ctx.exit(READER_GONE)
@@ -59,6 +59,14 @@ def _fail(ctx: click.Context, sentence: str, code: int) -> None:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     ctx.exit(code)
+
+
+def _with_remedy(error: SimindexError) -> str:
+    """What went wrong; of damage, also what to do about it, where the error does not say."""
+    newer = isinstance(error, (FormatTooNew, FormatTooOld))
+    if not isinstance(error, CorruptFile) or newer or "`simindex " in str(error):
+        return str(error)
+    return f"{error}. `simindex repair` with the index says what can be had again"
 
 
 def _unwritable(error: UnicodeEncodeError) -> str:

@@ -217,6 +217,8 @@ def check(index_path: str, as_json: bool, quiet: bool) -> None:
     damaged = sum(finding.severity == "error" for finding in findings)
     if not quiet:
         verdict = f"{count(damaged, 'error')}" if damaged else "no damage"
-        say(f"{verdict} in {count(rows, 'row')}, in {duration(time.perf_counter() - started)}")
+        remedy = f"; `simindex repair {index_path}` says what can be had again" if damaged else ""
+        seconds = duration(time.perf_counter() - started)
+        say(f"{verdict} in {count(rows, 'row')}, in {seconds}{remedy}")
     if damaged:
         click.get_current_context().exit(DAMAGED)

@@ -37,6 +37,7 @@ from simindex.simhash.permutation import BlockDesign
 from simindex.storage import permuted, readahead
 from simindex.storage.table import I64, SortedRows, Table, header_bits
 from simindex.storage.tombstones import Tombstones
+from simindex.storage.verification import verified
 
 SWEPT_ROWS = 1 << 10
 """Rows of a slice from which the tables over Q are swept; measured faster at every size of them."""
@@ -246,7 +247,7 @@ def _slice(
 
     With `first` each run of equal rows has one row that stands for all of them (invariant 2).
     """
-    rows = table.fingerprints[start:stop]
+    rows = verified(table.fingerprints[start:stop])
     begins = _runs(rows)
     some = rows if begins is None else rows[begins[:-1]]
     swept = some.shape[1] == 1 and len(some) >= SWEPT_ROWS

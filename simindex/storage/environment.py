@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import struct
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -33,6 +32,7 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.storage import disk
+from simindex.storage.pages import preflight
 
 DATABASES = ("head", "meta", "segments", "headers", "pending", "tombstones")
 
@@ -42,8 +42,6 @@ MAP_BYTES = 1 << 38
 MAX_READERS = 1024
 
 _LOCK_FILE_BYTES = 128 + 64 * MAX_READERS
-
-_META_MAGIC = 0xBEEFC0DE
 
 
 class Environment:
@@ -358,55 +356,6 @@ def require_plain(path: Path) -> None:
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(path.lstat().st_mode):
             raise CorruptFile(f"{path} is no regular file", path=str(path))
-
-
-def preflight(data: Path) -> None:
-    """Refuses a `data.mdb` that is cut short before LMDB maps it, which would end in SIGBUS.
-
-    Reads the two meta pages: each valid one names the last page in use, which must be in the file.
-    """
-    try:
-        fd = os.open(data, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError as error:
-        raise CorruptFile(
-            f"the catalog {data} is missing: the segment files may still hold the rows",
-            path=str(data),
-        ) from error
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        raise CorruptFile(f"the catalog {data} is a symbolic link", path=str(data)) from error
-    try:
-        page = os.sysconf("SC_PAGE_SIZE")
-        metas = [_read_meta(os.pread(fd, 152, 0))]
-        if metas[0] is not None:
-            page = metas[0][0]
-        metas.append(_read_meta(os.pread(fd, 152, page)))
-        # Last: a writer makes the file longer before a meta page says so.
-        size = os.fstat(fd).st_size
-    finally:
-        os.close(fd)
-    valid = [meta for meta in metas if meta is not None]
-    if size < 2 * page or not valid:
-        raise CorruptFile(f"the catalog {data} is damaged: no valid meta page", path=str(data))
-    needed = max((last + 1) * page_bytes for page_bytes, last in valid)
-    if size < needed:
-        raise CorruptFile(
-            f"the catalog {data} is cut short: {size} bytes instead of {needed}",
-            path=str(data), found=size, expected=needed,
-        )
-
-
-def _read_meta(data: bytes) -> tuple[int, int] | None:
-    """(page size, last page) of a meta page, or None if it is not one of LMDB's format 1."""
-    if len(data) < 152:
-        return None
-    magic, version = struct.unpack_from("<II", data, 16)
-    page_bytes = struct.unpack_from("<I", data, 40)[0]
-    last_page = struct.unpack_from("<Q", data, 136)[0]
-    if magic != _META_MAGIC or version != 1 or page_bytes not in (1 << n for n in range(9, 17)):
-        return None
-    return page_bytes, last_page
 
 
 def reserve_lock_file(path: Path) -> None:

@@ -71,7 +71,15 @@ FORMAT_MAGIC = b"\x89SIM\r\n\x1a\n"
 
 TEMPORARY_PREFIX = ".tmp-"
 
+REPAIRED_CATALOG = "catalog.repair-"
+"""A repair makes a catalog under this name and a number, then gives it the old one's."""
+
+KEPT_PREFIX = "damaged-"
+"""What a repair replaces goes into a directory of this name and a number; nothing else touches it.
+"""
+
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
 _LOST = {errno.EIO, *_NO_SPACE}
 """What writing back may find out, and tells once."""
 
@@ -121,6 +129,18 @@ def remove_tree(path: Path) -> None:
         else:
             remove(inner)
     disk.system.remove_directory(path)
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a directory and all in it; follows no link."""
+    with os.scandir(path) as entries:
+        found = [(path / entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for inner, is_directory in found:
+        if is_directory:
+            remove_tree(inner)
+        else:
+            remove(inner)
+    path.rmdir()
 
 
 WRITE_BACK_BYTES = 1 << 21
@@ -312,6 +332,11 @@ def read_format(directory: Path) -> bytes:
             raise CorruptFile(f"{path} is a symbolic link", path=str(path)) from error
         if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise
+        if any((directory / "segments").glob("*.rows")):
+            raise IndexNotFound(
+                f"{directory} has lost its FORMAT: `simindex repair {directory}` makes it anew",
+                path=str(directory),
+            ) from error
         raise IndexNotFound(
             f"there is no index at {directory}: create one with mode 'c' or `simindex build`",
             path=str(directory),
@@ -335,6 +360,36 @@ def read_format(directory: Path) -> bytes:
     if found != int(record["checksum"]) or int(record["endian"]) != ENDIAN_TAG:
         raise CorruptFile(f"{path} is damaged: its checksum differs", path=str(path))
     return bytes(record["uuid"])
+
+
+def format_agrees(directory: Path) -> bool:
+    """Whether FORMAT's checksum holds, or it is of a length that no version known here writes."""
+    data = (directory / "FORMAT").read_bytes()[: FORMAT_DTYPE.itemsize + 1]
+    if len(data) != FORMAT_DTYPE.itemsize:
+        return True
+    return _native.crc32c(np.frombuffer(data[:-4], np.uint8)) == int.from_bytes(
+        data[-4:], "little"
+    )
+
+
+def link(source: Path, target: Path) -> bool:
+    """Gives a file a second name; False where the file system has no such thing."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            return False
+        raise
+    return True
+
+
+def move(source: Path, target: Path) -> None:
+    """Gives a file or directory another name on its file system, for good."""
+    with storage_errors(target):
+        source.rename(target)
+        sync_directory(target.parent)
+        if source.parent != target.parent:
+            sync_directory(source.parent)
 
 
 def check_version(path: Path, major: int, minor: int, incompatible: int) -> None:

@@ -4,7 +4,8 @@
                2 ids           uint64 (n,)
                3 key offsets   int64 (n + 1,)     only in an index with keys
                4 key bytes     uint8
-               5 description   msgpack: the index's options, for rebuilding a catalog
+               5 description   msgpack: the index's options, and of a merged segment the names of
+                               those it was merged from, for rebuilding a catalog
 
 The name is `<generation, 16 hex>-<file id's low half, 8 hex>.rows`; the generation is that of the
 commit after those its rows are from, which made it live, or a later one if it is merged.
@@ -35,6 +36,7 @@ from simindex.storage.envelope import (
 )
 from simindex.storage.format import NewFile
 from simindex.storage.table import KeyHeap, Table, header_bits
+from simindex.storage.verification import Verify, verified
 
 FINGERPRINTS, IDS, KEY_OFFSETS, KEY_BYTES, DESCRIPTION = 1, 2, 3, 4, 5
 
@@ -213,6 +215,7 @@ def open_segment(
     index: bytes,
     bits: int,
     load_directory: Loader,
+    verify: Verify = "lazy",
 ) -> Segment:
     """Maps the segment a catalog record names, once file and record agree.
 
@@ -221,7 +224,7 @@ def open_segment(
     """
     if not NAME.fullmatch(record.name):
         raise CorruptFile(f"the catalog names a segment {record.name!r}", path=record.name)
-    envelope = open_envelope(directory / record.name)
+    envelope = open_envelope(directory / record.name, verify=verify)
     identity = envelope.identity
     found = (identity.index, identity.rows, identity.horizon, identity.bits, envelope.file_bytes,
              envelope.footer_checksum)
@@ -243,6 +246,7 @@ def open_structure(
     index: bytes,
     bits: int,
     missing_ok: bool,
+    verify: Verify,
 ) -> tuple[Envelope | None, CorruptFile | None]:
     """Maps the file of a structure beside a segment, once file, record and segment agree.
 
@@ -251,13 +255,13 @@ def open_structure(
     """
     path = directory / record.name
     try:
-        envelope = open_envelope(path)
+        envelope = open_envelope(path, verify=verify, remedy=REBUILD)
         identity = envelope.identity
         expected = (index, segment.rows, segment.horizon, bits, record.file_bytes,
                     record.footer_checksum)
         found = (identity.index, identity.rows, identity.horizon, identity.bits,
                  envelope.file_bytes, envelope.footer_checksum)
-        if found != expected or _described(envelope) != [
+        if found != expected or description_of(envelope) != [
             record.structure, segment.name, segment.footer_checksum
         ]:
             raise CorruptFile(
@@ -273,10 +277,11 @@ def open_structure(
     return envelope, None
 
 
-def _described(envelope: Envelope) -> Any:
+def description_of(envelope: Envelope) -> Any:
+    """What a file says of itself beside its header; None if it has no such section."""
     section = envelope.section(DESCRIPTION, "u1")
     try:
-        return None if section is None else msgpack.unpackb(section.tobytes(), raw=False)
+        return None if section is None else msgpack.unpackb(verified(section).tobytes(), raw=False)
     except Exception as error:
         raise CorruptFile(
             f"{envelope.path} has a description that cannot be decoded", path=envelope.path

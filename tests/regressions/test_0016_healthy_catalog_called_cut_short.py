@@ -8,13 +8,14 @@ import numpy as np
 
 import simindex
 from simindex import IndexOptions
-from simindex.storage import environment
+from simindex.storage.pages import META, Meta
 
 
 def last_page_end(data: Path) -> int:
     raw = data.read_bytes()
-    metas = [environment._read_meta(raw[start : start + 152]) for start in (0, 4096)]
-    return max((last + 1) * page for page, last in filter(None, metas))
+    starts = {page: raw[4096 * page :][: META.itemsize] for page in (0, 1)}
+    metas = [Meta.read(start, page) for page, start in starts.items()]
+    return max((meta.last_page + 1) * meta.page_bytes for meta in metas if meta is not None)
 
 
 def test_file_holds_the_last_page_after_every_commit(index_path: Path) -> None:

@@ -21,6 +21,7 @@ import simindex
 from simindex.errors import ClosedIndex, CorruptFile, IndexLocked, StorageFull, UnsupportedStorage
 from simindex.storage import environment as module
 from simindex.storage.environment import Environment, acquire, preflight, release
+from simindex.storage.pages import META, Meta
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -279,8 +280,9 @@ for path in sys.stdin.read().split():
 def end_of_use(data: Path) -> int:
     """Where the last page ends that the file's meta pages count; what lies behind is empty."""
     raw = data.read_bytes()
-    metas = [module._read_meta(raw[start : start + 152]) for start in (0, 4096)]
-    return max((last + 1) * page for page, last in filter(None, metas))
+    starts = {page: raw[4096 * page :][: META.itemsize] for page in (0, 1)}
+    metas = [Meta.read(start, page) for page, start in starts.items()]
+    return max((meta.last_page + 1) * meta.page_bytes for meta in metas if meta is not None)
 
 
 def test_cut_catalog_is_an_error_and_never_a_signal(filled: Path, tmp_path: Path) -> None:
@@ -361,12 +363,16 @@ def test_preflight_looks_at_the_length_last(filled: Path, monkeypatch: pytest.Mo
     assert order == ["meta", "meta", "size"]
 
 
-def test_one_damaged_meta_page_falls_back_to_the_other(filled: Path) -> None:
+def test_one_damaged_meta_page_is_damage(filled: Path) -> None:
+    """LMDB refuses the file, whichever of the two it is."""
     data = filled / "catalog" / "data.mdb"
     with data.open("r+b") as file:
         file.seek(4096)
         file.write(bytes(4096))
-    preflight(data)
+    with pytest.raises(CorruptFile, match="meta page 1 is not valid"):
+        preflight(data)
+    with pytest.raises(lmdb.InvalidError):
+        lmdb.open(str(filled / "catalog"), readonly=True, lock=False)
 
 
 # -- disks and rights -----------------------------------------------------------------------------

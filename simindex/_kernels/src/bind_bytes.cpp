@@ -6,6 +6,7 @@
 #include "bindings.hpp"
 #include "cpu.hpp"
 #include "crc32c.hpp"
+#include "lmdb_pages.hpp"
 #include "murmur3.hpp"
 #include "offsets.hpp"
 
@@ -67,6 +68,16 @@ int bind_write_back(int fd, std::int64_t offset, std::int64_t size, bool wait) {
   return 0;
 }
 
+nb::tuple bind_check_pages(const In<std::uint8_t, 1>& file, const In<std::uint8_t, 1>& meta,
+                           bool exact) {
+  PageReport report;
+  {
+    nb::gil_scoped_release release;
+    report = check_pages(as_span(file), as_span(meta), exact);
+  }
+  return nb::make_tuple(static_cast<int>(report.fault), report.page, report.pages);
+}
+
 }  // namespace
 
 void bind_bytes(nb::module_& m) {
@@ -74,6 +85,8 @@ void bind_bytes(nb::module_& m) {
   m.def("crc32c_chunks", &bind_crc32c_chunks, "data"_a.noconvert(), "chunk_bytes"_a, "seed"_a,
         "first_chunk"_a = 0, "level"_a = -1);
   m.def("murmur3", &bind_murmur3, "data"_a.noconvert(), "offsets"_a.noconvert(), "seed"_a = 0);
+  m.def("check_pages", &bind_check_pages, "file"_a.noconvert(), "meta"_a.noconvert(),
+        "exact"_a = false);
   m.def("write_back", &bind_write_back, "fd"_a, "offset"_a, "size"_a, "wait"_a);
 }
 

@@ -1,0 +1,335 @@
+"""A lost or damaged index made usable again, with what its files still give.
+
+    survey     reads all there is, and says what is wrong and what is lost (survey.py)
+    segments   what is intact of a damaged one is written as a new one; files beside are built anew
+    catalog    a new one is made beside the old one, whole and synced, then gets its name
+    kept       what was replaced, or is no part of the index, is moved into `damaged-<n>/`
+
+Invariants
+1. Until the new catalog gets the old one's name, the index is what it was: new files are strays.
+2. Nothing is deleted but what a repair itself made and did not finish. A segment's file that will
+   be no part of the index has a second name in `damaged-<n>/` before the new catalog is in place,
+   since the next writer removes strays.
+3. Whenever it is interrupted, it can be run again, and finds as much.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from simindex import beside
+from simindex.compaction import Progress
+from simindex.designs import checked_designs, slice_design
+from simindex.errors import CorruptFile, IndexNotFound, SimindexError
+from simindex.index import open as open_index
+from simindex.opening import checked_call, translated
+from simindex.records import Finding, RepairReport
+from simindex.segmentfiles import SegmentFiles
+from simindex.snapshot import take
+from simindex.storage import format as durable
+from simindex.storage import pending
+from simindex.storage.catalog import Catalog, Edit, Head, directory_pages, pack
+from simindex.storage.envelope import Envelope, open_envelope
+from simindex.storage.environment import acquire, release
+from simindex.storage.format import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY_PREFIX
+from simindex.storage.permuted import Directories
+from simindex.storage.remnant import Remnant
+from simindex.storage.segment import Segment, SegmentRecord, generation_of, open_segment
+from simindex.storage.table import header_bits
+from simindex.survey import Survey, survey
+
+STAGED_PAGES = 64
+"""Pages of header directories, 128 KiB each, that one transaction stores."""
+
+
+def repair(
+    path: str | os.PathLike[str], *, apply: bool = False, progress: Progress | None = None
+) -> RepairReport:
+    """Finds out what is wrong with an index and, with `apply`, rebuilds it from what is left.
+
+    Parameters
+    ----------
+    apply : bool
+        Without it nothing is changed, and the report tells what would be.
+    progress : function, optional
+        Called with bytes of segments read and in all.
+
+    Returns
+    -------
+    RepairReport
+
+    Raises
+    ------
+    IndexNotFound, IndexLocked
+        If there is nothing of an index, or it is open for writing: close it first.
+    FormatTooNew, FormatTooOld
+        If another version wrote it.
+    CorruptFile
+        If too little is left to make an index of.
+    StorageFull
+        If there is no space for the new files; the index is as it was.
+
+    Notes
+    -----
+    Rows are in the segments, and a segment's rows come back unless damage reaches them. A catalog
+    that is damaged gives back what of its records is whole. Of one that is gone are lost: rows that
+    waited in it for a segment, deletions since each segment was written, the recipe, and the sample
+    of weights. Rows that were appended but not committed may be back then.
+
+    All files are read once, in bounded memory, but for permuted tables that are built anew: these
+    are sorted one at a time in memory, 8 bytes a row of 64 bits.
+    """
+    directory = checked_call(path, "r", None).absolute()
+    if not directory.is_dir():
+        raise IndexNotFound(f"there is no index at {path}", path=str(path))
+    with translated(directory, apply), _locked(directory, apply=apply):
+        found = survey(directory, progress)
+        durable.check_storage(
+            directory, allow_remote=found.options is not None and found.options.allow_remote
+        )
+        work = _Work(found)
+        if not found.findings:
+            found.findings += _checked(directory)
+        if not found.findings:
+            return work.report(applied=False)
+        if apply:
+            work.do()
+        return work.report(applied=apply)
+
+
+@contextmanager
+def _locked(directory: Path, *, apply: bool) -> Iterator[None]:
+    """Holds the writer's lock; on a read-only medium, where nothing is to be changed, none."""
+    try:
+        fd = durable.lock(directory / "LOCK")
+    except OSError as error:
+        if apply or isinstance(error, SimindexError) or error.errno not in (
+            errno.EROFS, errno.EACCES
+        ):
+            raise
+        yield
+        return
+    try:
+        yield
+    finally:
+        durable.unlock(fd)
+
+
+def _checked(directory: Path) -> list[Finding]:
+    """What `check` finds, once the survey found nothing."""
+    try:
+        with open_index(directory) as index:
+            return [finding for finding in index.check() if finding.severity == "error"]
+    except CorruptFile as error:
+        return [Finding("error", str(directory), str(error))]
+
+
+class _Work:
+    """What is to be done about what a survey found."""
+
+    def __init__(self, found: Survey) -> None:
+        assert found.options is not None
+        self.found, self.path, self.options = found, found.path, found.options
+        self.directory = found.path / "segments"
+        self.designs = tuple(checked_designs(found.options))
+        self.files = SegmentFiles(self.directory, found.uuid, found.options, self.designs)
+        self.intact = {file.name: file.count()[0] for file in found.segments}
+        self.beside: dict[str, dict[str, Envelope]] = {}
+        """Whole files of permuted tables and slice lists, by segment and structure."""
+        for file in found.segments:
+            if file.damage is None:
+                self.beside[file.name], findings = beside.whole(
+                    self.directory, _record(file), found.uuid, self.options
+                )
+                found.findings += findings
+        self.made: list[str] = []
+        self.kept: Path | None = None
+
+    def report(self, *, applied: bool) -> RepairReport:
+        """What was found and, with `applied`, done."""
+        found = self.found
+        rows = sum(self.intact.values()) + sum(len(table) for table, _ in found.runs)
+        return RepairReport(
+            str(self.path), tuple(found.findings), tuple(self._steps()) if found.findings else (),
+            tuple(found.losses), rows, found.lost_rows, applied,
+            None if self.kept is None else str(self.kept),
+        )
+
+    def _steps(self) -> Iterator[str]:
+        if not self.found.format_sound:
+            yield "FORMAT is written anew"
+        for file in self.found.segments:
+            if file.damage is not None:
+                yield (
+                    f"{self.intact[file.name]:,} of the {file.rows:,} rows of {file.name} are "
+                    "written as a new segment"
+                )
+        waiting = sum(len(table) for table, _ in self.found.runs)
+        yield (
+            f"a new catalog of {len(self.found.segments):,} segments, {waiting:,} rows waiting for "
+            f"one and {len(self.found.tombstones or ()):,} deletions takes the old one's place"
+        )
+        yield f"what is replaced, or no part of the index, is moved into {KEPT_PREFIX}<n>"
+
+    # -- doing -------------------------------------------------------------------------------------
+
+    def do(self) -> None:
+        """Makes the new files, then puts them in place."""
+        if not self.directory.is_dir():
+            durable.make_directory(self.directory)
+        catalog = self._numbered(REPAIRED_CATALOG)
+        for old in self.path.glob(f"{REPAIRED_CATALOG}*"):
+            if old != self.found.catalog:
+                durable.remove_tree(old)  # of a repair that did not end
+        durable.make_directory(catalog)
+        try:
+            live = self._build(catalog)
+            unused = self._unused(live)
+            for path in unused:
+                durable.link(path, self._keeping("segments") / path.name)
+            if unused:
+                durable.sync_directory(self._keeping("segments"))
+        except BaseException:
+            self.files.remove_named(self.made)
+            durable.remove_tree(catalog)
+            raise
+        if (self.path / "catalog").exists():
+            durable.move(self.path / "catalog", self._keeping() / "catalog")
+        elif self.found.catalog is not None:
+            durable.move(self.found.catalog, self._keeping() / "catalog")
+        durable.move(catalog, self.path / "catalog")
+        if not self.found.format_sound:
+            if os.path.lexists(self.path / "FORMAT"):
+                durable.move(self.path / "FORMAT", self._keeping() / "FORMAT")
+            durable.write_format(self.path, self.found.uuid)
+        for path in unused:
+            kept = self._keeping("segments") / path.name
+            if os.path.lexists(kept):
+                durable.remove(path)
+            else:
+                durable.move(path, kept)
+
+    def _numbered(self, prefix: str) -> Path:
+        """The path of the next number that begins so."""
+        taken = [
+            int(path.name[len(prefix) :]) for path in self.path.glob(f"{prefix}*")
+            if path.name[len(prefix) :].isdecimal()
+        ]
+        return self.path / f"{prefix}{max(taken, default=0) + 1}"
+
+    def _keeping(self, *inner: str) -> Path:
+        """The directory for what is replaced, made when there is anything."""
+        if self.kept is None:
+            kept = self._numbered(KEPT_PREFIX)
+            durable.make_directory(kept)
+            self.kept = kept
+        path = self.kept.joinpath(*inner)
+        if not path.is_dir():
+            durable.make_directory(path)
+        return path
+
+    def _unused(self, live: set[str]) -> list[Path]:
+        """What in `segments/` will be no part of the index."""
+        return [
+            path for path in sorted(self.directory.iterdir())
+            if path.name not in live and not path.name.startswith(TEMPORARY_PREFIX)
+        ]
+
+    def _build(self, directory: Path) -> set[str]:
+        """Makes the new catalog, and the files it names; returns their names."""
+        environment = acquire(directory, writable=True, create=True)
+        try:
+            catalog = Catalog(environment)
+            records = [
+                record for file in self.found.segments
+                if (record := self._segment(file, catalog)) is not None
+            ]
+            catalog.commit(self._edit(records))
+            take(catalog, self.directory, index=self.found.uuid, options=self.options)
+        finally:
+            release(environment)
+        durable.sync_directory(directory)
+        return {name for record in records for name in record.files}
+
+    def _segment(self, file: Remnant, catalog: Catalog) -> SegmentRecord | None:
+        """A segment of the new index with all that stands beside it, and its directories stored."""
+        record = _record(file) if file.damage is None else self._salvaged(file)
+        if record is None:
+            return None
+        segment = open_segment(
+            self.directory, record, index=self.found.uuid, bits=self.options.bits,
+            load_directory=lambda: None,
+        )
+        found = self._with_missing(record, segment)
+        record, directories = beside.recorded(record, found, self.designs, self.options)
+        _store(catalog, record.name, [(0, segment.compute_directory())])
+        for part in directories:
+            _store(catalog, record.name, part)
+        return record
+
+    def _salvaged(self, file: Remnant) -> SegmentRecord | None:
+        """A new file of the rows that no damage reaches."""
+        rows, key_bytes = file.count()
+        if rows == 0:
+            return None
+        identity = file.identity
+        with self.files.open_writer(
+            rows, key_bytes if file.keyed else None, horizon=identity.horizon,
+            generation=identity.generation, inputs=[file.name], salvaged=True,
+        ) as writer:
+            for fingerprints, ids, keys in file.blocks():
+                writer.write(fingerprints, ids, keys)
+            record = writer.finish()
+        self.made.append(record.name)
+        return record
+
+    def _with_missing(self, record: SegmentRecord, segment: Segment) -> dict[str, Envelope]:
+        """The files beside a segment, once those are built that it has no whole one of."""
+        found, slices = dict(self.beside.get(record.name, {})), slice_design(self.options)
+        made, _ = self.files.beside(
+            record, segment.fingerprints,
+            [design for design in self.designs if design.structure not in found],
+            None if slices is None or slices.structure in found else slices,
+            generation_of(record.name),
+        )
+        for structure in made:
+            self.made.append(structure.name)
+            found[structure.structure] = open_envelope(self.directory / structure.name)
+        return found
+
+    def _edit(self, records: list[SegmentRecord]) -> Edit:
+        found = self.found
+        edit = Edit(b"", Head(found.generation, found.appended, found.next_run))
+        edit.set_value("options", pack(self.options.to_dict()))
+        for name, payload in found.values.items():
+            edit.set_value(name, payload)
+        for record in records:
+            edit.add_segment(record, [])
+        for table, sample in found.runs:
+            if len(table):
+                edit.add_run("pending", pending.encode(table, sample), len(table))
+        oldest = min((record.horizon for record in records), default=edit.head.generation)
+        dead = found.tombstones
+        if dead is not None and dead.later_than(oldest):
+            edit.add_run("tombstones", dead.encode(), len(dead))
+        return edit
+
+
+def _record(file: Remnant) -> SegmentRecord:
+    """The record of a file that is whole, without what stands beside it."""
+    assert file.footer_checksum is not None
+    return SegmentRecord(
+        file.name, file.rows, file.identity.horizon, file.file_bytes, file.footer_checksum,
+        header_bits(file.rows),
+    )
+
+
+def _store(catalog: Catalog, segment: str, directories: Directories) -> None:
+    """Stores header directories, some pages in a transaction."""
+    pages = directory_pages(segment, directories)
+    for start in range(0, len(pages), STAGED_PAGES):
+        catalog.stage(b"", pages[start : start + STAGED_PAGES])

@@ -1,0 +1,420 @@
+"""What is left of a catalog's file, read from its pages without the engine.
+
+    page 0, 1    meta: where the tree of databases begins, as of the last two transactions
+    branch       (key, page) pairs
+    leaf         (key, value) pairs; a long value stands in pages of its own
+    free         what earlier transactions wrote, until it is written over
+
+LMDB trusts its pages: a damaged one may end the process. Here every number is bounded before it is
+followed, and a record counts only if its seal holds, which covers its database and key, too. So
+what lies around in pages that no tree leads to any more is as good as what a tree leads to: all
+that is open is whether it is still part of the index, and that the head tells by checksums.
+
+Invariants
+1. The file is read with `pread` only: a file that is cut short meanwhile raises nothing and maps
+   nothing.
+2. `Remains.breach` is None only if every page that the newest meta page leads to is where and what
+   it should be: the engine may then follow it.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from simindex._kernels import _native
+from simindex.errors import CorruptFile, FormatTooNew
+from simindex.storage.catalog import PARTED, Head, Run, checksum, unpack
+from simindex.storage.environment import DATABASES, _read_meta
+from simindex.storage.segment import NAME
+
+Key = tuple[str, bytes]
+"""Database and key of a record."""
+
+BRANCH, LEAF, OVERFLOW = 1, 2, 4
+BIG, SUB = 1, 2
+PAGE_HEADER = 16
+NO_PAGE = (1 << 64) - 1
+DATABASE = struct.Struct("<IHHQQQQQ")
+META_ROOT, META_DATABASES, META_TXN = 128, 88, 144
+
+MAX_RECORDS = 1 << 20
+"""Sealed records that are kept in mind; a catalog of a thousand commits has some thousands."""
+
+MAX_VALUE_BYTES = 1 << 20
+"""Longest record that is looked at; parts have 128 KiB, heads and records of segments less."""
+
+MAX_SUMMED_BYTES = 1 << 26
+"""So much more than four times the file is summed at most, however often pages are pointed at."""
+
+MAX_TRIALS = 64
+"""Ways in which parts of one value are put together before it counts as lost."""
+
+MAX_DEPTH = 32
+
+
+class _Breach(Exception):
+    """The tree is not one that the engine may follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a sealed value stands in the file."""
+
+    offset: int
+    size: int
+    crc: int
+    """Which ends the value."""
+    page: int
+    """The leaf page that leads to it."""
+
+
+@dataclass(slots=True)
+class Remains:
+    """All sealed records of a file; see the module."""
+
+    path: Path
+    fd: int
+    page_bytes: int
+    size: int
+    metas: list[bytes]
+    """The meta pages that are whole, the newest first."""
+    found: dict[Key, list[Place]] = field(default_factory=dict)
+    """Sealed records, those the newest tree leads to first; pages of `headers` are left out."""
+    rooted: dict[Key, Place] = field(default_factory=dict)
+    breach: str | None = None
+    """What is wrong with the tree."""
+    _budget: int = 0
+
+    @classmethod
+    def read(cls, path: Path) -> Remains | None:
+        """All of a file that is there; None if there is none. Close it after use.
+
+        One pass over the file, and one over the pages of the tree: 20 us a page.
+        """
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise CorruptFile(f"{path} cannot be read: {error}", path=str(path)) from error
+        try:
+            return cls._of(path, fd)
+        except BaseException:
+            os.close(fd)
+            raise
+
+    @classmethod
+    def _of(cls, path: Path, fd: int) -> Remains:
+        size = os.fstat(fd).st_size
+        page = os.sysconf("SC_PAGE_SIZE")
+        first = _read_meta(os.pread(fd, 152, 0))
+        page = page if first is None else first[0]
+        pages = [os.pread(fd, 152, start) for start in (0, page)]
+        whole = [(data, _read_meta(data)) for data in pages]
+        metas = [data for data, meta in whole if meta is not None and meta[0] == page]
+        metas.sort(key=lambda data: -struct.unpack_from("<Q", data, META_TXN)[0])
+        self = cls(path, fd, page, size, metas, _budget=4 * size + MAX_SUMMED_BYTES)
+        if len(metas) < 2:
+            self.breach = f"{2 - len(metas)} of its 2 meta pages are damaged"
+        self._walk()
+        self._scan()
+        return self
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self.fd)
+
+    # -- pages -------------------------------------------------------------------------------------
+
+    def _page(self, number: int) -> bytes:
+        return os.pread(self.fd, self.page_bytes, number * self.page_bytes)
+
+    def _nodes(self, page: bytes) -> Iterator[tuple[int, int, bytes]]:
+        """(offset, flags, key) of the nodes of a page, none of which leaves it; else _Breach."""
+        lower, upper = struct.unpack_from("<HH", page, 12)
+        if not PAGE_HEADER <= lower <= upper <= len(page) or lower % 2:
+            raise _Breach("bounds")
+        for at in struct.unpack_from(f"<{(lower - PAGE_HEADER) // 2}H", page, PAGE_HEADER):
+            if not upper <= at <= len(page) - 8:
+                raise _Breach("a node outside its page")
+            flags, key_bytes = struct.unpack_from("<HH", page, at + 4)
+            if at + 8 + key_bytes > len(page):
+                raise _Breach("a key outside its page")
+            yield at, flags, page[at + 8 : at + 8 + key_bytes]
+
+    def _value(self, number: int, page: bytes, at: int, flags: int, key: bytes) -> tuple[int, int]:
+        """(offset in the file, bytes) of a leaf node's value; _Breach if it is outside."""
+        low, high = struct.unpack_from("<HH", page, at)
+        size, start = low | high << 16, at + 8 + len(key)
+        if not flags & BIG:
+            if start + size > len(page):
+                raise _Breach("a value outside its page")
+            return number * self.page_bytes + start, size
+        if start + 8 > len(page):
+            raise _Breach("a value outside its page")
+        first: int = struct.unpack_from("<Q", page, start)[0]
+        offset = first * self.page_bytes + PAGE_HEADER
+        if first < 2 or offset + size > self.size:
+            raise _Breach("a value outside the file")
+        return offset, size
+
+    # -- the tree ----------------------------------------------------------------------------------
+
+    def _walk(self) -> None:
+        """Follows the newest tree; what of it is sound is in `rooted`, what is not in `breach`."""
+        if not self.metas:
+            return
+        meta = self.metas[0]
+        last = struct.unpack_from("<Q", meta, 136)[0]
+        if (last + 1) * self.page_bytes > self.size:
+            self._break("it is cut short")
+        seen: set[int] = set()
+        for start in (40, META_DATABASES):
+            database = DATABASE.unpack_from(meta, start)
+            try:
+                for number, page, at, flags, key in self._leaves(database, last, seen, start == 40):
+                    if start == 40:
+                        continue
+                    self._database(number, page, at, flags, key, last, seen)
+            except _Breach as error:
+                self._break(str(error))
+        if not {name for name, _ in self.rooted} & {"head"}:
+            self._break("it holds no head")
+
+    def _break(self, what: str) -> None:
+        self.breach = self.breach or what
+
+    def _database(
+        self, number: int, page: bytes, at: int, flags: int, key: bytes, last: int, seen: set[int]
+    ) -> None:
+        """Takes the records of the named database that a node of the main one tells of."""
+        name = key.decode("ascii", "replace")
+        offset, size = self._value(number, page, at, flags, key)
+        if name not in DATABASES or flags != SUB or size != DATABASE.size:
+            raise _Breach("a database no version makes")
+        database = DATABASE.unpack(os.pread(self.fd, size, offset))
+        try:
+            if database[1]:
+                raise _Breach("it is of another kind")
+            previous = b""
+            for number, page, at, flags, key in self._leaves(database, last, seen, False):
+                if not previous < key:
+                    raise _Breach("keys that are not in order")
+                previous = key
+                place = self._place(name, number, page, at, flags, key)
+                if place is None:
+                    self._break(f"the record {name}/{key!r} is damaged")
+                elif name != "headers":
+                    self.rooted[name, key] = place
+        except _Breach as error:
+            self._break(f"{name}: {error}")
+
+    def _leaves(
+        self, database: tuple[int, ...], last: int, seen: set[int], free: bool
+    ) -> Iterator[tuple[int, bytes, int, int, bytes]]:
+        """(page number, page, offset, flags, key) of the records of a database, in order.
+
+        A page that is damaged is passed over and breaks the tree, so that what others hold is seen.
+        """
+        _, _, depth, *_, root = database
+        if root == NO_PAGE:
+            return
+        if not 0 < depth <= MAX_DEPTH:
+            raise _Breach("a depth no tree has")
+        stack = [(root, 1)]
+        while stack:
+            number, level = stack.pop()
+            if not 2 <= number <= last or number in seen:
+                self._break("a page that is out of bounds, or reached twice")
+                continue
+            seen.add(number)
+            page = self._page(number)
+            try:
+                if len(page) < self.page_bytes or struct.unpack_from("<Q", page)[0] != number:
+                    raise _Breach("a page in another's place")
+                flags = struct.unpack_from("<H", page, 10)[0]
+                if flags != (LEAF if level == depth else BRANCH):
+                    raise _Breach("a page of another kind")
+                nodes = list(self._nodes(page))
+                if level < depth:
+                    if len(nodes) < 2:
+                        raise _Breach("a branch with no choice")
+                    children = [
+                        struct.unpack_from("<H", page, at + 4)[0] << 32
+                        | struct.unpack_from("<I", page, at)[0]
+                        for at, _, _ in nodes
+                    ]
+                    stack += [(child, level + 1) for child in reversed(children)]
+                    continue
+                for at, node_flags, key in nodes:
+                    offset, size = self._value(number, page, at, node_flags, key)
+                    if node_flags & BIG:
+                        self._pass_over(offset, size, last, seen)
+                    elif free and size < 8:
+                        raise _Breach("a list of free pages that is none")
+            except _Breach as error:
+                self._break(str(error))
+                continue
+            for at, node_flags, key in nodes:
+                yield number, page, at, node_flags, key
+
+    def _pass_over(self, offset: int, size: int, last: int, seen: set[int]) -> None:
+        """Counts the pages of a long value."""
+        first = offset // self.page_bytes
+        number, _, flags, count = struct.unpack("<QHHI", os.pread(self.fd, 16, offset - 16))
+        wanted = -(-(PAGE_HEADER + size) // self.page_bytes)
+        if number != first or flags != OVERFLOW or count < wanted or first + count - 1 > last:
+            raise _Breach("a long value that is not in its place")
+        pages = range(first, first + count)
+        if not seen.isdisjoint(pages):
+            raise _Breach("a page that is reached twice")
+        seen.update(pages)
+
+    # -- all pages ---------------------------------------------------------------------------------
+
+    def _scan(self) -> None:
+        """Finds the sealed records of all leaf pages, whatever leads to them."""
+        within: list[tuple[int, int]] = []
+        records: list[tuple[Key, Place]] = [*self.rooted.items()]
+        for number in range(2, self.size // self.page_bytes):
+            if len(records) > MAX_RECORDS:
+                break
+            head = os.pread(self.fd, 12, number * self.page_bytes)
+            if struct.unpack_from("<Q", head)[0] != number or head[10:12] != b"\x02\0":
+                continue
+            page = self._page(number)
+            for name, key, flags, place in self._sealed(number, page):
+                records.append(((name, key), place))
+                if flags & BIG:
+                    first = place.offset // self.page_bytes
+                    end = (place.offset + place.size - 1) // self.page_bytes
+                    within.append((first, end))
+        inside = _covered(within)
+        for (name, key), place in records:
+            # What stands within a value may be anything that a document's key was made to be.
+            places = self.found.setdefault((name, key), [])
+            if place.page not in inside and place not in places:
+                places.append(place)
+
+    def _sealed(self, number: int, page: bytes) -> Iterator[tuple[str, bytes, int, Place]]:
+        """(database, key, flags, place) of a page's records whose seals hold."""
+        nodes = self._nodes(page)
+        while True:
+            try:
+                at, flags, key = next(nodes)
+            except (_Breach, StopIteration):
+                return
+            for name in _databases_of(key):
+                with suppress(_Breach):
+                    place = self._place(name, number, page, at, flags, key)
+                    if place is not None:
+                        yield name, key, flags, place
+
+    def _place(
+        self, name: str, number: int, page: bytes, at: int, flags: int, key: bytes
+    ) -> Place | None:
+        """The place of a node's value, if its seal holds."""
+        if flags & ~BIG:
+            return None
+        offset, size = self._value(number, page, at, flags, key)
+        self._budget -= size
+        if not 4 <= size <= MAX_VALUE_BYTES or self._budget < 0:
+            return None
+        value = os.pread(self.fd, size, offset)
+        crc = int.from_bytes(value[-4:], "little")
+        if len(value) < size or checksum(name, key, value[:-4]) != crc:
+            return None
+        return Place(offset, size, crc, number)
+
+    # -- records -----------------------------------------------------------------------------------
+
+    def payload(self, place: Place) -> bytes:
+        """What was sealed."""
+        return os.pread(self.fd, place.size, place.offset)[:-4]
+
+    def heads(self) -> list[tuple[Head, bool]]:
+        """All heads that decode, each with whether the newest tree leads to it, which comes first;
+        the others by age, the newest first. FormatTooNew if that one is of a newer version."""
+        key = ("head", b"head")
+        heads: list[tuple[Head, bool]] = []
+        for place in self.found.get(key, []):
+            payload, rooted = self.payload(place), place == self.rooted.get(key)
+            try:
+                heads.append((Head.decode(payload), rooted))
+            except CorruptFile as error:
+                value = unpack("head", payload)
+                if isinstance(value, list) and value and value[0] != 1 and rooted:
+                    raise FormatTooNew(
+                        f"{self.path} was written by a newer simindex: install it",
+                        path=str(self.path),
+                    ) from error
+        return sorted(heads, key=lambda found: (-found[1], -found[0].generation))
+
+    def record(self, database: str, key: bytes, crc: int | None = None) -> bytes | None:
+        """The payload of a record, of that checksum if one is given."""
+        for place in self.found.get((database, key), []):
+            if crc is None or place.crc == crc:
+                return self.payload(place)
+        return None
+
+    def whole(self, database: str, key: bytes, crc: int | None = None) -> bytes | None:
+        """A payload in parts put together again, or None if a part of it is lost."""
+        assert database in PARTED
+        for place in self.found.get((database, key), []):
+            if crc is None or place.crc == crc:
+                joined = self._joined(database, key, self.payload(place))
+                if joined is not None:
+                    return joined
+        return None
+
+    def _joined(self, database: str, key: bytes, first: bytes) -> bytes | None:
+        count, expected = int.from_bytes(first[:4], "little"), int.from_bytes(first[4:8], "little")
+        if len(first) < 8 or not 0 < count <= MAX_RECORDS:
+            return None
+        choices = [
+            self.found.get((database, key + part.to_bytes(4, "big")), [])
+            for part in range(1, count)
+        ]
+        if not all(choices):
+            return None
+        for _, parts in zip(range(MAX_TRIALS), product(*choices), strict=False):
+            if sum(place.size for place in parts) > self.size:
+                return None  # parts that overlap, which no version writes
+            joined = b"".join([first[8:], *(self.payload(place) for place in parts)])
+            if _native.crc32c(np.frombuffer(joined, np.uint8)) == expected:
+                return joined
+        return None
+
+    def run(self, database: str, run: Run) -> bytes | None:
+        """A pending or tombstone run's payload."""
+        return self.whole(database, run.key, run.checksum)
+
+    def run_numbers(self, database: str) -> list[int]:
+        """Numbers of all runs that a record is left of."""
+        return sorted({
+            int.from_bytes(key[:8], "big") for name, key in self.found if name == database
+        })
+
+
+def _databases_of(key: bytes) -> tuple[str, ...]:
+    """Databases that a key may belong to, but `headers`, which follows from the rows."""
+    if key == b"head":
+        return ("head",)
+    if len(key) in (8, 12) and key[0] == 0:
+        return ("pending", "tombstones")
+    if len(key) == 30 and NAME.fullmatch(key.decode("ascii", "replace")):
+        return ("segments",)
+    return ("meta",) if len(key) <= 32 else ()
+
+
+def _covered(ranges: list[tuple[int, int]]) -> set[int]:
+    """All pages of some ranges."""
+    return {page for first, last in ranges for page in range(first, last + 1)}

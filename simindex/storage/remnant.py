@@ -1,0 +1,322 @@
+"""What is intact of a segment's file: all of it, or the rows that no damage reaches.
+
+    header page    must be whole: it says where the sections are
+    checksums      one a chunk; a chunk counts if it agrees with its own, so footer and further
+                   checksums may be damaged
+    a row          counts if all chunks that its fingerprint, its id, the ends of its key and its
+                   key stand in do
+
+Invariant: no byte is given out that does not agree with a checksum of the file.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.errors import CorruptFile
+from simindex.records import U64
+from simindex.storage.envelope import (
+    CHUNK_BYTES,
+    FOOTER,
+    HEADER,
+    MAGIC,
+    MAX_SECTIONS,
+    PAGE_BYTES,
+    SECTION,
+    Identity,
+    _seed,
+    open_envelope,
+)
+from simindex.storage.format import ENDIAN_TAG, check_version
+from simindex.storage.segment import (
+    DESCRIPTION,
+    FINGERPRINTS,
+    IDS,
+    KEY_BYTES,
+    KEY_OFFSETS,
+    MAX_ROWS,
+    generation_of,
+)
+from simindex.storage.table import KeyHeap
+
+WINDOW_WORDS = 1 << 20
+"""Words of fingerprints that are looked at together."""
+
+SUMMED_BYTES = 1 << 26
+"""Bytes that are summed between two calls of `progress`; whole chunks."""
+
+LAST_GENERATION = 1 << 48
+"""No index comes so far; a higher one is damage, or worse."""
+
+Bools = NDArray[np.bool_]
+Progress = Callable[[int], None]
+"""Told how many bytes more were read."""
+
+Block = tuple[U64, U64, KeyHeap | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    offset: int
+    itemsize: int
+    count: int
+    data: NDArray[np.uint8]
+    sound: Bools
+    """By chunk."""
+
+    def reaches(self, items: NDArray[np.int64]) -> Bools:
+        """Whether some items are within sound chunks."""
+        first = items * self.itemsize // CHUNK_BYTES
+        last = ((items + 1) * self.itemsize - 1) // CHUNK_BYTES
+        return self.sound[first] & self.sound[last]
+
+
+class Remnant:
+    """A `.rows` file as far as it is intact; see the module.
+
+    Raises
+    ------
+    CorruptFile
+        If nothing of it can be trusted: its header is damaged, or it is no file of simindex.
+    FormatTooNew, FormatTooOld
+        If another version wrote it.
+    """
+
+    def __init__(self, path: Path, progress: Progress | None = None) -> None:
+        self.path, self.name = path, path.name
+        fd = _opened(path)
+        try:
+            self.size = os.fstat(fd).st_size
+            page = np.frombuffer(os.pread(fd, PAGE_BYTES, 0), np.uint8)
+            self._header = _checked_header(path, page)
+            self._map = (
+                np.frombuffer(mmap.mmap(fd, self.size, access=mmap.ACCESS_READ), np.uint8)
+            )
+        finally:
+            os.close(fd)
+        header = self._header
+        self.identity = Identity(
+            bytes(header["index"]),
+            *(int(header[name]) for name in ("file_id", "generation", "horizon", "rows", "bits")),
+        )
+        self._check_identity()
+        self.file_bytes = int(header["file_bytes"])
+        table_end = HEADER.itemsize + SECTION.itemsize * int(header["sections"])
+        self._sections = self._read_sections(page[HEADER.itemsize : table_end].view(SECTION),
+                                             progress)
+        self.footer_checksum: int | None = None
+        self.damage: str | None = None
+        """What is wrong with the file, None if nothing is."""
+        try:
+            self.footer_checksum = open_envelope(path).footer_checksum
+        except CorruptFile as error:
+            self.damage = str(error)
+        bad = [np.flatnonzero(~section.sound) for section in self._sections.values()]
+        places = list(zip(self._sections.values(), bad, strict=True))
+        for section, chunks in places:
+            if len(chunks) and self.damage is None:
+                at = section.offset + int(chunks[0]) * CHUNK_BYTES
+                self.damage = (
+                    f"{path} is damaged in {sum(map(len, bad))} of its chunks, the first at {at}"
+                )
+        self._check_sections()
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _corrupt(self, what: str) -> CorruptFile:
+        return CorruptFile(f"{self.path} {what}", path=str(self.path))
+
+    def _check_identity(self) -> None:
+        found = self.identity
+        if (
+            not 64 <= found.bits <= 4096 or found.bits % 64
+            or found.rows > MAX_ROWS
+            or max(found.generation, found.horizon) >= LAST_GENERATION
+            or generation_of(self.name) != found.generation
+            or int(self.name[17:25], 16) != found.file_id & 0xFFFFFFFF
+        ):
+            raise self._corrupt("has another name than its header says")
+
+    def _read_sections(
+        self, table: NDArray[Any], progress: Progress | None
+    ) -> dict[int, _Section]:
+        """Sections by kind, bounded by the file's real size; overlapping ones are refused."""
+        start = int(self._header["checksum_offset"])
+        checksums = self._map[start : self.file_bytes - FOOTER.itemsize]
+        checksums = checksums[: len(checksums) // 4 * 4].view("<u4")
+        found: dict[int, _Section] = {}
+        first, end = 0, PAGE_BYTES
+        for place, entry in enumerate(table):
+            kind, itemsize, offset, count, chunks = (int(value) for value in entry)
+            size = itemsize * count  # Python's integers do not wrap
+            if offset < end or offset % PAGE_BYTES or chunks != -(-size // CHUNK_BYTES) or (
+                offset + size > self.file_bytes or kind in found
+            ):
+                raise self._corrupt("has a section outside its bounds")
+            end = offset + size
+            data = self._map[offset : min(end, self.size)]
+            expected = checksums[first : first + chunks]
+            first += chunks
+            sound = np.zeros(chunks, np.bool_)
+            for start in range(0, len(data), SUMMED_BYTES):
+                part = data[start : start + SUMMED_BYTES]
+                number = start // CHUNK_BYTES
+                actual = _native.crc32c_chunks(
+                    part, CHUNK_BYTES, _seed(self.identity.file_id, place), number
+                )
+                known = expected[number : number + len(actual)]
+                sound[number : number + len(known)] = actual[: len(known)] == known
+                if progress is not None:
+                    progress(len(part))
+            found[kind] = _Section(offset, itemsize, count, data, sound)
+        return found
+
+    def _check_sections(self) -> None:
+        rows, items = self.identity.rows, {FINGERPRINTS: self.identity.bits // 8, IDS: 8}
+        counts = {FINGERPRINTS: rows, IDS: rows}
+        if KEY_OFFSETS in self._sections or KEY_BYTES in self._sections:
+            items |= {KEY_OFFSETS: 8, KEY_BYTES: 1}
+            counts[KEY_OFFSETS] = rows + 1
+        for kind, itemsize in items.items():
+            section = self._sections.get(kind)
+            if section is None or section.itemsize != itemsize or (
+                section.count != counts.get(kind, section.count)
+            ):
+                raise self._corrupt("has sections that disagree")
+
+    @property
+    def keyed(self) -> bool:
+        """Whether its rows have keys."""
+        return KEY_OFFSETS in self._sections
+
+    @property
+    def rows(self) -> int:
+        """Rows that were written."""
+        return self.identity.rows
+
+    def description(self) -> dict[str, Any]:
+        """What it says of its index; nothing if that is damaged."""
+        section = self._sections.get(DESCRIPTION)
+        if section is None or not section.sound.all() or section.itemsize != 1:
+            return {}
+        with suppress(Exception):  # whatever msgpack finds in it
+            told = msgpack.unpackb(section.data.tobytes(), raw=False, strict_map_key=True)
+            if isinstance(told, dict):
+                return told
+        return {}
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _windows(self) -> Iterator[tuple[int, int]]:
+        step = max(1, WINDOW_WORDS * 64 // self.identity.bits)
+        for start in range(0, self.rows, step):
+            yield start, min(self.rows, start + step)
+
+    def _column(self, kind: int, dtype: str) -> NDArray[Any]:
+        """A column's items as far as the file goes."""
+        section = self._sections[kind]
+        whole = len(section.data) // section.itemsize * section.itemsize
+        return section.data[:whole].view(dtype)
+
+    def intact(self, start: int, stop: int) -> Bools:
+        """Which of the rows from start to stop no damage reaches."""
+        rows = np.arange(start, stop, dtype=np.int64)
+        whole = self._sections[FINGERPRINTS].reaches(rows) & self._sections[IDS].reaches(rows)
+        if self.keyed:
+            offsets, data = self._sections[KEY_OFFSETS], self._sections[KEY_BYTES]
+            whole &= offsets.reaches(rows) & offsets.reaches(rows + 1)
+            ends = np.zeros((stop - start, 2), np.int64)
+            among = np.flatnonzero(whole)
+            column = self._column(KEY_OFFSETS, "<i8")
+            ends[among, 0], ends[among, 1] = column[start + among], column[start + among + 1]
+            inside = (ends[:, 0] >= 0) & (ends[:, 0] <= ends[:, 1]) & (ends[:, 1] <= data.count)
+            ends[~inside] = 0
+            before = np.concatenate([[0], np.cumsum(~data.sound)])
+            first, last = ends[:, 0] // CHUNK_BYTES, -(-ends[:, 1] // CHUNK_BYTES)
+            whole &= inside & (before[np.maximum(first, last)] == before[first])
+        return whole
+
+    def count(self) -> tuple[int, int]:
+        """(rows, bytes of their keys) that no damage reaches."""
+        total = key_bytes = 0
+        for start, stop in self._windows():
+            rows = np.flatnonzero(self.intact(start, stop)) + start
+            total += len(rows)
+            if self.keyed and len(rows):
+                offsets = self._column(KEY_OFFSETS, "<i8")
+                key_bytes += int((offsets[rows + 1] - offsets[rows]).sum())
+        return total, key_bytes
+
+    def blocks(self) -> Iterator[Block]:
+        """Fingerprints, ids and keys of the rows that no damage reaches, in order."""
+        words = self.identity.bits // 64
+        for start, stop in self._windows():
+            rows = np.flatnonzero(self.intact(start, stop)) + start
+            if not len(rows):
+                continue
+            fingerprints = self._column(FINGERPRINTS, f"V{8 * words}")[rows]
+            keys = None
+            if self.keyed:
+                keys = self._heap(start, stop).take(rows - start)
+            yield (
+                fingerprints.view("<u8").reshape(-1, words), self._column(IDS, "<u8")[rows], keys
+            )
+
+    def _heap(self, start: int, stop: int) -> KeyHeap:
+        """Keys of the rows from start to stop; of those that damage reaches, anything."""
+        section, data = self._sections[KEY_OFFSETS], self._sections[KEY_BYTES].data
+        stored = self._column(KEY_OFFSETS, "<i8")[start : stop + 1]
+        offsets = np.zeros(stop + 1 - start, np.int64)
+        offsets[: len(stored)] = stored
+        sound = section.reaches(np.arange(start, stop + 1, dtype=np.int64))
+        offsets[~sound | (offsets < 0) | (offsets > len(data))] = 0
+        return KeyHeap(np.maximum.accumulate(offsets), data)
+
+    def columns(self) -> tuple[U64, U64]:
+        """First words and ids of all rows, on the map; damaged where the file is."""
+        words = self.identity.bits // 64
+        fingerprints = self._column(FINGERPRINTS, f"V{8 * words}").view("<u8")
+        return fingerprints.reshape(-1, words)[:, 0], self._column(IDS, "<u8")
+
+
+def _opened(path: Path) -> int:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise CorruptFile(f"{path} cannot be read: {error.strerror}", path=str(path)) from error
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode) or status.st_size < PAGE_BYTES:
+        os.close(fd)
+        raise CorruptFile(f"{path} is cut short, or no file", path=str(path))
+    return fd
+
+
+def _checked_header(path: Path, page: NDArray[np.uint8]) -> Any:
+    """The header of a page whose checksum holds."""
+    if len(page) < PAGE_BYTES or bytes(page[:8]) != MAGIC or (
+        _native.crc32c(page[:-4]) != int(page[-4:].view("<u4")[0])
+    ):
+        raise CorruptFile(f"{path} has a damaged header", path=str(path))
+    header = page[: HEADER.itemsize].view(HEADER)[0]
+    check_version(
+        path, int(header["major"]), int(header["minor"]), int(header["incompatible"])
+    )
+    if (
+        int(header["endian"]) != ENDIAN_TAG or int(header["chunk_bytes"]) != CHUNK_BYTES
+        or int(header["sections"]) > MAX_SECTIONS
+    ):
+        raise CorruptFile(f"{path} has a header no version writes", path=str(path))
+    return header
+

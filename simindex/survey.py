@@ -1,0 +1,424 @@
+"""What is there of an index, and what is wrong with it: what a repair goes by.
+
+    FORMAT       whole, or made again: segments carry the index's uuid
+    catalog      its records, read from the pages without the engine (storage/remains.py)
+    segments     their headers, and which chunks agree with their checksums (storage/remnant.py)
+    the choice   which segments are the index (lineage.py), with which pending rows and deletions
+
+A head is certain if the newest tree of a catalog with both its meta pages leads to it, and no file
+is newer than it allows: then it says what the index holds. Otherwise files count for themselves,
+and the newest head that is left, if there is one, only helps to judge them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simindex import lineage, salvage
+from simindex.designs import checked_designs, slice_design
+from simindex.errors import (
+    CorruptFile,
+    FormatTooNew,
+    FormatTooOld,
+    IndexNotFound,
+    InvalidOption,
+)
+from simindex.lineage import Kin
+from simindex.options import IndexOptions
+from simindex.records import Finding
+from simindex.salvage import Waiting
+from simindex.storage import format as durable
+from simindex.storage.catalog import Head, unpack
+from simindex.storage.format import REPAIRED_CATALOG
+from simindex.storage.remains import Remains
+from simindex.storage.remnant import LAST_GENERATION, Remnant
+from simindex.storage.segment import NAME, generation_of
+from simindex.storage.tombstones import Tombstones
+
+SAMPLE_ROWS = 512
+"""Rows that tell whether a segment is among those that one without names was merged from."""
+
+SAMPLE_IDS = 1 << 20
+
+LIKELY_ORDINAL = 1 << 40
+"""Ids below may be numbers that the index gave; hashes hardly ever are."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Survey:
+    """See the module. `findings` is what is wrong, `losses` what no repair brings back."""
+
+    path: Path
+    uuid: bytes = b""
+    format_sound: bool = True
+    catalog: Path | None = None
+    """The directory of the catalog that was read."""
+    head: Head | None = None
+    certain: bool = False
+    options: IndexOptions | None = None
+    values: dict[str, bytes] = field(default_factory=dict)
+    """Values of `meta` that are left."""
+    segments: list[Remnant] = field(default_factory=list)
+    """Files that are the index, oldest first."""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    runs: list[Waiting] = field(default_factory=list)
+    """Rows waiting for a segment, without those that are deleted."""
+    tombstones: Tombstones | None = None
+    generation: int = 0
+    """Above all that was seen."""
+    appended: int = 0
+    next_run: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    losses: list[str] = field(default_factory=list)
+    lost_rows: int = 0
+    files: dict[str, Remnant] = field(default_factory=dict)
+
+    def error(self, path: Path | str, what: str) -> None:
+        """Notes damage."""
+        self.findings.append(Finding("error", str(path), what))
+
+    def lose(self, what: str, rows: int = 0) -> None:
+        """Notes a loss, and of how many rows for certain."""
+        self.losses.append(what)
+        self.lost_rows += rows
+
+
+def survey(path: Path, progress: Progress | None = None) -> Survey:
+    """Reads all of an index that is there, segments once, in bounded memory.
+
+    Raises
+    ------
+    IndexNotFound
+        If there is nothing of an index at the path.
+    FormatTooNew, FormatTooOld
+        If another version wrote any of it.
+    CorruptFile
+        If what is left does not tell how rows were stored, so that nothing can be made of it.
+    """
+    found = Survey(path)
+    _read_format(found)
+    _read_files(found, progress)
+    with _remains(found) as remains:
+        _choose_uuid(found)
+        _read_head(found, remains)
+        _read_options(found, remains)
+        _choose_segments(found, remains)
+        _read_records(found, remains)
+        _number(found, remains)
+    return found
+
+
+# -- FORMAT ----------------------------------------------------------------------------------------
+
+
+def _read_format(found: Survey) -> None:
+    path = found.path
+    try:
+        found.uuid = durable.read_format(path)
+        return
+    except IndexNotFound:
+        if not (path / "catalog").is_dir() and not any((path / "segments").glob("*.rows")):
+            raise
+        found.error(path / "FORMAT", "is missing")
+    except FormatTooNew:
+        if durable.format_agrees(path):
+            raise
+        found.error(path / "FORMAT", "is damaged")
+    except CorruptFile as error:
+        found.error(path / "FORMAT", str(error))
+    found.format_sound = False
+
+
+def _choose_uuid(found: Survey) -> None:
+    """Takes the index's uuid from its files if FORMAT does not tell; others' files are left."""
+    if not found.uuid:
+        rows: Counter[bytes] = Counter()
+        for file in found.files.values():
+            rows[file.identity.index] += file.rows + 1
+        found.uuid = rows.most_common(1)[0][0] if rows else secrets.token_bytes(16)
+    for name, file in list(found.files.items()):
+        if file.identity.index != found.uuid:
+            found.error(file.path, "is of another index")
+            del found.files[name]
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def _read_files(found: Survey, progress: Progress | None) -> None:
+    directory = found.path / "segments"
+    if directory.is_symlink() or (found.path / "catalog").is_symlink():
+        raise CorruptFile(f"{found.path} has links in place of directories", path=str(found.path))
+    if not directory.is_dir():
+        found.error(directory, "is missing")
+        return
+    paths = sorted(path for path in directory.iterdir() if NAME.fullmatch(path.name))
+    total = sum(path.lstat().st_size for path in paths)
+    done = 0
+
+    def read(size: int) -> None:
+        nonlocal done
+        done += size
+        if progress is not None:
+            progress(done, total)
+
+    for path in paths:
+        try:
+            found.files[path.name] = Remnant(path, read)
+        except (FormatTooNew, FormatTooOld):
+            raise
+        except CorruptFile as error:
+            found.unreadable[path.name] = str(error)
+
+
+# -- catalog ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _remains(found: Survey) -> Iterator[Remains | None]:
+    """The records of the catalog, or of the one that an interrupted repair was to put there."""
+    places = [found.path / "catalog"]
+    if not places[0].exists():
+        places = sorted(found.path.glob(f"{REPAIRED_CATALOG}*"), reverse=True)
+    remains = None
+    for place in places:
+        another = Remains.read(place / "data.mdb")
+        if another is not None and (remains is None or not remains.rooted):
+            if remains is not None:
+                remains.close()
+            remains, found.catalog = another, place
+    if remains is None or found.catalog != found.path / "catalog":
+        found.error(found.path / "catalog" / "data.mdb", "is missing")
+    elif remains.breach is not None:
+        found.error(found.path / "catalog" / "data.mdb", f"is damaged: {remains.breach}")
+    try:
+        yield remains
+    finally:
+        if remains is not None:
+            remains.close()
+
+
+def _read_head(found: Survey, remains: Remains | None) -> None:
+    """The head to go by: the certain one, or the newest that most of is left of."""
+    heads = [] if remains is None else remains.heads()
+    if remains is None or not heads:
+        found.lose(
+            "the catalog's head: rows that waited in the catalog for a segment and deletions since "
+            "each segment was written are lost; rows of appends that were not committed may be back"
+        )
+        return
+    newest = max((file.identity.generation for file in found.files.values()), default=0)
+    head, rooted = heads[0]
+    if rooted and len(remains.metas) == 2:
+        found.head, found.certain = head, newest <= head.generation + 1
+        if not found.certain:
+            found.error(found.path / "catalog", (
+                f"is older than its segments: it is of commit {head.generation}, and there is a "
+                f"file of commit {newest}"
+            ))
+            found.lose(
+                f"deletions and rows waiting for a segment of the commits after "
+                f"{head.generation}, if there were any"
+            )
+        return
+
+    def left(candidate: Head) -> int:
+        runs = [("pending", run) for run in candidate.pending]
+        runs += [("tombstones", run) for run in candidate.tombstones]
+        missing = sum(remains.run(name, run) is None for name, run in runs)
+        return missing + sum(name not in found.files for name in candidate.segments)
+
+    found.head = min((head for head, _ in heads), key=lambda head: (
+        left(head) > 0, -head.generation, left(head)
+    ))
+    found.lose(
+        f"the catalog's newest head, perhaps: what it tells is as of commit "
+        f"{found.head.generation}; later deletions and rows waiting for a segment are lost if "
+        "there were any"
+    )
+
+
+# -- options and values ----------------------------------------------------------------------------
+
+
+def _read_options(found: Survey, remains: Remains | None) -> None:
+    """From the catalog, or from the newest segment."""
+    told: list[dict[str, Any]] = []
+    if remains is not None:
+        crc = None if found.head is None else found.head.values.get("options")
+        payloads = [remains.whole("meta", b"options", crc), remains.whole("meta", b"options")]
+        for payload in payloads:
+            if payload is not None:
+                with suppress(CorruptFile):
+                    told.append(unpack("options", payload))
+    by_age = sorted(found.files.values(), key=lambda file: -file.identity.generation)
+    for file in by_age:
+        values = file.description()
+        values.pop("inputs", None)
+        values.pop("salvaged", None)
+        told.append(values)
+    for values in told:
+        if "bits" not in values:
+            continue
+        try:
+            options = IndexOptions.from_dict(values)
+            checked_designs(options)
+            slice_design(options)
+        except (InvalidOption, TypeError, ValueError):
+            continue
+        found.options = options
+        break
+    else:
+        raise CorruptFile(
+            f"nothing at {found.path} tells how rows were stored: neither the catalog nor a "
+            "segment is left. Build the index anew, or bring files back from a backup",
+            path=str(found.path),
+        )
+    for name, file in list(found.files.items()):
+        if file.identity.bits != options.bits or file.keyed != (options.keys is not False):
+            found.error(file.path, "is of an index with other options")
+            del found.files[name]
+
+
+# -- segments --------------------------------------------------------------------------------------
+
+
+def _kin(found: Survey) -> dict[str, Kin]:
+    """What the files say of themselves; of merged ones that name none, likely inputs are given."""
+    kin = {}
+    for name, file in found.files.items():
+        inputs = file.description().get("inputs", [])
+        known = isinstance(inputs, list) and all(isinstance(name, str) for name in inputs)
+        kin[name] = Kin(
+            name, file.identity.generation, file.identity.horizon, file.damage is None,
+            tuple(inputs) if known else (), file.description().get("salvaged") is True,
+        )
+    if found.certain:
+        return kin
+    for name, own in kin.items():
+        if own.inputs or not own.merged:
+            continue
+        inputs = [
+            other.name for other in kin.values()
+            if other.name != name and other.generation <= own.horizon
+            and found.files[other.name].rows <= found.files[name].rows
+            and salvage.share_stored(found.files[other.name], found.files[name], SAMPLE_ROWS) > 0.5
+        ]
+        kin[name] = replace(own, inputs=tuple(inputs))
+    return kin
+
+
+def _choose_segments(found: Survey, remains: Remains | None) -> None:
+    kin, head = _kin(found), found.head
+    live = set() if head is None else set(head.segments)
+    if found.certain:
+        taken = lineage.as_committed(live, kin)
+        missing = taken - kin.keys()
+    else:
+        taken = lineage.as_found(kin, live, 0 if head is None else head.generation)
+        missing = live.union(found.unreadable) - kin.keys()
+        for name in taken:
+            missing -= lineage.ancestors(kin[name], kin)
+    order = {name: place for place, name in enumerate([] if head is None else head.segments)}
+
+    def age(name: str) -> tuple[int, int, str]:
+        # In the head's order, which is that of age; one in the place of others where these stood.
+        places = [order[n] for n in (name, *kin[name].inputs) if n in order]
+        return min(places, default=len(order)), kin[name].generation, name
+
+    found.segments = [found.files[name] for name in sorted(taken & kin.keys(), key=age)]
+    for file in found.segments:
+        if file.damage is not None:
+            found.error(file.path, file.damage)
+            rows = file.rows - file.count()[0]
+            if rows:
+                found.lose(f"{rows:,} of the {file.rows:,} rows of {file.name}", rows)
+    for name in sorted(missing):
+        found.error(found.path / "segments" / name, found.unreadable.get(name, "is missing"))
+        rows_written = _recorded_rows(found, remains, name)
+        if rows_written is None:
+            found.lose(f"all rows of {name}; how many they were is not known")
+        else:
+            found.lose(f"all {rows_written:,} rows of {name}", rows_written)
+
+
+def _recorded_rows(found: Survey, remains: Remains | None, name: str) -> int | None:
+    """Rows of a segment as the catalog has them."""
+    payload = None
+    if remains is not None and found.head is not None and name in found.head.segments:
+        payload = remains.record("segments", name.encode(), found.head.segments[name])
+    if payload is None:
+        return None
+    with suppress(CorruptFile, TypeError, ValueError, IndexError):
+        return int(unpack(name, payload)[0])
+    return None
+
+
+# -- what the records give -------------------------------------------------------------------------
+
+
+def _read_records(found: Survey, remains: Remains | None) -> None:
+    options, head = found.options, found.head
+    assert options is not None
+    found.values, lost_values = salvage.values(remains, head, options)
+    found.tombstones, lost_deletions = salvage.deletions(
+        remains, head, certain=found.certain, keyed=options.keys is not False
+    )
+    runs, lost_runs = salvage.waiting(remains, head, options)
+    for what, rows in [*lost_runs, *lost_deletions, *lost_values]:
+        if head is not None:
+            found.error(found.path / "catalog", f"lacks {what}")
+        found.lose(what, rows)
+    newer = [file for file in found.segments if head is None or file.name not in head.segments]
+    for table, sample in runs:
+        every = np.arange(len(table), dtype=np.int64)
+        dead = found.tombstones.dead(table, table.ids, every)
+        if not found.certain:  # a later commit may have made a segment of them
+            dead |= salvage.stored(table, newer)
+        found.runs.append((salvage.without(table, dead), sample))
+
+
+def _number(found: Survey, remains: Remains | None) -> None:
+    """Numbers above all that were given out before, so that none is given twice."""
+    head = found.head or Head(0, 0, 0)
+    assert found.options is not None and found.tombstones is not None
+    names = [*found.files, *found.unreadable]
+    generations = [generation_of(name) for name in names]
+    found.generation = max(
+        [head.generation, found.tombstones.newest,
+         *(file.identity.horizon for file in found.files.values()),
+         *(number for number in generations if number < LAST_GENERATION)]
+    )
+    runs = [] if remains is None else [
+        *remains.run_numbers("pending"), *remains.run_numbers("tombstones")
+    ]
+    found.next_run = max([head.next_run, *(n + 1 for n in runs if n < LAST_GENERATION)])
+    found.appended = head.appended
+    if not found.certain:
+        found.appended = max(head.appended, _likely_appended(found))
+
+
+def _likely_appended(found: Survey) -> int:
+    """At least as many rows as were ever appended, and more than any number given as an id."""
+    assert found.options is not None
+    rows = sum(file.rows for file in found.files.values()) + sum(len(t) for t, _ in found.runs)
+    if found.options.keys is not False:
+        return rows
+    highest = -1
+    columns = [file.columns()[1] for file in found.files.values()]
+    for ids in [*columns, *(table.ids for table, _ in found.runs)]:
+        for start in range(0, len(ids), SAMPLE_IDS):
+            part = ids[start : start + SAMPLE_IDS]
+            small = part[part < LIKELY_ORDINAL]
+            highest = max(highest, int(small.max()) if len(small) else -1)
+    return max(rows, highest + 1)

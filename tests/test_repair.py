@@ -1,0 +1,698 @@
+"""What a repair brings back is what was committed, and what it does not bring back it says.
+
+An index with several segments, waiting rows, deletions and a sample is copied, damaged in one way
+and repaired. What the index held is kept in lists; which rows a damaged chunk reaches is worked out
+from docs/format.md.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import simindex
+from simindex import Batch, IndexOptions, lineage, segmentfiles
+from simindex.errors import (
+    CorruptFile,
+    FormatTooNew,
+    IndexExists,
+    IndexLocked,
+    IndexNotFound,
+    SimindexError,
+)
+from simindex.lineage import Kin
+from simindex.storage import format as durable
+from simindex.storage.environment import Transaction
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
+STRUCTURES = ("psm", "bphs:G=2,g=1", "issl:w=8")
+OPTIONS = IndexOptions(batch_rows=32, min_merge=0, reservoir_rows=4, structures=STRUCTURES)
+
+Rows = Counter[tuple[int, Any]]
+"""(fingerprint, id or key) -> how often."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """An index and what it holds."""
+
+    path: Path
+    live: Rows
+    sealed: Rows
+    """Rows in segments, deleted ones included."""
+    generation: int
+
+
+def batch(values: Any, *, keyed: bool) -> Batch:
+    values = np.asarray(values, np.uint64)
+    weights = np.ones((len(values), 64), np.float32)
+    if keyed:
+        return Batch(values, keys=[f"k{value}" for value in values], weights=weights)
+    return Batch(values, ids=values + np.uint64(7), weights=weights)
+
+
+def rows_of(index: simindex.Index) -> Rows:
+    found: Rows = Counter()
+    for part in index.rows():
+        names = part.keys if part.keys is not None else part.ids.tolist()
+        found.update(zip(part.fingerprints.tolist(), names, strict=True))
+    return found
+
+
+def named(values: Any, *, keyed: bool) -> Rows:
+    return Counter((value, f"k{value}" if keyed else value + 7) for value in values)
+
+
+def write(path: Path, *, keyed: bool) -> Held:
+    """Three segments, a pending run, and deletions of rows in both."""
+    options = IndexOptions(
+        batch_rows=32, min_merge=0, reservoir_rows=4, structures=STRUCTURES, keys=keyed,
+        recipe=simindex.Recipe(),
+    )
+    sealed: list[int] = []
+    with simindex.open(path, "c", options=options) as index:
+        for first in (0, 1000, 2000):
+            index.append(batch(range(first, first + 20), keyed=keyed))
+            index.commit()
+            sealed += range(first, first + 20)
+        for gone in ([1, 1001], [2, 2002]):
+            if keyed:
+                index.delete(keys=[f"k{value}" for value in gone])
+            else:
+                index.delete(ids=[value + 7 for value in gone])
+            index.commit()
+        index.append(batch([3000], keyed=keyed))
+        index.commit()
+        index.commit()
+        generation = index.generation
+        live = rows_of(index)
+        pending = index.stats().pending_rows
+    assert live == named({*sealed, 3000} - {1, 2, 1001, 2002}, keyed=keyed)
+    assert pending == 1
+    return Held(path, live, named(sealed, keyed=keyed), generation)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["ids", "keys"])
+def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Held:
+    return write(tmp_path_factory.mktemp("held") / "index", keyed=request.param)
+
+
+@pytest.fixture(scope="module")
+def unkeyed(tmp_path_factory: pytest.TempPathFactory) -> Held:
+    return write(tmp_path_factory.mktemp("unkeyed") / "index", keyed=False)
+
+
+def fresh(held: Held, path: Path) -> Path:
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(held.path, path, ignore=shutil.ignore_patterns("lock.mdb"))
+    return path
+
+
+def segments(path: Path, suffix: str = ".rows") -> list[Path]:
+    return sorted((path / "segments").glob(f"*{suffix}"))
+
+
+def examine(path: Path) -> Rows:
+    """The repaired index is whole, answers as brute force does, and a writer goes on with it."""
+    with simindex.open(path) as index:
+        found = rows_of(index)
+        assert [f for f in index.check() if f.severity == "error"] == []
+        generation, keyed = index.generation, index.options.keys is not False
+        stored = np.array([value for value, _ in found], np.uint64)
+        queries = np.array([0, 1001, 2003, 3000, 9999], np.uint64)
+        for recall in (1.0,):
+            matches = index.query(queries, h=2, recall=recall)
+            expected = {
+                (q, d, name) for q, row, d in oracle.matches(stored, queries, 2).tolist()
+                for name in [[name for value, name in found][row]]
+            }
+            assert {(m.query, m.distance, m.key if keyed else m.id) for m in matches} == expected
+    names = {p.name for p in segments(path)}
+    assert all(int(name[:16], 16) <= generation for name in names)
+    with simindex.open(path, "w") as index:
+        index.append(batch(range(5000, 5050), keyed=keyed))
+        index.commit()
+        assert index.generation > generation
+        index.append(batch([6000], keyed=keyed))
+        name = {"keys": ["k6000"]} if keyed else {"ids": [6007]}
+        index.commit()
+        index.delete(**name)
+        index.compact(full=True)
+        assert rows_of(index) == found + named(range(5000, 5050), keyed=keyed)
+        assert [f for f in index.check() if f.severity == "error"] == []
+    return found
+
+
+# -- nothing to do ---------------------------------------------------------------------------------
+
+
+def test_a_whole_index_is_left_as_it_is(
+    held: Held, tmp_path: Path, tree: Callable[[Path], Any]
+) -> None:
+    path = fresh(held, tmp_path / "index")
+    simindex.open(path).close()
+    before = tree(path)
+    for apply in (False, True):
+        report = simindex.repair(path, apply=apply)
+        assert (report.needed, report.applied, report.steps, report.losses) == (
+            False, False, (), ()
+        )
+        assert report.rows == len(held.sealed) + 1
+    assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
+
+
+def test_without_apply_nothing_changes(
+    held: Held, tmp_path: Path, tree: Callable[[Path], Any]
+) -> None:
+    path = fresh(held, tmp_path / "index")
+    (path / "catalog" / "data.mdb").unlink()
+    segments(path, ".bphs")[0].write_bytes(b"x")
+    before = tree(path)
+    told = simindex.repair(path)
+    assert told.needed
+    assert told.kept is None
+    assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
+    done = simindex.repair(path, apply=True)
+    assert (done.findings, done.steps, done.losses, done.rows) == (
+        told.findings, told.steps, told.losses, told.rows
+    )
+
+
+# -- the catalog -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["directory", "file", "empty", "one page", "garbage"])
+def test_rows_of_segments_survive_the_loss_of_the_catalog(
+    held: Held, tmp_path: Path, how: str
+) -> None:
+    """Deleted rows are back, and waiting ones gone: the report says so."""
+    path = fresh(held, tmp_path / "index")
+    data = path / "catalog" / "data.mdb"
+    if how == "directory":
+        shutil.rmtree(path / "catalog")
+    elif how == "file":
+        data.unlink()
+    else:
+        content = {"empty": b"", "one page": bytes(4096), "garbage": os.urandom(40_000)}[how]
+        data.write_bytes(content)
+    report = simindex.repair(path, apply=True)
+    assert any("deletions" in loss for loss in report.losses)
+    assert any("recipe" in loss for loss in report.losses)
+    assert report.rows == len(held.sealed)
+    if how not in ("directory", "file"):
+        assert report.kept is not None
+        assert (Path(report.kept) / "catalog" / "data.mdb").exists()
+    assert examine(path) == held.sealed
+    with simindex.open(path) as index:
+        assert index.generation > held.generation - 2
+
+
+def damaged(data: bytes, kind: str, place: int, length: int) -> bytes:
+    """A copy of a file, damaged in one way."""
+    place %= max(1, len(data))
+    changed = bytearray(data)
+    if kind == "cut":
+        return bytes(changed[:place])
+    if kind == "page":
+        place = place // 4096 * 4096
+        changed[place : place + 4096] = bytes(len(changed[place : place + 4096]))
+    elif kind == "swap":
+        a, b = place // 4096 * 4096, length * 4096 % max(4096, len(data) // 4096 * 4096)
+        changed[a : a + 4096], changed[b : b + 4096] = (
+            changed[b : b + 4096], changed[a : a + 4096]
+        )
+    else:
+        for at in range(place, min(len(changed), place + length)):
+            changed[at] ^= 0x5A
+    return bytes(changed)
+
+
+KINDS = st.sampled_from(["cut", "page", "bytes", "swap"])
+
+
+@settings(max_examples=40)
+@given(kind=KINDS, place=st.integers(0, 1 << 20), length=st.integers(1, 40))
+def test_whatever_befalls_the_catalog_rows_of_segments_come_back(
+    unkeyed: Held, tmp_path_factory: pytest.TempPathFactory, kind: str, place: int, length: int
+) -> None:
+    """Without a loss told, the index is what it was to the row; waiting rows are lost or back."""
+    path = fresh(unkeyed, tmp_path_factory.mktemp("befallen") / "index")
+    data = path / "catalog" / "data.mdb"
+    data.write_bytes(damaged(data.read_bytes(), kind, place, length))
+    report = simindex.repair(path, apply=True)
+    with simindex.open(path) as index:
+        found = rows_of(index)
+        assert [f for f in index.check() if f.severity == "error"] == []
+        assert index.generation >= unkeyed.generation or report.losses
+    everything = unkeyed.sealed | unkeyed.live
+    assert found <= everything
+    assert unkeyed.live & unkeyed.sealed <= found
+    if not report.losses:
+        assert found == unkeyed.live
+    assert report.lost_rows <= 1
+    shutil.rmtree(path)
+
+
+def test_pages_without_a_tree_still_give_waiting_rows_and_deletions(
+    held: Held, tmp_path: Path
+) -> None:
+    """Both meta pages are gone, so nothing says where the tree begins."""
+    path = fresh(held, tmp_path / "index")
+    data = path / "catalog" / "data.mdb"
+    data.write_bytes(bytes(8192) + data.read_bytes()[8192:])
+    report = simindex.repair(path, apply=True)
+    assert report.lost_rows == 0
+    assert examine(path) == held.live
+    with simindex.open(path) as index:
+        assert index.recipe == simindex.Recipe()
+        assert index.stats().sample_rows == 4
+
+
+def test_an_older_catalog_in_place_of_the_newer(held: Held, tmp_path: Path) -> None:
+    path = fresh(held, tmp_path / "index")
+    keyed = next(iter(held.live))[1].__class__ is str
+    older = (path / "catalog" / "data.mdb").read_bytes()
+    with simindex.open(path, "w") as index:
+        for first in (7000, 8000):
+            index.append(batch(range(first, first + 20), keyed=keyed))
+            index.commit()
+    shutil.rmtree(path / "catalog")
+    (path / "catalog").mkdir()
+    (path / "catalog" / "data.mdb").write_bytes(older)
+    with pytest.raises(CorruptFile, match="newer than the catalog"):
+        simindex.open(path, "w")
+    report = simindex.repair(path, apply=True)
+    assert any("older" in finding.what for finding in report.findings)
+    added = named([*range(7000, 7020), *range(8000, 8020)], keyed=keyed)
+    assert examine(path) == held.live + added, "the waiting row, in both, is taken once"
+
+
+@pytest.mark.parametrize("what", ["FORMAT", "catalog/data.mdb", "segments"])
+def test_opening_what_is_damaged_names_the_repair(
+    held: Held, tmp_path: Path, what: str
+) -> None:
+    path = fresh(held, tmp_path / "index")
+    for file in segments(path) if what == "segments" else [path / what]:
+        file.write_bytes(file.read_bytes()[:5] * 3)
+    with pytest.raises(CorruptFile, match="`simindex repair "):
+        simindex.open(path)
+
+
+# -- segments --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["ids", "keys", "wide"])
+def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One segment of several chunks."""
+    bits = 192 if request.param == "wide" else 64
+    path = tmp_path_factory.mktemp("large") / "index"
+    rng = np.random.default_rng(5)
+    words = rng.integers(0, 2**64, (20_000, bits // 64), dtype=np.uint64)
+    names = [f"page {i} {'x' * (i % 9)}" for i in range(len(words))]
+    keyed = request.param == "keys"
+    options = IndexOptions(
+        bits=bits, keys=keyed, batch_rows=1 << 16, structures=("psm",), recipe=None
+    )
+    with simindex.open(path, "c", options=options) as index:
+        index.append(Batch(words, keys=names) if keyed else Batch(words))
+    return path
+
+
+SECTIONS = np.dtype(
+    [("kind", "<u4"), ("item", "<u4"), ("offset", "<u8"), ("count", "<u8"), ("chunks", "<u8")]
+)
+
+
+def reached(file: bytes, at: int) -> set[int]:
+    """Numbers of the rows whose chunks the byte at a place of a `.rows` file stands in."""
+    table = np.frombuffer(file, SECTIONS, int.from_bytes(file[28:32], "little"), 104)
+    rows = int.from_bytes(file[72:80], "little")
+    sections = {int(entry["kind"]): entry for entry in table}
+    ends = None
+    if 3 in sections:
+        ends = np.frombuffer(file, "<i8", rows + 1, int(sections[3]["offset"]))
+    for kind, entry in sections.items():
+        start, size = int(entry["offset"]), int(entry["item"]) * int(entry["count"])
+        if not start <= at < start + size or kind == 5:
+            continue
+        low = (at - start) // 65536 * 65536
+        high = min(size, low + 65536)
+        found = set()
+        for row in range(rows):
+            if kind == 4:
+                assert ends is not None
+                first, last = int(ends[row]), int(ends[row + 1])
+            elif kind == 3:
+                first, last = 8 * row, 8 * row + 16
+            else:
+                first, last = int(entry["item"]) * row, int(entry["item"]) * (row + 1)
+            if first < high and last > low and first < last:
+                found.add(row)
+        return found
+    return set()
+
+
+@settings(max_examples=8)
+@given(share=st.floats(0.0045, 1), count=st.integers(1, 3), data=st.data())
+def test_rows_that_no_damage_reaches_come_back(
+    large: Path, tmp_path_factory: pytest.TempPathFactory, share: float, count: int, data: Any
+) -> None:
+    path = tmp_path_factory.mktemp("rows") / "index"
+    shutil.copytree(large, path, ignore=shutil.ignore_patterns("lock.mdb"))
+    with simindex.open(path) as index:
+        before = [row for part in index.rows() for row in zip(
+            map(tuple, part.rows.tolist()), part.keys or part.ids.tolist(), strict=True
+        )]
+    (file,) = segments(path)
+    content = bytearray(file.read_bytes())
+    lost: set[int] = set()
+    for _ in range(count):
+        at = 4096 + int(share * (len(content) - 4097))
+        lost |= reached(bytes(content), at)
+        content[at] ^= 1 << data.draw(st.integers(0, 7))
+        share = share * 0.6 + 0.002
+    file.write_bytes(content)
+    report = simindex.repair(path, apply=True)
+    assert report.lost_rows == len(lost)
+    assert (report.losses != ()) == bool(lost)
+    with simindex.open(path) as index:
+        after = [row for part in index.rows() for row in zip(
+            map(tuple, part.rows.tolist()), part.keys or part.ids.tolist(), strict=True
+        )]
+        assert [f for f in index.check() if f.severity == "error"] == []
+    assert after == [row for number, row in enumerate(before) if number not in lost]
+    if report.needed:
+        assert report.kept is not None
+        assert (Path(report.kept) / "segments" / file.name).read_bytes() == content
+    shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("how", ["missing", "cut", "header"])
+def test_a_lost_segment_is_told_with_its_rows(held: Held, tmp_path: Path, how: str) -> None:
+    path = fresh(held, tmp_path / "index")
+    file = segments(path)[1]
+    if how == "missing":
+        file.unlink()
+    elif how == "cut":
+        file.write_bytes(file.read_bytes()[:5000])
+    else:
+        file.write_bytes(b"\0" * 4096 + file.read_bytes()[4096:])
+    report = simindex.repair(path, apply=True)
+    assert report.lost_rows == 20
+    keyed = next(iter(held.live))[1].__class__ is str
+    assert examine(path) == held.live - named(range(1000, 1020), keyed=keyed)
+
+
+@pytest.mark.parametrize("suffix", [".bphs", ".issl"])
+@pytest.mark.parametrize("how", ["missing", "damaged", "cut", "swapped"])
+def test_what_follows_from_the_rows_is_built_anew(
+    held: Held, tmp_path: Path, suffix: str, how: str
+) -> None:
+    path = fresh(held, tmp_path / "index")
+    file, other = segments(path, suffix)[:2]
+    content = file.read_bytes()
+    if how == "missing":
+        file.unlink()
+    elif how == "swapped":
+        file.write_bytes(other.read_bytes())
+    else:
+        file.write_bytes(content[:4097] + b"?" + content[4098:] if how == "damaged" else b"")
+    report = simindex.repair(path, apply=True)
+    assert (report.losses, report.lost_rows) == ((), 0)
+    assert examine(path) == held.live
+
+
+# -- FORMAT ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["missing", "empty", "bit", "version"])
+def test_format_is_written_again(held: Held, tmp_path: Path, how: str) -> None:
+    path = fresh(held, tmp_path / "index")
+    file = path / "FORMAT"
+    content = file.read_bytes()
+    place = 12 if how == "version" else 40
+    file.write_bytes(content[:place] + b"\x07" + content[place + 1 :] if how != "empty" else b"")
+    if how == "missing":
+        file.unlink()
+        with pytest.raises(IndexExists, match="simindex repair"):
+            simindex.open(path, "c")
+        with pytest.raises(IndexNotFound, match="simindex repair"):
+            simindex.open(path)
+    report = simindex.repair(path, apply=True)
+    assert (report.losses, report.lost_rows) == ((), 0)
+    assert file.read_bytes() == content
+    assert examine(path) == held.live
+
+
+def test_a_newer_format_is_refused(held: Held, tmp_path: Path, tree: Callable[[Path], Any]) -> None:
+    path = fresh(held, tmp_path / "index")
+    content = bytearray((path / "FORMAT").read_bytes())
+    content[12:14] = b"\x02\0"
+    crc = durable._native.crc32c(np.frombuffer(bytes(content[:-4]), np.uint8))
+    content[-4:] = crc.to_bytes(4, "little")
+    (path / "FORMAT").write_bytes(content)
+    shutil.rmtree(path / "catalog")
+    before = tree(path)
+    with pytest.raises(FormatTooNew):
+        simindex.repair(path, apply=True)
+    assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
+
+
+# -- what stands side by side after a crash --------------------------------------------------------
+
+
+@pytest.mark.parametrize("named_inputs", [True, False], ids=["named", "unnamed"])
+@pytest.mark.parametrize("catalog", ["kept", "lost", "before"])
+def test_a_merged_segment_and_its_inputs_are_not_both_taken(
+    unkeyed: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named_inputs: bool,
+    catalog: str,
+) -> None:
+    """Also where the merged one was written by a version that did not name its inputs."""
+    path = fresh(unkeyed, tmp_path / "index")
+    if not named_inputs:
+        pack = segmentfiles.describe
+        monkeypatch.setattr(
+            segmentfiles, "describe", lambda options, inputs, **more: pack(options, (), **more)
+        )
+    inputs = {p: p.read_bytes() for p in (path / "segments").iterdir()}
+    before = (path / "catalog" / "data.mdb").read_bytes()
+    with simindex.open(path, "w") as index:
+        index.compact(full=True)
+        assert rows_of(index) == unkeyed.live
+    for file, content in inputs.items():
+        file.write_bytes(content)
+    if catalog != "kept":
+        shutil.rmtree(path / "catalog")
+        (path / "catalog").mkdir()
+    if catalog == "before":
+        (path / "catalog" / "data.mdb").write_bytes(before)
+    simindex.repair(path, apply=True)
+    assert examine(path) == unkeyed.live
+
+
+def test_a_merge_stands_in_for_an_input_that_is_damaged(unkeyed: Held, tmp_path: Path) -> None:
+    """It was written, not installed, when the process ended."""
+    path = fresh(unkeyed, tmp_path / "index")
+    before = {p: p.read_bytes() for p in path.rglob("*") if p.is_file() and p.name != "LOCK"}
+    with simindex.open(path, "w") as index:
+        index.compact(full=True)
+    merged = {p: p.read_bytes() for p in (path / "segments").iterdir() if p not in before}
+    fresh(unkeyed, path)
+    for file, content in merged.items():
+        file.write_bytes(content)
+    file = segments(unkeyed.path)[0]
+    (path / "segments" / file.name).write_bytes(file.read_bytes()[:-200])
+    report = simindex.repair(path, apply=True)
+    assert report.lost_rows == 0
+    assert examine(path) == unkeyed.live
+
+
+def test_which_files_are_the_index() -> None:
+    a, b = Kin("a", 2, 2, True), Kin("b", 3, 3, True)
+    m = Kin("m", 4, 3, True, ("a", "b"))
+    n = Kin("n", 6, 5, True, ("m", "c"))
+    files = {kin.name: kin for kin in (a, b, m)}
+    assert lineage.as_found(files) == {"m"}
+    assert lineage.as_committed({"a", "b"}, files) == {"a", "b"}
+    assert lineage.as_found({**files, "n": n}) == {"n"}, "also what its inputs were made of"
+    assert lineage.as_found({"a": a, "m": m}) == {"m"}
+    hurt = Kin("m", 4, 3, False, ("a", "b"))
+    assert lineage.as_found({**files, "m": hurt}) == {"a", "b"}
+    assert lineage.as_found({"a": a, "m": hurt}) == {"m"}
+    assert lineage.as_committed({"m"}, {**files, "m": hurt}) == {"a", "b"}
+    assert lineage.as_committed({"a", "b"}, {**files, "b": Kin("b", 3, 3, False)}) == {"m"}
+    assert lineage.as_found(files, {"b"}, 3) == {"m"}
+    assert lineage.as_found({"a": a, "b": b}, {"b"}, 3) == {"b"}, "a was gone by then"
+    again = Kin("s", 2, 2, True, ("a",), salvaged=True)
+    assert lineage.as_found({"a": Kin("a", 2, 2, False), "s": again}) == {"a"}
+    assert lineage.as_found({"s": again}) == {"s"}
+    circle = {"x": Kin("x", 2, 1, True, ("y",)), "y": Kin("y", 2, 1, True, ("x", "y"))}
+    assert len(lineage.as_found(circle)) <= 1
+
+
+# -- interruption ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def counted(act: Callable[[int], None]) -> Iterator[None]:
+    """Calls `act` with a running number ahead of each step that changes the disk."""
+    number = 0
+
+    def wrapped(real: Any) -> Any:
+        def call(*arguments: Any, **more: Any) -> Any:
+            nonlocal number
+            number += 1
+            act(number)
+            return real(*arguments, **more)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fsync", "link"):
+            patch.setattr(durable.os, name, wrapped(getattr(os, name)))
+        for name in ("rename", "unlink", "mkdir", "rmdir"):
+            patch.setattr(Path, name, wrapped(getattr(Path, name)))
+        patch.setattr(Transaction, "commit", wrapped(Transaction.commit))
+        yield
+
+
+def hurt(path: Path) -> None:
+    """Damages FORMAT, the catalog's tree, a segment and tables beside another."""
+    (path / "FORMAT").unlink()
+    data = path / "catalog" / "data.mdb"
+    content = data.read_bytes()
+    data.write_bytes(content[:100] + b"\xff" * 40 + content[140:])
+    file = segments(path)[0]
+    file.write_bytes(file.read_bytes()[:-10] + b"0123456789")
+    segments(path, ".bphs")[2].write_bytes(b"")
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["", "and a writer comes by"])
+def test_a_repair_that_dies_at_any_step_can_be_run_again(
+    unkeyed: Held, tmp_path: Path, opened: bool
+) -> None:
+    path = fresh(unkeyed, tmp_path / "index")
+    hurt(path)
+    steps: list[int] = []
+    with counted(steps.append):
+        report = simindex.repair(path, apply=True)
+    assert report.lost_rows == 0
+    assert examine(path) == unkeyed.live
+    assert len(steps) > 20
+    for stop in steps[:: 3 if opened else 1]:
+        path = fresh(unkeyed, tmp_path / "index")
+        hurt(path)
+        damaged_bytes = segments(path)[0].read_bytes()
+        pid = os.fork()
+        if pid == 0:
+            def die(number: int, stop: int = stop) -> None:
+                if number == stop:
+                    os._exit(9)
+
+            with counted(die):
+                simindex.repair(path, apply=True)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9, stop
+        if opened:
+            with suppress(SimindexError):
+                simindex.open(path, "w").close()
+        simindex.repair(path, apply=True)
+        assert not list(path.glob(f"{durable.REPAIRED_CATALOG}*"))
+        with simindex.open(path) as index:
+            assert rows_of(index) == unkeyed.live, stop
+            assert [f for f in index.check() if f.severity == "error"] == [], stop
+        kept = [p.read_bytes() for p in path.glob(f"{durable.KEPT_PREFIX}*/segments/*.rows")]
+        assert damaged_bytes in kept, (stop, "what was damaged is kept")
+
+
+def test_a_full_disk_leaves_the_index_as_it_was(
+    unkeyed: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tree: Callable[[Path], Any]
+) -> None:
+    path = fresh(unkeyed, tmp_path / "index")
+    hurt(path)
+    before = tree(path)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(durable.os, "posix_fallocate", full)
+    with pytest.raises(simindex.StorageFull):
+        simindex.repair(path, apply=True)
+    assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
+    monkeypatch.undo()
+    simindex.repair(path, apply=True)
+    assert examine(path) == unkeyed.live
+
+
+# -- what is refused, and what is left alone -------------------------------------------------------
+
+
+def test_a_writer_keeps_a_repair_out(held: Held, tmp_path: Path) -> None:
+    path = fresh(held, tmp_path / "index")
+    with simindex.open(path, "w"):
+        for apply in (False, True):
+            with pytest.raises(IndexLocked):
+                simindex.repair(path, apply=apply)
+
+
+def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IndexNotFound):
+        simindex.repair(tmp_path / "none")
+    with pytest.raises(IndexNotFound):
+        simindex.repair(tmp_path)
+    (tmp_path / "catalog").mkdir()
+    with pytest.raises(CorruptFile, match="Build the index anew"):
+        simindex.repair(tmp_path, apply=True)
+
+
+def test_what_was_kept_is_left_by_everyone(held: Held, tmp_path: Path) -> None:
+    path = fresh(held, tmp_path / "index")
+    (path / "catalog" / "data.mdb").write_bytes(b"")
+    first = simindex.repair(path, apply=True)
+    segments(path)[0].write_bytes(b"")
+    second = simindex.repair(path, apply=True)
+    assert [Path(str(r.kept)).name for r in (first, second)] == ["damaged-1", "damaged-2"]
+    with simindex.open(path, "w") as index:
+        assert [(f.severity, Path(f.path).name) for f in index.check()] == [
+            ("note", "damaged-1"), ("note", "damaged-2")
+        ]
+    simindex.open(path, "n", overwrite=True, options=OPTIONS).close()
+    assert (path / "damaged-1" / "catalog" / "data.mdb").exists()
+    assert simindex.repair(path).needed is False
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32), share=st.sampled_from([0.01, 0.2, 0.9]))
+def test_files_of_anything_give_typed_errors(
+    unkeyed: Held, tmp_path_factory: pytest.TempPathFactory, seed: int, share: float
+) -> None:
+    """All files are overwritten in many places at once, meta pages and headers, too."""
+    path = fresh(unkeyed, tmp_path_factory.mktemp("anything") / "index")
+    rng = np.random.default_rng(seed)
+    for file in sorted(path.rglob("*")):
+        if file.is_file() and file.name != "LOCK":
+            content = np.frombuffer(file.read_bytes(), np.uint8).copy()
+            places = rng.integers(0, len(content), 1 + int(share * len(content) / 64))
+            content[places] = rng.integers(0, 256, len(places))
+            file.write_bytes(content.tobytes())
+    try:
+        simindex.repair(path, apply=True)
+        with simindex.open(path) as index:
+            assert rows_of(index) <= unkeyed.sealed | unkeyed.live
+            assert [f for f in index.check() if f.severity == "error"] == []
+    except SimindexError:
+        pass
+    shutil.rmtree(path)
