@@ -22,7 +22,8 @@ from reliability.replay import CrashState, Promise, Replay, differences, plaines
 from reliability.workloads import State, deterministic, pages_left, rows_of
 from simindex import Batch, IndexOptions
 from simindex.creation import exists
-from simindex.errors import IndexNotFound, SimindexError
+from simindex.errors import IndexExists, IndexNotFound, SimindexError
+from simindex.storage.format import KEPT_PREFIX
 
 PATIENCE_S = 60.0
 """A state that takes longer to judge hangs."""
@@ -94,9 +95,15 @@ def _shown(state: State) -> str:
 
 def recover(path: Path, found: State, options: IndexOptions) -> simindex.Index:
     """Opens what a crash left as the next writer does: makes the index if there is none."""
-    if found is None:
+    if found is not None:
+        return simindex.open(path, "w")
+    try:
         return simindex.open(path, "c", options=options)
-    return simindex.open(path, "w")
+    except IndexExists:
+        if not any((path / "segments").glob("*.rows")):
+            raise
+        # An index that was being replaced when the power went: whoever did it asks again.
+        return simindex.open(path, "n", options=options, overwrite=True)
 
 
 def examine(
@@ -121,6 +128,7 @@ def examine(
             raise Fault("leaked", f"{pages} pages in the catalog")
         names = {entry.name for entry in path.iterdir()}
         names |= {entry.name for entry in (path / "catalog").iterdir()}
+        names = {name for name in names if not name.startswith(KEPT_PREFIX)}  # by a repair
         if names - PARTS - CATALOG:
             raise Fault("leaked", f"{sorted(names - PARTS - CATALOG)}")
         if further:
@@ -158,6 +166,8 @@ class Trial:
     """One state in so many also goes on."""
     read: int = 3
     """One in so many of the torn and drawn states is opened by a reader first, of others all."""
+    damaged: bool = False
+    """Whether the index is damaged until its first operation, a repair, is acknowledged."""
     again: int = 0
     """The recovery of one state in so many is recorded, and crashed in turn; 0: of none."""
     again_states: int = 64
@@ -171,6 +181,9 @@ class Trial:
         root.mkdir()
         try:
             self.replay.build(state.layout, root)
+            if self.damaged and min(promise.acknowledged for promise in state.promises) == 0:
+                self._repair(path, state)
+                return verdict
             again = self.again > 0 and chosen % self.again == 0
             if again or state.rank < 2 or not chosen % self.read or not exists(path):
                 seen = found_by_a_reader(path)
@@ -192,6 +205,20 @@ class Trial:
         finally:
             shutil.rmtree(root)
         return verdict
+
+    def _repair(self, path: Path, state: CrashState) -> None:
+        """A repair that is run again finds as much as one that was not interrupted."""
+        if any(promise.acknowledged for promise in state.promises):
+            found, _ = found_by_a_reader(path)
+            if found != self.states[1]:
+                raise Fault("lost", "a repair that had returned is not all there")
+        simindex.repair(path, apply=True)
+        seen = found_by_a_reader(path)
+        if seen[0] != self.states[1]:
+            raise Fault(
+                "lost", f"{_shown(seen[0])} after another repair, not {_shown(self.states[1])}"
+            )
+        examine(path, seen, self.options, further=False)
 
     def _crash_again(self, root: Path, found: State, generation: int, verdict: Verdict) -> None:
         """Records the recovery of the index below `root`, and judges the crashes of it."""
