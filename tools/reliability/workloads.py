@@ -350,7 +350,8 @@ def short() -> list[Workload]:
 def long(seed: int, count: int = 200) -> Workload:
     """A script of many operations, appends most often."""
     chance = random.Random(seed)
-    weights = {"append": 6, "seal": 6, "spill": 2, "delete": 3, "ingest": 3, "recreate": 0, "repair": 0}
+    weights = {"append": 6, "seal": 6, "spill": 2, "delete": 3, "ingest": 3, "recreate": 0,
+               "repair": 0}
     names = list(OPERATIONS)
     drawn = chance.choices(names, [weights.get(name, 1) for name in names], k=count)
     return Workload("nothing", tuple(drawn))
