@@ -64,7 +64,7 @@ class Handle:
 
     def _open(self, options: IndexOptions | None, *, writable: bool) -> None:
         path = self.path
-        self._uuid = durable.read_format(path)
+        self._uuid = durable.read_format(path, writable=writable)
         for name in ("catalog", "segments"):
             if (path / name).is_symlink():
                 raise CorruptFile(f"{path / name} is a link, no directory", path=str(path / name))
@@ -80,6 +80,9 @@ class Handle:
                         path, self._catalog, index=self._uuid, options=self.options
                     )
             self._snapshot = self._take(None)
+            if writable:
+                for segment in self._snapshot.segments:
+                    durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
             self._answerer = Answerer(self._catalog, self.options)
             self._recent = Recent(self.options)
         except BaseException:

@@ -83,7 +83,7 @@ def repair(
     All files are read once, in bounded memory, but for permuted tables that are built anew: these
     are sorted one at a time in memory, 8 bytes a row of 64 bits.
     """
-    directory = checked_call(path, "r", None).absolute()
+    directory = checked_call(path, "r", None, "lazy").absolute()
     if not directory.is_dir():
         raise IndexNotFound(f"there is no index at {path}", path=str(path))
     with translated(directory, apply), _locked(directory, apply=apply):

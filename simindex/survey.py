@@ -200,7 +200,7 @@ def _remains(found: Survey) -> Iterator[Remains | None]:
     if remains is None or found.catalog != found.path / "catalog":
         found.error(found.path / "catalog" / "data.mdb", "is missing")
     elif remains.breach is not None:
-        found.error(found.path / "catalog" / "data.mdb", f"is damaged: {remains.breach}")
+        found.error(found.path / "catalog" / "data.mdb", remains.breach)
     try:
         yield remains
     finally:

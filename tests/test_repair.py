@@ -307,7 +307,7 @@ def test_opening_what_is_damaged_names_the_repair(
     path = fresh(held, tmp_path / "index")
     for file in segments(path) if what == "segments" else [path / what]:
         file.write_bytes(file.read_bytes()[:5] * 3)
-    with pytest.raises(CorruptFile, match="`simindex repair "):
+    with pytest.raises(CorruptFile, match="`simindex repair"):
         simindex.open(path)
 
 

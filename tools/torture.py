@@ -21,6 +21,7 @@ TRIALS: dict[str, tuple[int, str]] = {
     "damage": (20_000, "every kind of file damaged in every kind of way"),
     # run(goal: int, seed: int, jobs: int) -> list[report.Outcome]
     "power-loss": (100_000, "distinct states that a power cut may leave, recoveries included"),
+    "model": (100_000, "steps of random use, beside a list of rows"),
 }
 
 

@@ -1,7 +1,7 @@
 """Every call that changes what is on the disk, as methods of one object.
 
     create  write  write_back  allocate  resize  lengthen  sync       the bytes of a file
-    rename  unlink  make_directory  remove_directory  sync_directory  names in a directory
+    rename  link  unlink  make_directory  remove_directory  sync_directory  names in a directory
     lmdb                                                              what LMDB does by itself
 
 All of the storage layer writes through `system`. Its methods add nothing to the calls they are
@@ -59,6 +59,10 @@ class System:
     def rename(self, path: Path, to: Path) -> None:
         """Gives a file another name."""
         path.rename(to)
+
+    def link(self, path: Path, to: Path) -> None:
+        """Gives a file a second name."""
+        os.link(path, to, follow_symlinks=False)
 
     def unlink(self, path: Path) -> None:
         """Takes a file's name away."""

@@ -31,7 +31,14 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile
-from simindex.storage.format import ENDIAN_TAG, MAJOR, MINOR, NewFile, check_version
+from simindex.storage.format import (
+    ENDIAN_TAG,
+    MAJOR,
+    MINOR,
+    SWAPPED_TAG,
+    NewFile,
+    check_version,
+)
 from simindex.storage.verification import Map, Verify, verified
 from simindex.threads import thread_count
 
@@ -89,7 +96,6 @@ FOOTER = np.dtype(
 )
 """Frozen, all three: golden files hold their bytes."""
 
-SWAPPED_TAG = int.from_bytes(ENDIAN_TAG.to_bytes(4, "big"), "little")
 
 Bytes = NDArray[np.uint8]
 
@@ -340,6 +346,8 @@ class Envelope:
             or int(header["sections"]) > MAX_SECTIONS
         ):
             raise self._corrupt("has a header no version writes", 0)
+        self.read_compatible = int(header["read_compatible"])
+        """Features that a writer must know; see `format.check_features`."""
         self.file_bytes = size
         self._read_footer(os.pread(fd, FOOTER.itemsize, size - FOOTER.itemsize), page)
         table_end = HEADER.itemsize + SECTION.itemsize * int(header["sections"])

@@ -50,6 +50,7 @@ MAJOR, MINOR = 1, 0
 """Version of everything on disk. Another major is refused; a newer minor is read."""
 
 ENDIAN_TAG = 0x01020304
+SWAPPED_TAG = int.from_bytes(ENDIAN_TAG.to_bytes(4, "big"), "little")
 
 FORMAT_DTYPE = np.dtype(
     [
@@ -129,18 +130,6 @@ def remove_tree(path: Path) -> None:
         else:
             remove(inner)
     disk.system.remove_directory(path)
-
-
-def remove_tree(path: Path) -> None:
-    """Removes a directory and all in it; follows no link."""
-    with os.scandir(path) as entries:
-        found = [(path / entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for inner, is_directory in found:
-        if is_directory:
-            remove_tree(inner)
-        else:
-            remove(inner)
-    path.rmdir()
 
 
 WRITE_BACK_BYTES = 1 << 21
@@ -316,8 +305,8 @@ def write_format(directory: Path, uuid: bytes) -> None:
     sync_directory(directory.parent)
 
 
-def read_format(directory: Path) -> bytes:
-    """The index's uuid (16 bytes), once its version is known to be readable.
+def read_format(directory: Path, *, writable: bool = False) -> bytes:
+    """The index's uuid (16 bytes), once its version is known to be readable, or `writable`, too.
 
     Raises
     ------
@@ -357,10 +346,17 @@ def read_format(directory: Path) -> bytes:
             path=str(path), found=len(data), expected=FORMAT_DTYPE.itemsize,
         )
     record = np.frombuffer(data, FORMAT_DTYPE)[0]
+    if int(record["endian"]) == SWAPPED_TAG:
+        raise CorruptFile(
+            f"{path} is of a machine of another byte order: an index is little-endian on every "
+            "machine", path=str(path), offset=8,
+        )
     check_version(path, int(record["major"]), int(record["minor"]), int(record["incompatible"]))
     found = _native.crc32c(np.frombuffer(data[:-4], np.uint8))
     if found != int(record["checksum"]) or int(record["endian"]) != ENDIAN_TAG:
         raise CorruptFile(f"{path} is damaged: its checksum differs", path=str(path))
+    if writable:
+        check_features(path, int(record["read_compatible"]))
     return bytes(record["uuid"])
 
 
@@ -377,7 +373,7 @@ def format_agrees(directory: Path) -> bool:
 def link(source: Path, target: Path) -> bool:
     """Gives a file a second name; False where the file system has no such thing."""
     try:
-        os.link(source, target, follow_symlinks=False)
+        disk.system.link(source, target)
     except OSError as error:
         if error.errno in _NO_LINKS:
             return False
@@ -388,7 +384,7 @@ def link(source: Path, target: Path) -> bool:
 def move(source: Path, target: Path) -> None:
     """Gives a file or directory another name on its file system, for good."""
     with storage_errors(target):
-        source.rename(target)
+        disk.system.rename(source, target)
         sync_directory(target.parent)
         if source.parent != target.parent:
             sync_directory(source.parent)
@@ -407,6 +403,16 @@ def check_version(path: Path, major: int, minor: int, incompatible: int) -> None
         raise FormatTooOld(
             f"{path} has format {version}, this simindex reads {MAJOR}.x: build the index anew",
             path=str(path), found=version, expected=f"{MAJOR}.{MINOR}",
+        )
+
+
+def check_features(path: Path | str, read_compatible: int) -> None:
+    """Refuses to write where there is what this version reads past: it would be lost."""
+    if read_compatible:
+        raise FormatTooNew(
+            f"{path} has features ({read_compatible:#x}) that this simindex can read but not "
+            "write: open the index with mode 'r', or install a newer simindex",
+            path=str(path), found=read_compatible, expected=0,
         )
 
 

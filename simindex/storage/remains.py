@@ -32,7 +32,8 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew
 from simindex.storage.catalog import PARTED, Head, Run, checksum, unpack
-from simindex.storage.environment import DATABASES, _read_meta
+from simindex.storage.environment import DATABASES
+from simindex.storage.pages import META, Meta, preflight
 from simindex.storage.segment import NAME
 
 Key = tuple[str, bytes]
@@ -43,7 +44,8 @@ BIG, SUB = 1, 2
 PAGE_HEADER = 16
 NO_PAGE = (1 << 64) - 1
 DATABASE = struct.Struct("<IHHQQQQQ")
-META_ROOT, META_DATABASES, META_TXN = 128, 88, 144
+_PLACES = dict(META.fields or {})
+META_FREE, META_MAIN, META_LAST = (_PLACES[name][1] for name in ("page_bytes", "main", "last"))
 
 MAX_RECORDS = 1 << 20
 """Sealed records that are kept in mind; a catalog of a thousand commits has some thousands."""
@@ -114,16 +116,19 @@ class Remains:
     @classmethod
     def _of(cls, path: Path, fd: int) -> Remains:
         size = os.fstat(fd).st_size
-        page = os.sysconf("SC_PAGE_SIZE")
-        first = _read_meta(os.pread(fd, 152, 0))
-        page = page if first is None else first[0]
-        pages = [os.pread(fd, 152, start) for start in (0, page)]
-        whole = [(data, _read_meta(data)) for data in pages]
-        metas = [data for data, meta in whole if meta is not None and meta[0] == page]
-        metas.sort(key=lambda data: -struct.unpack_from("<Q", data, META_TXN)[0])
-        self = cls(path, fd, page, size, metas, _budget=4 * size + MAX_SUMMED_BYTES)
-        if len(metas) < 2:
-            self.breach = f"{2 - len(metas)} of its 2 meta pages are damaged"
+        first = Meta.read(os.pread(fd, META.itemsize, 0), 0)
+        page = os.sysconf("SC_PAGE_SIZE") if first is None else first.page_bytes
+        metas = [first, Meta.read(os.pread(fd, META.itemsize, page), 1)]
+        whole = [meta for meta in metas if meta is not None and meta.page_bytes == page]
+        whole.sort(key=lambda meta: (-meta.commit, meta.page))
+        self = cls(
+            path, fd, page, size, [meta.raw.tobytes() for meta in whole],
+            _budget=4 * size + MAX_SUMMED_BYTES,
+        )
+        try:
+            preflight(path)
+        except CorruptFile as error:
+            self.breach = str(error)
         self._walk()
         self._scan()
         return self
@@ -173,15 +178,15 @@ class Remains:
         if not self.metas:
             return
         meta = self.metas[0]
-        last = struct.unpack_from("<Q", meta, 136)[0]
+        last = struct.unpack_from("<Q", meta, META_LAST)[0]
         if (last + 1) * self.page_bytes > self.size:
             self._break("it is cut short")
         seen: set[int] = set()
-        for start in (40, META_DATABASES):
-            database = DATABASE.unpack_from(meta, start)
+        for start in (META_FREE, META_MAIN):
+            database, free = DATABASE.unpack_from(meta, start), start == META_FREE
             try:
-                for number, page, at, flags, key in self._leaves(database, last, seen, start == 40):
-                    if start == 40:
+                for number, page, at, flags, key in self._leaves(database, last, seen, free):
+                    if free:
                         continue
                     self._database(number, page, at, flags, key, last, seen)
             except _Breach as error:
