@@ -94,8 +94,11 @@ def tried(
         fresh = [state for state in crashes if state.digest not in known]
         if most is not None:
             fresh = plainest(fresh, most)
-        options = workloads.BASES[workload.base][0]
-        trial = Trial(replay, states, options, seed, again=again, again_states=again_states)
+        options, _, damage = workloads.BASES[workload.base]
+        trial = Trial(
+            replay, states, options, seed, damaged=damage is not None, again=again,
+            again_states=again_states,
+        )
         verdict = Verdict()
         for found in crash.judged(len(fresh), lambda n: trial.judge(fresh[n], folder / str(n))):
             verdict.add(found)
