@@ -30,6 +30,7 @@ from simindex.errors import (
     ReadOnlyIndex,
     RecipeMismatch,
     SimindexError,
+    StorageFailed,
     StorageFull,
     UnsupportedStorage,
 )
@@ -105,6 +106,7 @@ __all__ = [
     "Skew",
     "Skipped",
     "SpotCheck",
+    "StorageFailed",
     "StorageFull",
     "TopMatches",
     "TopStats",

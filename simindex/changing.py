@@ -16,6 +16,8 @@ from simindex.compaction import Progress
 from simindex.designs import checked_designs
 from simindex.errors import CorruptFile, InvalidBatch, RecipeMismatch, StorageFull
 from simindex.handle import Handle
+from simindex.merging import put_off
+from simindex.opening import typed
 from simindex.options import checked_structures
 from simindex.recent import admitted, check_commit_s, nearer, nearest
 from simindex.records import U64, Audit, Batch, Match, Matches, as_ids
@@ -38,6 +40,7 @@ class WritableHandle(Handle):
     def __enter__(self) -> Self:
         return self
 
+    @typed
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -52,6 +55,7 @@ class WritableHandle(Handle):
         finally:
             self.close()
 
+    @typed
     def append(
         self,
         batch: Batch | Any,
@@ -90,6 +94,7 @@ class WritableHandle(Handle):
             self._adopt_recipe(writer, checked)
             return self._given_space(lambda: writer.append(checked))
 
+    @typed
     def replace(self, batch: Batch) -> U64:
         """Deletes all rows of the batch's ids or keys and appends the batch, in one commit.
 
@@ -107,6 +112,7 @@ class WritableHandle(Handle):
             writer.delete(None if checked.keys is not None else checked.ids, checked.keys)
             return appended
 
+    @typed
     def delete(self, *, ids: Any = None, keys: Any = None) -> int:
         """Buffers the deletion of all rows of some ids, or of some keys, committed before.
 
@@ -125,6 +131,7 @@ class WritableHandle(Handle):
                 raise InvalidBatch("this index has no keys: give ids=")
             return writer.delete(as_ids(ids, None), None)
 
+    @typed
     def commit(self) -> None:
         """Makes all since the last commit durable and visible, all or nothing.
 
@@ -151,9 +158,12 @@ class WritableHandle(Handle):
             changed = self._given_space(
                 lambda: writer.commit(self._current(), seal_pending=seal_pending)
             )
-            if self._install_merges(whole=False) or changed:
-                writer.start_merges(self._current())
-            writer.release_retired()
+            try:
+                if self._install_merges(whole=False) or changed:
+                    writer.start_merges(self._current())
+                writer.release_retired()
+            except (CorruptFile, OSError, MemoryError) as error:
+                put_off(error)  # what is committed stays so: it is not for the caller to repeat
 
     def _given_space(self, work: Callable[[], Result]) -> Result:
         """What `work` returns; on a full disk it is tried again without the files of merges."""
@@ -187,6 +197,7 @@ class WritableHandle(Handle):
                 writer.start_merges(self._current())
             writer.release_retired()
 
+    @typed
     def compact(
         self,
         *,
@@ -254,6 +265,7 @@ class WritableHandle(Handle):
                 writer.commit(self._current())
             self._current()
 
+    @typed
     def ingest(
         self,
         batch: Batch | Any,
@@ -337,6 +349,7 @@ class WritableHandle(Handle):
                 raise
             return found
 
+    @typed
     def seen_or_add(
         self,
         text_or_batch: str | bytes | Batch,

@@ -7,7 +7,6 @@ it may be cleared by the next one.
 from __future__ import annotations
 
 import secrets
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -105,6 +104,6 @@ def _clear(directory: Path) -> None:
     durable.sync_directory(directory)
     for path in directory.iterdir():
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            durable.remove_tree(path)
         elif path.name != "LOCK":
             durable.remove(path)

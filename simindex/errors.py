@@ -83,7 +83,11 @@ class IndexLocked(SimindexError):
     """Another writer holds the index; `data["holder"]` says who."""
 
 
-class StorageFull(SimindexError, OSError):
+class StorageFailed(SimindexError, OSError):
+    """The system would not read or write a file of the index; the index holds its last commit."""
+
+
+class StorageFull(StorageFailed):
     """The disk or the catalog's map is full; the index holds its last commit."""
 
 

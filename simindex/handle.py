@@ -19,7 +19,7 @@ from typing import Literal
 
 from simindex.answering import Answerer
 from simindex.errors import ClosedIndex, CorruptFile, ReadOnlyIndex
-from simindex.opening import check_agreement, translated
+from simindex.opening import check_agreement, told, translated, typed
 from simindex.options import IndexOptions
 from simindex.recent import Recent
 from simindex.records import Batch
@@ -54,22 +54,24 @@ class Handle:
         self._lock = RLock()
         self._writer: Writer | None = None
         writable = mode != "r"
-        self._uuid = durable.read_format(path, writable=writable)
-        for name in ("catalog", "segments"):
-            if (path / name).is_symlink():
-                raise CorruptFile(f"{path / name} is a link, no directory", path=str(path / name))
         with translated(path, writable):
+            self._uuid = durable.read_format(path, writable=writable)
+            for name in ("catalog", "segments"):
+                if (path / name).is_symlink():
+                    raise CorruptFile(
+                        f"{path / name} is a link, no directory", path=str(path / name)
+                    )
             self._environment = acquire(path / "catalog", writable=writable)
         try:
             self._catalog = Catalog(self._environment)
-            self.options = self._read_options(options)
-            durable.check_storage(path, allow_remote=self.options.allow_remote)
-            if writable:
-                with translated(path, writable):
+            with translated(path, writable):
+                self.options = self._read_options(options)
+                durable.check_storage(path, allow_remote=self.options.allow_remote)
+                if writable:
                     self._writer = Writer(
                         path, self._catalog, index=self._uuid, options=self.options
                     )
-            self._snapshot = self._take(None)
+                self._snapshot = self._take(None)
             if writable:
                 for segment in self._snapshot.segments:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
@@ -107,6 +109,7 @@ class Handle:
         state = "closed" if self._closed else f"mode {self.mode!r}"
         return f"<simindex.Index {str(self.path)!r}, {state}>"
 
+    @typed
     def close(self) -> None:
         """Closes the handle; what a writer has not committed is discarded. May be called twice.
 
@@ -155,6 +158,7 @@ class Handle:
             )
         return self._writer
 
+    @typed
     def refresh(self) -> bool:
         """Follows new commits now instead of at the next call. Returns whether there were any."""
         self._check_open()
@@ -203,11 +207,13 @@ class Handle:
         return self._recipe
 
     @property
+    @typed
     def generation(self) -> int:
         """Number of the last commit seen."""
         self._check_open()
         return self._current().head.generation
 
+    @typed
     def __len__(self) -> int:
         """Live, committed rows. Reads all ids once after something was deleted."""
         self._check_open()
@@ -217,8 +223,9 @@ class Handle:
     def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:
         """All live rows as batches of at most `chunk_rows`, without weights, as of one commit."""
         self._check_open()
-        snapshot = self._current()
-        yield from live_rows(snapshot, chunk_rows, self.options, self._recipe)
+        with told(self.path):
+            snapshot = self._current()
+            yield from live_rows(snapshot, chunk_rows, self.options, self._recipe)
 
 
 def _after_fork() -> None:

@@ -25,7 +25,7 @@ from simindex.index_clusters import index_clusters
 from simindex.index_pairs import index_pairs
 from simindex.machine import measure
 from simindex.model import Machine
-from simindex.opening import checked_call, translated
+from simindex.opening import checked_call, each, told, translated, typed
 from simindex.options import IndexOptions
 from simindex.records import (
     F32,
@@ -102,6 +102,7 @@ class Index(WritableHandle):
     def __reduce__(self) -> tuple[Any, ...]:
         return (open, (str(self.path), "r"))
 
+    @typed
     def query(
         self,
         batch: Batch | Any,
@@ -172,6 +173,7 @@ class Index(WritableHandle):
             memory=memory, threads=threads, memory_limit=memory_limit,
         )
 
+    @typed
     def top(
         self,
         batch: Batch | Any,
@@ -291,11 +293,14 @@ class Index(WritableHandle):
         in all. Once all rows fit, everything is read once.
         """
         self._check_open()
-        return index_pairs(
-            self._current(), self.options, h=h, method=method, memory_limit=memory_limit,
+        with told(self.path):
+            snapshot = self._current()
+        return each(self.path, index_pairs(
+            snapshot, self.options, h=h, method=method, memory_limit=memory_limit,
             collapse_equal=collapse_equal, threads=threads, progress=progress,
-        )
+        ))
 
+    @typed
     def clusters(
         self,
         *,
@@ -353,6 +358,7 @@ class Index(WritableHandle):
             memory_limit=memory_limit, threads=threads, progress=progress,
         )
 
+    @typed
     def explain(
         self,
         batch: Batch | Any,
@@ -381,6 +387,7 @@ class Index(WritableHandle):
             snapshot, rows, weights, h=h, recall=recall, method=method, memory=memory
         )
 
+    @typed
     def explain_top(
         self,
         batch: Batch | Any,
@@ -413,6 +420,7 @@ class Index(WritableHandle):
             check_recipe(batch.recipe, self._recipe)
         return rows, batch.weights
 
+    @typed
     def tune(self, *, h: int = 3, machine: bool = True) -> Calibration:
         """Learns anew from the whole sample how bits flip, and what this machine's steps take.
 
@@ -456,6 +464,7 @@ class Index(WritableHandle):
         self._check_open()
         return self._answerer.machine(self._current())
 
+    @typed
     def audit(
         self,
         *,
@@ -502,6 +511,7 @@ class Index(WritableHandle):
 
     # -- looking after it --------------------------------------------------------------------------
 
+    @typed
     def check(self) -> list[Finding]:
         """Reads everything and verifies it; an empty list means that all is well.
 
@@ -519,6 +529,7 @@ class Index(WritableHandle):
         )
         return [finding for finding in found if Path(finding.path).name not in unfinished]
 
+    @typed
     def stats(self, *, skew: bool = False) -> IndexStats:
         """What the index holds. Reads all ids once after something was deleted.
 

@@ -214,6 +214,7 @@ class Merges:
             self._merges.remove(merge)
             assert merge.error is not None
             put_off(merge.error)
+            merge.error = None  # it holds what its thread had in hand, and that this merge
         ended = [merge for merge in self._merges if merge.ended]
         return min(ended, key=lambda merge: len(merge.unstaged), default=None)
 

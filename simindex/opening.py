@@ -1,12 +1,14 @@
-"""What opening an index asks of its caller, and of the system."""
+"""What opening an index asks of its caller, and of the system; and what the system refuses."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from simindex.admission import check_recipe
 from simindex.errors import (
@@ -16,10 +18,22 @@ from simindex.errors import (
     ReadOnlyIndex,
     RecipeMismatch,
     SimindexError,
+    StorageFailed,
+    StorageFull,
     UnsupportedStorage,
 )
 from simindex.options import IndexOptions
 from simindex.simhash.fingerprint import Recipe
+from simindex.storage import format as durable
+
+
+class _Located(Protocol):
+    path: Path
+
+
+Held = TypeVar("Held", bound=_Located)
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 
 
 def checked_call(path: str | os.PathLike[str], mode: object, options: object) -> Path:
@@ -37,6 +51,8 @@ def checked_call(path: str | os.PathLike[str], mode: object, options: object) ->
     try:
         directory.exists()
     except (ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.EINVAL):
+            raise refusal(error, directory) from error
         raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
     return directory
 
@@ -71,6 +87,8 @@ def translated(path: Path, writable: bool) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
+        if isinstance(error, SimindexError):
+            raise
         if error.filename is None:  # a folder that was to be opened, to make something in it
             raise IndexNotFound(
                 f"{path.parent} is no folder, so no index can be made in it: make it first",
@@ -78,16 +96,68 @@ def translated(path: Path, writable: bool) -> Iterator[None]:
             ) from error
         raise CorruptFile(f"{path} lacks {error.filename}", path=str(path)) from error
     except OSError as error:
-        if isinstance(error, SimindexError) or error.errno not in (
-            errno.EMFILE, errno.ENFILE, *((errno.EROFS, errno.EACCES, errno.EPERM) * writable)
-        ):
-            raise
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            raise UnsupportedStorage(
-                f"too many open files for {path}: close handles, compact the index, or raise the "
-                "limit (ulimit -n)",
+        if writable and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise ReadOnlyIndex(
+                f"{path} cannot be written ({error.strerror}): open it with mode 'r'",
                 path=str(path),
             ) from error
-        raise ReadOnlyIndex(
-            f"{path} cannot be written ({error.strerror}): open it with mode 'r'", path=str(path)
-        ) from error
+        raise refusal(error, path) from error
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """What `typed` does, for a generator."""
+    try:
+        yield
+    except OSError as error:
+        raise refusal(error, path) from error
+
+
+def each(path: Path, found: Iterator[Found]) -> Iterator[Found]:
+    """An iterator whose errors are ours."""
+    with told(path):
+        yield from found
+
+
+def typed(call: Callable[Concatenate[Held, Given], Found]) -> Callable[
+    Concatenate[Held, Given], Found
+]:
+    """A method of a handle whose errors are ours, whatever the operating system refuses in it."""
+
+    @wraps(call)
+    def checked(handle: Held, /, *arguments: Given.args, **named: Given.kwargs) -> Found:
+        try:
+            return call(handle, *arguments, **named)
+        except OSError as error:
+            raise refusal(error, handle.path) from error
+
+    return checked
+
+
+def refusal(error: OSError, path: Path) -> BaseException:
+    """The error of ours that says what the system refused, of which file, and what to do.
+
+    One that is ours already is returned, and one of a pipe, which is no file of an index.
+    """
+    if isinstance(error, SimindexError) or error.errno in (None, errno.EPIPE):
+        return error
+    file = error.filename if isinstance(error.filename, str) else str(path)
+    if error.errno in durable.NO_SPACE:
+        return StorageFull(
+            f"no space left while writing {file}: free some and try again; "
+            "the index holds its last commit",
+            path=file,
+        )
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return UnsupportedStorage(
+            f"too many open files for {path}: close handles, compact the index, or raise the "
+            "limit (ulimit -n)",
+            path=str(path),
+        )
+    if error.errno == errno.ENOMEM:
+        return MemoryError(f"the system has no memory for {file}")
+    return StorageFailed(
+        f"{file} cannot be read or written ({error.strerror}): see to the disk and try again; "
+        "the index holds its last commit",
+        path=file, errno=error.errno,
+    )

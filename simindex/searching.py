@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from simindex.simhash.volatility import Volatility
 from simindex.snapshot import Snapshot
 from simindex.storage.table import KeyHeap, Table
 from simindex.storage.tombstones import Tombstones
+from simindex.threads import Pool
 
 Part = tuple[Table, Found]
 """A table and its rows found."""
@@ -196,7 +196,7 @@ def _search_slices(table: Table, plan: TablePlan, asked: Asked) -> Found:
 
     if threads == 1:
         return joined([run_slice(start) for start in starts])
-    with ThreadPoolExecutor(threads) as pool:
+    with Pool(threads) as pool:
         return joined(list(pool.map(run_slice, starts)))
 
 

@@ -10,7 +10,9 @@ name it. Nothing here reads or writes the catalog, so any thread may call it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,6 +35,8 @@ from simindex.storage.segment import (
 from simindex.storage.slicelist import SliceDesign
 from simindex.storage.table import Table
 from simindex.storage.tombstones import Tombstones
+
+log = logging.getLogger("simindex")
 
 Progress = compaction.Progress
 Step = Callable[[], None]
@@ -178,19 +182,30 @@ class SegmentFiles:
         return written, directories
 
     def remove(self, records: Iterable[SegmentRecord]) -> None:
-        """Unlinks all files of some segments."""
+        """Unlinks all files of some segments; see `remove_named`."""
         for record in records:
             self.remove_named(record.files)
 
     def remove_held(self, records: Iterable[SegmentRecord]) -> list[int]:
         """Unlinks all files of some segments; descriptors that keep their space for now."""
-        held = [
-            durable.unlink_held(self.directory / name) for record in records
-            for name in record.files
-        ]
+        held = []
+        for record in records:
+            for name in record.files:
+                with _left_to_the_next_writer(self.directory / name):
+                    held.append(durable.unlink_held(self.directory / name))
         return [fd for fd in held if fd is not None]
 
     def remove_named(self, names: Iterable[str]) -> None:
-        """Unlinks some files."""
+        """Unlinks some files; one that cannot be unlinked now is a stray, and harms nothing."""
         for name in names:
-            durable.remove(self.directory / name)
+            with _left_to_the_next_writer(self.directory / name):
+                durable.remove(self.directory / name)
+
+
+@contextmanager
+def _left_to_the_next_writer(path: Path) -> Iterator[None]:
+    """What was done stands, and what failed is to be raised, whether or not a file can go."""
+    try:
+        yield
+    except OSError as error:
+        log.warning("%s is not removed yet, the next writer does: %s", path, error)

@@ -1,13 +1,50 @@
-"""How many threads a call uses."""
+"""How many threads a call uses, and what it does where it gets fewer."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import ParamSpec, TypeVar
 
 from simindex.errors import InvalidOption
 
 VARIABLE = "SIMINDEX_THREADS"
 """Environment variable: threads of calls that name none."""
+
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+class Pool(ThreadPoolExecutor):
+    """Threads for the work of a call; what the system gives no thread for is done by the caller.
+
+    Such work must not wait for other work.
+    """
+
+    def submit(
+        self, work: Callable[Given, Result], /, *arguments: Given.args, **named: Given.kwargs
+    ) -> Future[Result]:
+        """The work's future, which has ended if there was no thread."""
+        done: Future[Result] = Future()
+        unclaimed = Lock()
+
+        def once() -> None:
+            # What could not get a thread of its own stands in the queue of those there are.
+            if not unclaimed.acquire(blocking=False) or not done.set_running_or_notify_cancel():
+                return
+            try:
+                done.set_result(work(*arguments, **named))
+            except BaseException as error:
+                done.set_exception(error)
+
+        try:
+            super().submit(once)
+        except RuntimeError:  # also while the interpreter ends
+            once()
+        return done
 
 
 def thread_count(threads: int | None, items: int, *, worth: int) -> int:

@@ -34,7 +34,7 @@ from simindex.errors import (
     CorruptFile,
     ReadOnlyIndex,
     SimindexError,
-    StorageFull,
+    StorageFailed,
 )
 from simindex.merging import Merge, Merged, Merges, put_off, release
 from simindex.options import IndexOptions, checked_structures
@@ -161,7 +161,9 @@ class Writer:
     def _check_usable(self) -> None:
         if self._failed is not None:
             raise ReadOnlyIndex(
-                f"this handle no longer writes: {self._failed}. Open the index anew"
+                f"{self._directory} is no longer written by this handle: {self._failed}. "
+                "Open the index anew",
+                path=str(self._directory),
             )
 
     def remove_strays(self) -> None:
@@ -197,7 +199,7 @@ class Writer:
         if staged:
             try:
                 self._catalog.unstage(self._snapshot_value, [path.name for path in staged])
-            except StorageFull as error:
+            except StorageFailed as error:
                 log.warning("what an interrupted merge left is not removed yet: %s", error)
                 return
             for path in staged:
@@ -347,7 +349,7 @@ class Writer:
             self._snapshot_value = seal("head", b"head", head.encode())
             self._head = head
             self._forget()
-        except StorageFull:
+        except StorageFailed:
             self._files.remove(written)
             self._files.remove_named(files)
             raise
@@ -493,7 +495,7 @@ class Writer:
             written = None if merge.written is None else (merge.written[0], merge.unstaged)
             self._merges.take(merge)
             self._install(snapshot, merge.inputs, written, merge.horizon)
-        except StorageFull as error:
+        except StorageFailed as error:
             put_off(error)
             if merge in self._merges:
                 self._merges.take(merge)
@@ -530,7 +532,7 @@ class Writer:
             try:
                 self._catalog.unstage(self._snapshot_value, [record.name])
             except SimindexError as error:
-                put_off(error)
+                log.warning("%s is not removed yet, the next writer does: %s", record.name, error)
                 return
         self._files.remove([record])
 
@@ -570,7 +572,7 @@ class Writer:
         )
         try:
             self._install(snapshot, inputs, written, horizon)
-        except StorageFull:
+        except StorageFailed:
             if written is not None:
                 self._files.remove([written[0]])
             raise

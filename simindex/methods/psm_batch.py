@@ -18,7 +18,6 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
@@ -31,6 +30,7 @@ from simindex.methods.stream import Stream, joined, take
 from simindex.records import F32, U64
 from simindex.storage import readahead
 from simindex.storage.table import Table
+from simindex.threads import Pool
 
 LEAST_PROBES, MOST_PROBES = 1 << 24, 1 << 27
 """Probes of a call at a time, by the size of the table: a sweep of 60 M rows brings in 480 MB,
@@ -151,7 +151,7 @@ def _mapping(threads: int) -> Iterator[Callable[..., Iterator[Any]]]:
     if threads == 1:
         yield map
         return
-    with ThreadPoolExecutor(threads) as pool:
+    with Pool(threads) as pool:
         yield pool.map
 
 

@@ -19,7 +19,6 @@ Invariants
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from math import log2
@@ -37,6 +36,7 @@ from simindex.simhash.permutation import BlockDesign
 from simindex.storage import permuted, readahead
 from simindex.storage.table import I64, SortedRows, Table, header_bits
 from simindex.storage.tombstones import Tombstones
+from simindex.threads import Pool
 
 SWEPT_ROWS = 1 << 10
 """Rows of a slice from which the tables over Q are swept; measured faster at every size of them."""
@@ -115,7 +115,7 @@ def build(queries: U64, design: BlockDesign, *, h: int, threads: int = 1) -> Que
     if threads == 1:
         checked = [table(number) for number in needed]
     else:
-        with ThreadPoolExecutor(threads) as pool:
+        with Pool(threads) as pool:
             checked = list(pool.map(table, needed))
     probes = _most_probes(len(rows), rows.shape[1], design, h)
     return QueryTables(h, len(queries), probes, distinct, checked, members, starts)

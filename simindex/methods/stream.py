@@ -10,7 +10,6 @@ rows, in any grouping, and its answers are put together in the order of the rows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -22,6 +21,7 @@ from simindex.methods.base import Found
 from simindex.storage import readahead
 from simindex.storage.table import Table
 from simindex.storage.tombstones import Tombstones
+from simindex.threads import Pool
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class Stream:
             )
             pool = None
             if self.threads > 1:
-                pool = stack.enter_context(ThreadPoolExecutor(self.threads))
+                pool = stack.enter_context(Pool(self.threads))
             for start, stop in chunks:
                 if pool is None:
                     yield look(start, stop)

@@ -37,10 +37,17 @@ import msgpack
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.errors import CommitFailed, CorruptFile, SimindexError, StorageFull
+from simindex.errors import (
+    CommitFailed,
+    CorruptFile,
+    SimindexError,
+    StorageFailed,
+    StorageFull,
+)
 from simindex.options import is_slicing
 from simindex.storage import headers, permuted, slicelist
-from simindex.storage.environment import Environment, Transaction
+from simindex.storage.environment import Environment, Transaction, system_error
+from simindex.storage.format import NO_SPACE
 from simindex.storage.permuted import Directories
 from simindex.storage.segment import NAME, SegmentRecord, StructureRecord
 
@@ -317,8 +324,15 @@ class Catalog:
                 raise CorruptFile(
                     f"the catalog cannot be changed: {error}", path=str(self.path)
                 ) from error
-            raise StorageFull(
-                f"the catalog cannot be written: {error}", path=str(self.path)
+            refused = system_error(error, self.path)
+            if isinstance(refused, MemoryError):
+                raise refused from error
+            code = getattr(refused or error, "errno", None)
+            kind = StorageFull if code is None or code in NO_SPACE else StorageFailed
+            raise kind(
+                f"the catalog {self.path} cannot be written ({error}): see to the disk, free some "
+                "space if there is none, and try again",
+                path=str(self.path),
             ) from error
 
 

@@ -16,6 +16,7 @@ import stat
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from math import inf
 from pathlib import Path
 from threading import RLock
@@ -27,10 +28,10 @@ import lmdb
 from simindex.errors import (
     ClosedIndex,
     CorruptFile,
-    SimindexError,
     StorageFull,
     UnsupportedStorage,
 )
+from simindex.storage import disk
 
 DATABASES = ("head", "meta", "segments", "headers", "pending", "tombstones")
 
@@ -58,6 +59,9 @@ class Environment:
         self._gate = RLock()  # a handle may be dropped, and closed, within any call
         self._active: set[object] = set()
         self._env: Any = None
+        self._broken = False
+        """Whether a commit has failed, after which LMDB may begin no transaction, not even to read:
+        the next one opens the environment anew."""
         self._open(writable=writable, create=create)
 
     def _open(self, *, writable: bool, create: bool) -> None:
@@ -85,7 +89,8 @@ class Environment:
                         clearing.close()
                 env = self._lmdb(writable=writable, create=create, locked=locked)
             self._databases = {
-                name: env.open_db(name.encode(), create=create) for name in DATABASES
+                name: disk.system.lmdb(data, partial(env.open_db, name.encode(), create=create))
+                for name in DATABASES
             }
         except lmdb.Error as error:
             if env is not None:
@@ -93,10 +98,11 @@ class Environment:
             if isinstance(error, lmdb.ReadersFullError):
                 raise self._reading_error(error) from error
             raise _opening_error(error, data) from error
-        self._env, self.writable = env, writable
+        self._env, self.writable, self._broken = env, writable, False
 
     def _lmdb(self, *, writable: bool, create: bool, locked: bool) -> Any:
-        return lmdb.open(
+        return disk.system.lmdb(self.directory / "data.mdb", partial(
+            lmdb.open,
             str(self.directory),
             map_size=MAP_BYTES,
             max_dbs=len(DATABASES),
@@ -110,7 +116,7 @@ class Environment:
             metasync=True,
             map_async=False,
             lib_version=0,
-        )
+        ))
 
     @contextmanager
     def _alone(self, patience_s: float = inf) -> Iterator[None]:
@@ -157,10 +163,11 @@ class Environment:
         try:
             txn = self._begin(write)
             try:
-                yield Transaction(txn, self._databases)
+                yield Transaction(txn, self._databases, self.directory / "data.mdb")
             finally:
                 txn.abort()
         except lmdb.Error as error:
+            self._broken |= write
             if write and not isinstance(error, lmdb.ReadersFullError):
                 raise
             raise self._reading_error(error) from error
@@ -192,6 +199,10 @@ class Environment:
         """Counts a transaction in, unless the environment is closed."""
         token = object()
         with self._gate:
+            if self._broken and self.users:
+                with self._alone():
+                    self.close_now()
+                    self._open(writable=self.writable, create=False)
             if self._env is None:
                 raise ClosedIndex(
                     f"{self.directory.parent} was closed by another thread: open it again"
@@ -199,13 +210,13 @@ class Environment:
             self._active.add(token)
         return token
 
-    def _reading_error(self, error: lmdb.Error) -> SimindexError:
+    def _reading_error(self, error: lmdb.Error) -> Exception:
         if isinstance(error, lmdb.ReadersFullError):
             return UnsupportedStorage(
                 f"more than {MAX_READERS} processes and threads read {self.directory} at once: "
                 "close some and try again"
             )
-        return CorruptFile(
+        return system_error(error, self.directory) or CorruptFile(
             f"the catalog {self.directory} cannot be read: {error}", path=str(self.directory)
         )
 
@@ -234,7 +245,7 @@ class Environment:
         wanted = (info["last_pgno"] + 1) * page + new_bytes
         data = self.directory / "data.mdb"
         if data.stat().st_size < wanted:
-            os.truncate(data, wanted)
+            disk.system.lengthen(data, wanted)
 
     @property
     def file_bytes(self) -> int:
@@ -249,7 +260,16 @@ def _require_space(directory: Path, needed_bytes: int) -> None:
         raise OSError(errno.ENOSPC, f"{needed_bytes} bytes must be free")
 
 
-def _opening_error(error: lmdb.Error, data: Path) -> SimindexError:
+def system_error(error: Exception, path: Path) -> OSError | MemoryError | None:
+    """What the system refused LMDB, or None where it was not the system; LMDB's own are negative.
+    """
+    code = (getattr(error, "code", 0) or 0) if isinstance(error, lmdb.Error) else 0
+    if code == errno.ENOMEM:
+        return MemoryError(f"the system has no memory for {path}")
+    return OSError(code, os.strerror(code), str(path)) if code > 0 else None
+
+
+def _opening_error(error: lmdb.Error, data: Path) -> Exception:
     if isinstance(error, lmdb.DiskError):
         return StorageFull(f"cannot open the catalog {data}: {error}", path=str(data))
     if isinstance(error, lmdb.MemoryError):  # the address space is limited, as by `ulimit -v`
@@ -258,16 +278,18 @@ def _opening_error(error: lmdb.Error, data: Path) -> SimindexError:
             "raise the limit on virtual memory",
             path=str(data),
         )
-    return CorruptFile(f"cannot open the catalog {data}: {error}", path=str(data))
+    return system_error(error, data) or CorruptFile(
+        f"cannot open the catalog {data}: {error}", path=str(data)
+    )
 
 
 class Transaction:
     """Point reads and writes on the named databases; there are no cursors."""
 
-    __slots__ = ("_databases", "_txn")
+    __slots__ = ("_data", "_databases", "_txn")
 
-    def __init__(self, txn: Any, databases: Mapping[str, Any]) -> None:
-        self._txn, self._databases = txn, databases
+    def __init__(self, txn: Any, databases: Mapping[str, Any], data: Path) -> None:
+        self._txn, self._databases, self._data = txn, databases, data
 
     def get(self, database: str, key: bytes) -> bytes | None:
         """A copy of the value, or None."""
@@ -284,7 +306,7 @@ class Transaction:
 
     def commit(self) -> None:
         """Makes the writes durable."""
-        self._txn.commit()
+        disk.system.lmdb(self._data, self._txn.commit)
 
 
 _registry: dict[tuple[int, int], Environment] = {}
@@ -426,15 +448,14 @@ def reserve_lock_file(path: Path) -> None:
 
     Only when it does not exist: opening and closing an existing one would drop LMDB's locks.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        fd = os.open(path, flags, 0o666)
+        fd = disk.system.create(path, os.O_RDWR | os.O_EXCL)
     except FileExistsError:
         return
     try:
-        os.posix_fallocate(fd, 0, _LOCK_FILE_BYTES)
+        disk.system.allocate(fd, _LOCK_FILE_BYTES)
     except OSError as error:
-        path.unlink()
+        disk.system.unlink(path)
         raise StorageFull(
             f"no space for {path}: free some and try again", path=str(path)
         ) from error

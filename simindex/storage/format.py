@@ -1,4 +1,4 @@
-"""The one door to durable writes, and the FORMAT file that says "this is an index".
+"""How a file becomes durable, and the FORMAT file that says "this is an index".
 
     pages.sim/
       FORMAT                      64 bytes, the last file written by create
@@ -44,6 +44,7 @@ from simindex.errors import (
     StorageFull,
     UnsupportedStorage,
 )
+from simindex.storage import disk
 
 MAJOR, MINOR = 1, 0
 """Version of everything on disk. Another major is refused; a newer minor is read."""
@@ -71,8 +72,8 @@ FORMAT_MAGIC = b"\x89SIM\r\n\x1a\n"
 
 TEMPORARY_PREFIX = ".tmp-"
 
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_LOST = {errno.EIO, *_NO_SPACE}
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_LOST = {errno.EIO, *NO_SPACE}
 """What writing back may find out, and tells once."""
 
 
@@ -84,7 +85,7 @@ def storage_errors(path: Path | str) -> Iterator[None]:
     except StorageFull:
         raise
     except OSError as error:
-        if error.errno in _NO_SPACE:
+        if error.errno in NO_SPACE:
             raise StorageFull(
                 f"no space left while writing {path}: free some and try again; "
                 "the index holds its last commit",
@@ -95,24 +96,32 @@ def storage_errors(path: Path | str) -> Iterator[None]:
 
 def sync_directory(path: Path) -> None:
     """Makes the names in a directory durable."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    disk.system.sync_directory(path)
 
 
 def make_directory(path: Path) -> None:
     """A new directory whose name is durable in its parent."""
     with storage_errors(path):
-        path.mkdir()
+        disk.system.make_directory(path)
         sync_directory(path.parent)
 
 
 def remove(path: Path) -> None:
     """Unlinks a file; one that is gone already is no error."""
     with suppress(FileNotFoundError):
-        path.unlink()
+        disk.system.unlink(path)
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a directory and all in it; follows no link."""
+    with os.scandir(path) as entries:
+        found = [(path / entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for inner, is_directory in found:
+        if is_directory:
+            remove_tree(inner)
+        else:
+            remove(inner)
+    disk.system.remove_directory(path)
 
 
 WRITE_BACK_BYTES = 1 << 21
@@ -164,7 +173,7 @@ def free(fd: int) -> None:
                 size = os.fstat(fd).st_size
                 while size:
                     size = max(0, size - FREE_BYTES)
-                    os.ftruncate(fd, size)
+                    disk.system.resize(fd, size)
                     sleep(FREE_PAUSE_S / max(1, len(_to_free)))
     finally:
         _to_free.discard(fd)
@@ -195,9 +204,8 @@ class NewFile:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._path = directory / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         with storage_errors(self._path):
-            self._fd = os.open(self._path, flags, 0o666)
+            self._fd = disk.system.create(self._path, os.O_RDWR | os.O_EXCL | os.O_NOFOLLOW)
         self._published = False
         self._sent: deque[int] = deque()
         """Offsets of pieces on their way to the disk."""
@@ -211,9 +219,14 @@ class NewFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._fd)
-        if not self._published:
-            remove(self._path)
+        try:
+            os.close(self._fd)
+        except OSError:
+            if not self._published:  # else all of it is on the disk: nothing was lost
+                raise
+        finally:
+            if not self._published:
+                remove(self._path)
 
     @property
     def fd(self) -> int:
@@ -224,7 +237,7 @@ class NewFile:
         """Takes the disk space of `size` bytes now, so that a full disk fails here."""
         if size:
             with storage_errors(self._path):
-                os.posix_fallocate(self._fd, 0, size)
+                disk.system.allocate(self._fd, size)
 
     def write(self, data: NDArray[np.uint8] | bytes, offset: int) -> None:
         """Writes all of `data` at `offset`."""
@@ -232,7 +245,7 @@ class NewFile:
         with storage_errors(self._path):
             while view:
                 piece = view[: WRITE_BACK_BYTES - offset % WRITE_BACK_BYTES]
-                written = os.pwrite(self._fd, piece, offset)
+                written = disk.system.write(self._fd, piece, offset)
                 if written == WRITE_BACK_BYTES:
                     self._write_back(offset)
                 view, offset = view[written:], offset + written
@@ -244,7 +257,7 @@ class NewFile:
             self._send(self._sent.popleft(), wait=True)
 
     def _send(self, offset: int, *, wait: bool) -> None:
-        code = _native.write_back(self._fd, offset, WRITE_BACK_BYTES, wait)
+        code = disk.system.write_back(self._fd, offset, WRITE_BACK_BYTES, wait)
         if code in _LOST:  # what else fails here leaves it to fsync
             raise OSError(code, os.strerror(code), str(self._path))
 
@@ -257,8 +270,8 @@ class NewFile:
         final = self.directory / name
         with storage_errors(final):
             verify(self._fd)
-            os.fsync(self._fd)
-            self._path.rename(final)
+            disk.system.sync(self._fd)
+            disk.system.rename(self._path, final)
             self._published = True
             try:
                 sync_directory(self.directory)
@@ -398,7 +411,7 @@ def file_system_kind(path: Path) -> str:
 def lock(path: Path) -> int:
     """Takes the writer's lock and returns its descriptor; IndexLocked names who holds it."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        fd = disk.system.create(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
@@ -417,8 +430,8 @@ def lock(path: Path) -> int:
         raise
     text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
     with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, text, 0)
+        disk.system.resize(fd, 0)
+        disk.system.write(fd, text, 0)
     return fd
 
 

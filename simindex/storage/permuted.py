@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import msgpack
@@ -206,7 +206,7 @@ class PermutedTables:
         )
 
     def _loader(self, table: int) -> Callable[[], U32 | None]:
-        return lambda: self._load(table)
+        return partial(self._load, table)  # not of this object: a cycle would keep the map open
 
 
 def open_permuted(

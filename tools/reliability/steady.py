@@ -1,0 +1,32 @@
+"""Every run of a script takes the same steps: what runs beside the work runs within it instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from simindex import merging, writer
+from simindex.storage import format as durable
+
+
+class AtOnce:
+    """A thread that runs to its end within `start`."""
+
+    ident = None
+
+    def __init__(self, *, target: Callable[[], None], **named: object) -> None:
+        self._target: Callable[[], None] | None = target
+
+    def start(self) -> None:
+        """Runs it."""
+        target, self._target = self._target, None  # as a thread does, so that nothing is kept
+        assert target is not None
+        target()
+
+
+def settle() -> None:
+    """For the rest of this process; trials call it in a child, or in an interpreter of theirs."""
+    changed: Any = merging
+    changed.Thread = AtOnce
+    writer.STAGED_PAGES = 1  # directories are stored ahead of the segment
+    durable.FREE_PAUSE_S = 0.0

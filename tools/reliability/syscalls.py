@@ -1,0 +1,146 @@
+"""A writer is killed at every call that changes the disk, in a script of some commits.
+
+The script creates the index, and appends, replaces, deletes, ingests and compacts; merges run at
+once, so that every run makes the same calls. Before each of them, in the middle of each write, and
+at each call of some recoveries, the process ends by SIGKILL; what is then found is compared with
+the commits it had acknowledged.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import simindex
+from reliability import interposed
+from reliability.examination import examine, holds, open_descriptors
+from reliability.interposed import CHANGES, KILL, TEAR, Plan, arm, counts, disarm, disturbed
+from reliability.report import Outcome
+from reliability.steady import settle
+from reliability.story import OPTIONS, Story
+from reliability.trials import Fault, Say, Tally, forked, parts_of, shared, workplace
+
+RECOVERY_STRIDE = 8
+"""Of so many kills one has its recovery killed at every call, too."""
+
+
+def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
+    """Kills at every call of a script of `goal` commits."""
+    return outcomes(goal, seed, jobs)
+
+
+def outcomes(commits: int, seed: int, jobs: int, stride: int = 1) -> list[Outcome]:
+    """Of every call, or of each `stride`-th; goal and done are numbers of kills."""
+    if interposed.compiler() is None:
+        return [Outcome("syscalls", 0, 0, 0, seed, skipped=f"{commits} commits: no C compiler")]
+    began = time.monotonic()
+    tally = shared(
+        "syscalls", jobs, interposed.environment(), seed=seed, commits=commits, stride=stride
+    )
+    return [tally.outcome("syscalls", tally.counts.get("kills due", 0),
+                          time.monotonic() - began, seed)]
+
+
+def share(part: int, parts: int, seed: int, commits: int, stride: int) -> Tally:
+    """One interpreter's part of the kills."""
+    settle()
+    story, tally = Story(seed), Tally()
+    story.state(commits + 1)
+    with workplace() as place:
+        path = place / "index"
+        calls = measured(path, story, commits, tally)
+        due = [Plan(CHANGES, use, use, KILL) for use in range(1, 1 + sum(calls.values()))]
+        due += [Plan(("write",), use, use, TEAR) for use in range(1, 1 + calls["write"])]
+        offset = seed % stride
+        for number, plan in enumerate(parts_of(due[offset::stride], part, parts)):
+            recovered = number % RECOVERY_STRIDE == seed % RECOVERY_STRIDE
+            kill(path, story, commits, plan, tally, recovered=recovered)
+    return tally
+
+
+def measured(path: Path, story: Story, commits: int, tally: Tally) -> dict[str, int]:
+    """How often the whole script makes each call that changes the disk."""
+
+    def work(say: Say) -> None:
+        arm(path, Plan(()))
+        write(path, story, commits, lambda value: None)
+        disarm()
+        say(counts())
+        with simindex.open(path) as reader:
+            holds(reader, story, commits)
+        left = open_descriptors(path)
+        if left:
+            raise Fault("leaked", f"open after the script: {left}")
+
+    fresh(path)
+    ended = forked(work)
+    tally.judge(ended, "the undisturbed script")
+    return {name: times for name, times in ended.said[0].items() if name in CHANGES}
+
+
+def write(path: Path, story: Story, commits: int, say: Say) -> None:
+    """The script."""
+    with simindex.open(path, "c", options=OPTIONS) as index:
+        for number in range(1, commits + 1):
+            step = story.step(number)
+            step.commit(index)
+            say(number)
+            step.follow_up(index)
+
+
+def fresh(path: Path) -> None:
+    """Nothing at the path."""
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def kill(
+    path: Path, story: Story, commits: int, plan: Plan, tally: Tally, *, recovered: bool
+) -> None:
+    """Runs the script to the call where it ends, and examines what is left."""
+
+    def work(say: Say) -> None:
+        with disturbed(path, plan):
+            write(path, story, commits, say)
+
+    fresh(path)
+    tally.count("kills due")
+    ended = forked(work)
+    if ended.code == 0:
+        tally.fault("wrong", f"{plan}: the script was not killed, so it took other calls")
+        return
+    if not tally.judge(ended, str(plan), killed=True):
+        return
+    acknowledged = ended.said[-1] if ended.said else 0
+    if recovered:
+        kill_recoveries(path, story, acknowledged, plan, tally)
+    if tally.judge(forked(lambda say: say(examine(path, story, acknowledged))), str(plan)):
+        tally.done += 1
+
+
+def kill_recoveries(path: Path, story: Story, acknowledged: int, plan: Plan, tally: Tally) -> None:
+    """On copies of what a kill left: the next writer is killed at each of its calls, too."""
+    copy = path.with_name("copy")
+    use = 0
+    while True:
+        use += 1
+        again = Plan(CHANGES, use, use, KILL)
+
+        def work(say: Say, again: Plan = again) -> None:
+            with disturbed(copy, again), simindex.open(copy, "c", options=OPTIONS):
+                pass
+
+        fresh(copy)
+        if path.exists():
+            shutil.copytree(path, copy)
+        ended = forked(work)
+        note = f"{plan}, then {again} in its recovery"
+        if ended.code == 0:
+            break
+        tally.count("kills due")
+        tally.count("kills of recoveries")
+        if tally.judge(ended, note, killed=True) and tally.judge(
+            forked(lambda say: say(examine(copy, story, acknowledged))), note
+        ):
+            tally.done += 1
+    fresh(copy)
