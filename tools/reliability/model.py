@@ -613,8 +613,10 @@ def walk(rng: random.Random, steps: int, parent: Path | None = None) -> Counter[
         tail = ", ".join(one.steps[-40:])
         raise AssertionError(f"{error!r} after {len(one.steps)} steps: {tail}") from error
     finally:
-        one.close()
-        shutil.rmtree(directory)
+        try:
+            one.close()
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)  # a merge may still write there
     return one.counts
 
 
