@@ -112,14 +112,12 @@ class Handle:
             stored = reading.value(head, "options")
             self._options_crc = head.values.get("options")
             recipe = reading.value(head, "recipe")
-from simindex.opening import (
-    check_agreement,
-    remedied,
-    stored_options,
-    told,
-    translated,
-    typed,
-)
+        if named not in (None, self._uuid):
+            raise CorruptFile(
+                f"{self._catalog.path} or FORMAT beside it is of another index: bring back its own",
+                path=str(self._catalog.path),
+            )
+        options = stored_options(stored)
         self._recipe = Recipe.from_bytes(recipe) if recipe is not None else None
         if asked is not None:
             check_agreement(self.path, options, self._recipe, asked)
