@@ -22,8 +22,9 @@ def replacing(path: Path) -> Iterator[Path]:
     one cannot be held and is replaced all the same. An exception leaves it as it was. Where there
     is no index, the place is `path` itself.
 
-    Raises IndexLocked when another process writes the old index. A kill between the two renames at
-    the end leaves both indexes, in a folder beside `path`.
+    Raises IndexLocked when another process writes the old index. A kill or a power cut between the
+    two renames at the end leaves both indexes, in a folder beside `path`; the old one is removed
+    once the new one's name is durable.
     """
     with ExitStack() as held:
         try:

@@ -193,7 +193,7 @@ class Trial:
                 self._repair(path, state)
                 return verdict
             again = self.again > 0 and chosen % self.again == 0
-            if again or state.rank < 2 or not chosen % self.read or not exists(path):
+            if again or state.rank < 3 or not chosen % self.read or not exists(path):
                 seen = found_by_a_reader(path)
                 held_against(*seen, state.promises, self.states)
             else:
