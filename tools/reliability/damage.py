@@ -33,12 +33,14 @@ import numpy as np
 
 import simindex
 from reliability.report import Outcome
-from reliability.specimens import SHAPES, Rows, Specimen, batch, judgements, make, named
+from reliability.specimens import Rows, Specimen, batch, judgements, make, named
 from simindex.errors import SimindexError
 
 PAGE = 4096
 LIMIT_BYTES = 256 << 20
 LIMIT_S = 20.0
+
+DAMAGED_SHAPES = ("plain", "keyed", "wide", "bytes", "many")
 
 # -- damage ---------------------------------------------------------------------------------------
 
@@ -436,7 +438,7 @@ def work(
 
 
 def trial(
-    goal: int, seed: int, jobs: int, *, shapes: tuple[str, ...] = tuple(SHAPES),
+    goal: int, seed: int, jobs: int, *, shapes: tuple[str, ...] = DAMAGED_SHAPES,
     only: str = "", say: bool = True,
 ) -> Tally:
     """`goal` cases over `jobs` processes."""

@@ -107,14 +107,19 @@ SHAPES: dict[str, dict[str, Any]] = {
     "wide": {"bits": 256, "structures": ("psm", "issl:w=8", "bphs:G=4,g=1")},
     "bytes": {"keys": "bytes", "bits": 128, "structures": ("psm",)},
     "many": {"structures": ("psm", "bphs:G=4,g=1", "issl")},
+    "tiny": {"structures": ("psm", "bphs:G=2,g=1", "issl")},
 }
+
+SIZES = {"many": (24, 3, 8), "tiny": (2, 8, 64)}
+"""Appends, rows of each, and `batch_rows`; of other shapes (4, 60, 400). "many" has so many records
+in its catalog that their tree has branches."""
 
 
 def make(directory: Path, name: str, seed: int = 0) -> Specimen:
     """An index of one shape: several segments, pending rows, deletions, a sample of weights."""
     shape = SHAPES[name]
-    many = name == "many"
-    options = IndexOptions(batch_rows=8 if many else 400, min_merge=0, reservoir_rows=8, **shape)
+    steps, step_rows, batch_rows = SIZES.get(name, (4, 60, 400))
+    options = IndexOptions(batch_rows=batch_rows, min_merge=0, reservoir_rows=8, **shape)
     keyed = options.keys is not False
     paths = [directory / name / part for part in ("index", "older", "other")]
     paths[0].parent.mkdir(parents=True)
@@ -124,8 +129,8 @@ def make(directory: Path, name: str, seed: int = 0) -> Specimen:
         rows = Rows(np.empty((0, options.words), np.uint64), [])
         older = rows
         with simindex.open(path, "n", options=options) as index:
-            for step in range(24 if many else 4):
-                count = 3 if many else 60
+            for step in range(steps):
+                count = step_rows
                 if step == 0 and number == 1:
                     count = 2  # pending rows only, so that its catalog needs no other file
                 words = rng.integers(0, 1 << 64, (count, options.words), dtype=np.uint64)
@@ -150,7 +155,7 @@ def make(directory: Path, name: str, seed: int = 0) -> Specimen:
                     rng.integers(0, 1 << 64, (5, options.words), dtype=np.uint64),
                     named(options.keys, 10**6, 5),
                 )
-                if not many:
+                if name != "many":
                     index.append(batch(rng, tail, keyed))
                     index.commit()
                     rows = rows.plus(tail)
