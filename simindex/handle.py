@@ -95,16 +95,12 @@ class Handle:
             stored = reading.value(head, "options")
             self._options_crc = head.values.get("options")
             recipe = reading.value(head, "recipe")
-<<<<<<< HEAD
-        options = stored_options(stored)
-=======
         if named not in (None, self._uuid):
             raise CorruptFile(
                 f"{self._catalog.path} or FORMAT beside it is of another index: bring back its own",
                 path=str(self._catalog.path),
             )
-        options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
->>>>>>> eb32814c3cf7f78794af8d7c49e30b8c9547fae8
+        options = stored_options(stored)
         self._recipe = Recipe.from_bytes(recipe) if recipe is not None else None
         if asked is not None:
             check_agreement(self.path, options, self._recipe, asked)
