@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any
 
 import msgpack
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.methods.recall import wilson
 from simindex.records import Audit, Batch, Matches
+from simindex.storage.catalog import unpack
 from simindex.storage.reservoir import Reservoir
 
 SAMPLE_ROWS = 1000
@@ -113,7 +113,6 @@ _NONE = Audit(0, 0, 0.0, "", "", None, 0.0, 1.0, 0, 0, 0, 0)
 def decode(payload: bytes) -> Audit:
     """The audit of a payload whose checksum held."""
     try:
-        values: Any = msgpack.unpackb(payload)
-        return replace(_NONE, **values)
-    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        return replace(_NONE, **unpack("meta/audit", payload))
+    except TypeError as error:
         raise CorruptFile("the audit in the catalog cannot be read", path="meta/audit") from error

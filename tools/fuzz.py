@@ -26,7 +26,8 @@ BUILD = Path(__file__).resolve().parents[1] / "build" / "fuzz"
 
 SHARES: dict[str, float] = {
     "probe": 4, "sweep": 3, "bphs": 2, "top": 2, "columns": 4, "issl": 0.6, "pairs": 0.6,
-    "text": 0.6, "segments": 0.6, "catalog": 0.6, "values": 1, "documents": 0.6, "arguments": 0.6,
+    "text": 0.6, "lmdb": 1, "segments": 0.6, "catalog": 0.6, "values": 1, "documents": 0.6,
+    "arguments": 0.6,
 }
 """Executions of each target, in proportion: more of the faster ones."""
 
@@ -67,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing:
         print(WHY.format(" and ".join(missing)), file=sys.stderr)
         return 2
-    programs = compiled.build(clang, BUILD, asked.jobs) if clang and set(names) - set(PYTHON) else {}
+    programs: dict[str, Path] = {}
+    if clang is not None and set(names) - set(PYTHON):
+        programs = compiled.build(clang, BUILD, asked.jobs)
     whole = sum(shares[name] for name in names)
     goals = {name: round(asked.goal * shares[name] / whole) for name in names}
 
@@ -81,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         return libfuzzer.run(
             name, [str(programs[name])], runs=goals[name], seed=asked.seed, work=BUILD,
-            own_mb=OWN_MB["native"], environment=compiled.ENVIRONMENT,
+            own_mb=OWN_MB["native"], environment=compiled.ENVIRONMENT, seeds=compiled.seeds(name),
         )
 
     with ThreadPoolExecutor(asked.jobs) as pool:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from simindex.inputs.document import Document, Intake, Unusable, key_of, text_of
 from simindex.inputs.streams import Unreadable, decoded, lines, unmarked
+
+MAX_VALUES = 1 << 20
+"""Most commas and brackets of a record outside of its strings. Each stands for a value, and a value
+of two bytes takes 64 in memory: a line of 64 MiB might else take gigabytes."""
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
 def read_jsonl(
@@ -23,8 +30,8 @@ def read_jsonl(
     """Documents of a stream of JSON lines, in its order.
 
     A record without the key field is named ``name:line``. Lines of nothing but white space are
-    passed over. Bad records: a line over `limit` bytes, bytes that are no UTF-8, no JSON, no
-    object, no text field, a text that is no string.
+    passed over. Bad records: a line over `limit` bytes or of more than MAX_VALUES values, bytes
+    that are no UTF-8, no JSON, no object, no text field, a text that is no string.
     """
     for number, line in lines(stream, limit):
         if line is None:
@@ -53,6 +60,8 @@ def read_jsonl(
 
 
 def _record(line: bytes) -> dict[str, Any]:
+    if _values(line) > MAX_VALUES and _values(_STRING.sub(b"", line)) > MAX_VALUES:
+        raise Unusable(f"holds more than {MAX_VALUES:,} values")
     text = decoded(line.rstrip(b"\r\n"))
     try:
         record = json.loads(text)
@@ -66,6 +75,10 @@ def _record(line: bytes) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise Unusable("not a JSON object")
     return record
+
+
+def _values(line: bytes) -> int:
+    return sum(map(line.count, (b",", b"[", b"{")))
 
 
 def _listed(record: dict[str, Any]) -> str:

@@ -27,6 +27,11 @@ SLICE_BYTES = 2048
 MAX_WINDOW_BYTES = 1 << 31
 """Files made with `zstd --long=31` need it; memory is touched only as far as the text reaches."""
 
+LARGE_WINDOW_BYTES = 1 << 27
+MAX_EXPANSION = 1000
+"""A .zst whose window is larger must not expand further than so many times beyond as many bytes: a
+few kilobytes would take 2 GiB of memory. No bound is needed on others, nor on .gz."""
+
 
 class Unreadable(Exception):
     """A file cannot be opened, or its bytes end or break off; the message says how."""
@@ -159,6 +164,8 @@ class _ZstReader(io.RawIOBase):
         self._compressed = b""
         self._text = memoryview(b"")
         self._frames = 0
+        self._read_bytes = self._text_bytes = 0
+        self._large = False
 
     def readable(self) -> bool:
         return True
@@ -172,20 +179,39 @@ class _ZstReader(io.RawIOBase):
                     raise EOFError("the file ends within a frame")
                 return 0
             self._text = memoryview(self._decompress(piece))
+            self._read_bytes += len(piece)
+            self._text_bytes += len(self._text)
+            if (
+                self._large and self._text_bytes > LARGE_WINDOW_BYTES
+                and self._text_bytes > MAX_EXPANSION * self._read_bytes
+            ):
+                raise _BadZst(
+                    f"expands more than {MAX_EXPANSION:,} times, in a window of more than "
+                    f"{LARGE_WINDOW_BYTES >> 20} MiB: decompress it yourself if it is to be trusted"
+                )
         size = min(len(buffer), len(self._text))
         buffer[:size] = self._text[:size]
         self._text = self._text[size:]
         return size
 
+    def _window(self, head: bytes) -> int:
+        """What the frame that begins here asks for; MAX_WINDOW_BYTES if its header is not whole."""
+        try:
+            return int(self._zstandard.get_frame_parameters(head).window_size)
+        except self._zstandard.ZstdError:
+            return MAX_WINDOW_BYTES
+
     def _decompress(self, piece: bytes) -> bytes:
         if self._frame is None:
             self._frame = self._decompressor.decompressobj()
+            self._large |= self._window(piece) > LARGE_WINDOW_BYTES
         try:
             text: bytes = self._frame.decompress(piece)
         except self._zstandard.ZstdError as error:
             raise _BadZst(str(error)) from error
         if self._frame.eof:
             self._compressed = self._frame.unused_data + self._compressed
+            self._read_bytes -= len(self._frame.unused_data)
             self._frame = None
             self._frames += 1
         return text

@@ -9,22 +9,33 @@ from typing import BinaryIO
 from simindex.inputs.document import Document, Intake, Unusable, key_of, text_of
 from simindex.inputs.streams import lines, unmarked
 
+MAX_COLUMNS = 1 << 16
+
+MAX_SEPARATORS = 1 << 22
+"""Most separators of a row, those in quotes included: each may be a cell, of 8 bytes in memory."""
+
 
 class _RowTooLong(Exception):
+    pass
+
+
+class _TooManySeparators(Exception):
     pass
 
 
 class _Feed:
     """Decoded lines for `csv.reader`, with the number of the last one, row by row bounded."""
 
-    def __init__(self, stream: BinaryIO, limit: int) -> None:
+    def __init__(self, stream: BinaryIO, limit: int, delimiter: str) -> None:
         self._lines = lines(stream, limit)
         self._limit = limit
+        self._separator = delimiter.encode()
         self._row_bytes = 0
+        self._separators = 0
         self.number = 0
 
     def start_row(self) -> None:
-        self._row_bytes = 0
+        self._row_bytes = self._separators = 0
 
     def __iter__(self) -> _Feed:
         return self
@@ -34,6 +45,9 @@ class _Feed:
         self._row_bytes += self._limit + 1 if line is None else len(line)
         if line is None or self._row_bytes > self._limit:
             raise _RowTooLong
+        self._separators += line.count(self._separator)
+        if self._separators > MAX_SEPARATORS:
+            raise _TooManySeparators
         if self.number == 1:
             line = unmarked(line)
         # Bytes that are no UTF-8 become lone surrogates, which no valid UTF-8 decodes to: the row
@@ -55,12 +69,13 @@ def read_table(
     """Documents of a table with a header row, in its order.
 
     Without the key column, or with an empty cell in it, a row is named ``name:line``. Bad records:
-    a row over `limit` bytes, of another number of columns than the header, with broken quotes, or
-    with bytes that are no UTF-8. A header without the text column makes the file one bad record.
+    a row over `limit` bytes, MAX_COLUMNS columns or MAX_SEPARATORS separators, of another number of
+    columns than the header, with broken quotes, or with bytes that are no UTF-8. A header without
+    the text column makes the file one bad record.
     """
     if csv.field_size_limit() < limit:
         csv.field_size_limit(limit)
-    feed = _Feed(stream, limit)
+    feed = _Feed(stream, limit, delimiter)
     rows = csv.reader(feed, delimiter=delimiter, strict=True)
     header: list[str] | None = None
     while True:
@@ -70,6 +85,8 @@ def read_table(
             row = next(rows)
             if not row:
                 continue
+            if len(row) > MAX_COLUMNS:
+                raise Unusable(f"has {len(row):,} columns, more than {MAX_COLUMNS:,}")
             _require_utf8(row)
             if header is None:
                 if text_field not in row:
@@ -87,6 +104,8 @@ def read_table(
             return
         except _RowTooLong:
             intake.bad(path, line, f"row longer than {limit} bytes (an open quote?)")
+        except _TooManySeparators:
+            intake.bad(path, line, f"row of more than {MAX_SEPARATORS:,} separators")
         except csv.Error as error:
             intake.bad(path, line, f"not CSV: {error}")
         except Unusable as reason:

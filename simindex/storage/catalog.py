@@ -111,8 +111,18 @@ def pack(value: Any) -> bytes:
 def unpack(name: str, payload: bytes) -> Any:
     """Plain values back, within bounds; CorruptFile if they are none."""
 
+    left = MAX_HEAD_ITEMS
+
     def refuse(code: int, data: bytes) -> Any:
         raise ValueError(f"unexpected extension {code}")
+
+    def counted(value: Any) -> Any:
+        # A list or map of one byte takes 64 in memory.
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise ValueError(f"more than {MAX_HEAD_ITEMS} lists and maps")
+        return value
 
     try:
         return msgpack.unpackb(
@@ -120,6 +130,8 @@ def unpack(name: str, payload: bytes) -> Any:
             raw=False,
             strict_map_key=True,
             ext_hook=refuse,
+            list_hook=counted,
+            object_hook=counted,
             max_array_len=MAX_HEAD_ITEMS,
             max_map_len=1 << 16,
         )

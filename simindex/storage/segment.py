@@ -42,6 +42,9 @@ FINGERPRINTS, IDS, KEY_OFFSETS, KEY_BYTES, DESCRIPTION = 1, 2, 3, 4, 5
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}\.rows")
 
+MAX_DESCRIPTION_BYTES = 1 << 16
+"""No version writes one of a thousand; a list of one byte takes 64 in memory."""
+
 Loader = Callable[[], NDArray[np.uint32] | None]
 """Fetches a header directory, or says by None that it must be computed."""
 
@@ -280,6 +283,10 @@ def open_structure(
 def description_of(envelope: Envelope) -> Any:
     """What a file says of itself beside its header; None if it has no such section."""
     section = envelope.section(DESCRIPTION, "u1")
+    if section is not None and len(section) > MAX_DESCRIPTION_BYTES:
+        raise CorruptFile(
+            f"{envelope.path} has a description of {len(section):,} bytes", path=envelope.path
+        )
     try:
         return None if section is None else msgpack.unpackb(verified(section).tobytes(), raw=False)
     except Exception as error:

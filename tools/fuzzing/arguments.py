@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 import simindex
+from fuzzing.envelopes import BPHS, example
+from fuzzing.target import Target
 from simindex import Batch, IndexOptions, Recipe
 from simindex.options import split_structures
 from simindex.simhash.permutation import BlockDesign
-
-from fuzzing.envelopes import BPHS, example
-from fuzzing.target import Target
 
 WORDS = (
     "auto", "psm", "bphs", "issl", "scan", BPHS, "bphs:nested=4x4,r=1", "issl:w=8", "str", "bytes",
@@ -127,7 +126,7 @@ CALLS: tuple[Callable[[_Bytes], object], ...] = (
     lambda given: Recipe(**given.options(RECIPE)),
     lambda given: Recipe(**given.options(RECIPE)).batch(given.value()),
     lambda given: split_structures(given.text()),
-    lambda given: BlockDesign.parse(given.text(), NUMBERS[given.take(10)]),
+    lambda given: BlockDesign.parse(given.text(), int(NUMBERS[given.take(10)])),
 )
 
 

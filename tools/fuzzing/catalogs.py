@@ -1,9 +1,10 @@
-"""What the catalog holds: head, records, options, recipe, runs and headers, as LMDB would give them.
+"""What the catalog holds: head, records, options, recipe, runs and headers, as LMDB gives them.
 
-    input    records, one after the other: database u1 | key length u1 | value length u3 | key | value
+    input    which example u1, then records:
+             database u1 | key length u1 | value length u3 | key | value
 
-With checksums repaired every value is sealed, parts are those of their whole, and the head names the
-values that are there.
+With checksums repaired every value is sealed, parts are those of their whole, and the head names
+the values that are there.
 """
 
 from __future__ import annotations
@@ -18,15 +19,14 @@ import msgpack
 import numpy as np
 
 import simindex
+from fuzzing.envelopes import QUERIES, example
+from fuzzing.target import Target
 from simindex import auditing, opening, snapshot
 from simindex._kernels import _native
 from simindex.model import Machine
 from simindex.simhash.fingerprint import Recipe
 from simindex.storage.catalog import PARTED, Catalog, Reading, checksum, pack, unpack
 from simindex.storage.environment import DATABASES
-
-from fuzzing.envelopes import QUERIES, example
-from fuzzing.target import Target
 
 Records = dict[tuple[str, bytes], bytes]
 
@@ -52,10 +52,11 @@ class Stored:
 
 def encode(records: Records) -> bytes:
     """The records as an input."""
-    return b"".join(
-        bytes([DATABASES.index(database), len(key)]) + len(value).to_bytes(3, "little") + key + value
-        for (database, key), value in records.items()
-    )
+    parts = []
+    for (database, key), value in records.items():
+        parts += [bytes([DATABASES.index(database), len(key)]), len(value).to_bytes(3, "little")]
+        parts += [key, value]
+    return b"".join(parts)
 
 
 def decode(data: bytes) -> Records:

@@ -12,10 +12,9 @@ import json
 import struct
 import zlib
 
+from fuzzing.target import Target, workplace
 from simindex.inputs import Intake, ReadOptions, read
 from simindex.records import MAX_KEY_BYTES
-
-from fuzzing.target import Target, workplace
 
 SUFFIXES = (
     ".jsonl", ".csv", ".tsv", ".txt", ".jsonl.gz", ".csv.gz", ".txt.gz", ".jsonl.zst", ".txt.zst",
@@ -50,7 +49,7 @@ def seeds() -> list[bytes]:
 
 
 def repair(data: bytes) -> bytes:
-    """A .gz whose members end in the checksum and size of what they hold, as far as they inflate."""
+    """A .gz whose members end in checksum and size of what they hold, as far as they inflate."""
     if not data or not SUFFIXES[data[0] % len(SUFFIXES)].endswith(".gz"):
         return data
     made, rest = [data[:1]], data[1:]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import simindex
+from fuzzing.target import Target, workplace
 from simindex import IndexOptions
 from simindex._kernels import _native
 from simindex.methods import bphs, issl
@@ -29,8 +30,6 @@ from simindex.storage.envelope import (
 )
 from simindex.storage.segment import Segment, SegmentRecord, StructureRecord, open_segment
 from simindex.storage.table import header_bits
-
-from fuzzing.target import Target, workplace
 
 BPHS = "bphs:G=3,g=1,r=2"
 ISSL = "issl:w=8"
@@ -87,7 +86,7 @@ def seeds() -> list[bytes]:
 
 
 def repair(data: bytes) -> bytes:
-    """The bytes as a file whose checksums hold: those of chunks as far as its sections are there."""
+    """The bytes as a file whose checksums hold, of chunks as far as its sections are there."""
     if len(data) < PAGE_BYTES + FOOTER.itemsize:
         return data
     raw = np.frombuffer(bytearray(data), np.uint8)

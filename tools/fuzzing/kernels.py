@@ -7,14 +7,14 @@ is as good as an answer, and every answer must name rows that are there, at thei
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fuzzing.target import Target
 from simindex._kernels import _native
 from simindex.records import U64
-
-from fuzzing.target import Target
 
 U32 = NDArray[np.uint32]
 LEVELS = len(_native.levels())
@@ -128,7 +128,8 @@ def nearest(chosen: _Chosen) -> None:
     rows, queries = chosen.rows(chosen(60), words), chosen.rows(1 + chosen(30), words)
     h, level = chosen(100), chosen(LEVELS - 1)
     _checked(rows, queries, _native.scan(rows, queries, h, bool(chosen(1)), level), h)
-    ids, dead = chosen.rows(len(rows), 1)[:, 0].copy(), chosen.bytes(len(rows)) & 1
+    ids = chosen.rows(len(rows), 1)[:, 0].copy()
+    dead = (chosen.bytes(len(rows)) & 1).astype(np.uint8)
     _native.top_scan(rows, ids, queries, 1 + chosen(90), dead, 1, level)
     blocks = np.array([[0, 20], [20, 20], [40, 24]], np.uint32)
     a, b, distance, *_ = _native.all_pairs(rows, blocks, chosen(3), h, True, 1 << 20, 1, level)
@@ -167,10 +168,8 @@ def seeds() -> list[bytes]:
 def execute(data: bytes) -> None:
     """Calls the kernel that the first byte names."""
     chosen = _Chosen(data[1:])
-    try:
+    with suppress(ValueError):  # a binding refused its arguments, before any kernel saw them
         KERNELS[data[0] % len(KERNELS) if data else 0](chosen)
-    except ValueError:
-        pass  # a binding refused its arguments, before any kernel saw them
 
 
 TARGET = Target("kernels", seeds, execute)

@@ -1,4 +1,4 @@
-"""Runs of programs that libFuzzer is linked into, or loaded by: how often, how fast, what was found."""
+"""Runs of programs that libFuzzer is part of: how often, how fast, and what was found."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ MOST_MEMORY_MB = 256
 
 MOST_SECONDS = 10
 """Of one execution; a slower one hangs."""
+
+
+MOST_BYTES = 1 << 16
+"""Of an input."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Run:
 
 def run(
     name: str, command: Sequence[str], *, runs: int, seed: int, work: Path, own_mb: int,
-    environment: dict[str, str],
+    environment: dict[str, str], seeds: Sequence[bytes] = (),
 ) -> Run:
     """Fuzzes until so many inputs were tried, or one is at fault.
 
@@ -49,11 +53,13 @@ def run(
     """
     corpus = work / f"corpus-{name}"
     corpus.mkdir(parents=True, exist_ok=True)
+    for number, seed_input in enumerate(seeds):
+        (corpus / f"seed-{number}").write_bytes(seed_input)
     found = work / f"found-{name}-"
     for old in work.glob(f"found-{name}-*"):
         old.unlink()
     options = [
-        f"-runs={runs}", f"-seed={seed % (1 << 32)}", "-max_len=32768", "-len_control=30",
+        f"-runs={runs}", f"-seed={seed % (1 << 32)}", f"-max_len={MOST_BYTES}", "-len_control=30",
         "-use_value_profile=0", "-print_final_stats=1", "-reload=0", f"-timeout={MOST_SECONDS}",
         f"-rss_limit_mb={own_mb + MOST_MEMORY_MB}", f"-artifact_prefix={found}", str(corpus),
     ]

@@ -19,10 +19,11 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from reliability import report
+
 from fuzzing.mutation import mutated
 from fuzzing.target import attempt
 from fuzzing.targets import TARGETS
-from reliability import report
 
 MOST_MEMORY_KB = 256 << 10
 """That executions may take beside what the process took before."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,10 +32,8 @@ def attempt(target: Target, data: bytes) -> int:
     """
     tried = [data] if target.repair is None else [data, target.repair(data)]
     for some in tried:
-        try:
+        with suppress(SimindexError):
             target.execute(some)
-        except SimindexError:
-            pass
     return len(tried)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgpack
 import numpy as np
 
+from fuzzing.target import Target, workplace
 from simindex import DocumentFrequencies, Recipe, auditing, opening
 from simindex._kernels import _native
 from simindex.model import Machine
@@ -15,8 +16,6 @@ from simindex.options import IndexOptions
 from simindex.simhash import document_frequencies, recipe_bytes
 from simindex.storage.catalog import Head, Run, unpack
 from simindex.storage.format import FORMAT_MAGIC, read_format, write_format
-
-from fuzzing.target import Target, workplace
 
 TEXTS = ["the quick brown fox jumps over the lazy dog", "a dog", ""]
 

@@ -5,8 +5,9 @@
 using namespace simindex;
 using namespace simindex::fuzzing;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Input in(data, size);
+namespace {
+
+int searched(Input in) {
   const std::size_t words = in.one_in(8) ? in.in(1, 17) : in.in(1, 2);
   const OwnTable own(in, words);
   const std::size_t m = in.in(0, 40);
@@ -27,4 +28,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   check(found.matches, own.rows.data, own.table.n, words, search);
   return 0;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    return searched({data, size});
+  } catch (const DamagedChunk&) {
+    return 0;
+  }
 }

@@ -6,8 +6,9 @@
 using namespace simindex;
 using namespace simindex::fuzzing;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Input in(data, size);
+namespace {
+
+int searched(Input in) {
   const std::size_t words = in.in(1, 3);
   const OwnTable own(in, words, 1);
   const std::size_t m = in.in(1, 120);
@@ -43,4 +44,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                         in.one_in(2) ? skip.data : nullptr, level);
   check(found.matches, own.rows.data, own.table.n, words, search);
   return 0;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    return searched({data, size});
+  } catch (const DamagedChunk&) {
+    return 0;
+  }
 }

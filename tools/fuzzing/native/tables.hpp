@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
+#include "crc32c.hpp"
 #include "input.hpp"
 #include "matches.hpp"
 #include "probe.hpp"
 #include "rows.hpp"
+#include "verified.hpp"
 
 namespace simindex::fuzzing {
 
@@ -34,10 +36,23 @@ struct OwnTable {
     rows = std::move(values);
     directory = std::move(offsets);
     table = {rows.data, n, words, directory.data, directory_bits, header_bits};
+    if (n != 0 && in.one_in(16)) verify(in);
   }
 
   Array<std::uint64_t> rows;
   Array<std::uint32_t> directory;
+  // Rows that are compared with a checksum when they are touched, which may be another's.
+  void verify(Input& in) {
+    const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(rows.data),
+                                              rows.size * sizeof(std::uint64_t));
+    std::uint32_t sums[1];
+    crc32c_chunks(bytes, Verified::kChunkBytes, 7, 0, sums, widest_level());
+    if (in.one_in(4)) ++sums[0];
+    verified = std::make_unique<Verified>(bytes, sums, 7, "", 0, "");
+    table.verified = verified.get();
+  }
+
+  std::unique_ptr<Verified> verified;
   Table table;
   bool sorted = false;
 };
