@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from simindex import auditing, nearest_recall
 from simindex.bounded import plan_within
 from simindex.costs import table_bytes
+from simindex.errors import CorruptFile
 from simindex.explanation import Explanation, TopExplanation, explain, explain_top
 from simindex.methods.base import QueryPlan
 from simindex.model import Machine
@@ -28,6 +30,10 @@ from simindex.snapshot import Snapshot
 from simindex.spotchecks import SpotChecks
 from simindex.storage.catalog import Catalog, unpack
 from simindex.threads import thread_count
+
+log = logging.getLogger("simindex")
+
+NOTHING_LEFT: frozenset[str] = frozenset()
 
 SELF_AUDIT_ROWS = 1 << 20
 """Rows from which `tune` and `compact` measure the recall by themselves."""
@@ -76,20 +82,42 @@ class Answerer:
                 snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
                 limit_bytes=memory_limit, threads=threads,
             )
-        plan, calibration = self.planner.plan(
-            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
-            memory=memory,
-        )
-        found = search(
-            snapshot, plan, rows, weights,
-            None if calibration is None else calibration.volatility,
-            h=h, first=first, threads=threads, options=self._options,
-        )
+        left = NOTHING_LEFT
+        while True:
+            try:
+                plan, calibration = self.planner.plan(
+                    snapshot, h=h, recall=recall, method=method, queries=len(rows),
+                    weights=weights, memory=memory,
+                )
+                found = search(
+                    snapshot, plan, rows, weights,
+                    None if calibration is None else calibration.volatility,
+                    h=h, first=first, threads=threads, options=self._options,
+                )
+                break
+            except CorruptFile as error:
+                left = self._leave(snapshot, method, error, left)
         if not plan.exact and len(rows):
             saved_s = self.spot_checks.due(h, recall, first, len(rows), found.stats.seconds)
             if saved_s is not None:
                 self._repeat(snapshot, rows, found, h, recall, first, memory, saved_s)
         return found
+
+    def _leave(
+        self, snapshot: Snapshot, method: str, error: CorruptFile, left: frozenset[str]
+    ) -> frozenset[str]:
+        """Has calls planned without the structure that an error is of, if they may be.
+
+        Returns the paths of those that this call has left. Raises the error where the damage is in
+        the rows, or `method` asks for the structure.
+        """
+        path = error.data.get("path")
+        if method != "auto" or path in left or not snapshot.leave(error):
+            raise error
+        log.warning("other methods answer in place of a damaged structure: %s", error)
+        self.planner.forget()
+        self.top_planner.forget()
+        return left | {str(path)}
 
     def _bounded(
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, *, h: int, first: bool,
@@ -176,13 +204,19 @@ class Answerer:
     ) -> TopMatches:
         """The nearest documents; see `Index.top`."""
         self._follow_machine(snapshot)
-        plan, question = self.top_planner.plan(
-            snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
-            queries=len(rows), bits=self._options.bits, machine=self.planner.machine,
-        )
-        return nearest(
-            snapshot, plan, rows, k=question.k, threads=threads, options=self._options
-        )
+        left = NOTHING_LEFT
+        while True:
+            try:
+                plan, question = self.top_planner.plan(
+                    snapshot, k=k, max_error=max_error, rerank=rerank, method=method,
+                    recall=recall, queries=len(rows), bits=self._options.bits,
+                    machine=self.planner.machine,
+                )
+                return nearest(
+                    snapshot, plan, rows, k=question.k, threads=threads, options=self._options
+                )
+            except CorruptFile as error:
+                left = self._leave(snapshot, method, error, left)
 
     def explain_top(
         self, snapshot: Snapshot, rows: U64, *, k: Any, max_error: Any, rerank: Any, method: Any,
@@ -237,16 +271,21 @@ class Answerer:
         self._follow_machine(snapshot)
 
         def ask(batch: Batch, recall: float) -> Matches:
-            plan, calibration = self.planner.plan(
-                snapshot, h=h, recall=recall, method="auto" if recall == 1.0 else method,
-                queries=len(batch), weights=batch.weights,
-            )
-            return search(
-                snapshot, plan, batch.rows, batch.weights,
-                None if calibration is None else calibration.volatility,
-                h=h, first=False, options=self._options,
-                threads=thread_count(threads, len(batch), worth=THREADED_QUERIES),
-            )
+            by, left = "auto" if recall == 1.0 else method, NOTHING_LEFT
+            while True:
+                try:
+                    plan, calibration = self.planner.plan(
+                        snapshot, h=h, recall=recall, method=by, queries=len(batch),
+                        weights=batch.weights,
+                    )
+                    return search(
+                        snapshot, plan, batch.rows, batch.weights,
+                        None if calibration is None else calibration.volatility,
+                        h=h, first=False, options=self._options,
+                        threads=thread_count(threads, len(batch), worth=THREADED_QUERIES),
+                    )
+                except CorruptFile as error:
+                    left = self._leave(snapshot, by, error, left)
 
         self._audit = auditing.audit(
             snapshot.reservoir, ask, h=h, recall=recall, sample=sample, budget_s=budget_s,

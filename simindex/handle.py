@@ -28,6 +28,7 @@ from simindex.snapshot import Snapshot, live_rows, take
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, unpack
 from simindex.storage.environment import acquire, release
+from simindex.storage.verification import Verify
 from simindex.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
@@ -45,10 +46,12 @@ class Handle:
         *,
         options: IndexOptions | None = None,
         refresh: bool = True,
+        verify: Verify = "lazy",
     ) -> None:
         path = path.absolute()  # so that it outlives a change of the working directory
         self.path, self.mode = path, mode
         self._closed = True
+        self._verify = verify
         self._pinned = mode == "r" and not refresh
         self._pid = os.getpid()
         self._lock = RLock()
@@ -102,7 +105,7 @@ class Handle:
     def _take(self, before: Snapshot | None) -> Snapshot:
         return take(
             self._catalog, self.path / "segments", index=self._uuid, options=self.options,
-            before=before,
+            before=before, verify=self._verify,
         )
 
     def __repr__(self) -> str:

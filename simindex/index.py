@@ -41,6 +41,7 @@ from simindex.records import (
 )
 from simindex.statistics import gather
 from simindex.storage.catalog import pack
+from simindex.storage.verification import Verify
 
 
 def open(
@@ -50,6 +51,7 @@ def open(
     options: IndexOptions | None = None,
     overwrite: bool = False,
     refresh: bool = True,
+    verify: Verify = "lazy",
 ) -> Index:
     """An index directory, opened as dbm files are.
 
@@ -64,6 +66,12 @@ def open(
     refresh : bool
         Whether a reader's calls follow new commits by themselves. False pins the commit it was
         opened at until `Index.refresh` is called.
+    verify : str
+        When rows and structures are compared with their checksums. ``"lazy"``: each 64 KiB of a
+        file when a call first touches them, so that damage on the disk gives CorruptFile, never a
+        wrong answer; ``"open"``: whole files when they are opened, too, of this commit and of later
+        ones; ``"never"``: damage may give wrong answers. What changes under an open handle after
+        its first touch is not noticed: `Index.check` reads everything.
 
     Raises
     ------
@@ -72,13 +80,14 @@ def open(
     CorruptFile, FormatTooOld, FormatTooNew
         If the index is damaged or of another version.
     InvalidOption
-        If options differ from the stored ones; carries the differences.
+        If options differ from the stored ones; carries the differences. If `verify` is unknown.
 
     Notes
     -----
-    Maps files and reads the catalog's head; no row is read, so the cost does not grow with them.
+    Maps files and reads the catalog's head; unless ``verify="open"`` no row is read, so that the
+    cost does not grow with them.
     """
-    directory = checked_call(path, mode, options)
+    directory = checked_call(path, mode, options, verify)
     if mode == "n" or (mode == "c" and not creation.exists(directory)):
         try:
             with translated(directory, True):
@@ -88,7 +97,7 @@ def open(
         except IndexExists:
             if mode == "n" or not creation.exists(directory):
                 raise
-    return Index(directory, mode, options=options, refresh=refresh)
+    return Index(directory, mode, options=options, refresh=refresh, verify=verify)
 
 
 class Index(WritableHandle):

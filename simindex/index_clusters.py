@@ -27,6 +27,7 @@ from simindex.options import IndexOptions
 from simindex.records import U64, as_fingerprints
 from simindex.snapshot import Snapshot
 from simindex.storage.table import I64, sort_table
+from simindex.storage.verification import verified
 from simindex.stored_pairs import PairSearch, Progress, Room
 from simindex.stored_rows import StoredRows
 from simindex.threads import thread_count
@@ -205,7 +206,7 @@ def _ids(stored: StoredRows) -> tuple[U64, U32]:
     at = 0
     for place, start, some, chosen in stored.pieces():
         numbers = stored.numbers(place, start, len(some), chosen)
-        column = stored.tables[place].ids[start : start + len(some)]
+        column = verified(stored.tables[place].ids[start : start + len(some)])
         end = at + len(numbers)
         ids[at:end] = column if chosen is None else column[chosen]
         rows[at:end] = numbers

@@ -289,6 +289,7 @@ def _plan_table(
         )
     rerank = min(rerank, rows)
     try:
+        slices.check()
         lists, scored = listed(table, max_error)
     except CorruptFile as error:
         if question.method == "issl":
@@ -314,6 +315,10 @@ class TopPlanner:
         self._checked: dict[tuple[Any, ...], TopQuestion] = {}
         self._measured: dict[tuple[Any, ...], Measured | None] = {}
         self._lock = Lock()
+
+    def forget(self) -> None:
+        """Plans anew, since something that plans went by has changed."""
+        self._known = (None, None, {})
 
     def plan(
         self, snapshot: Snapshot, *, k: Any, max_error: Any, rerank: Any, method: Any, recall: Any,

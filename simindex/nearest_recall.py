@@ -28,6 +28,7 @@ from simindex.options import IndexOptions
 from simindex.records import U64
 from simindex.snapshot import Snapshot
 from simindex.storage.table import Table
+from simindex.storage.verification import verified_at
 
 SAMPLE_ROWS, LEAST_ROWS = 256, 32
 """Rows that are asked, and fewest where the index is so large that the truth takes long."""
@@ -104,8 +105,8 @@ def drawn(snapshot: Snapshot, most: int) -> tuple[U64, U64]:
             break
     if not chosen:
         return np.empty((0, 1), np.uint64), np.empty(0, np.uint64)
-    fingerprints = np.concatenate([table.fingerprints[rows] for table, rows in chosen])
-    ids = np.concatenate([table.ids[rows] for table, rows in chosen])
+    fingerprints = np.concatenate([verified_at(table.fingerprints, rows) for table, rows in chosen])
+    ids = np.concatenate([verified_at(table.ids, rows) for table, rows in chosen])
     some = np.sort(rng.permutation(len(ids))[:most])
     return fingerprints[some], ids[some]
 

@@ -25,6 +25,7 @@ from simindex.errors import (
 from simindex.options import IndexOptions
 from simindex.simhash.fingerprint import Recipe
 from simindex.storage import format as durable
+from simindex.storage.verification import VERIFY
 
 
 class _Located(Protocol):
@@ -36,11 +37,18 @@ Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
 
-def checked_call(path: str | os.PathLike[str], mode: object, options: object) -> Path:
-    """The directory, once path, mode and options are of their kinds; see `simindex.open`."""
+def checked_call(
+    path: str | os.PathLike[str], mode: object, options: object, verify: object
+) -> Path:
+    """The directory, once path and options are of their kinds; see `simindex.open`."""
     if mode not in ("r", "w", "c", "n"):
         raise InvalidOption(
             f"mode={mode!r} is unknown: give r, w, c or n", option="mode", found=mode
+        )
+    if verify not in VERIFY:
+        raise InvalidOption(
+            f"verify={verify!r} is unknown: give lazy, open or never", option="verify",
+            found=verify, expected=VERIFY,
         )
     if options is not None and not isinstance(options, IndexOptions):
         raise InvalidOption(

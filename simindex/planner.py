@@ -229,7 +229,7 @@ def _plan_table(
         return scan
     permuted = [
         permuted_plan(table, design, h=h, queries=queries, machine=machine) for design in designs
-        if design.structure in table.structures
+        if _has_tables(table, design, needed=method != "auto")
     ]
     listed = _listed_plans(table, h=h, machine=machine, needed=method == "issl") if lists else []
     if method not in ("auto", "psm"):
@@ -254,6 +254,15 @@ def _plan_table(
     return min(candidates, key=lambda candidate: candidate.nanoseconds)
 
 
+def _has_tables(table: Table, design: BlockDesign, *, needed: bool) -> bool:
+    """Whether a table has those of a design; damaged ones only if they are needed."""
+    tables = table.structures.get(design.structure)
+    if tables is None or tables.damage is None or needed:
+        return tables is not None
+    log.warning("other methods answer in place of permuted tables: %s", tables.damage)
+    return False
+
+
 def _listed_plans(
     table: Table, *, h: int, machine: Machine, needed: bool
 ) -> list[TablePlan]:
@@ -261,6 +270,7 @@ def _listed_plans(
     if table.slices is None:
         return []
     try:
+        table.slices.check()
         return [listed_plan(table, h=h, machine=machine)]
     except CorruptFile as error:
         if needed:
@@ -343,6 +353,11 @@ class Planner:
             pass
         check_options(h=h, recall=recall, method=method, bits=bits)
         self._checked.add((h, recall, method))
+
+    def forget(self) -> None:
+        """Plans anew, since something that plans went by has changed."""
+        with self._lock:
+            self._known = (None, {})
 
     def plan(
         self,

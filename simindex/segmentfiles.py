@@ -35,6 +35,7 @@ from simindex.storage.segment import (
 from simindex.storage.slicelist import SliceDesign
 from simindex.storage.table import Table
 from simindex.storage.tombstones import Tombstones
+from simindex.storage.verification import verified
 
 log = logging.getLogger("simindex")
 
@@ -157,6 +158,7 @@ class SegmentFiles:
         step: Step | None = None,
     ) -> tuple[list[StructureRecord], Directories]:
         """Writes permuted tables and slice lists beside a segment's file, all or none."""
+        fingerprints = verified(fingerprints) if designs or slices else fingerprints
         written: list[StructureRecord] = []
         directories: Directories = []
         try:

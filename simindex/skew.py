@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from simindex.records import U64, Hot, Skew
 from simindex.simhash.bits import to_hex
 from simindex.storage.table import Table
+from simindex.storage.verification import verified
 
 I64 = NDArray[np.int64]
 
@@ -93,7 +94,8 @@ def _runs(table: Table, shift: int) -> Iterator[Counted]:
     begun, by = 0, np.uint64(shift)
     for start in range(0, len(table), _SLICE_ROWS):
         # With the row before the slice, so that a run is cut only where it ends.
-        words = table.fingerprints[max(0, start - 1) : start + _SLICE_ROWS, 0] >> by
+        rows = verified(table.fingerprints[max(0, start - 1) : start + _SLICE_ROWS])
+        words = rows[:, 0] >> by
         ends = np.flatnonzero(words[1:] != words[:-1]) + max(1, start)
         if len(ends):
             bounds = np.concatenate([[begun], ends])

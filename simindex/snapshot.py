@@ -26,6 +26,7 @@ from simindex.storage.segment import Segment, SegmentRecord, open_segment
 from simindex.storage.slicelist import open_slices
 from simindex.storage.table import Table
 from simindex.storage.tombstones import Tombstones
+from simindex.storage.verification import Verify, verified
 
 U8 = NDArray[np.uint8]
 
@@ -82,7 +83,7 @@ class Snapshot:
         for table in self.tables:
             if self.tombstones.later_than(table.horizon):
                 for start in range(0, len(table), 1 << 20):
-                    ids = table.ids[start : start + (1 << 20)]
+                    ids = verified(table.ids[start : start + (1 << 20)])
                     rows = np.arange(start, start + len(ids), dtype=np.int64)
                     dead += int(self.tombstones.dead(table, ids, rows).sum())
         return dead
@@ -98,7 +99,7 @@ class Snapshot:
         if table.name not in self._dead:
             mask = np.zeros(len(table), np.uint8)
             for start in range(0, len(table), 1 << 20):
-                ids = table.ids[start : start + (1 << 20)]
+                ids = verified(table.ids[start : start + (1 << 20)])
                 rows = np.arange(start, start + len(ids), dtype=np.int64)
                 mask[start : start + len(ids)] = self.tombstones.dead(table, ids, rows)
             self._dead[table.name] = mask if mask.any() else None
@@ -109,6 +110,18 @@ class Snapshot:
         """Rows that are not deleted; makes the masks of `dead`."""
         masks = map(self.dead, self.tables)
         return self.stored_rows - sum(int(np.count_nonzero(m)) for m in masks if m is not None)
+
+    def leave(self, error: CorruptFile) -> bool:
+        """Whether it is of a structure that can be done without; it is then not planned with again.
+        """
+        for segment in self.segments:
+            structures = (*segment.structures.values(), segment.slices)
+            for structure in structures:
+                if structure is not None and structure.path == error.data.get("path"):
+                    if structure.damage is None:
+                        structure.damage = CorruptFile(str(error), **error.data)
+                    return True
+        return False
 
     def keep_dead(self, before: Snapshot) -> None:
         """Takes over masks of an earlier commit that no deletion has changed since."""
@@ -137,7 +150,8 @@ def live_rows(
         for start in range(0, len(table), chunk_rows):
             stop = min(start + chunk_rows, len(table))
             live = snapshot.tombstones.alive(table, start, stop)
-            fingerprints, ids = table.fingerprints[start:stop], table.ids[start:stop]
+            fingerprints = verified(table.fingerprints[start:stop])
+            ids = verified(table.ids[start:stop])
             heap = None if table.keys is None else table.keys.slice(start, stop)
             if live is not None:
                 fingerprints, ids = fingerprints[live], ids[live]
@@ -155,6 +169,7 @@ def take(
     index: bytes,
     options: IndexOptions,
     before: Snapshot | None = None,
+    verify: Verify = "lazy",
 ) -> Snapshot:
     """The newest snapshot; tables it shares with `before` are reused, not opened again.
 
@@ -166,7 +181,7 @@ def take(
         try:
             return _take(
                 catalog, segments_directory, index, options, known, before,
-                missing_ok=attempt == RETRIES,
+                missing_ok=attempt == RETRIES, verify=verify,
             )
         except FileNotFoundError as error:
             gone = error
@@ -185,6 +200,7 @@ def _take(
     before: Snapshot | None,
     *,
     missing_ok: bool,
+    verify: Verify,
 ) -> Snapshot:
     keyed = options.keys is not False
     kept: dict[str, Reservoir] = {}
@@ -227,12 +243,13 @@ def _take(
     for record in records:
         load = partial(_load_directory, catalog, record)
         segment = open_segment(
-            directory, record, index=index, bits=options.bits, load_directory=partial(load, 0)
+            directory, record, index=index, bits=options.bits, load_directory=partial(load, 0),
+            verify=verify,
         )
         segment.structures = {
             structure.structure: open_permuted(
                 directory, record, structure, index=index, bits=options.bits,
-                load_directory=load, missing_ok=missing_ok,
+                load_directory=load, missing_ok=missing_ok, verify=verify,
             )
             for structure in record.structures if not is_slicing(structure.structure)
         }
@@ -240,7 +257,7 @@ def _take(
             if is_slicing(structure.structure):
                 segment.slices = open_slices(
                     directory, record, structure, index=index, bits=options.bits,
-                    missing_ok=missing_ok,
+                    missing_ok=missing_ok, verify=verify,
                 )
         opened[record.name] = segment
     segments = []

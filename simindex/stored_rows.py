@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from simindex.records import U64
 from simindex.storage.table import I64, Table
 from simindex.storage.tombstones import Tombstones
+from simindex.storage.verification import verified
 
 READ_WORDS = 1 << 16
 """Words of fingerprints looked at together: half a megabyte, which stays in cache."""
@@ -139,7 +141,8 @@ class StoredRows:
         for start in range(0, len(table), self._step):
             stop = min(start + self._step, len(table))
             rows = np.arange(start, stop, dtype=np.int64)
-            parts.append(np.packbits(~tombstones.dead(table, table.ids[start:stop], rows)))
+            ids = verified(table.ids[start:stop])
+            parts.append(np.packbits(~tombstones.dead(table, ids, rows)))
         return np.concatenate(parts)
 
     def pieces(self, among: KeyRange | None = None) -> Iterator[tuple[int, int, U64, I64 | None]]:
@@ -152,7 +155,7 @@ class StoredRows:
             first, end = (0, len(table)) if among is None else _slice(table, among)
             for start in range(first // 8 * 8, end, self._step):
                 stop = min(start + self._step, end)
-                rows = table.fingerprints[start:stop]
+                rows = verified(table.fingerprints[start:stop])
                 held = None if among is None else _within(rows, among)
                 if mask is not None:
                     live = np.unpackbits(mask[start // 8 : -(-stop // 8)])[: stop - start]
@@ -201,7 +204,7 @@ class StoredRows:
             some = slice(at, at + size)
             found.fingerprints[some] = rows if chosen is None else rows[chosen]
             if found.ids is not None:
-                ids = self.tables[place].ids[start : start + len(rows)]
+                ids = verified(self.tables[place].ids[start : start + len(rows)])
                 found.ids[some] = ids if chosen is None else ids[chosen]
             if found.numbers is not None:
                 found.numbers[some] = self.numbers(place, start, len(rows), chosen)
@@ -226,10 +229,23 @@ class StoredRows:
         return places, (at - bases[places]).astype(np.int64)
 
 
+class _FirstWords(Sequence[int]):
+    """Word 0 of a table's rows, of which a bisection verifies those it looks at."""
+
+    def __init__(self, table: Table) -> None:
+        self._rows = table.fingerprints
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: Any) -> Any:
+        return verified(self._rows[row : row + 1])[0, 0]
+
+
 def _slice(table: Table, among: KeyRange) -> tuple[int, int]:
     if among.shift:
         return 0, len(table)
-    column = table.fingerprints[:, 0]
+    column = _FirstWords(table)
     low, high = (among.fixed[0],) * 2 if among.fixed else (among.low, among.high)
     return bisect_left(column, low), bisect_right(column, high)
 

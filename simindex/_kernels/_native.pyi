@@ -26,6 +26,21 @@ def crc32c_chunks(
 def murmur3(data: U8, offsets: I64, seed: int = 0) -> U64: ...
 def write_back(fd: int, offset: int, size: int, wait: bool) -> int: ...
 
+# A section's bytes in chunks of 64 KiB, borrowed; each is compared with its sum when it is first
+# verified, CorruptFile if it differs. What is verified is given by address.
+class Verified:
+    def __init__(
+        self, data: U8, sums: U32, seed: int, path: str = "", offset: int = 0, remedy: str = ""
+    ) -> None: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def left(self) -> int: ...
+    def verify(self, address: int, size: int, threads: int = 1) -> None: ...
+    def verify_spans(self, address: int, starts: I64, ends: I64) -> None: ...
+
 # rows -------------------------------------------------------------------------------------------
 def sort_rows(first_words: U64) -> I64: ...
 def sort_pairs(keys: U64, payload: U64) -> tuple[U64, U64]: ...
@@ -121,7 +136,15 @@ def psm(
     level: int = -1,
 ) -> tuple[I64, U32, U16, int, int]: ...
 class CheckedTable:
-    def __init__(self, rows: U64, directory: U32, directory_bits: int, ids: U64) -> None: ...
+    def __init__(
+        self,
+        rows: U64,
+        directory: U32,
+        directory_bits: int,
+        ids: U64,
+        verified_rows: Verified | None = None,
+        verified_ids: Verified | None = None,
+    ) -> None: ...
 
 class CheckedVosh:
     def __init__(
@@ -149,6 +172,7 @@ class CheckedPermuted:
         flips: U64,
         header: U64,
         most_flips: int,
+        verified: Verified | None = None,
     ) -> None: ...
 
 def bphs(
@@ -270,7 +294,16 @@ def slice_part(
 ) -> U32: ...
 
 class CheckedSlices:
-    def __init__(self, rows: U64, ids: U64, starts: U32, numbers: U32) -> None: ...
+    def __init__(
+        self,
+        rows: U64,
+        ids: U64,
+        starts: U32,
+        numbers: U32,
+        verified_rows: Verified | None = None,
+        verified_ids: Verified | None = None,
+        verified_numbers: Verified | None = None,
+    ) -> None: ...
 
 # Of the result: lists, scored, compared, damaged.
 def top_slices(

@@ -29,6 +29,7 @@ from simindex.methods.psm import exhaustive_masks
 from simindex.records import U64
 from simindex.simhash.permutation import BlockDesign
 from simindex.storage.table import SortedRows, Table
+from simindex.storage.verification import section_of
 
 SLICE_QUERIES = 1 << 16
 """Queries at a time where no table is swept, so that their permutations stay in cache."""
@@ -143,6 +144,7 @@ def checked_table(
         design.rotations(number) if number else none,
         design.rotations(number, inverse=True) if number else none,
         exhaustive_masks(bits, flips), header_mask(design, number, bits), flips,
+        section_of(rows.fingerprints),
     )
 
 

@@ -32,6 +32,7 @@ from simindex.records import U64
 from simindex.storage.segment import REBUILD
 from simindex.storage.slicelist import SliceLists
 from simindex.storage.table import Table
+from simindex.storage.verification import section_of
 
 LEAST_RERANK = 256
 RERANK_PER_PLACE = 10
@@ -135,7 +136,8 @@ def checked(table: Table) -> _native.CheckedSlices:
     lists = _lists(table)
     if lists.checked is None:
         lists.checked = _native.CheckedSlices(
-            table.fingerprints, table.ids, lists.starts, lists.numbers
+            table.fingerprints, table.ids, lists.starts, lists.numbers,
+            section_of(table.fingerprints), section_of(table.ids), section_of(lists.numbers),
         )
     return lists.checked
 

@@ -29,6 +29,7 @@ from simindex.methods.psm import exhaustive_masks
 from simindex.records import U64
 from simindex.simhash.permutation import BlockDesign
 from simindex.storage.table import I64, U32, SortedRows, Table
+from simindex.storage.verification import verified, verified_at
 
 Lookup = Literal["directory", "binary", "interpolation"]
 
@@ -106,7 +107,7 @@ def buckets(
             option="lookup", found=lookup, expected=LOOKUPS,
         )
     return Buckets(*_native.look_up(
-        rows.fingerprints, queries, masks, header_bits, lookup == "interpolation"
+        verified(rows.fingerprints), queries, masks, header_bits, lookup == "interpolation"
     ))
 
 
@@ -140,7 +141,7 @@ def probe(
         some = queries[start : start + step]
         masks = flips if shared else flips[start : start + step]
         under = buckets(rows, some, masks, header_bits=header_bits, lookup=lookup)
-        query, row, distance = _compared(rows.fingerprints, some, under, h)
+        query, row, distance = _compared(verified(rows.fingerprints), some, under, h)
         compared += int((under.end - under.first).sum(dtype=np.int64))
         found.append((query + start, row, distance))
     query, row, distance = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -196,7 +197,8 @@ def search(
     query, row, distance = (np.concatenate(column) for column in zip(*parts, strict=True))
     _, kept = np.unique(query << 32 | row, return_index=True)
     at = row[kept].astype(np.uint32)
-    return Found(query[kept], at, distance[kept], table.ids[at], probes, compared), missing
+    ids = verified_at(table.ids, at)
+    return Found(query[kept], at, distance[kept], ids, probes, compared), missing
 
 
 _NO_FLIP = np.zeros(1, np.uint64)

@@ -36,6 +36,7 @@ from simindex.simhash.permutation import BlockDesign
 from simindex.storage import permuted, readahead
 from simindex.storage.table import I64, SortedRows, Table, header_bits
 from simindex.storage.tombstones import Tombstones
+from simindex.storage.verification import verified
 from simindex.threads import Pool
 
 SWEPT_ROWS = 1 << 10
@@ -246,7 +247,7 @@ def _slice(
 
     With `first` each run of equal rows has one row that stands for all of them (invariant 2).
     """
-    rows = table.fingerprints[start:stop]
+    rows = verified(table.fingerprints[start:stop])
     begins = _runs(rows)
     some = rows if begins is None else rows[begins[:-1]]
     swept = some.shape[1] == 1 and len(some) >= SWEPT_ROWS

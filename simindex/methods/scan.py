@@ -12,6 +12,7 @@ from simindex.records import U64
 from simindex.storage import readahead
 from simindex.storage.table import U8, Table
 from simindex.storage.tombstones import Tombstones
+from simindex.storage.verification import verified
 
 CALL_COMPARES = 1 << 31
 """Of one call of the kernel, which an interrupt waits for: a third of a second."""
@@ -30,8 +31,8 @@ def search(table: Table, queries: U64, *, h: int, first: bool) -> Found:
     -----
     O(n m): rows are read in slabs that stay in cache while all queries pass over them.
     """
-    query, row, distance, compared = _native.scan(table.fingerprints, queries, h, first)
-    return Found(query, row, distance, _native.take_at(table.ids, row), 0, compared)
+    query, row, distance, compared = _native.scan(verified(table.fingerprints), queries, h, first)
+    return Found(query, row, distance, readahead.take_at(table.ids, row), 0, compared)
 
 
 def streamed(
@@ -100,7 +101,8 @@ def top(table: Table, queries: U64, k: int, dead: U8 | None, threads: int) -> To
     rows at once, up to where no row can be among its k nearest.
     """
     ids, distances, rows = _native.top_scan(
-        table.fingerprints, table.ids, queries, k, dead, threads
+        verified(table.fingerprints, threads=threads), verified(table.ids, threads=threads),
+        queries, k, dead, threads,
     )
     live = len(table) if dead is None else len(table) - int(np.count_nonzero(dead))
     return TopFound(ids, distances, rows, 0, live * len(queries))
@@ -110,7 +112,7 @@ def _slice(
     table: Table, queries: U64, numbers: NDArray[np.int64], start: int, stop: int, h: int,
     first: bool,
 ) -> Found:
-    rows = table.fingerprints[start:stop]
+    rows = verified(table.fingerprints[start:stop])
     size = max(1, CALL_COMPARES // len(rows))
     parts = []
     for at in range(0, len(numbers), size):

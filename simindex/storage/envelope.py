@@ -20,6 +20,7 @@ import errno
 import mmap
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ from simindex.storage.format import (
     NewFile,
     check_version,
 )
+from simindex.storage.verification import Map, Verify, verified
+from simindex.threads import thread_count
 
 PAGE_BYTES = 4096
 CHUNK_BYTES = 1 << 16
@@ -46,6 +49,12 @@ HUGE_BYTES = 1 << 21
 one piece, stays in the page cache as one, and then costs a random probe one entry of the TLB: a
 PSM query over 10 M rows takes about a tenth less."""
 MAX_SECTIONS = 16
+
+REMEDY = "`simindex check` lists all that is damaged; restore the file from a copy"
+"""What helps where rows are damaged."""
+
+THREADED_BYTES = 1 << 26
+"""Bytes from which threads are worth it to verify them."""
 MAGIC = b"\x89SIR\r\n\x1a\n"
 END_MAGIC = b"simindex"
 
@@ -272,8 +281,16 @@ def _verify_written(fd: int, name: str) -> None:
         raise CorruptFile(f"{name} reads back other than it was written", path=name)
 
 
-def open_envelope(path: Path) -> Envelope:
-    """Maps a file once its header, footer and sizes are found consistent; CorruptFile otherwise."""
+def open_envelope(path: Path, *, verify: Verify = "lazy", remedy: str = REMEDY) -> Envelope:
+    """Maps a file once its header, footer and sizes are found consistent; CorruptFile otherwise.
+
+    Parameters
+    ----------
+    verify : Verify
+        When its sections are compared with their checksums; see `verification`.
+    remedy : str
+        What helps where one is damaged.
+    """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         fd = os.open(path, flags)
@@ -282,21 +299,20 @@ def open_envelope(path: Path) -> Envelope:
             raise
         raise CorruptFile(f"{path} is a symbolic link", path=str(path)) from error
     try:
-        return Envelope(fd, str(path))
+        return Envelope(fd, str(path), verify=verify, remedy=remedy)
     finally:
         os.close(fd)
 
 
-class Map(mmap.mmap):
-    """A file's memory map, which `readahead` recognises an array's owner by."""
-
-    path: str
-
-
 class Envelope:
-    """An open file: its identity, and its sections as read-only arrays on the memory map."""
+    """An open file: its identity, and its sections as read-only arrays on the memory map.
 
-    def __init__(self, fd: int, path: str) -> None:
+    Whoever reads these arrays has them verified first; see `verification`.
+    """
+
+    def __init__(
+        self, fd: int, path: str, *, verify: Verify = "never", remedy: str = REMEDY
+    ) -> None:
         self.path = path
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
@@ -347,6 +363,21 @@ class Envelope:
         self._checksums = self._map[start : size - FOOTER.itemsize].view("<u4")
         if _native.crc32c(self._checksums.view(np.uint8)) != self._checksums_crc:
             raise self._corrupt("has damaged checksums", start)
+        if verify != "never":
+            mapped.sections = tuple(self._verified(remedy))
+        if verify == "open":
+            for place in range(len(self._table)):
+                verified(self._bytes(place), threads=thread_count(None, size, worth=THREADED_BYTES))
+
+    def _verified(self, remedy: str) -> Iterator[_native.Verified]:
+        first = 0
+        for place, entry in enumerate(self._table):
+            checksums = self._checksums[first : first + int(entry["chunks"])]
+            first += len(checksums)
+            yield _native.Verified(
+                self._bytes(place), checksums, _seed(self.identity.file_id, place), self.path,
+                int(entry["offset"]), remedy,
+            )
 
     def _read_footer(self, data: bytes, page: Bytes) -> None:
         footer = np.frombuffer(data, FOOTER)[0]

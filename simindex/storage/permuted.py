@@ -39,6 +39,7 @@ from simindex.storage.segment import (
     open_structure,
 )
 from simindex.storage.table import U32, SortedRows, header_bits
+from simindex.storage.verification import Verify
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}-[0-9a-f]{8}\.bphs")
 
@@ -181,6 +182,11 @@ class PermutedTables:
         """By radius, what the kernel takes; kept by `methods.bphs`."""
 
     @property
+    def path(self) -> str | None:
+        """Of the file; None if it could not be opened."""
+        return None if self._envelope is None else self._envelope.path
+
+    @property
     def envelope(self) -> Envelope:
         """The file; raises CorruptFile if it could not be opened."""
         if self.damage is not None or self._envelope is None:
@@ -218,6 +224,7 @@ def open_permuted(
     bits: int,
     load_directory: Loader,
     missing_ok: bool = False,
+    verify: Verify = "lazy",
 ) -> PermutedTables:
     """Maps the file a catalog record names, once file, record and segment agree.
 
@@ -226,7 +233,8 @@ def open_permuted(
     """
     design = _stored_design(record, bits)
     envelope, damage = open_structure(
-        directory, segment, record, index=index, bits=bits, missing_ok=missing_ok
+        directory, segment, record, index=index, bits=bits, missing_ok=missing_ok,
+        verify=verify,
     )
     return PermutedTables(record, design, envelope, load_directory, damage)
 

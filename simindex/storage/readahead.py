@@ -9,8 +9,9 @@ the pages behind the chunk are given back, so that chunk and window are all that
 Invariants
 1. A chunk is yielded once its pages are resident, and each page is brought in once in a pass: a
    page that two chunks share is given back with the second.
-2. Nothing is brought in beyond the last bound. The system's own read-ahead may read some megabytes
-   further into its cache, but not where pages are given back.
+2. Nothing is brought in beyond the last bound; the caller verifies whole chunks of 64 KiB, and so
+   may read as far as the one that the bound is in goes. The system's own read-ahead may read some
+   megabytes further into its cache, but not where pages are given back.
 3. The thread ends before the iterator does, however that ends.
 4. What is cut off or cannot be read is found by the thread, as an error. A caller that touches
    such a page would be killed by a signal.
@@ -56,8 +57,8 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.errors import CorruptFile
 from simindex.records import U64
-from simindex.storage.envelope import Map
 from simindex.storage.table import U32
+from simindex.storage.verification import Map, map_of, verify_at
 
 WINDOW_BYTES = 32 << 20
 """Read ahead of a chunk by default: a disk of 1 GB/s is not kept waiting for 32 ms."""
@@ -167,7 +168,9 @@ def take_at(values: U64, places: U32) -> U64:
     """`values[places]` of a column (n,), of which no page is read that holds none of them.
 
     A page on the map that is touched is read with megabytes around it, where nothing else is said.
+    The first time, the whole chunk that is verified is read. Raises CorruptFile.
     """
+    verify_at(values, places)
     span = _Span.of(values)
     if span is not None and len(places):
         # Neighbours on a page come together, so that most of what repeats is dropped unsorted.
@@ -198,12 +201,8 @@ class _Span:
 
     @classmethod
     def of(cls, rows: NDArray[Any]) -> _Span | None:
-        owner: Any = rows
-        while isinstance(owner, np.ndarray):
-            owner = owner.base
-        if isinstance(owner, memoryview):
-            owner = owner.obj
-        if not isinstance(owner, Map) or not rows.nbytes or not rows.flags.c_contiguous:
+        owner = map_of(rows)
+        if owner is None or not rows.nbytes or not rows.flags.c_contiguous:
             return None
         return cls(rows.ctypes.data, rows.nbytes, owner)
 

@@ -35,6 +35,7 @@ from simindex.storage.envelope import (
 )
 from simindex.storage.format import NewFile
 from simindex.storage.table import KeyHeap, Table, header_bits
+from simindex.storage.verification import Verify, verified
 
 FINGERPRINTS, IDS, KEY_OFFSETS, KEY_BYTES, DESCRIPTION = 1, 2, 3, 4, 5
 
@@ -213,6 +214,7 @@ def open_segment(
     index: bytes,
     bits: int,
     load_directory: Loader,
+    verify: Verify = "lazy",
 ) -> Segment:
     """Maps the segment a catalog record names, once file and record agree.
 
@@ -221,7 +223,7 @@ def open_segment(
     """
     if not NAME.fullmatch(record.name):
         raise CorruptFile(f"the catalog names a segment {record.name!r}", path=record.name)
-    envelope = open_envelope(directory / record.name)
+    envelope = open_envelope(directory / record.name, verify=verify)
     identity = envelope.identity
     found = (identity.index, identity.rows, identity.horizon, identity.bits, envelope.file_bytes,
              envelope.footer_checksum)
@@ -243,6 +245,7 @@ def open_structure(
     index: bytes,
     bits: int,
     missing_ok: bool,
+    verify: Verify,
 ) -> tuple[Envelope | None, CorruptFile | None]:
     """Maps the file of a structure beside a segment, once file, record and segment agree.
 
@@ -251,7 +254,7 @@ def open_structure(
     """
     path = directory / record.name
     try:
-        envelope = open_envelope(path)
+        envelope = open_envelope(path, verify=verify, remedy=REBUILD)
         identity = envelope.identity
         expected = (index, segment.rows, segment.horizon, bits, record.file_bytes,
                     record.footer_checksum)
@@ -276,7 +279,7 @@ def open_structure(
 def _described(envelope: Envelope) -> Any:
     section = envelope.section(DESCRIPTION, "u1")
     try:
-        return None if section is None else msgpack.unpackb(section.tobytes(), raw=False)
+        return None if section is None else msgpack.unpackb(verified(section).tobytes(), raw=False)
     except Exception as error:
         raise CorruptFile(
             f"{envelope.path} has a description that cannot be decoded", path=envelope.path

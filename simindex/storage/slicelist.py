@@ -45,6 +45,7 @@ from simindex.storage.segment import (
     open_structure,
 )
 from simindex.storage.table import U32
+from simindex.storage.verification import Verify, verified
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}-[0-9a-f]{8}\.issl")
 
@@ -243,11 +244,20 @@ class SliceLists:
         return self.design.slices
 
     @property
+    def path(self) -> str | None:
+        """Of the file; None if it could not be opened."""
+        return None if self._envelope is None else self._envelope.path
+
+    @property
     def envelope(self) -> Envelope:
         """The file; raises CorruptFile if it could not be opened."""
         if self.damage is not None or self._envelope is None:
             raise self.damage or CorruptFile(f"{self.record.name} is not open")
         return self._envelope
+
+    def check(self) -> None:
+        """Raises CorruptFile if something is known to be wrong with the file."""
+        self.envelope  # noqa: B018
 
     @cached_property
     def numbers(self) -> U32:
@@ -260,12 +270,8 @@ class SliceLists:
 
         Raises CorruptFile. 5 ms for 64 slices of 16 bits, once.
         """
-        starts = self._section(STARTS, self.design.lists + 1)
+        starts = verified(self._section(STARTS, self.design.lists + 1))
         envelope = self.envelope
-        try:
-            envelope.verify(STARTS)
-        except CorruptFile as error:
-            raise CorruptFile(f"{error}: {REBUILD}", **error.data) from error
         for number, own in enumerate(starts):
             if own[0] != 0 or own[-1] != envelope.identity.rows or (own[1:] < own[:-1]).any():
                 raise CorruptFile(
@@ -293,6 +299,7 @@ def open_slices(
     index: bytes,
     bits: int,
     missing_ok: bool = False,
+    verify: Verify = "lazy",
 ) -> SliceLists:
     """Maps the file a catalog record names, once file, record and segment agree.
 
@@ -308,7 +315,8 @@ def open_slices(
     if record.header_bits:
         raise CorruptFile(f"the catalog's record of {record.name} is not whole", path=record.name)
     envelope, damage = open_structure(
-        directory, segment, record, index=index, bits=bits, missing_ok=missing_ok
+        directory, segment, record, index=index, bits=bits, missing_ok=missing_ok,
+        verify=verify,
     )
     return SliceLists(record, design, envelope, damage)
 

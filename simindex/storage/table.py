@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.options import KeyKind
 from simindex.records import U64
+from simindex.storage.verification import section_of, verified, verify_spans
 
 if TYPE_CHECKING:
     from simindex.storage.permuted import PermutedTables
@@ -64,14 +65,16 @@ class KeyHeap:
 
     def take(self, rows: I64) -> KeyHeap:
         """The heap of the given rows; ValueError if an offset leaves the heap."""
+        offsets = verified(self.offsets)  # the kernel reads them all
+        verify_spans(self.data, offsets[rows], offsets[rows + 1])
         return KeyHeap(*_native.take_bytes(self.offsets, self.data, rows))
 
     def slice(self, start: int, stop: int) -> KeyHeap:
         """Rows start to stop, without a copy of the bytes; offsets are clamped to the heap."""
         size = len(self.data)
-        offsets = np.clip(self.offsets[start : stop + 1], 0, size)
+        offsets = np.clip(verified(self.offsets[start : stop + 1]), 0, size)
         low = int(offsets[0])
-        return KeyHeap(offsets - low, self.data[low : max(low, int(offsets[-1]))])
+        return KeyHeap(offsets - low, verified(self.data[low : max(low, int(offsets[-1]))]))
 
     def hashes(self) -> U64:
         """uint64 (n, 2): both halves of MurmurHash3 x64-128 of each key; half 0 is its id."""
@@ -142,11 +145,11 @@ class SortedRows:
     def compute_directory(self) -> U32:
         """The header directory, from the rows. O(n), in bounded memory."""
         if self.fingerprints.shape[1] == 1:
-            return _native.header_directory(self.fingerprints[:, 0], self.header_bits)
+            return _native.header_directory(verified(self.fingerprints)[:, 0], self.header_bits)
         counts = np.zeros((1 << self.header_bits) + 1, np.int64)
         shift = np.uint64(64 - self.header_bits) if self.header_bits else None
         for start in range(0, len(self), _SLICE_ROWS):
-            words = self.fingerprints[start : start + _SLICE_ROWS, 0]
+            words = verified(self.fingerprints[start : start + _SLICE_ROWS])[:, 0]
             headers = np.zeros(len(words), np.int64) if shift is None else words >> shift
             first = int(headers[0])
             found = np.bincount((headers - headers[0]).astype(np.int64))
@@ -182,7 +185,8 @@ class Table(SortedRows):
         """The table as the probing kernels take it."""
         if self._checked is None:
             self._checked = _native.CheckedTable(
-                self.fingerprints, self.directory, self.header_bits, self.ids
+                self.fingerprints, self.directory, self.header_bits, self.ids,
+                section_of(self.fingerprints), section_of(self.ids),
             )
         return self._checked
 

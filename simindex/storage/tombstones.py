@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from simindex.errors import CorruptFile
 from simindex.records import U64
 from simindex.storage.table import I64, KeyHeap, Table
+from simindex.storage.verification import verified
 
 TOMBSTONE = np.dtype([("id", "<u8"), ("second", "<u8"), ("commit", "<u8")])
 
@@ -112,7 +113,7 @@ class Tombstones:
         if not self.later_than(table.horizon):
             return None
         rows = np.arange(start, stop, dtype=np.int64)
-        dead = self.dead(table, table.ids[start:stop], rows)
+        dead = self.dead(table, verified(table.ids[start:stop]), rows)
         return np.flatnonzero(~dead).astype(np.int64) if dead.any() else None
 
 

@@ -28,11 +28,17 @@ bool aligned(const void* data, std::size_t bytes) {
   return reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
 }
 
+void require_within(const Verified* verified, const void* data, std::size_t bytes) {
+  require(verified == nullptr || verified->holds(data, bytes),
+          "verified: what the array is part of");
+}
+
 // Slice lists that were checked once and are searched many times. The arrays never change.
 class CheckedSlices {
  public:
   CheckedSlices(In<std::uint64_t, 2> rows, In<std::uint64_t, 1> ids, In<std::uint32_t, 2> starts,
-                In<std::uint32_t, 2> numbers)
+                In<std::uint32_t, 2> numbers, Verified* verified_rows, Verified* verified_ids,
+                Verified* verified_numbers)
       : rows_(std::move(rows)), ids_(std::move(ids)), starts_(std::move(starts)),
         numbers_(std::move(numbers)) {
     const std::size_t n = rows_.shape(0), words = rows_.shape(1);
@@ -60,8 +66,15 @@ class CheckedSlices {
       }
     }
     require(whole, "starts: those of a slice ascend from 0 to the number of rows");
-    table_ = {rows_.data(), n,     words, ids_.data(), starts_.data(), numbers_.data(),
-              width,        slices};
+    require_within(verified_rows, rows_.data(), rows_.nbytes());
+    require_within(verified_ids, ids_.data(), ids_.nbytes());
+    require_within(verified_numbers, numbers_.data(), numbers_.nbytes());
+    table_ = {rows_.data(),     n,
+              words,            ids_.data(),
+              starts_.data(),   numbers_.data(),
+              width,            slices,
+              verified_rows,    verified_ids,
+              verified_numbers};
   }
 
   const SliceTable& table() const { return table_; }
@@ -138,6 +151,7 @@ Within bind_slices_within(const CheckedSlices& slices, const In<std::uint64_t, 2
     ReleasedGil released;
     counts = slices_within(table, search, found, [&] { return signals(); });
     if (!counts.stopped) {
+      for (std::size_t i = 0; i < found.size; ++i) table.touch_id(found.row[i]);
       ids = static_cast<std::uint64_t*>(std::malloc((found.size + 1) * sizeof(std::uint64_t)));
       if (ids == nullptr) throw std::bad_alloc();
       for (std::size_t i = 0; i < found.size; ++i) ids[i] = table.ids[found.row[i]];
@@ -158,9 +172,11 @@ Within bind_slices_within(const CheckedSlices& slices, const In<std::uint64_t, 2
 void bind_issl(nb::module_& m) {
   nb::class_<CheckedSlices>(m, "CheckedSlices")
       .def(nb::init<In<std::uint64_t, 2>, In<std::uint64_t, 1>, In<std::uint32_t, 2>,
-                    In<std::uint32_t, 2>>(),
+                    In<std::uint32_t, 2>, Verified*, Verified*, Verified*>(),
            "rows"_a.noconvert(), "ids"_a.noconvert(), "starts"_a.noconvert(),
-           "numbers"_a.noconvert());
+           "numbers"_a.noconvert(), "verified_rows"_a.none() = nb::none(),
+           "verified_ids"_a.none() = nb::none(), "verified_numbers"_a.none() = nb::none(),
+           nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>());
   m.def("top_slices", &bind_top_slices, "slices"_a, "queries"_a.noconvert(), "k"_a, "max_error"_a,
         "rerank"_a, "dead"_a.noconvert().none() = nb::none(), "threads"_a = 1, "level"_a = -1);
   m.def("slices_within", &bind_slices_within, "slices"_a, "queries"_a.noconvert(), "h"_a,

@@ -25,6 +25,7 @@
 #include "probe.hpp"
 #include "scan.hpp"
 #include "sweep.hpp"
+#include "verified.hpp"
 #include "vosh.hpp"
 
 namespace nb = nanobind;
@@ -63,8 +64,13 @@ void check_rows(const In<std::uint64_t, 2>& rows) {
   require(aligned(rows.data(), 8), "rows: needs words aligned to 8 bytes; copy the array");
 }
 
+void require_within(const Verified* verified, const void* data, std::size_t bytes) {
+  require(verified == nullptr || verified->holds(data, bytes),
+          "verified: what the array is part of");
+}
+
 Table table_of(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 1>& directory,
-               int directory_bits, int header_bits) {
+               int directory_bits, int header_bits, Verified* verified = nullptr) {
   check_rows(rows);
   require(0 <= directory_bits && directory_bits <= kMaxDirectoryBits,
           "directory_bits: from 0 to 31");
@@ -73,7 +79,9 @@ Table table_of(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 1>& dir
   require(aligned(directory.data(), 4), "directory: needs entries aligned to 4 bytes");
   require(0 <= header_bits && header_bits <= directory_bits,
           "header_bits: from 0 to directory_bits");
-  return {rows.data(), rows.shape(0), rows.shape(1), directory.data(), directory_bits, header_bits};
+  require_within(verified, rows.data(), rows.nbytes());
+  return {rows.data(), rows.shape(0), rows.shape(1), directory.data(), directory_bits, header_bits,
+          verified};
 }
 
 Search search_of(const In<std::uint64_t, 2>& queries, std::size_t words, int h, bool first) {
@@ -129,27 +137,32 @@ using ScanResult = std::tuple<nb::object, nb::object, nb::object, std::uint64_t>
 class CheckedTable {
  public:
   CheckedTable(In<std::uint64_t, 2> rows, In<std::uint32_t, 1> directory, int directory_bits,
-               In<std::uint64_t, 1> ids)
+               In<std::uint64_t, 1> ids, Verified* verified_rows, Verified* verified_ids)
       : rows_(std::move(rows)), directory_(std::move(directory)), ids_(std::move(ids)),
-        directory_bits_(directory_bits) {
-    table_of(rows_, directory_, directory_bits_, directory_bits_);
+        directory_bits_(directory_bits), verified_rows_(verified_rows),
+        verified_ids_(verified_ids) {
+    table_of(rows_, directory_, directory_bits_, directory_bits_, verified_rows);
     require(ids_.shape(0) == rows_.shape(0), "ids: one for each row");
     require(aligned(ids_.data(), 8), "ids: needs words aligned to 8 bytes; copy the array");
+    require_within(verified_ids, ids_.data(), ids_.nbytes());
   }
 
   Table table(int header_bits) const {
     require(0 <= header_bits && header_bits <= directory_bits_,
             "header_bits: from 0 to directory_bits");
     return {rows_.data(), rows_.shape(0), rows_.shape(1), directory_.data(), directory_bits_,
-            header_bits};
+            header_bits, verified_rows_};
   }
   const std::uint64_t* ids() const { return ids_.data(); }
+  Verified* verified_ids() const { return verified_ids_; }
 
  private:
   In<std::uint64_t, 2> rows_;
   In<std::uint32_t, 1> directory_;
   In<std::uint64_t, 1> ids_;
   int directory_bits_;
+  Verified* verified_rows_;
+  Verified* verified_ids_;
 };
 
 class CheckedVosh {
@@ -177,8 +190,10 @@ using IdResult =
     std::tuple<nb::object, nb::object, nb::object, nb::object, std::uint64_t, std::uint64_t>;
 
 // The ids of found rows, each fetched while those before it arrive.
-std::uint64_t* ids_of(const Matches& matches, const std::uint64_t* ids) {
+std::uint64_t* ids_of(const Matches& matches, const std::uint64_t* ids, Verified* verified) {
   constexpr std::size_t kAhead = 16;
+  if (verified != nullptr && !verified->all())
+    for (std::size_t i = 0; i < matches.size; ++i) verified->touch(ids + matches.row[i], 1);
   auto* found = static_cast<std::uint64_t*>(std::malloc((matches.size + 1) * sizeof(std::uint64_t)));
   if (found == nullptr) throw std::bad_alloc();
   for (std::size_t i = 0; i < matches.size; ++i) {
@@ -195,7 +210,7 @@ IdResult with_ids(const CheckedTable& table, Look look) {
   {
     ReleasedGil released;
     found = look();
-    ids = ids_of(found.matches, table.ids());
+    ids = ids_of(found.matches, table.ids(), table.verified_ids());
   }
   const std::size_t size = found.matches.size;
   nb::object id = column(ids, size);
@@ -311,11 +326,12 @@ class CheckedPermuted {
  public:
   CheckedPermuted(In<std::uint64_t, 2> rows, In<std::uint32_t, 1> directory, int directory_bits,
                   int header_bits, In<std::uint64_t, 2> rotations, In<std::uint64_t, 2> inverse,
-                  In<std::uint64_t, 1> flips, In<std::uint64_t, 1> header, int most_flips)
+                  In<std::uint64_t, 1> flips, In<std::uint64_t, 1> header, int most_flips,
+                  Verified* verified)
       : rows_(std::move(rows)), directory_(std::move(directory)),
         rotations_(std::move(rotations)), inverse_(std::move(inverse)), flips_(std::move(flips)),
         header_(std::move(header)),
-        table_{table_of(rows_, directory_, directory_bits, header_bits),
+        table_{table_of(rows_, directory_, directory_bits, header_bits, verified),
                rotations_of(rotations_), rotations_of(inverse_),
                {flips_.data(), flips_.shape(0)}, {header_.data(), header_.shape(0)},
                static_cast<std::uint64_t>(most_flips)} {
@@ -484,9 +500,13 @@ void bind_search(nb::module_& m) {
         nb::arg("sort_network").noconvert(), nb::arg("select_network").noconvert(),
         nb::arg("first"), nb::arg("level") = -1);
   nb::class_<CheckedTable>(m, "CheckedTable")
-      .def(nb::init<In<std::uint64_t, 2>, In<std::uint32_t, 1>, int, In<std::uint64_t, 1>>(),
+      .def(nb::init<In<std::uint64_t, 2>, In<std::uint32_t, 1>, int, In<std::uint64_t, 1>, Verified*,
+                    Verified*>(),
            nb::arg("rows").noconvert(), nb::arg("directory").noconvert(),
-           nb::arg("directory_bits"), nb::arg("ids").noconvert());
+           nb::arg("directory_bits"), nb::arg("ids").noconvert(),
+           nb::arg("verified_rows").none() = nb::none(),
+           nb::arg("verified_ids").none() = nb::none(), nb::keep_alive<1, 6>(),
+           nb::keep_alive<1, 7>());
   nb::class_<CheckedVosh>(m, "CheckedVosh")
       .def(nb::init<In<float, 1>, double, int, int, int, std::int64_t, In<std::uint8_t, 2>,
                     In<std::uint8_t, 2>, In<std::uint16_t, 2>>(),
@@ -514,11 +534,13 @@ void bind_search(nb::module_& m) {
         nb::arg("end"), nb::arg("skip").noconvert().none() = nb::none(), nb::arg("level") = -1);
   nb::class_<CheckedPermuted>(m, "CheckedPermuted")
       .def(nb::init<In<std::uint64_t, 2>, In<std::uint32_t, 1>, int, int, In<std::uint64_t, 2>,
-                    In<std::uint64_t, 2>, In<std::uint64_t, 1>, In<std::uint64_t, 1>, int>(),
+                    In<std::uint64_t, 2>, In<std::uint64_t, 1>, In<std::uint64_t, 1>, int,
+                    Verified*>(),
            nb::arg("rows").noconvert(), nb::arg("directory").noconvert(),
            nb::arg("directory_bits"), nb::arg("header_bits"), nb::arg("rotations").noconvert(),
            nb::arg("inverse").noconvert(), nb::arg("flips").noconvert(),
-           nb::arg("header").noconvert(), nb::arg("most_flips"));
+           nb::arg("header").noconvert(), nb::arg("most_flips"),
+           nb::arg("verified").none() = nb::none(), nb::keep_alive<1, 11>());
   m.def("bphs", &bound_bphs, nb::arg("table"), nb::arg("header_bits"), nb::arg("tables"),
         nb::arg("queries").noconvert(), nb::arg("h"), nb::arg("first"), nb::arg("sweep_queries"),
         nb::arg("level") = -1);

@@ -26,6 +26,7 @@ NB_MODULE(_native, m) {
   m.def("default_level", [] { return simindex::resolve_level(-1); });
   m.def("end_threads", &simindex::end_threads);
   simindex::bind_bytes(m);
+  simindex::bind_verified(m);
   simindex::bind_rows(m);
   simindex::bind_text(m);
   simindex::bind_search(m);

@@ -6,6 +6,7 @@
 namespace simindex {
 
 void bind_bytes(nanobind::module_& m);   // crc32c, murmur3
+void bind_verified(nanobind::module_& m);  // bytes compared with checksums when first touched
 void bind_rows(nanobind::module_& m);    // sort, header directory, ordering of results
 void bind_text(nanobind::module_& m);    // sums over features
 void bind_search(nanobind::module_& m);  // probe, VOSH, scan

@@ -512,6 +512,7 @@ Followed follow(const SliceTable& table, const std::uint64_t* query, const Error
       at.end = at.numbers + end;
       all += end - first;
       if (all > most) return Followed::kTooMany;
+      table.touch_numbers(at.first, end - first);
       // Most lists are of one to three lines.
       __builtin_prefetch(at.first);
       __builtin_prefetch(at.first + std::min<std::size_t>(16, end - first - (end > first)));
@@ -665,9 +666,13 @@ class TopWorker {
   void compare_live(const std::uint32_t* rows, std::size_t count, const std::uint64_t* query,
                     TopK& top) {
     if (near_.size() < count) near_.resize(count);
+    table_.touch_rows(rows, count);
     leaves_.distances(table_.rows, table_.words, rows, count, query, near_.data());
     for (std::size_t i = 0; i < count; ++i)
-      if (near_[i] <= top.limit()) top.insert(near_[i], table_.ids[rows[i]], rows[i]);
+      if (near_[i] <= top.limit()) {
+        table_.touch_id(rows[i]);
+        top.insert(near_[i], table_.ids[rows[i]], rows[i]);
+      }
     counts.compared += count;
   }
 
@@ -751,6 +756,7 @@ class TopWorker {
     for (std::size_t lo = 0; lo < table_.n; lo += kSlab) {
       if (lo % (64 * kSlab) == 0 && stopped()) return;
       const std::size_t count = std::min(kSlab, table_.n - lo);
+      table_.touch_rows(lo, count);
       leaves_.scores(table_.rows + lo * table_.words, table_.words, count, query, table_.width,
                      search_.max_error, scores_);
       std::uint64_t* to = best_.group(count);
@@ -899,6 +905,7 @@ SliceCounts slices_within(const SliceTable& table, const SliceSearch& search, Ma
       for (std::size_t lo = 0; lo < table.n && !done; lo += kPart) {
         if (lo != 0 && (counts.stopped = poll())) return counts;
         const std::uint64_t* from = table.rows + lo * table.words;
+        table.touch_rows(lo, std::min(kPart, table.n - lo));
         const Found found = scan(from, std::min(kPart, table.n - lo), table.words,
                                  Search{query, 1, search.h, all && search.first}, search.level);
         counts.compared += found.compared;
@@ -923,6 +930,7 @@ SliceCounts slices_within(const SliceTable& table, const SliceSearch& search, Ma
       });
       const std::size_t size = static_cast<std::size_t>(to - rows.data());
       if (distances.size() < size) distances.resize(size);
+      table.touch_rows(rows.data(), size);
       leaves.distances(table.rows, table.words, rows.data(), size, query, distances.data());
       counts.compared += size;
       near.clear();

@@ -26,6 +26,7 @@
 #include <functional>
 
 #include "matches.hpp"
+#include "verified.hpp"
 
 namespace simindex {
 
@@ -38,6 +39,25 @@ struct SliceTable {
   const std::uint32_t* numbers = nullptr;  // (slices, n)
   int width = 16;                          // 8 or 16
   std::size_t slices = 0;
+  // What the arrays are part of, if they are to be verified; `starts` have been.
+  Verified* verified_rows = nullptr;
+  Verified* verified_ids = nullptr;
+  Verified* verified_numbers = nullptr;
+
+  // Before they are read: some rows in order, rows by their numbers, which are there, and part of a list.
+  void touch_rows(std::size_t first, std::size_t count) const {
+    if (verified_rows != nullptr) verified_rows->touch(rows + first * words, count * words);
+  }
+  void touch_rows(const std::uint32_t* of, std::size_t count) const {
+    if (verified_rows == nullptr || verified_rows->all()) return;
+    for (std::size_t i = 0; i < count; ++i) touch_rows(of[i], 1);
+  }
+  void touch_id(std::uint32_t row) const {
+    if (verified_ids != nullptr) verified_ids->touch(ids + row, 1);
+  }
+  void touch_numbers(const std::uint32_t* first, std::size_t count) const {
+    if (verified_numbers != nullptr) verified_numbers->touch(first, count);
+  }
 };
 
 struct SliceCounts {

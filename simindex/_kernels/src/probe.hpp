@@ -29,6 +29,7 @@
 #include <cstdint>
 
 #include "matches.hpp"
+#include "verified.hpp"
 #include "vosh.hpp"
 
 namespace simindex {
@@ -44,6 +45,15 @@ struct Table {
   const std::uint32_t* directory = nullptr;  // (2^directory_bits + 1,)
   int directory_bits = 0;                    // 0 .. kMaxDirectoryBits
   int header_bits = 0;                       // 0 .. directory_bits
+  Verified* verified = nullptr;              // what the rows are part of, if they are to be verified
+
+  // Before rows lo .. hi-1 are read, and the one before them, which tells whether lo repeats it.
+  void touch(std::size_t lo, std::size_t hi) const {
+    if (verified == nullptr || verified->all() || lo >= hi) [[likely]]
+      return;
+    lo -= lo != 0;
+    verified->touch(rows + lo * words, (hi - lo) * words);
+  }
 };
 
 struct Search {

@@ -45,6 +45,14 @@ Way way_of(const Table& table, std::size_t probes) {
   return table.n >= kLongBucket * buckets ? Way::kLongBuckets : Way::kSharedBuckets;
 }
 
+// Before all rows of a partition are read.
+void touch_partition(const Table& table, std::size_t partitions, std::size_t partition) {
+  const std::size_t step = (std::size_t{1} << table.directory_bits) / partitions;
+  const auto n = static_cast<std::uint32_t>(table.n);
+  table.touch(std::min(table.directory[partition * step], n),
+              std::min(table.directory[(partition + 1) * step], n));
+}
+
 // Flip masks of a header as entries: of each set of bits above the partition's, one, expanded by the
 // sets of bits within the partition that go with it. Two tables of 10 M rows with one flipped bit of 20
 // have 10 entries a query in place of 21 probes.
