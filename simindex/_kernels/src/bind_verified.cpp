@@ -8,6 +8,7 @@
 
 #include "arrays.hpp"
 #include "bindings.hpp"
+#include "gil.hpp"
 #include "text_inputs.hpp"
 #include "verified.hpp"
 
@@ -37,7 +38,7 @@ void touch(Verified& section, std::uintptr_t address, std::size_t size, std::siz
   if (section.all()) return;
   Signals signals;
   {
-    nb::gil_scoped_release released;
+    ReleasedGil released;
     section.touch(bytes, threads, [&] { return signals(); });
   }
   signals.raise();
@@ -48,7 +49,7 @@ void touch_spans(Verified& section, std::uintptr_t address, const In<std::int64_
   const std::span<const std::uint8_t> bytes =
       bytes_at(section, address, address_of(section) + section.data().size() - address);
   require(starts.shape(0) == ends.shape(0), "starts and ends differ in length");
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   const auto each = [&](auto look) {
     for (std::size_t i = 0; i < starts.shape(0); ++i) {
       const std::int64_t start = starts.data()[i], end = ends.data()[i];
