@@ -19,15 +19,16 @@ from reliability import report
 TRIALS: dict[str, tuple[int, str]] = {
     # name: (goal, what it is); module tools/reliability/<name, - as _>.py has
     # run(goal: int, seed: int, jobs: int) -> list[report.Outcome]
-    "damage": (20_000, "every kind of file damaged in every kind of way"),
-    "model": (100_000, "steps of random use, beside a list of rows"),
     "power-loss": (100_000, "distinct states that a power cut may leave, recoveries included"),
-    "recovery": (20, "opens of 1,000 segments after a kill, in a second each"),
+    "shutdowns": (300, "crashes of a real ext4; needs root and loop devices"),
     "kills": (2_000, "writers killed at random moments, readers beside them"),
     "syscalls": (40, "commits of a script that is killed at each of its system calls"),
     "errors": (9_000, "errors, at least: each fallible call at each use, once and for good"),
     "full-disk": (4_000, "operations on a disk with so many kilobytes left"),
-    "shutdowns": (300, "crashes of a real ext4; needs root and loop devices"),
+    "damage": (20_000, "every kind of file damaged in every kind of way"),
+    "bits": (800_000, "every single-bit error in live bytes is found by check"),
+    "model": (100_000, "steps of random use, beside a list of rows"),
+    "recovery": (20, "opens of 1,000 segments after a kill, in a second each"),
 }
 
 
