@@ -11,6 +11,7 @@ from pathlib import Path
 import simindex
 from simindex.cli.interrupt import uninterrupted
 from simindex.errors import CorruptFile, IndexNotFound
+from simindex.storage import format as durable
 
 
 @contextmanager
@@ -21,8 +22,9 @@ def replacing(path: Path) -> Iterator[Path]:
     one cannot be held and is replaced all the same. An exception leaves it as it was. Where there
     is no index, the place is `path` itself.
 
-    Raises IndexLocked when another process writes the old index. A kill between the two renames at
-    the end leaves both indexes, in a folder beside `path`.
+    Raises IndexLocked when another process writes the old index. A kill or a power cut between the
+    two renames at the end leaves both indexes, in a folder beside `path`; the old one is removed
+    once the new one's name is durable.
     """
     with ExitStack() as held:
         try:
@@ -35,8 +37,8 @@ def replacing(path: Path) -> Iterator[Path]:
         try:
             yield beside / "new"
             with uninterrupted():
-                path.rename(beside / "old")
-                (beside / "new").rename(path)
+                durable.move(path, beside / "old")
+                durable.move(beside / "new", path)
         finally:
             if path.exists():
                 shutil.rmtree(beside, ignore_errors=True)

@@ -297,6 +297,8 @@ def write_format(directory: Path, uuid: bytes) -> None:
         if os.pread(fd, len(data), 0) != data.tobytes():
             raise CorruptFile("FORMAT reads back other than it was written", path=str(directory))
 
+    for stray in directory.glob(f"{TEMPORARY_PREFIX}*"):  # of one that was interrupted
+        remove(stray)
     with NewFile(directory) as file:
         file.write(data, 0)
         file.publish("FORMAT", verify)

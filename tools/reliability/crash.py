@@ -22,7 +22,9 @@ from reliability.replay import CrashState, Promise, Replay, differences, plaines
 from reliability.workloads import State, deterministic, pages_left, rows_of
 from simindex import Batch, IndexOptions
 from simindex.creation import exists
-from simindex.errors import IndexNotFound, SimindexError
+from simindex.errors import IndexExists, IndexNotFound, SimindexError
+from simindex.records import Finding
+from simindex.storage.format import KEPT_PREFIX
 
 PATIENCE_S = 60.0
 """A state that takes longer to judge hangs."""
@@ -94,9 +96,15 @@ def _shown(state: State) -> str:
 
 def recover(path: Path, found: State, options: IndexOptions) -> simindex.Index:
     """Opens what a crash left as the next writer does: makes the index if there is none."""
-    if found is None:
+    if found is not None:
+        return simindex.open(path, "w")
+    try:
         return simindex.open(path, "c", options=options)
-    return simindex.open(path, "w")
+    except IndexExists:
+        if not any((path / "segments").glob("*.rows")):
+            raise
+        # An index that was being replaced when the power went: whoever did it asks again.
+        return simindex.open(path, "n", options=options, overwrite=True)
 
 
 def examine(
@@ -114,13 +122,14 @@ def examine(
             raise Fault("wrong", "a writer sees other rows than a reader")
         if seen is not None and seen[0] is not None and seen[1] != found[1]:
             raise Fault("wrong", f"a writer sees commit {found[1]}, not {seen[1]}")
-        for finding in index.check():
+        for finding in _of_this(index):
             kind = "wrong" if finding.severity == "error" else "leaked"
             raise Fault(kind, f"{Path(finding.path).name}: {finding.what}")
         if pages := pages_left(index):
             raise Fault("leaked", f"{pages} pages in the catalog")
         names = {entry.name for entry in path.iterdir()}
         names |= {entry.name for entry in (path / "catalog").iterdir()}
+        names = {name for name in names if not name.startswith(KEPT_PREFIX)}  # by a repair
         if names - PARTS - CATALOG:
             raise Fault("leaked", f"{sorted(names - PARTS - CATALOG)}")
         if further:
@@ -128,6 +137,13 @@ def examine(
         return found
     finally:
         index.close()
+
+
+def _of_this(index: simindex.Index) -> Iterator[Finding]:
+    """What `check` finds, but for what a repair has put aside."""
+    for finding in index.check():
+        if finding.severity == "error" or not Path(finding.path).name.startswith(KEPT_PREFIX):
+            yield finding
 
 
 def _go_on(index: simindex.Index, rows: tuple[tuple[str, bytes], ...]) -> None:
@@ -142,7 +158,7 @@ def _go_on(index: simindex.Index, rows: tuple[tuple[str, bytes], ...]) -> None:
     index.compact(full=True)
     if rows_of(index) != tuple(sorted([*rows, *[(str(name), fingerprint)] * 3])):
         raise Fault("wrong", "rows appended after a crash are not all that is new")
-    if index.check() or pages_left(index):
+    if list(_of_this(index)) or pages_left(index):
         raise Fault("wrong", "the index is not sound after rows were appended")
 
 
@@ -158,6 +174,8 @@ class Trial:
     """One state in so many also goes on."""
     read: int = 3
     """One in so many of the torn and drawn states is opened by a reader first, of others all."""
+    damaged: bool = False
+    """Whether the index is damaged until its first operation, a repair, is acknowledged."""
     again: int = 0
     """The recovery of one state in so many is recorded, and crashed in turn; 0: of none."""
     again_states: int = 64
@@ -171,8 +189,11 @@ class Trial:
         root.mkdir()
         try:
             self.replay.build(state.layout, root)
+            if self.damaged and min(promise.acknowledged for promise in state.promises) == 0:
+                self._repair(path, state)
+                return verdict
             again = self.again > 0 and chosen % self.again == 0
-            if again or state.rank < 2 or not chosen % self.read or not exists(path):
+            if again or state.rank < 3 or not chosen % self.read or not exists(path):
                 seen = found_by_a_reader(path)
                 held_against(*seen, state.promises, self.states)
             else:
@@ -192,6 +213,20 @@ class Trial:
         finally:
             shutil.rmtree(root)
         return verdict
+
+    def _repair(self, path: Path, state: CrashState) -> None:
+        """A repair that is run again finds as much as one that was not interrupted."""
+        if any(promise.acknowledged for promise in state.promises):
+            found, _ = found_by_a_reader(path)
+            if found != self.states[1]:
+                raise Fault("lost", "a repair that had returned is not all there")
+        simindex.repair(path, apply=True)
+        seen = found_by_a_reader(path)
+        if seen[0] != self.states[1]:
+            raise Fault(
+                "lost", f"{_shown(seen[0])} after another repair, not {_shown(self.states[1])}"
+            )
+        examine(path, seen, self.options, further=False)
 
     def _crash_again(self, root: Path, found: State, generation: int, verdict: Verdict) -> None:
         """Records the recovery of the index below `root`, and judges the crashes of it."""

@@ -13,8 +13,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -28,7 +28,16 @@ from reliability.workloads import Workload
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  (a folder of its own is made in it)
 
-LONG_OPERATIONS = 200
+LONG_OPERATIONS, LONG_SHARE = 200, 0.15
+"""Of the long script, and the share of its changes of the disk after which a crash is tried."""
+
+FURTHER_OPERATIONS = 20
+
+DRAWS = 12
+"""Random subsets of what is pending, after each change of the disk."""
+
+AGAIN = 40
+"""The recovery of one state in so many is recorded and crashed in turn."""
 
 
 @contextmanager
@@ -48,6 +57,7 @@ def tried(
     *,
     draws: int,
     most: int | None = None,
+    share: float = 1.0,
     known: set[bytes] | None = None,
     again: int = 0,
     again_states: int = 64,
@@ -59,6 +69,8 @@ def tried(
     ----------
     draws : int
         Random subsets of what is pending, after each operation.
+    share : float
+        Of the operations after which a crash is tried.
     known : set of digests, optional
         States that were judged before and need not be again; those judged now are added.
     again, again_states : int
@@ -74,7 +86,7 @@ def tried(
         root.mkdir()
         recorded, states = workloads.run(workload, root, seed, recorder)
         replay = Replay(recorded.start, recorded.trace)
-        crashes = replay.states(draws=draws, seed=seed)
+        crashes = replay.states(draws=draws, seed=seed, share=share)
         if recorder is Recorder:
             wrong = differences(replay, replay.final(), root)
             assert wrong == [], (str(workload), wrong)
@@ -82,8 +94,11 @@ def tried(
         fresh = [state for state in crashes if state.digest not in known]
         if most is not None:
             fresh = plainest(fresh, most)
-        options = workloads.BASES[workload.base][0]
-        trial = Trial(replay, states, options, seed, again=again, again_states=again_states)
+        options, _, damage = workloads.BASES[workload.base]
+        trial = Trial(
+            replay, states, options, seed, damaged=damage is not None, again=again,
+            again_states=again_states,
+        )
         verdict = Verdict()
         for found in crash.judged(len(fresh), lambda n: trial.judge(fresh[n], folder / str(n))):
             verdict.add(found)
@@ -92,41 +107,54 @@ def tried(
         return verdict
 
 
-def group(
-    members: Sequence[Workload], seed: int, draws: int, most: int | None, again: int
-) -> Verdict:
+def group(members: Sequence[Workload], seed: int, share: float = 1.0) -> Verdict:
     """Workloads that begin alike, so that what they share is judged once."""
     verdict = Verdict()
     for workload in members:
         verdict.add(tried(
-            workload, seed, draws=draws, most=most, known=set(verdict.states), again=again
+            workload, seed, draws=DRAWS, share=share, known=set(verdict.states), again=AGAIN
         ))
     return verdict
 
 
 def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
-    """Every workload of at most two operations, and a long script; recoveries included."""
+    """Every workload of at most two operations, and a long script; recoveries included.
+
+    Where these have fewer states than the goal, further scripts are tried.
+    """
     began = time.monotonic()
     everything = workloads.short()
     groups: dict[tuple[str, ...], list[Workload]] = {}
     for workload in everything:
         groups.setdefault((workload.base, *workload.operations[:1]), []).append(workload)
-    share = goal // 10
-    script = workloads.long(seed, LONG_OPERATIONS)
     total = Verdict()
-    # The long one first: it takes longest.
-    tasks = [([script], 1, share, 0), *((members, 6, None, 48) for members in groups.values())]
-    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
-        for task in as_completed([pool.submit(_task, (*task, seed)) for task in tasks]):
+
+    def take(tasks: Iterable[Future[Verdict]]) -> None:
+        for task in as_completed(tasks):
             total.add(task.result())
             print(
                 f"power-loss: {len(total.states):,} states, {total.recoveries:,} recoveries, "
                 f"{len(total.faults)} faults, {time.monotonic() - began:,.0f} s",
                 file=sys.stderr, flush=True,
             )
+
+    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+        # The long one first: it takes longest.
+        script = workloads.long(seed, LONG_OPERATIONS)
+        first = [pool.submit(group, [script], seed, LONG_SHARE)]
+        take(first + [pool.submit(group, members, seed) for members in groups.values()])
+        count, further = len(everything) + 1, seed
+        while len(total.states) < goal and not total.faults:
+            seeds = range(further + 1, further + 1 + jobs)
+            further += jobs
+            count += jobs
+            take([
+                pool.submit(group, [workloads.long(each, FURTHER_OPERATIONS)], each)
+                for each in seeds
+            ])
     for kind, what in total.faults[:50]:
         print(f"power-loss: {kind}: {what}", file=sys.stderr)
-    what = f"power-loss states ({len(everything) + 1} workloads, {total.recoveries:,} recoveries)"
+    what = f"power-loss states ({count} workloads, {total.recoveries:,} recoveries)"
     return [outcome(what, goal, total, time.monotonic() - began, seed)]
 
 
@@ -137,10 +165,3 @@ def outcome(what: str, goal: int, total: Verdict, seconds: float, seed: int) -> 
         lost=total.count("lost"), wrong=total.count("wrong"), signals=total.count("signals"),
         hangs=total.count("hangs"), leaked=total.count("leaked"),
     )
-
-
-def _task(task: tuple[Sequence[Workload], int, int | None, int, int]) -> Verdict:
-    members, draws, most, again, seed = task
-    return group(members, seed, draws, most, again)
-
-

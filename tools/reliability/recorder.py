@@ -280,7 +280,21 @@ class Recorder(System):
             to_directory, to_name = self._place(to)
             node = self._names[directory].pop(name)
             self._names[to_directory][to_name] = node
+            moved = {old: str(to) + old[len(str(path)) :] for old in self._directories
+                     if old == str(path) or old.startswith(f"{path}/")}
+            for old, new in moved.items():
+                self._directories[new] = self._directories.pop(old)
+                self._images.pop(f"{old}/data.mdb", None)
             self.note(Rename(directory, name, to_directory, to_name, node))
+
+    def link(self, path: Path, to: Path) -> None:
+        with self._gate:
+            super().link(path, to)
+            directory, name = self._place(path)
+            node = self._names[directory][name]
+            directory, name = self._place(to)
+            self._names[directory][name] = node
+            self.note(Name(directory, name, node))
 
     def unlink(self, path: Path) -> None:
         with self._gate:

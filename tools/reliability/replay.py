@@ -87,7 +87,7 @@ class CrashState:
     layout: Layout
     why: str
     rank: int
-    """How plain it is: 0 for all, none, names or bytes, 1 for one operation, 2 torn, 3 drawn."""
+    """How plain: 0 for none, 1 for all, names or bytes, 2 for one operation, 3 torn, 4 drawn."""
     promises: list[Promise] = field(default_factory=list)
 
 
@@ -242,14 +242,21 @@ class Replay:
             places += [place for place, durable in file.applied.items() if not durable]
         return sorted(places)
 
-    def states(self, *, draws: int, seed: int) -> list[CrashState]:
-        """All states of the trace, of each content one, in the order they become possible."""
+    def states(self, *, draws: int, seed: int, share: float = 1.0) -> list[CrashState]:
+        """All states of the trace, of each content one, in the order they become possible.
+
+        Of a long trace those after a `share` of the operations, drawn by the seed.
+        """
         chance = random.Random(seed)
         self._add("before", 0, {})
+        durable = False
         for place, operation in enumerate(self._trace):
-            durable = self._is_durable(place, operation)
+            durable |= self._is_durable(place, operation)
+            if share < 1 and chance.random() > share:
+                continue
             for why, rank, choice in self._choices(place, durable, draws, chance):
                 self._add(f"{why} after {place}", rank, choice)
+            durable = False
         return list(self._known.values())
 
     def _choices(
@@ -257,28 +264,28 @@ class Replay:
     ) -> Iterator[tuple[str, int, Choice]]:
         pending = self._pending()
         everything = dict.fromkeys(pending, WHOLE)
-        yield "all", 0, everything
+        yield "all", 1, everything
         yield "none", 0, {}
         names = {p: WHOLE for p in pending if p in self._pending_names}
-        yield "names", 0, names
-        yield "bytes", 0, {p: WHOLE for p in pending if p not in names}
+        yield "names", 1, names
+        yield "bytes", 1, {p: WHOLE for p in pending if p not in names}
         for one in pending:
             rest = dict(everything)
             del rest[one]
-            yield f"all but {one}", 1, rest
+            yield f"all but {one}", 2, rest
             if durable or one == place:  # or it was given out before
-                yield f"only {one}", 1, {one: WHOLE}
+                yield f"only {one}", 2, {one: WHOLE}
             for length in _torn(self._trace[one]):
-                yield f"{one} torn at {length}", 2, {**everything, one: length}
+                yield f"{one} torn at {length}", 3, {**everything, one: length}
                 if durable or one == place:
-                    yield f"only {one}, torn at {length}", 2, {one: length}
+                    yield f"only {one}, torn at {length}", 3, {one: length}
         for number in range(draws if len(pending) > 2 else 0):
             some = {p: WHOLE for p in pending if chance.random() < (number % 4 + 1) / 5}
             for one in list(some):
                 lengths = _torn(self._trace[one])
                 if lengths and chance.random() < 0.1:
                     some[one] = chance.choice(lengths)
-            yield "some", 3, some
+            yield "some", 4, some
 
     def _add(self, why: str, rank: int, choice: Choice) -> None:
         layout = self._layout(choice)

@@ -14,7 +14,7 @@ import random
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -96,7 +96,6 @@ class Work:
     index: Any = None
     number: int = 0
     """Of rows appended so far; no two have the same."""
-    repaired: bool = field(default=False)
 
     @property
     def rows(self) -> Rows:
@@ -255,11 +254,17 @@ def reopen(work: Work) -> None:
 
 
 def repair(work: Work) -> None:
-    """The catalog is built anew from the segment files."""
+    """What is damaged of an index is built anew; a sound one stays as it is."""
+    sound = work.index is not None
     work.close()
-    work.repaired = True
-    simindex.repair(work.path)  # type: ignore[attr-defined]  # of a version that has it
+    work.states.append(None)
+    work.recorder.begin(len(work.states) - 1)
+    simindex.repair(work.path, apply=True)
     work.open()
+    work.states[-1] = rows_of(work.index)
+    if sound and work.states[-1] != work.states[-2]:
+        raise AssertionError("a repair changed an index that was sound")
+    work.recorder.acknowledge(len(work.states) - 1, work.index.generation)
 
 
 Operation = Callable[[Work], None]
@@ -268,11 +273,9 @@ OPERATIONS: dict[str, Operation] = {
     operation.__name__: operation
     for operation in (
         recreate, append, seal, spill, delete, replace, ingest, merge, compact, restructure, tune,
-        reopen,
+        reopen, repair,
     )
 }
-if hasattr(simindex, "repair"):
-    OPERATIONS["repair"] = repair
 
 POPULATED = (found, delete, append)
 """What the bases are made by: a segment, rows that are deleted in it, and one that is pending."""
@@ -289,11 +292,45 @@ class Workload:
         return " ".join((self.base, *self.operations))
 
 
-BASES: dict[str, tuple[IndexOptions, tuple[Operation, ...]]] = {
-    "nothing": (PLAIN, ()),
-    "index": (PLAIN, POPULATED),
-    "keyed": (KEYED, POPULATED),
+Damage = Callable[[Path], None]
+
+
+def lose_catalog(path: Path) -> None:
+    """Takes away the catalog's file."""
+    (path / "catalog" / "data.mdb").unlink()
+
+
+def spoil_catalog(path: Path) -> None:
+    """Changes a byte of each page of the catalog's but the meta pages and those of its tree."""
+    with (path / "catalog" / "data.mdb").open("r+b") as file:
+        for page in range(2, 40):
+            file.seek(page * 4096 + 4000)
+            file.write(b"\xa5")
+
+
+def lose_format(path: Path) -> None:
+    """Takes FORMAT away."""
+    (path / "FORMAT").unlink()
+
+
+def spoil_rows(path: Path) -> None:
+    """Changes a byte of the fingerprints of a segment."""
+    (name, *_) = sorted((path / "segments").glob("*.rows"))
+    with name.open("r+b") as file:
+        file.seek(4096 + 3)
+        file.write(b"\xa5")
+
+
+BASES: dict[str, tuple[IndexOptions, tuple[Operation, ...], Damage | None]] = {
+    "nothing": (PLAIN, (), None),
+    "index": (PLAIN, POPULATED, None),
+    "keyed": (KEYED, POPULATED, None),
+    "no-catalog": (PLAIN, POPULATED, lose_catalog),
+    "spoilt-catalog": (PLAIN, POPULATED, spoil_catalog),
+    "no-format": (PLAIN, POPULATED, lose_format),
+    "spoilt-rows": (PLAIN, (*POPULATED, spill), spoil_rows),
 }
+"""Options, what is done, and how the index is damaged then, so that `repair` comes first."""
 
 
 def short() -> list[Workload]:
@@ -303,13 +340,18 @@ def short() -> list[Workload]:
     made += [Workload("keyed", (name,)) for name in OPERATIONS]
     made += [Workload("index", (name,)) for name in OPERATIONS]
     made += [Workload("index", (one, two)) for one in OPERATIONS for two in OPERATIONS]
+    for base, (_, _, damage) in BASES.items():
+        if damage is not None:
+            made.append(Workload(base, ("repair",)))
+    made += [Workload("no-catalog", ("repair", name)) for name in OPERATIONS]
     return made
 
 
 def long(seed: int, count: int = 200) -> Workload:
     """A script of many operations, appends most often."""
     chance = random.Random(seed)
-    weights = {"append": 6, "seal": 6, "spill": 2, "delete": 3, "ingest": 3, "recreate": 0}
+    weights = {"append": 6, "seal": 6, "spill": 2, "delete": 3, "ingest": 3, "recreate": 0,
+               "repair": 0}
     names = list(OPERATIONS)
     drawn = chance.choices(names, [weights.get(name, 1) for name in names], k=count)
     return Workload("nothing", tuple(drawn))
@@ -322,7 +364,7 @@ def run(
 
     Without a base the trace begins with making the index.
     """
-    options, before = BASES[workload.base]
+    options, before, damage = BASES[workload.base]
     path = root / "index"
     with deterministic(seed):
         work = Work(path, options, Recorder(root), [None])
@@ -331,12 +373,15 @@ def run(
             for operation in before:
                 operation(work)
             work.close()
+        if damage is not None:
+            damage(path)
+            work.index = None
         work.recorder = recorder(root)
         del work.states[:-1]
         with record(work.recorder):
             if workload.base == "nothing":
                 create(work)
-            else:
+            elif damage is None:
                 work.open()
                 work.recorder.acknowledge(0, work.index.generation)
             for name in workload.operations:
