@@ -137,7 +137,10 @@ class _Work:
         self.directory = found.path / "segments"
         self.designs = tuple(checked_designs(found.options))
         self.files = SegmentFiles(self.directory, found.uuid, found.options, self.designs)
-        self.intact = {file.name: file.count()[0] for file in found.segments}
+        self.intact = {
+            file.name: file.rows if file.damage is None else file.count()[0]
+            for file in found.segments
+        }
         self.beside: dict[str, dict[str, Envelope]] = {}
         """Whole files of permuted tables and slice lists, by segment and structure."""
         for file in found.segments:

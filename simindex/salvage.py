@@ -166,11 +166,11 @@ def _columns(file: Remnant) -> list[tuple[U64, U64]]:
 
 
 def _within(words: U64, ids: U64, stored_words: U64, stored_ids: U64) -> Bools:
-    """Which (word, id), sorted by word, are among some stored ones, in any order where these are
-    damaged. O(n log n) of the smaller, in the memory of both."""
+    """Which pairs (word, id) are among some stored ones. O(n log n), in the memory of both."""
     mine = np.empty(len(words), [("word", "<u8"), ("id", "<u8")])
     mine["word"], mine["id"] = words, ids
     near = np.flatnonzero(np.isin(stored_words, words))
+    near = near[np.isin(stored_ids[near], ids)]  # a million rows may have one word
     theirs = np.empty(len(near), mine.dtype)
     theirs["word"], theirs["id"] = stored_words[near], stored_ids[near]
     found: Bools = np.isin(mine, theirs)

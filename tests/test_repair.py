@@ -486,6 +486,32 @@ def test_a_newer_format_is_refused(held: Held, tmp_path: Path, tree: Callable[[P
     assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
 
 
+def test_a_newer_segment_is_refused(held: Held, tmp_path: Path) -> None:
+    path = fresh(held, tmp_path / "index")
+    file = segments(path)[0]
+    content = bytearray(file.read_bytes())
+    content[12:14] = b"\x02\0"
+    crc = durable._native.crc32c(np.frombuffer(bytes(content[:4092]), np.uint8))
+    content[4092:4096] = crc.to_bytes(4, "little")
+    file.write_bytes(content)
+    with pytest.raises(FormatTooNew):
+        simindex.repair(path, apply=True)
+
+
+def test_golden_index_is_repaired(tmp_path: Path) -> None:
+    """Its segment was written before segments told what they were merged from."""
+    golden = Path(__file__).parent / "golden" / "index-1.0"
+    path = Path(shutil.copytree(golden, tmp_path / "index"))
+    assert not simindex.repair(path).needed
+    shutil.rmtree(path / "catalog")
+    (path / "FORMAT").unlink()
+    assert simindex.repair(path, apply=True).rows == 9
+    assert (path / "FORMAT").read_bytes() == (golden / "FORMAT").read_bytes()
+    with simindex.open(path) as index:
+        assert index.options.keys == "str"
+        assert {name for _, name in rows_of(index)} == {f"k{n}" for n in range(9)}
+
+
 # -- what stands side by side after a crash --------------------------------------------------------
 
 
