@@ -234,7 +234,7 @@ class Index(WritableHandle):
         InvalidBatch
             If the batch is of another width, or of no fingerprints.
         CorruptFile
-            If slice lists that are needed are damaged.
+            If rows, or slice lists that are needed, are damaged.
 
         Notes
         -----

@@ -1,5 +1,8 @@
 """Native kernels: pure functions over arrays, without I/O or state, released from the GIL.
 
+What has state is `Verified`, which marks the bytes of a file that were compared with their
+checksums: kernels that look at rows in no order are given it beside the rows.
+
 Every function takes C-contiguous, little-endian numpy arrays whose shapes the caller has checked,
 bounds each offset it follows, and returns counts and new arrays. `level` picks the instruction
 set: 0 portable, 1 AVX2, 2 AVX-512, 3 AVX-512 with VPOPCNTDQ; `LEVELS` names those this processor
