@@ -209,7 +209,7 @@ def shared(
     }
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", SERVE, f"reliability.{module}",
+            [sys.executable, "-P", "-c", SERVE, f"reliability.{module}",
              json.dumps({"part": part, "parts": jobs, **arguments})],
             stdout=subprocess.PIPE, env=variables, text=True,
         )
