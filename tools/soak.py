@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         int(200 * share) if asked.kills is None else asked.kills,
         asked.documents, asked.window, asked.rate,
     )
-    folder = Path(tempfile.mkdtemp(prefix="simindex-soak-", dir=asked.folder))
+    folder = Path(tempfile.mkdtemp(prefix="simindex-soak-", dir=asked.folder)).absolute()
     print(f"soak: {plan}, in {folder}", file=sys.stderr, flush=True)
     soak = Soak(plan, folder)
     outcomes = soak.run()

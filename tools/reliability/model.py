@@ -12,6 +12,7 @@ shrink them. `python -m reliability.model SEED [STEPS]` repeats a walk.
 from __future__ import annotations
 
 import gc
+import logging
 import multiprocessing
 import os
 import random
@@ -634,6 +635,7 @@ def walk(rng: random.Random, steps: int, parent: Path | None = None) -> Counter[
 
 
 def _walk(seed: int, steps: int, parent: Path | None) -> tuple[int, Counter[str], str]:
+    logging.getLogger("simindex").setLevel(logging.ERROR)  # of damage that was met
     try:
         return seed, walk(random.Random(seed), steps, parent), ""
     except Exception:

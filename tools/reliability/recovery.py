@@ -76,11 +76,14 @@ def build(path: Path, segments: int) -> None:
 
 def trial(path: Path, seed: int, *, cold: bool) -> tuple[dict[str, float], int]:
     """What opening took after a kill, and how many processes failed."""
-    killed = subprocess.run([sys.executable, "-c", WRITE, str(path), str(seed)], check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", WRITE, str(path), str(seed)], cwd=path.parent, check=False
+    )
     if cold:
         evict(path)
     opened = subprocess.run(
-        [sys.executable, "-c", OPEN, str(path)], stdout=subprocess.PIPE, check=False
+        [sys.executable, "-c", OPEN, str(path)], stdout=subprocess.PIPE, cwd=path.parent,
+        check=False,
     )
     failed = (killed.returncode != -9) + (opened.returncode != 0)
     return (json.loads(opened.stdout) if not opened.returncode else {}), failed
