@@ -48,9 +48,13 @@ PAIRS = [
 def test_every_state_after_a_power_cut_holds_what_was_promised(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Each operation alone, and some pairs; all of them and more states by `make torture`."""
+    """Each operation alone, some pairs, and a script with merges beside commits.
+
+    All pairs and more states are tried by `make torture`.
+    """
     tried = [w for w in workloads.short() if len(w.operations) < 2 and w.base != "keyed"]
     tried += [Workload("keyed", ("seal",)), *(Workload("index", pair) for pair in PAIRS)]
+    tried.append(workloads.threaded(SEED, 8))
     began = time.monotonic()
     total = Verdict()
     for workload in tried:

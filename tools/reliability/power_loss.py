@@ -31,6 +31,9 @@ SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  (a folder of its own is made in 
 LONG_OPERATIONS, LONG_SHARE = 200, 0.15
 """Of the long script, and the share of its changes of the disk after which a crash is tried."""
 
+THREADED, THREADED_OPERATIONS = 4, 20
+"""Scripts in which merges run beside commits."""
+
 FURTHER_OPERATIONS = 20
 
 DRAWS = 12
@@ -142,8 +145,12 @@ def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
         # The long one first: it takes longest.
         script = workloads.long(seed, LONG_OPERATIONS)
         first = [pool.submit(group, [script], seed, LONG_SHARE)]
+        first += [
+            pool.submit(group, [workloads.threaded(seed + number, THREADED_OPERATIONS)], seed)
+            for number in range(THREADED)
+        ]
         take(first + [pool.submit(group, members, seed) for members in groups.values()])
-        count, further = len(everything) + 1, seed
+        count, further = len(everything) + len(first), seed
         while len(total.states) < goal and not total.faults:
             seeds = range(further + 1, further + 1 + jobs)
             further += jobs

@@ -5,7 +5,8 @@ marks in the trace when it begins and when it has returned, so that what a crash
 against it: the rows of the last operation that returned, or of the one under way.
 
 Merges run at once, in the thread that starts them, and names are drawn by a seed, so that equal
-sequences make equal traces and what two of them have in common is tried once.
+sequences make equal traces and what two of them have in common is tried once. In some scripts
+merges run beside commits, as they do for users.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from unittest import mock
 
@@ -57,11 +59,12 @@ class AtOnce:
 
 
 @contextmanager
-def deterministic(seed: int) -> Iterator[None]:
-    """Threads that run at once, names of a seed, and a machine that need not be measured."""
+def deterministic(seed: int, *, threads: bool = False) -> Iterator[None]:
+    """Names of a seed, a machine that need not be measured and, without `threads`, merges that run
+    at once."""
     chance = random.Random(seed)
     with (
-        mock.patch.object(merging, "Thread", AtOnce),
+        mock.patch.object(merging, "Thread", Thread if threads else AtOnce),
         mock.patch.object(writer, "STAGED_PAGES", 1),  # directories are stored ahead of a segment
         mock.patch.object(index_module, "measure", lambda file: Machine()),
         mock.patch.object(secrets, "token_hex", lambda size: chance.randbytes(size).hex()),
@@ -287,9 +290,11 @@ class Workload:
 
     base: str
     operations: tuple[str, ...]
+    threads: bool = False
+    """Whether merges run beside commits, so that no two traces are alike."""
 
     def __str__(self) -> str:
-        return " ".join((self.base, *self.operations))
+        return " ".join((self.base, *self.operations, *["(threads)"] * self.threads))
 
 
 Damage = Callable[[Path], None]
@@ -357,6 +362,14 @@ def long(seed: int, count: int = 200) -> Workload:
     return Workload("nothing", tuple(drawn))
 
 
+def threaded(seed: int, count: int) -> Workload:
+    """A script in which merges run beside commits."""
+    chance = random.Random(seed)
+    names = ["append", "seal", "spill", "delete", "ingest", "merge", "compact", "restructure"]
+    drawn = chance.choices(names, [3, 6, 3, 3, 1, 1, 1, 1], k=count)
+    return Workload("index", tuple(drawn), threads=True)
+
+
 def run(
     workload: Workload, root: Path, seed: int, recorder: type[Recorder] = Recorder
 ) -> tuple[Recorder, list[State]]:
@@ -366,7 +379,7 @@ def run(
     """
     options, before, damage = BASES[workload.base]
     path = root / "index"
-    with deterministic(seed):
+    with deterministic(seed, threads=workload.threads):
         work = Work(path, options, Recorder(root), [None])
         if workload.base != "nothing":
             create(work)
