@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from reliability.oracle import APART_BITS, ERROR_BITS, World
-from reliability.soaking import Plan, Soak
+from reliability.soaking import HANG_S, Plan, Process, Soak
 
 SEED = 20_111
 
@@ -58,3 +61,20 @@ def test_oracle_finds_by_clusters_what_it_finds_by_comparing_all(h: int) -> None
     near = first.distance <= APART_BITS - 3 * ERROR_BITS - 1
     assert near.sum() > 100
     assert np.array_equal(nearest.id[starts[near]], first.id[near])
+
+
+def test_process_that_waits_for_ever_is_told_from_one_that_gets_on() -> None:
+    """By the processor time it uses: where a machine is busy, time alone tells nothing."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as popen:
+        process = Process("reader", 0, 1, popen)
+        now = 0.0
+        for beat in range(1, 5):
+            now += HANG_S + 1
+            assert not process.hangs(beat, now)
+        while not process.hangs(4, now):  # until it has begun to wait
+            assert now < 1000 * HANG_S
+            now += HANG_S / 2 + 1
+            time.sleep(0.01)
+        process.stopped_until = now + 1
+        assert not process.hangs(4, now)
+        popen.kill()

@@ -75,6 +75,15 @@ def of_process(pid: int) -> dict[str, int]:
     }
 
 
+def processor_s(pid: int) -> float:
+    """Processor time that a process has used; 0 if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def unlinked(pids: list[int], index: Path) -> int:
     """Bytes of unlinked files of an index that processes keep."""
     found: dict[tuple[int, int], int] = {}

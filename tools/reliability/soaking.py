@@ -27,16 +27,16 @@ from reliability.oracle import World
 from reliability.report import Outcome
 
 HANG_S = 90.0
-"""A process that is not stopped says that it is alive more often than that."""
+"""A process that is not stopped uses the processor, however busy that is, more often than that."""
+
+BUSY_S = 60.0
+"""And it gets on with its work after so much processor time at most."""
 
 FILLING = 1
 """Line of the gauges of what is done before and after the processes run."""
 
 PLATEAU_S = 300.0
 """Shorter trials cannot tell growth from a beginning."""
-
-END_S = 60.0
-"""In which all must have ended once they are told to."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,20 @@ class Process:
     stopped_until: float = 0.0
     killed: bool = False
     beat: int = 0
-    beat_at: float = 0.0
+    beat_used: float = 0.0
+    """Processor time when it last got on."""
+    used: float = 0.0
+    used_at: float = 0.0
+    """When it was last seen to have used the processor."""
+
+    def hangs(self, beat: int, now: float) -> bool:
+        """Whether it waits for ever, or works without getting on."""
+        used = gauges.processor_s(self.popen.pid)
+        if used != self.used:
+            self.used, self.used_at = used, now
+        if beat != self.beat or self.stopped_until:
+            self.beat, self.beat_used, self.used_at = beat, used, now
+        return now - self.used_at > HANG_S or used - self.beat_used > BUSY_S
 
 
 class Soak:
@@ -133,7 +146,7 @@ class Soak:
         # In the folder, and not where the sources without built kernels may be found.
         environment = {**os.environ, "PYTHONPATH": tools}
         popen = subprocess.Popen(command, env=environment, cwd=self.folder)
-        return Process(role, place, self.line, popen, beat_at=time.monotonic())
+        return Process(role, place, self.line, popen, used_at=time.monotonic())
 
     def supervise(self, began: float) -> None:
         """Kills, stops, continues, replaces and measures until the time is over."""
@@ -169,16 +182,18 @@ class Soak:
     def look_at(self, process: Process, now: float) -> None:
         """Continues one that was stopped long enough; notes one that ended or stands still."""
         if process.stopped_until and now >= process.stopped_until:
-            process.stopped_until, process.beat_at = 0.0, now
+            process.stopped_until, process.used_at = 0.0, now
             process.popen.send_signal(signal.SIGCONT)
         code = process.popen.poll()
         if code is not None and not process.killed:
             self.signals += 1
             self.note(f"{process.role} (line {process.line}) ended by itself: {code}")
-        beat = self.gauges.get(process.line, "beat")
-        if beat != process.beat or process.stopped_until:
-            process.beat, process.beat_at = beat, now
-        elif now - process.beat_at > HANG_S and code is None:
+        if code is None:
+            self.judge_still(process, now)
+
+    def judge_still(self, process: Process, now: float) -> None:
+        """Counts and ends a process that hangs."""
+        if process.hangs(self.gauges.get(process.line, "beat"), now):
             self.hangs += 1
             self.note(f"{process.role} (line {process.line}) stands still")
             process.killed = True
@@ -244,14 +259,15 @@ class Soak:
                 process.popen.send_signal(signal.SIGCONT)
                 process.stopped_until = 0.0
         self.gauges.stop()
-        deadline = time.monotonic() + END_S
         for process in self.processes:
-            try:
-                code = process.popen.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                self.hangs += 1
-                self.note(f"{process.role} (line {process.line}) does not end")
-                continue
+            process.used_at = time.monotonic()
+        while any(process.popen.poll() is None for process in self.processes):
+            for process in self.processes:
+                if process.popen.poll() is None:
+                    self.judge_still(process, time.monotonic())
+            time.sleep(0.05)
+        for process in self.processes:
+            code = process.popen.returncode
             if code and not process.killed:
                 self.signals += 1
                 self.note(f"{process.role} (line {process.line}) ended with {code}")
