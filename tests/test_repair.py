@@ -431,6 +431,15 @@ def test_a_lost_segment_is_told_with_its_rows(held: Held, tmp_path: Path, how: s
     assert examine(path) == held.live - named(range(1000, 1020), keyed=keyed)
 
 
+def test_what_stands_beside_a_lost_segment_tells_of_its_rows(held: Held, tmp_path: Path) -> None:
+    path = fresh(held, tmp_path / "index")
+    segments(path)[1].unlink()
+    shutil.rmtree(path / "catalog")
+    report = simindex.repair(path, apply=True)
+    assert report.lost_rows == 20
+    assert report.rows == 40
+
+
 @pytest.mark.parametrize("suffix", [".bphs", ".issl"])
 @pytest.mark.parametrize("how", ["missing", "damaged", "cut", "swapped"])
 def test_what_follows_from_the_rows_is_built_anew(
