@@ -7,6 +7,7 @@ from docs/format.md.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections import Counter
@@ -696,6 +697,22 @@ def test_a_writer_keeps_a_repair_out(held: Held, tmp_path: Path) -> None:
         for apply in (False, True):
             with pytest.raises(IndexLocked):
                 simindex.repair(path, apply=apply)
+
+
+def test_a_file_system_without_links_keeps_what_was_damaged(
+    unkeyed: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = fresh(unkeyed, tmp_path / "index")
+    hurt(path)
+    content = segments(path)[0].read_bytes()
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "no links here")
+
+    monkeypatch.setattr(durable.os, "link", refused)
+    report = simindex.repair(path, apply=True)
+    assert content in [p.read_bytes() for p in segments(Path(str(report.kept)))]
+    assert examine(path) == unkeyed.live
 
 
 def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
