@@ -219,7 +219,8 @@ def _read_head(found: Survey, remains: Remains | None) -> None:
     if remains is None or not heads:
         found.lose(
             "the catalog's head: rows that waited in the catalog for a segment and deletions since "
-            "each segment was written are lost; rows of appends that were not committed may be back"
+            "each segment was written are lost, and of a segment whose files are all gone nothing "
+            "tells; rows of appends that were not committed may be back"
         )
         return
     newest = max((file.identity.generation for file in found.files.values()), default=0)
@@ -324,14 +325,15 @@ def _kin(found: Survey) -> dict[str, Kin]:
 
 
 def _choose_segments(found: Survey, remains: Remains | None) -> None:
-    kin, head = _kin(found), found.head
+    kin, head, orphaned = _kin(found), found.head, dict[str, int]()
     live = set() if head is None else set(head.segments)
     if found.certain:
         taken = lineage.as_committed(live, kin)
         missing = taken - kin.keys()
     else:
         taken = lineage.as_found(kin, live, 0 if head is None else head.generation)
-        missing = live.union(found.unreadable) - kin.keys()
+        orphaned = _orphaned(found)
+        missing = live.union(found.unreadable, orphaned) - kin.keys()
         for name in taken:
             missing -= lineage.ancestors(kin[name], kin)
     order = {name: place for place, name in enumerate([] if head is None else head.segments)}
@@ -354,10 +356,26 @@ def _choose_segments(found: Survey, remains: Remains | None) -> None:
     for name in sorted(missing):
         found.error(found.path / "segments" / name, said.get(name, "is missing"))
         recorded = _recorded(found, remains, name)
-        if recorded is None:
+        rows_written = orphaned.get(name) if recorded is None else recorded[0]
+        if rows_written is None:
             found.lose(f"all rows of {name}; how many they were is not known")
         else:
-            found.lose(f"all {recorded[0]:,} rows of {name}", recorded[0])
+            found.lose(f"all {rows_written:,} rows of {name}", rows_written)
+
+
+def _orphaned(found: Survey) -> dict[str, int]:
+    """Segments whose file is gone while others stand beside where it stood, and their rows."""
+    rows: dict[str, int] = {}
+    known = found.files.keys() | found.unreadable.keys() | found.foreign.keys()
+    for path in sorted((found.path / "segments").glob("*-*-*")):
+        owner = f"{path.name[:25]}.rows"
+        if owner in known or not NAME.fullmatch(owner):
+            continue
+        with suppress(CorruptFile, OSError):
+            identity = open_envelope(path).identity
+            if identity.index == found.uuid:
+                rows[owner] = identity.rows
+    return rows
 
 
 def _read_headless(found: Survey, remains: Remains | None) -> None:

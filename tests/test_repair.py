@@ -7,6 +7,7 @@ from docs/format.md.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections import Counter
@@ -431,6 +432,15 @@ def test_a_lost_segment_is_told_with_its_rows(held: Held, tmp_path: Path, how: s
     assert examine(path) == held.live - named(range(1000, 1020), keyed=keyed)
 
 
+def test_what_stands_beside_a_lost_segment_tells_of_its_rows(held: Held, tmp_path: Path) -> None:
+    path = fresh(held, tmp_path / "index")
+    segments(path)[1].unlink()
+    shutil.rmtree(path / "catalog")
+    report = simindex.repair(path, apply=True)
+    assert report.lost_rows == 20
+    assert report.rows == 40
+
+
 @pytest.mark.parametrize("suffix", [".bphs", ".issl"])
 @pytest.mark.parametrize("how", ["missing", "damaged", "cut", "swapped"])
 def test_what_follows_from_the_rows_is_built_anew(
@@ -687,6 +697,22 @@ def test_a_writer_keeps_a_repair_out(held: Held, tmp_path: Path) -> None:
         for apply in (False, True):
             with pytest.raises(IndexLocked):
                 simindex.repair(path, apply=apply)
+
+
+def test_a_file_system_without_links_keeps_what_was_damaged(
+    unkeyed: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = fresh(unkeyed, tmp_path / "index")
+    hurt(path)
+    content = segments(path)[0].read_bytes()
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "no links here")
+
+    monkeypatch.setattr(durable.os, "link", refused)
+    report = simindex.repair(path, apply=True)
+    assert content in [p.read_bytes() for p in segments(Path(str(report.kept)))]
+    assert examine(path) == unkeyed.live
 
 
 def test_what_is_no_index_is_refused(tmp_path: Path) -> None:

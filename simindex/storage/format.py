@@ -378,12 +378,13 @@ def format_agrees(directory: Path) -> bool:
 
 def link(source: Path, target: Path) -> bool:
     """Gives a file a second name; False where the file system has no such thing."""
-    try:
-        disk.system.link(source, target)
-    except OSError as error:
-        if error.errno in _NO_LINKS:
-            return False
-        raise
+    with storage_errors(target):
+        try:
+            disk.system.link(source, target)
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                return False
+            raise
     return True
 
 
