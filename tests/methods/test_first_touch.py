@@ -124,8 +124,9 @@ def _rows(index: simindex.Index, of: Stored) -> Any:
 ASKS: dict[str, Ask] = {
     "auto": _by("auto"), "scan": _by("scan"), "psm": _by("psm"), "bphs": _by("bphs"),
     "issl": _by("issl"), "weighted": _weighted, "first": _first, "many": _many,
-    "limited": _limited("scan"), "over queries": _limited("bphs"), "top": _top(),
-    "top by lists": _top(method="issl", max_error=1), "pairs": _pairs, "clusters": _clusters, "rows": _rows,
+    "limited": _limited("scan"), "over queries": _limited("bphs"),
+    "top": _top(), "top by lists": _top(method="issl", max_error=1),
+    "pairs": _pairs, "clusters": _clusters, "rows": _rows,
 }
 OF_STRUCTURES = ("auto", "bphs", "issl", "top by lists")
 BY_THE_ORACLE = ("auto", "scan", "psm", "bphs", "issl")
