@@ -91,6 +91,37 @@ def test_what_is_in_memory_has_no_section(tmp_path: Path) -> None:
     assert heap.take(np.array([1])).decoded("str") == ["b"]
 
 
+def test_keys_are_verified_as_far_as_they_are_taken(tmp_path: Path) -> None:
+    """Also where nothing else has read them before: no row of theirs is deleted."""
+    keys = KeyHeap.of([f"{number:09d}" for number in range(ROWS)])  # two chunks and more of each
+    with NewFile(tmp_path) as file:
+        writer = EnvelopeWriter(
+            file, Identity(bytes(16), 3, 1, 1, ROWS, 64),
+            [SectionSpec(3, 8, ROWS + 1), SectionSpec(4, 1, 9 * ROWS)],
+        )
+        writer.write(0, keys.offsets)
+        writer.write(1, keys.data)
+        path, _ = writer.finish("a.rows")
+    (_, offsets_at, _), (_, data_at, _) = damaged.sections(path)
+
+    def heap() -> KeyHeap:
+        envelope = open_envelope(path)
+        offsets, data = envelope.section(3, "<i8"), envelope.section(4, "u1")
+        assert offsets is not None and data is not None
+        return KeyHeap(offsets, data)
+
+    with damaged.flipped(path, data_at + 70_000):  # of row 7777
+        assert heap().slice(0, 7000).decoded("str")[-1] == "000006999"
+        assert heap().take(np.array([3, 19_999])).decoded("str") == ["000000003", "000019999"]
+        for wrong in (lambda: heap().slice(7700, 7800), lambda: heap().take(np.array([7777]))):
+            with pytest.raises(CorruptFile):
+                wrong()
+    with damaged.flipped(path, offsets_at + 8 * 100):
+        for wrong in (lambda: heap().slice(90, 110), lambda: heap().take(np.array([7777]))):
+            with pytest.raises(CorruptFile):
+                wrong()
+
+
 def test_never_has_no_sections_and_open_has_none_left(tmp_path: Path) -> None:
     path = write(tmp_path)
     _, arrays = opened(path, "never")
