@@ -2,13 +2,14 @@
 # make test    all tests
 # make lint    ruff, mypy --strict
 # make torture, make soak, make fuzz    the long trials of docs/reliability.md, an hour or more
+# make sanitize    the tests that reach kernels, under sanitizers of gcc: an hour or more
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 # Rebuild when anything that is compiled or packaged has changed.
 SOURCES := pyproject.toml CMakeLists.txt $(shell find simindex -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: demo test lint torture soak fuzz clean
+.PHONY: demo test lint torture soak fuzz sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/simindex demo
@@ -27,7 +28,11 @@ soak: $(VENV)/.test
 	$(BIN)/python tools/soak.py
 
 fuzz: $(VENV)/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check '.[fuzz]'
 	$(BIN)/python tools/fuzz.py
+
+sanitize: $(VENV)/.test
+	$(BIN)/python tools/sanitize.py
 
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
