@@ -375,8 +375,8 @@ class Envelope:
             checksums = self._checksums[first : first + int(entry["chunks"])]
             first += len(checksums)
             yield _native.Verified(
-                self._bytes(place), checksums, _seed(self.identity.file_id, place), self.path,
-                int(entry["offset"]), remedy,
+                self._bytes(place), checksums, _seed(self.identity.file_id, place),
+                os.fsencode(self.path), int(entry["offset"]), remedy,
             )
 
     def _read_footer(self, data: bytes, page: Bytes) -> None:

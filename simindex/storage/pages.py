@@ -200,9 +200,11 @@ def _fault(
         )
     with mmap.mmap(fd, needed, access=mmap.ACCESS_READ) as mapped:
         file = np.frombuffer(mapped, np.uint8)
-        number, page, _ = _native.check_pages(file, used.raw, whole)
-        before = _native.check_pages(file, other.raw, True)[:2] if whole else (0, 0)
-        del file  # or the map cannot be closed
+        try:
+            number, page, _ = _native.check_pages(file, used.raw, whole)
+            before = _native.check_pages(file, other.raw, True)[:2] if whole else (0, 0)
+        finally:
+            del file  # or the map cannot be closed
     if number:
         return damaged(FAULTS[number].format(page=page), page)
     if before[0]:

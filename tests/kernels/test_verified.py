@@ -38,7 +38,7 @@ def chunks_of(start: int, stop: int) -> set[int]:
 def test_a_touch_compares_the_chunks_it_reaches_once(data: st.DataObject, size: int) -> None:
     """Against sets of chunks, whole ranges and scattered spans alike, any chunk damaged."""
     bytes_ = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
-    one = section(bytes_, path="a file", offset=4096, remedy="do this")
+    one = section(bytes_, path=b"a file", offset=4096, remedy="do this")
     count = -(-size // CHUNK)
     damaged = data.draw(st.integers(0, size - 1))
     bytes_[damaged] ^= 1 << data.draw(st.integers(0, 7))

@@ -136,7 +136,7 @@ def test_segment_of_a_copied_index_is_refused(tmp_path: Path) -> None:
         simindex.open(tmp_path / "one")
 
 
-def test_older_catalog_than_files_is_refused_by_a_writer(tmp_path: Path) -> None:
+def test_older_catalog_than_files_is_refused(tmp_path: Path) -> None:
     """An old `data.mdb` put back would make live files look like strays: none is removed."""
     path = tmp_path / "index"
     with simindex.open(path, "c", options=IndexOptions(batch_rows=8, min_merge=0)) as index:
@@ -148,11 +148,10 @@ def test_older_catalog_than_files_is_refused_by_a_writer(tmp_path: Path) -> None
             index.commit()
     shutil.copy(tmp_path / "old", path / "catalog" / "data.mdb")
     files = sorted((path / "segments").iterdir())
-    with pytest.raises(CorruptFile, match="newer than the catalog"):
-        simindex.open(path, "w")
+    for mode in ("w", "r"):
+        with pytest.raises(CorruptFile, match="newer than the catalog"):
+            simindex.open(path, mode)
     assert sorted((path / "segments").iterdir()) == files
-    with simindex.open(path) as reader:
-        assert len(reader) == 8
 
 
 @pytest.mark.parametrize("keyed", [False, True])

@@ -223,9 +223,14 @@ ssize_t pread64(int fd, void *data, size_t bytes, off_t at) __attribute__((alias
   switch (next_action(WRITE)) {                              \
     case PASS: return (whole);                               \
     case PART: return (part);                                \
-    case TEAR: (void)(part); kill(getpid(), SIGKILL); break; \
+    case TEAR:                                               \
+      if (bytes > SECTOR) (void)(part);                      \
+      kill(getpid(), SIGKILL);                               \
+      break;                                                 \
   }                                                          \
   FAILED(-1)
+
+enum { SECTOR = 512 };  // which a disk writes whole
 
 static size_t half(size_t bytes) { return bytes > 1 ? bytes / 2 : bytes; }
 
@@ -242,11 +247,13 @@ ssize_t pwrite64(int fd, const void *data, size_t bytes, off_t at) __attribute__
 
 ssize_t writev(int fd, const struct iovec *pieces, int count) {
   REAL(writev);
+  const size_t bytes = count > 1 ? SIZE_MAX : pieces->iov_len;
   WRITTEN(real(fd, pieces, count), write(fd, pieces->iov_base, half(pieces->iov_len)));
 }
 
 ssize_t pwritev(int fd, const struct iovec *pieces, int count, off_t at) {
   REAL(pwritev);
+  const size_t bytes = count > 1 ? SIZE_MAX : pieces->iov_len;
   WRITTEN(real(fd, pieces, count, at), pwrite(fd, pieces->iov_base, half(pieces->iov_len), at));
 }
 ssize_t pwritev64(int fd, const struct iovec *pieces, int count, off_t at)

@@ -66,13 +66,15 @@ void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
   } catch (const DamagedChunk& damage) {
+    const nb::object path = nb::steal(PyUnicode_DecodeFSDefaultAndSize(
+        damage.path.data(), static_cast<Py_ssize_t>(damage.path.size())));
     const std::string what =
         damage.readable
             ? " is damaged within " + std::to_string(damage.bytes) + " bytes at "
             : " cannot be read where it was mapped: it was cut short, or the disk fails, at ";
     const std::string remedy = damage.remedy.empty() ? "" : ": " + damage.remedy;
     const nb::object error = nb::module_::import_("simindex.errors").attr("CorruptFile")(
-        damage.path + what + std::to_string(damage.offset) + remedy, "path"_a = damage.path,
+        path + nb::cast(what + std::to_string(damage.offset) + remedy), "path"_a = path,
         "offset"_a = damage.offset);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   }
@@ -85,15 +87,16 @@ void bind_verified(nb::module_& m) {
   nb::class_<Verified>(m, "Verified")
       .def("__init__",
            [](Verified* self, const In<std::uint8_t, 1>& data, const In<std::uint32_t, 1>& sums,
-              std::uint64_t seed, std::string path, std::uint64_t offset, std::string remedy) {
+              std::uint64_t seed, const nb::bytes& path, std::uint64_t offset,
+              const char* remedy) {
              const std::size_t size = data.shape(0);
              require(sums.shape(0) == size / Verified::kChunkBytes +
                                           (size % Verified::kChunkBytes != 0),
                      "sums: one for each chunk");
-             new (self) Verified(as_span(data), as_span(sums), seed, std::move(path), offset,
-                                 std::move(remedy));
+             new (self) Verified(as_span(data), as_span(sums), seed,
+                                 std::string(path.c_str(), path.size()), offset, remedy);
            },
-           "data"_a.noconvert(), "sums"_a.noconvert(), "seed"_a, "path"_a = "", "offset"_a = 0,
+           "data"_a.noconvert(), "sums"_a.noconvert(), "seed"_a, "path"_a = nb::bytes("", 0), "offset"_a = 0,
            "remedy"_a = "")
       .def_prop_ro("address", &address_of)
       .def_prop_ro("size", [](const Verified& section) { return section.data().size(); })
