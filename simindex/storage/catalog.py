@@ -45,7 +45,7 @@ from simindex.storage.permuted import Directories
 from simindex.storage.segment import NAME, SegmentRecord, StructureRecord
 
 MAX_HEAD_ITEMS = 1 << 20
-MAX_COUNT = 1 << 62
+MAX_COUNT = 1 << 63
 """More than there are commits, rows or bytes; what is added to it still fits 64 bits."""
 
 PART_BYTES = 1 << 17
@@ -192,7 +192,7 @@ class Head:
 
 
 def _count(value: Any) -> int:
-    if not isinstance(value, int) or not 0 <= value < MAX_COUNT:
+    if not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
         raise ValueError("no count")
     return value
 
