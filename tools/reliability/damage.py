@@ -4,9 +4,10 @@
     case       a copy of a specimen, one file of one kind damaged in one way
     child      a fork that reads it in every way, then writes to it: judged by the truth
 
-A child has 10 s of the processor and 256 MB beyond its parent's. What it may do: give the right answer, or raise a
-SimindexError (or PermissionError, where permissions are the damage). What it must not: end by a
-signal, hang, answer wrong, or, as a reader, change a byte of the directory or of what lies outside.
+A child has 10 s of the processor and 256 MB beyond its parent's. What it may do: give the right
+answer, or raise a SimindexError (or PermissionError, where permissions are the damage). What it
+must not: end by a signal, hang, answer wrong, or, as a reader, change a byte of the directory or of
+what lies outside.
 """
 
 from __future__ import annotations
