@@ -52,8 +52,11 @@ from simindex.storage.permuted import Directories
 from simindex.storage.segment import NAME, SegmentRecord, StructureRecord
 
 MAX_HEAD_ITEMS = 1 << 20
-MAX_COUNT = 1 << 62
+MAX_COUNT = 1 << 63
 """More than there are commits, rows or bytes; what is added to it still fits 64 bits."""
+
+ANY_HEADERS = 1 << 20
+"""A directory of so many may be of any rows: 4 MiB."""
 
 PART_BYTES = 1 << 17
 
@@ -211,14 +214,14 @@ class Head:
 
 
 def _count(value: Any) -> int:
-    if not isinstance(value, int) or not 0 <= value < MAX_COUNT:
+    if not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
         raise ValueError("no count")
     return value
 
 
 def _require_width(header_bits: int, rows: int) -> None:
-    """Refuses a directory of more headers than rows: nobody writes one, and it takes memory."""
-    if not 0 <= header_bits <= 32 or 1 << header_bits > max(1, rows):
+    """Refuses a directory of many more headers than rows: nobody writes one; it takes memory."""
+    if not 0 <= header_bits <= 32 or 1 << header_bits > max(ANY_HEADERS, rows):
         raise ValueError("out of range")
 
 

@@ -4,9 +4,10 @@
     case       a copy of a specimen, one file of one kind damaged in one way
     child      a fork that reads it in every way, then writes to it: judged by the truth
 
-A child has 20 s and 256 MB beyond its parent's. What it may do: give the right answer, or raise a
-SimindexError (or PermissionError, where permissions are the damage). What it must not: end by a
-signal, hang, answer wrong, or, as a reader, change a byte of the directory or of what lies outside.
+A child has 10 s of the processor and 256 MB beyond its parent's. What it may do: give the right
+answer, or raise a SimindexError (or PermissionError, where permissions are the damage). What it
+must not: end by a signal, hang, answer wrong, or, as a reader, change a byte of the directory or of
+what lies outside.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from simindex.errors import SimindexError
 
 PAGE = 4096
 LIMIT_BYTES = 256 << 20
-LIMIT_S = 20.0
+LIMIT_CPU_S, LIMIT_S = 10, 300.0
+"""Of the processor, and by the clock: a machine may be busy with other things."""
 
 DAMAGED_SHAPES = ("plain", "keyed", "wide", "bytes", "many")
 
@@ -328,6 +330,7 @@ def run_child(case: Case, *, drop: bool = False) -> dict[str, Any]:
             os.dup2(devnull, 2)
             signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_CPU_S, LIMIT_CPU_S))
             data = _own_data() + LIMIT_BYTES
             resource.setrlimit(resource.RLIMIT_DATA, (data, data))
             if case.damage == "permissions" and os.geteuid() == 0:
@@ -349,7 +352,7 @@ def run_child(case: Case, *, drop: bool = False) -> dict[str, Any]:
     code = os.waitstatus_to_exitcode(status)
     found = json.loads(text) if text else {"errors": {}, "wrong": [], "untyped": []}
     found["seconds"] = time.monotonic() - began
-    found["hang"] = code == -signal.SIGALRM
+    found["hang"] = code in (-signal.SIGALRM, -signal.SIGXCPU, -signal.SIGKILL)
     found["signal"] = 0 if found["hang"] else code
     found["kilobytes"] = usage.ru_maxrss
     if not text and code == 0:
