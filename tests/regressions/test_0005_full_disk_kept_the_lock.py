@@ -11,6 +11,7 @@ import pytest
 
 import simindex
 from simindex import writer as writer_module
+from simindex.errors import UnsupportedStorage
 
 
 def test_writer_opens_when_its_name_cannot_be_written(
