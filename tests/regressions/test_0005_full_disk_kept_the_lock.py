@@ -11,6 +11,7 @@ import pytest
 
 import simindex
 from simindex import writer as writer_module
+from simindex.errors import UnsupportedStorage
 
 
 def test_writer_opens_when_its_name_cannot_be_written(
@@ -46,7 +47,7 @@ def test_failed_opening_gives_the_lock_back(
 
     with monkeypatch.context() as patch:
         patch.setattr(simindex.Index, "_take", take)
-        with pytest.raises(OSError, match="too many"):
+        with pytest.raises(UnsupportedStorage, match="too many"):
             simindex.open(index_path, "w")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     simindex.open(index_path, "w").close()
