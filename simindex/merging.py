@@ -25,6 +25,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Condition, Thread, current_thread
 from time import monotonic
 
@@ -276,7 +277,8 @@ def release(segments: list[Segment], descriptors: list[int]) -> None:
     def work() -> None:
         segments.clear()
         while descriptors:
-            durable.free(descriptors.pop())
+            with suppress(OSError):  # it is closed all the same, and has no name
+                durable.free(descriptors.pop())
 
     try:
         Thread(target=work, name="simindex release", daemon=True).start()

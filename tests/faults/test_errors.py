@@ -15,10 +15,14 @@ import lmdb
 import numpy as np
 import pytest
 from reliability import errors, report
+from reliability.examination import open_descriptors
+from reliability.steady import AtOnce
 
 import simindex
+from simindex import merging
 from simindex.errors import CommitFailed, StorageFailed
 from simindex.storage import disk
+from simindex.storage import format as durable
 from simindex.threads import Pool
 
 SEED = 20_261_122
@@ -107,3 +111,22 @@ def test_work_is_done_by_the_caller_where_no_thread_can_be_had(
                 assert pool.submit(get_ident).result() == get_ident()
             with pytest.raises(ZeroDivisionError):
                 pool.submit(lambda: 1 // 0).result()
+
+
+def test_space_that_cannot_be_given_back_keeps_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the files of one merge all are closed, and no thread ends in an error."""
+    paths = [tmp_path / name for name in "abc"]
+    for path in paths:
+        path.write_bytes(bytes(9))
+    held = [durable.unlink_held(path) for path in paths]
+
+    class Failing(disk.System):
+        def resize(self, fd: int, size: int) -> None:
+            raise OSError(errno.EIO, "input")
+
+    monkeypatch.setattr(disk, "system", Failing())
+    monkeypatch.setattr(merging, "Thread", AtOnce)
+    merging.release([], [fd for fd in held if fd is not None])
+    assert open_descriptors(tmp_path) == []

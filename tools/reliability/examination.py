@@ -9,6 +9,7 @@ import numpy as np
 import simindex
 from reliability.story import OPTIONS, Story, difference, number, rows_in, wrong_answers
 from reliability.trials import Fault
+from simindex.errors import SimindexError
 
 
 def open_descriptors(root: Path) -> list[str]:
@@ -44,6 +45,13 @@ def examine(path: Path, story: Story, acknowledged: int) -> int:
 
     Changes the index; raises Fault for what is lost, wrong or left behind.
     """
+    try:
+        return _examined(path, story, acknowledged)
+    except SimindexError as error:
+        raise Fault("lost", f"after step {acknowledged}: {error!r}") from error
+
+
+def _examined(path: Path, story: Story, acknowledged: int) -> int:
     rng = np.random.default_rng(acknowledged)
     if acknowledged or (path / "FORMAT").exists():
         with simindex.open(path) as reader:
