@@ -9,10 +9,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from functools import partial
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 from simindex import auditing, nearest_recall
 from simindex.bounded import plan_within
@@ -34,7 +33,7 @@ from simindex.threads import thread_count
 
 log = logging.getLogger("simindex")
 
-Answer = TypeVar("Answer")
+NOTHING_LEFT: frozenset[str] = frozenset()
 
 SELF_AUDIT_ROWS = 1 << 20
 """Rows from which `tune` and `compact` measure the recall by themselves."""
@@ -83,42 +82,42 @@ class Answerer:
                 snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
                 limit_bytes=memory_limit, threads=threads,
             )
-
-        def answer() -> tuple[Matches, bool]:
-            plan, calibration = self.planner.plan(
-                snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
-                memory=memory,
-            )
-            found = search(
-                snapshot, plan, rows, weights,
-                None if calibration is None else calibration.volatility,
-                h=h, first=first, threads=threads, options=self._options,
-            )
-            return found, plan.exact
-
-        found, exact = self._by_what_is_whole(snapshot, method, answer)
-        if not exact and len(rows):
+        left = NOTHING_LEFT
+        while True:
+            try:
+                plan, calibration = self.planner.plan(
+                    snapshot, h=h, recall=recall, method=method, queries=len(rows),
+                    weights=weights, memory=memory,
+                )
+                found = search(
+                    snapshot, plan, rows, weights,
+                    None if calibration is None else calibration.volatility,
+                    h=h, first=first, threads=threads, options=self._options,
+                )
+                break
+            except CorruptFile as error:
+                left = self._leave(snapshot, method, error, left)
+        if not plan.exact and len(rows):
             saved_s = self.spot_checks.due(h, recall, first, len(rows), found.stats.seconds)
             if saved_s is not None:
                 self._repeat(snapshot, rows, found, h, recall, first, memory, saved_s)
         return found
 
-    def _by_what_is_whole(
-        self, snapshot: Snapshot, method: str, answer: Callable[[], Answer]
-    ) -> Answer:
-        """What `answer` returns; with method="auto" again, without a structure found damaged."""
-        left: set[object] = set()
-        while True:
-            try:
-                return answer()
-            except CorruptFile as error:
-                path = error.data.get("path")
-                if method != "auto" or path in left or not snapshot.leave(error):
-                    raise
-                log.warning("other methods answer in place of a damaged structure: %s", error)
-                left.add(path)
-                self.planner.forget()
-                self.top_planner.forget()
+    def _leave(
+        self, snapshot: Snapshot, method: str, error: CorruptFile, left: frozenset[str]
+    ) -> frozenset[str]:
+        """Has calls planned without the structure that an error is of, if they may be.
+
+        Returns the paths of those that this call has left. Raises the error where the damage is in
+        the rows, or `method` asks for the structure.
+        """
+        path = error.data.get("path")
+        if method != "auto" or path in left or not snapshot.leave(error):
+            raise error
+        log.warning("other methods answer in place of a damaged structure: %s", error)
+        self.planner.forget()
+        self.top_planner.forget()
+        return left | {str(path)}
 
     def _bounded(
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, *, h: int, first: bool,
@@ -205,17 +204,19 @@ class Answerer:
     ) -> TopMatches:
         """The nearest documents; see `Index.top`."""
         self._follow_machine(snapshot)
-
-        def answer() -> TopMatches:
-            plan, question = self.top_planner.plan(
-                snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
-                queries=len(rows), bits=self._options.bits, machine=self.planner.machine,
-            )
-            return nearest(
-                snapshot, plan, rows, k=question.k, threads=threads, options=self._options
-            )
-
-        return self._by_what_is_whole(snapshot, method, answer)
+        left = NOTHING_LEFT
+        while True:
+            try:
+                plan, question = self.top_planner.plan(
+                    snapshot, k=k, max_error=max_error, rerank=rerank, method=method,
+                    recall=recall, queries=len(rows), bits=self._options.bits,
+                    machine=self.planner.machine,
+                )
+                return nearest(
+                    snapshot, plan, rows, k=question.k, threads=threads, options=self._options
+                )
+            except CorruptFile as error:
+                left = self._leave(snapshot, method, error, left)
 
     def explain_top(
         self, snapshot: Snapshot, rows: U64, *, k: Any, max_error: Any, rerank: Any, method: Any,
@@ -270,21 +271,21 @@ class Answerer:
         self._follow_machine(snapshot)
 
         def ask(batch: Batch, recall: float) -> Matches:
-            by = "auto" if recall == 1.0 else method
-
-            def answer() -> Matches:
-                plan, calibration = self.planner.plan(
-                    snapshot, h=h, recall=recall, method=by, queries=len(batch),
-                    weights=batch.weights,
-                )
-                return search(
-                    snapshot, plan, batch.rows, batch.weights,
-                    None if calibration is None else calibration.volatility,
-                    h=h, first=False, options=self._options,
-                    threads=thread_count(threads, len(batch), worth=THREADED_QUERIES),
-                )
-
-            return self._by_what_is_whole(snapshot, by, answer)
+            by, left = "auto" if recall == 1.0 else method, NOTHING_LEFT
+            while True:
+                try:
+                    plan, calibration = self.planner.plan(
+                        snapshot, h=h, recall=recall, method=by, queries=len(batch),
+                        weights=batch.weights,
+                    )
+                    return search(
+                        snapshot, plan, batch.rows, batch.weights,
+                        None if calibration is None else calibration.volatility,
+                        h=h, first=False, options=self._options,
+                        threads=thread_count(threads, len(batch), worth=THREADED_QUERIES),
+                    )
+                except CorruptFile as error:
+                    left = self._leave(snapshot, by, error, left)
 
         self._audit = auditing.audit(
             snapshot.reservoir, ask, h=h, recall=recall, sample=sample, budget_s=budget_s,

@@ -15,6 +15,7 @@ from simindex.records import Finding
 from simindex.snapshot import Snapshot
 from simindex.storage import pages, permuted, slicelist
 from simindex.storage.catalog import Catalog
+from simindex.storage.envelope import Envelope
 from simindex.storage.format import (
     KEPT_PREFIX,
     REPAIRED_CATALOG,
@@ -84,8 +85,7 @@ def _check_values(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[
 def _check_segment(path: Path, catalog: Catalog, segment: Segment) -> Iterator[Finding]:
     file = path / "segments" / segment.name
     damaged = segment.envelope.damaged_chunks()
-    for offset, size in damaged:
-        yield _error(file, f"damaged within {size} bytes at offset {offset}")
+    yield from _check_bytes(file, segment.envelope, damaged)
     if not damaged:
         for what in _disorder(segment):
             yield _error(file, what)
@@ -98,6 +98,15 @@ def _check_segment(path: Path, catalog: Catalog, segment: Segment) -> Iterator[F
         yield from _check_slices(path, segment, segment.slices)
 
 
+def _check_bytes(
+    file: Path, envelope: Envelope, damaged: list[tuple[int, int]]
+) -> Iterator[Finding]:
+    for offset, size in damaged:
+        yield _error(file, f"damaged within {size} bytes at offset {offset}")
+    for offset, size in envelope.filled_gaps():
+        yield _error(file, f"not zero between its sections, in {size} bytes at offset {offset}")
+
+
 def _check_structure(
     path: Path, catalog: Catalog, record: SegmentRecord, structure: PermutedTables,
     expected_sum: int,
@@ -105,8 +114,7 @@ def _check_structure(
     file = path / "segments" / structure.record.name
     try:
         damaged = structure.envelope.damaged_chunks()
-        for offset, size in damaged:
-            yield _error(file, f"damaged within {size} bytes at offset {offset}")
+        yield from _check_bytes(file, structure.envelope, damaged)
         if damaged:
             return
         for what in permuted.disorder(structure, expected_sum):
@@ -121,8 +129,7 @@ def _check_slices(path: Path, segment: Segment, slices: SliceLists) -> Iterator[
     file = path / "segments" / slices.record.name
     try:
         damaged = slices.envelope.damaged_chunks()
-        for offset, size in damaged:
-            yield _error(file, f"damaged within {size} bytes at offset {offset}")
+        yield from _check_bytes(file, slices.envelope, damaged)
         if not damaged:
             for what in slicelist.disorder(slices, segment.fingerprints, SLICES_BYTES):
                 yield _error(file, what)

@@ -99,6 +99,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
         environment = acquire(directory / "catalog", writable=True, create=True)
         try:
             edit = Edit(b"", Head(0, 0, 0))
+            edit.set_value("index", uuid)
             edit.set_value("options", pack(options.to_dict()))
             if options.recipe is not None:
                 edit.set_value("recipe", options.recipe.to_bytes())

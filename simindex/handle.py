@@ -28,8 +28,9 @@ from simindex.snapshot import Snapshot, live_rows, take
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, unpack
 from simindex.storage.environment import acquire, release
+from simindex.storage.segment import NAME
 from simindex.storage.verification import Verify
-from simindex.writer import Writer
+from simindex.writer import Writer, catalog_is_older
 
 Mode = Literal["r", "w", "c", "n"]
 
@@ -83,6 +84,8 @@ class Handle:
             if writable:
                 for segment in self._snapshot.segments:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
+            else:
+                self._check_age()
             self._answerer = Answerer(self._catalog, self.options)
             self._recent = Recent(self.options)
         except BaseException:
@@ -96,9 +99,15 @@ class Handle:
     def _read_options(self, asked: IndexOptions | None) -> IndexOptions:
         with self._catalog.reading() as reading:
             _, head = reading.head()
+            named = reading.value(head, "index")
             stored = reading.value(head, "options")
             self._options_crc = head.values.get("options")
             recipe = reading.value(head, "recipe")
+        if named not in (None, self._uuid):
+            raise CorruptFile(
+                f"{self._catalog.path} or FORMAT beside it is of another index: bring back its own",
+                path=str(self._catalog.path),
+            )
         options = IndexOptions.from_dict(unpack("options", stored or b"\x80"))
         self._recipe = Recipe.from_bytes(recipe) if recipe is not None else None
         if asked is not None:
@@ -110,6 +119,18 @@ class Handle:
             self._catalog, self.path / "segments", index=self._uuid, options=self.options,
             before=before, verify=self._verify,
         )
+
+    def _check_age(self) -> None:
+        """Refuses a catalog that is older than the files beside it, as a writer does."""
+        head = self._snapshot.head
+        latest = f"{head.generation + 2:016x}"
+        newer: list[str] = []
+        with suppress(OSError), os.scandir(self.path / "segments") as entries:
+            newer = [entry.name for entry in entries if entry.name >= latest]
+        ours = [name for name in newer if NAME.fullmatch(name)]
+        # While others commit, files of later commits are there.
+        if ours and self._catalog.head_value() == self._snapshot.value:
+            raise catalog_is_older(self.path / "segments" / min(ours))
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"mode {self.mode!r}"

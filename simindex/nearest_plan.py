@@ -289,6 +289,7 @@ def _plan_table(
         )
     rerank = min(rerank, rows)
     try:
+        slices.check()
         lists, scored = listed(table, max_error)
     except CorruptFile as error:
         if question.method == "issl":

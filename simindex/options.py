@@ -167,7 +167,9 @@ class IndexOptions:
     def from_dict(cls, values: dict[str, Any]) -> IndexOptions:
         """Options read back from `to_dict`; unknown names raise InvalidOption."""
         known = {field.name for field in fields(cls)} - {"recipe"}
-        unknown = sorted(set(values) - known)
+        if not isinstance(values, dict):
+            raise InvalidOption("the stored options are no map of names", option="options")
+        unknown = sorted(map(str, set(values) - known))
         if unknown:
             raise InvalidOption(f"unknown index option {unknown[0]!r}", option=unknown[0])
         return cls(**values)

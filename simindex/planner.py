@@ -270,6 +270,7 @@ def _listed_plans(
     if table.slices is None:
         return []
     try:
+        table.slices.check()
         return [listed_plan(table, h=h, machine=machine)]
     except CorruptFile as error:
         if needed:

@@ -72,6 +72,15 @@ STAGED_PAGES = 16
 12.8 M rows has 25 MB of them; all in one transaction took as long as the rest of the commit."""
 
 
+def catalog_is_older(file: Path) -> CorruptFile:
+    """The error where a file is there that only a later commit than the catalog's can name."""
+    return CorruptFile(
+        f"{file} is newer than the catalog: an older catalog/data.mdb was put in its place. "
+        "Bring back the newer one; if there is none, `simindex repair` makes one of what is there",
+        path=str(file),
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
     """Some appended rows, in no order."""
@@ -184,12 +193,7 @@ class Writer:
         strays = [path for path in ours if path.name not in live]
         for path in strays:
             if generation_of(path.name) > newest:
-                raise CorruptFile(
-                    f"{path} is newer than the catalog: an older catalog/data.mdb was put in "
-                    "its place. Bring back the newer one; if there is none, "
-                    f"`simindex repair {self._directory}` makes one of what is there",
-                    path=str(path),
-                )
+                raise catalog_is_older(path)
         strays += [path for path in found if path.name.startswith(durable.TEMPORARY_PREFIX)]
         staged = [path for path in strays if self._catalog.staged(path.name)]
         for path in strays:

@@ -27,6 +27,7 @@ class Rows:
         self.slices = None
         self.structures = {
             design.structure: SimpleNamespace(
+                damage=None,
                 record=SimpleNamespace(
                     header_bits=tuple(min(self.header_bits, t) for t in design.header_bits[1:])
                 )

@@ -18,6 +18,7 @@ from reliability import report
 
 TRIALS: dict[str, tuple[int, str]] = {
     # name: (goal, what it is); module tools/reliability/<name, - as _>.py has
+    "bits": (800_000, "every single-bit error in live bytes is found by check"),
     "damage": (20_000, "every kind of file damaged in every kind of way"),
     # run(goal: int, seed: int, jobs: int) -> list[report.Outcome]
     "power-loss": (100_000, "distinct states that a power cut may leave, recoveries included"),

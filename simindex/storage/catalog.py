@@ -45,6 +45,8 @@ from simindex.storage.permuted import Directories
 from simindex.storage.segment import NAME, SegmentRecord, StructureRecord
 
 MAX_HEAD_ITEMS = 1 << 20
+MAX_COUNT = 1 << 62
+"""More than there are commits, rows or bytes; what is added to it still fits 64 bits."""
 
 PART_BYTES = 1 << 17
 
@@ -170,6 +172,9 @@ class Head:
             version, (generation, appended, next_run), segments, pending, tombstones, values = value
             if version != 1 or not all(NAME.fullmatch(name) for name, _ in segments):
                 raise ValueError("not a head of version 1")
+            for named in (segments, values):
+                if len({name for name, _ in named}) < len(named):
+                    raise ValueError("a name twice")
             return cls(
                 _count(generation), _count(appended), _count(next_run),
                 {str(name): _count(crc) for name, crc in segments},
@@ -187,9 +192,15 @@ class Head:
 
 
 def _count(value: Any) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is no count")
+    if not isinstance(value, int) or not 0 <= value < MAX_COUNT:
+        raise ValueError("no count")
     return value
+
+
+def _require_width(header_bits: int, rows: int) -> None:
+    """Refuses a directory of more headers than rows: nobody writes one, and it takes memory."""
+    if not 0 <= header_bits <= 32 or 1 << header_bits > max(1, rows):
+        raise ValueError("out of range")
 
 
 def _structure(segment: str, value: Any) -> StructureRecord:
@@ -365,7 +376,8 @@ class Reading:
             part_key = key + part.to_bytes(4, "big")
             parts.append(unseal(database, part_key, self._txn.get(database, part_key)))
         payload = b"".join(parts)
-        if _native.crc32c(np.frombuffer(payload, np.uint8)) != int.from_bytes(first[4:8], "little"):
+        found = _native.crc32c(np.frombuffer(payload, np.uint8))
+        if count < 1 or found != int.from_bytes(first[4:8], "little"):
             name = f"{database}/{_printable(key)}"
             raise CorruptFile(f"the catalog's record {name} is not whole", path=name)
         return payload
@@ -379,12 +391,12 @@ class Reading:
             rows, horizon, file_bytes, footer, header_bits = (int(v) for v in fields[:5])
             more = fields[5:]
             structures = tuple(_structure(name, value) for value in (more[0] if more else ()))
+            for _, width in ((0, header_bits), *(d for s in structures for d in s.directories)):
+                _require_width(width, rows)
             if len(more) > 1 or len({found.structure for found in structures}) < len(structures):
                 raise ValueError("not a record of this version")
         except (TypeError, ValueError) as error:
             raise CorruptFile(f"the catalog's record of {name} is not whole", path=name) from error
-        if not 0 <= header_bits <= 32:
-            raise CorruptFile(f"the catalog's record of {name} is out of range", path=name)
         return SegmentRecord(name, rows, horizon, file_bytes, footer, header_bits, structures)
 
     def directory(self, record: SegmentRecord, table: int = 0) -> Any:

@@ -62,8 +62,8 @@ class Environment:
 
     def _open(self, *, writable: bool, create: bool) -> None:
         data, lock = self.directory / "data.mdb", self.directory / "lock.mdb"
-        for path in (data, lock):
-            require_plain(path)
+        require_plain(data, alone=writable)
+        require_plain(lock, alone=True)  # readers write to it, too
         if not create:
             preflight(data)
         # Without the right to write there is no reader table, so LMDB cannot protect what is read;
@@ -351,11 +351,21 @@ os.register_at_fork(
 )
 
 
-def require_plain(path: Path) -> None:
-    """Refuses anything but a regular file, which LMDB would follow or wait for."""
+def require_plain(path: Path, *, alone: bool) -> None:
+    """Refuses anything but a regular file, which LMDB would follow or wait for.
+
+    With `alone` also one that has a second name, by which it belongs to somebody else.
+    """
     with suppress(FileNotFoundError):
-        if not stat.S_ISREG(path.lstat().st_mode):
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
             raise CorruptFile(f"{path} is no regular file", path=str(path))
+        if alone and status.st_nlink > 1:
+            raise CorruptFile(
+                f"{path} has a second name (a hard link), where writing would change it, too: put "
+                "a copy in its place",
+                path=str(path),
+            )
 
 
 def reserve_lock_file(path: Path) -> None:

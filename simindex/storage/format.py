@@ -22,6 +22,7 @@ import fcntl
 import os
 import secrets
 import socket
+import stat
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -115,8 +116,8 @@ def make_directory(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Unlinks a file; one that is gone already is no error."""
-    with suppress(FileNotFoundError):
+    """Unlinks a file; one that is gone already is no error, nor a directory in its place."""
+    with suppress(FileNotFoundError, IsADirectoryError):
         disk.system.unlink(path)
 
 
@@ -457,6 +458,13 @@ def lock(path: Path) -> int:
         if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
         raise
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # its text would be written there
+        os.close(fd)
+        raise CorruptFile(
+            f"{path} is no regular file of its own: remove it, the next writer makes a new one",
+            path=str(path),
+        )
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -255,6 +255,10 @@ class SliceLists:
             raise self.damage or CorruptFile(f"{self.record.name} is not open")
         return self._envelope
 
+    def check(self) -> None:
+        """Raises CorruptFile if something is known to be wrong with the file."""
+        self.envelope  # noqa: B018
+
     @cached_property
     def numbers(self) -> U32:
         """uint32 (s, n): row numbers, to be bounded where they are followed (invariant 3)."""

@@ -10,7 +10,8 @@ A pending batch and a segment file are both tables; a method need not know which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.errors import CorruptFile
 from simindex.options import KeyKind
 from simindex.records import U64
 from simindex.storage.verification import section_of, verified, verify_spans
@@ -33,6 +35,15 @@ if TYPE_CHECKING:
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
+
+
+@contextmanager
+def _sound_keys() -> Iterator[None]:
+    """Keys that nobody could have written are damage, though their checksums hold."""
+    try:
+        yield
+    except ValueError as error:
+        raise CorruptFile(f"the keys of some rows are damaged: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +75,35 @@ class KeyHeap:
         )
 
     def take(self, rows: I64) -> KeyHeap:
-        """The heap of the given rows; ValueError if an offset leaves the heap."""
+        """The heap of the given rows; CorruptFile if an offset leaves the heap."""
         offsets = verified(self.offsets)  # the kernel reads them all
         verify_spans(self.data, offsets[rows], offsets[rows + 1])
-        return KeyHeap(*_native.take_bytes(self.offsets, self.data, rows))
+        with _sound_keys():
+            return KeyHeap(*_native.take_bytes(self.offsets, self.data, rows))
 
     def slice(self, start: int, stop: int) -> KeyHeap:
-        """Rows start to stop, without a copy of the bytes; offsets are clamped to the heap."""
+        """Rows start to stop, without a copy of the bytes; CorruptFile if offsets fall."""
         size = len(self.data)
         offsets = np.clip(verified(self.offsets[start : stop + 1]), 0, size)
+        with _sound_keys():
+            if (offsets[1:] < offsets[:-1]).any():
+                raise ValueError("offsets fall")
         low = int(offsets[0])
         return KeyHeap(offsets - low, verified(self.data[low : max(low, int(offsets[-1]))]))
 
     def hashes(self) -> U64:
         """uint64 (n, 2): both halves of MurmurHash3 x64-128 of each key; half 0 is its id."""
-        return _native.murmur3(self.data, self.offsets)
+        with _sound_keys():
+            return _native.murmur3(self.data, self.offsets)
 
     def decoded(self, kind: KeyKind) -> list[str] | list[bytes]:
         """The keys as Python values."""
         data, bounds = self.data.tobytes(), self.offsets.tolist()
         raw = [data[a:b] for a, b in pairwise(bounds)]
-        return raw if kind == "bytes" else [key.decode("utf-8", "surrogatepass") for key in raw]
+        if kind == "bytes":
+            return raw
+        with _sound_keys():
+            return [key.decode("utf-8", "surrogatepass") for key in raw]
 
 
 _SLICE_ROWS = 1 << 20

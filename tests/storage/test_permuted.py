@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import damaged
 import numpy as np
 import oracle
 import pytest
+from damaged import FOUND_WHEN_OPENED, flip_bit
 
 import simindex
 from simindex import IndexOptions
@@ -25,7 +24,7 @@ OTHER = "bphs:G=2,g=1,r=1"
 
 
 def files(index: Path, suffix: str = ".bphs") -> list[Path]:
-    return sorted(path for path in (index / "segments").iterdir() if path.suffix == suffix)
+    return damaged.files(index, suffix)
 
 
 def fill(path: Path, structures: tuple[str, ...] = (DESIGN,), rows: int = 3000) -> oracle.U64:
@@ -89,44 +88,6 @@ def test_memory_is_one_fingerprint_a_row_and_table(index_path: Path) -> None:
 
 
 # -- damage ----------------------------------------------------------------------------------------
-
-
-def flip_bit(place: Callable[[int], int]) -> Callable[[Path], None]:
-    def damage(path: Path) -> None:
-        data = bytearray(path.read_bytes())
-        data[place(len(data))] ^= 4
-        path.write_bytes(data)
-
-    return damage
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def swap(path: Path) -> None:
-    one, other = files(path.parents[1])
-    kept = one.read_bytes()
-    one.write_bytes(other.read_bytes())
-    other.write_bytes(kept)
-
-
-def replace_by_rows(path: Path) -> None:
-    shutil.copy(files(path.parents[1], ".rows")[0], path)
-
-
-FOUND_WHEN_OPENED: dict[str, Callable[[Path], None]] = {
-    "magic": flip_bit(lambda size: 0),
-    "header": flip_bit(lambda size: 60),
-    "footer": flip_bit(lambda size: size - 30),
-    "checksums": flip_bit(lambda size: size - 70),
-    "cut": cut,
-    "empty": lambda path: os.truncate(path, 0),
-    "missing": Path.unlink,
-    "swapped": swap,
-    "rows": replace_by_rows,
-    "link": lambda path: path.symlink_to(path.rename(path.parents[2] / "elsewhere")),
-}
 
 
 @pytest.mark.parametrize("kind", FOUND_WHEN_OPENED)

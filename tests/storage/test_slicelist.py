@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,10 +10,12 @@ from pathlib import Path
 from threading import Condition
 from typing import Any
 
+import damaged
 import msgpack
 import numpy as np
 import oracle
 import pytest
+from damaged import flip_bit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ LISTS = "issl:w=8"
 
 
 def files(index: Path, suffix: str = ".issl") -> list[Path]:
-    return sorted(path for path in (index / "segments").iterdir() if path.suffix == suffix)
+    return damaged.files(index, suffix)
 
 
 def fill(
@@ -293,30 +294,6 @@ def test_options_stored_before_there_were_lists_are_read() -> None:
 # -- damage ----------------------------------------------------------------------------------------
 
 
-def flip_bit(place: Callable[[int], int]) -> Callable[[Path], None]:
-    def damage(path: Path) -> None:
-        data = bytearray(path.read_bytes())
-        data[place(len(data))] ^= 4
-        path.write_bytes(data)
-
-    return damage
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def swap(path: Path) -> None:
-    one, other = files(path.parents[1])
-    kept = one.read_bytes()
-    one.write_bytes(other.read_bytes())
-    other.write_bytes(kept)
-
-
-def replace_by_rows(path: Path) -> None:
-    shutil.copy(files(path.parents[1], ".rows")[0], path)
-
-
 def swap_bytes(path: Path) -> None:
     """As a machine of the other byte order would have written the tag."""
     data = bytearray(path.read_bytes())
@@ -325,19 +302,7 @@ def swap_bytes(path: Path) -> None:
     path.write_bytes(data)
 
 
-FOUND_WHEN_OPENED: dict[str, Callable[[Path], None]] = {
-    "magic": flip_bit(lambda size: 0),
-    "header": flip_bit(lambda size: 60),
-    "footer": flip_bit(lambda size: size - 30),
-    "checksums": flip_bit(lambda size: size - 70),
-    "cut": cut,
-    "empty": lambda path: os.truncate(path, 0),
-    "missing": Path.unlink,
-    "swapped": swap,
-    "rows": replace_by_rows,
-    "link": lambda path: path.symlink_to(path.rename(path.parents[2] / "elsewhere")),
-    "byte order": swap_bytes,
-}
+FOUND_WHEN_OPENED = {**damaged.FOUND_WHEN_OPENED, "byte order": swap_bytes}
 
 
 @pytest.mark.parametrize("kind", FOUND_WHEN_OPENED)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simindex.errors import CorruptFile
 from simindex.storage import table as module
 from simindex.storage.table import KeyHeap, Table, header_bits, key_hash, sort_table
 
@@ -42,11 +43,15 @@ def test_heap_is_sliced_joined_and_gathered(keys: list[str], data: st.DataObject
 @pytest.mark.parametrize("offsets", [[0, 3, 99], [0, -5, 4], [4, 2, 0], [2**62, -(2**62), 3]])
 def test_damaged_offsets_never_leave_the_heap(offsets: list[int]) -> None:
     heap = KeyHeap(np.array(offsets, np.int64), np.frombuffer(b"abcd", np.uint8))
-    part = heap.slice(0, 2)
-    assert len(part.data) <= 4
-    assert part.offsets.min() >= -4
-    assert part.offsets.max() <= 4
-    with pytest.raises(ValueError, match="offset"):
+    try:
+        part = heap.slice(0, 2)
+    except CorruptFile:
+        assert sorted(offsets) != offsets
+    else:
+        assert len(part.data) <= 4
+        assert part.offsets.min() >= -4
+        assert part.offsets.max() <= 4
+    with pytest.raises(CorruptFile, match="offset"):
         heap.take(np.array([0, 1], np.int64))
 
 

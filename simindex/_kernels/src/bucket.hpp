@@ -80,12 +80,16 @@ inline std::size_t directory_step(const Table& table) {
 // Whether rows are compared in lines, as levels 2 and 3 can: one line at least is whole.
 inline bool in_lines(const Table& table) { return table.words == 1 && table.n >= 16; }
 
-// Before the rows of located probes are read.
-inline void touch(const Table& table, const ProbeBlock& block) {
-  if (table.verified == nullptr || table.verified->all()) [[likely]]
-    return;
+// Out of line: most calls find all rows verified.
+[[gnu::noinline]] inline void touch_all(const Table& table, const ProbeBlock& block) {
   for (std::uint32_t slot = 0; slot < block.slots; ++slot)
     table.touch(block.lo[slot], block.hi[slot]);
+}
+
+// Before the rows of located probes are read.
+SIMINDEX_INLINE void touch(const Table& table, const ProbeBlock& block) {
+  if (table.verified != nullptr && !table.verified->all()) [[unlikely]]
+    touch_all(table, block);
 }
 
 // Some rows of a bucket.
