@@ -49,6 +49,8 @@ def whole(
             ) != (index, record.rows, record.horizon, options.bits):
                 raise CorruptFile(f"{path} is not of the segment beside it", path=str(path))
             envelope.verify()
+            if envelope.filled_gaps():
+                raise CorruptFile(f"{path} is not zero between its sections", path=str(path))
         except (CorruptFile, OSError, TypeError, ValueError) as error:
             findings.append(Finding("error", str(path), str(error)))
             continue

@@ -307,6 +307,7 @@ class _Work:
     def _edit(self, records: list[SegmentRecord]) -> Edit:
         found = self.found
         edit = Edit(b"", Head(found.generation, found.appended, found.next_run))
+        edit.set_value("index", found.uuid)
         edit.set_value("options", pack(self.options.to_dict()))
         for name, payload in found.values.items():
             edit.set_value(name, payload)

@@ -49,6 +49,8 @@ SAMPLE_ROWS = 512
 
 SAMPLE_IDS = 1 << 20
 
+UUID_BYTES = 16
+
 LIKELY_ORDINAL = 1 << 40
 """Ids below may be numbers that the index gave; hashes hardly ever are."""
 
@@ -113,7 +115,8 @@ def survey(path: Path, progress: Progress | None = None) -> Survey:
     _read_format(found)
     _read_files(found, progress)
     with _remains(found) as remains:
-        _choose_uuid(found)
+        if not _choose_uuid(found, remains):
+            remains = None
         _read_head(found, remains)
         _read_options(found, remains)
         _read_headless(found, remains)
@@ -144,17 +147,32 @@ def _read_format(found: Survey) -> None:
     found.format_sound = False
 
 
-def _choose_uuid(found: Survey) -> None:
-    """Takes the index's uuid from its files if FORMAT does not tell; others' files are left."""
-    if not found.uuid:
-        rows: Counter[bytes] = Counter()
-        for file in found.files.values():
-            rows[file.identity.index] += file.rows + 1
-        found.uuid = rows.most_common(1)[0][0] if rows else secrets.token_bytes(16)
+def _choose_uuid(found: Survey, remains: Remains | None) -> bool:
+    """Takes the uuid that FORMAT, the catalog and the segments name, or two of the three.
+
+    Files of another index are left. Returns whether the catalog is this index's own.
+    """
+    rows: Counter[bytes] = Counter()
+    for file in found.files.values():
+        rows[file.identity.index] += file.rows + 1
+    in_catalog = None if remains is None else remains.whole("meta", b"index")
+    if in_catalog is not None and len(in_catalog) != UUID_BYTES:
+        in_catalog = None
+    votes = [found.uuid, in_catalog, next(iter(uuid for uuid, _ in rows.most_common(1)), None)]
+    cast = [uuid for uuid in votes if uuid]
+    chosen = max(cast, key=cast.count) if cast else secrets.token_bytes(UUID_BYTES)
+    if found.uuid and chosen != found.uuid:
+        found.error(found.path / "FORMAT", "is of another index")
+        found.format_sound = False
+    found.uuid = chosen
     for name, file in list(found.files.items()):
         if file.identity.index != found.uuid:
             found.foreign[name] = "is of another index"
             del found.files[name]
+    if in_catalog is None or in_catalog == chosen:
+        return True
+    found.error(found.path / "catalog", "is of another index")
+    return False
 
 
 # -- files -----------------------------------------------------------------------------------------

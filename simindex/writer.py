@@ -75,8 +75,7 @@ def catalog_is_older(file: Path) -> CorruptFile:
     """The error where a file is there that only a later commit than the catalog's can name."""
     return CorruptFile(
         f"{file} is newer than the catalog: an older catalog/data.mdb was put in its place. "
-        "Bring back the newer one; if there is none, "
-        f"`simindex repair {file.parent.parent}` makes one of what is there",
+        "Bring back the newer one; if there is none, `simindex repair` makes one of what is there",
         path=str(file),
     )
 

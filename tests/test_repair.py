@@ -312,6 +312,21 @@ def test_opening_what_is_damaged_names_the_repair(
         simindex.open(path)
 
 
+@pytest.mark.parametrize("what", ["FORMAT", "catalog"])
+def test_a_part_of_another_index_is_found_out(held: Held, tmp_path: Path, what: str) -> None:
+    path = fresh(held, tmp_path / "index")
+    simindex.open(tmp_path / "other", "n", options=OPTIONS).close()
+    if what == "FORMAT":
+        shutil.copy(tmp_path / "other" / "FORMAT", path)
+    else:
+        shutil.copy(tmp_path / "other" / "catalog" / "data.mdb", path / "catalog")
+    with pytest.raises(CorruptFile, match="another index"):
+        simindex.open(path)
+    report = simindex.repair(path, apply=True)
+    assert any("another index" in finding.what for finding in report.findings)
+    assert examine(path) == (held.live if what == "FORMAT" else held.sealed)
+
+
 # -- segments --------------------------------------------------------------------------------------
 
 

@@ -135,7 +135,10 @@ class Remnant:
         self.damage: str | None = None
         """What is wrong with the file, None if nothing is."""
         try:
-            self.footer_checksum = open_envelope(path).footer_checksum
+            envelope = open_envelope(path)
+            self.footer_checksum = envelope.footer_checksum
+            if envelope.filled_gaps():
+                self.damage = f"{path} is not zero between its sections"
         except CorruptFile as error:
             self.damage = str(error)
         bad = [np.flatnonzero(~section.sound) for section in self._sections.values()]
