@@ -236,6 +236,6 @@ def test_no_search_sees_damaged_rows(words: int, level: int) -> None:
                 try:
                     assert columns(ask(of)) == expected[name], name
                 except CorruptFile:
-                    refused[name] += 1
+                    refused[name] += array is rows
             raw[place] ^= 1
-    assert min(refused.values()) >= 3, refused
+    assert min(refused.values()) >= 2, refused  # for rows; ids are looked at by all of them
