@@ -61,7 +61,8 @@ def run(
     options = [
         f"-runs={runs}", f"-seed={seed % (1 << 32)}", f"-max_len={MOST_BYTES}", "-len_control=30",
         "-use_value_profile=0", "-print_final_stats=1", "-reload=0", f"-timeout={MOST_SECONDS}",
-        f"-rss_limit_mb={own_mb + MOST_MEMORY_MB}", f"-artifact_prefix={found}", str(corpus),
+        f"-rss_limit_mb={own_mb + MOST_MEMORY_MB}", f"-artifact_prefix={found}",
+        f"-report_slow_units={MOST_SECONDS}", str(corpus),
     ]
     started = time.monotonic()
     log = work / f"log-{name}"
@@ -73,7 +74,10 @@ def run(
         _, status, used = os.wait4(process.pid, 0)
         code = process.returncode = os.waitstatus_to_exitcode(status)
     text = log.read_text("utf-8", "replace")
-    kept = tuple(sorted(work.glob(f"found-{name}-*")))
+    # A slow unit is a note: an execution that hangs ends the program with a timeout.
+    kept = tuple(
+        path for path in sorted(work.glob(f"found-{name}-*")) if "-slow-unit-" not in path.name
+    )
     hangs = sum("-timeout-" in path.name for path in kept)
     if code or kept:
         print(f"{name}: exit code {code}, see {log}", *kept, file=sys.stderr, flush=True)
