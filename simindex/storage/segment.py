@@ -42,8 +42,8 @@ FINGERPRINTS, IDS, KEY_OFFSETS, KEY_BYTES, DESCRIPTION = 1, 2, 3, 4, 5
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}\.rows")
 
-MAX_DESCRIPTION_BYTES = 1 << 16
-"""No version writes one of a thousand; a list of one byte takes 64 in memory."""
+MAX_DESCRIPTION_BYTES = 1 << 20
+"""The names of thirty thousand merged segments; 64 MB in memory if it is a list of small things."""
 
 Loader = Callable[[], NDArray[np.uint32] | None]
 """Fetches a header directory, or says by None that it must be computed."""

@@ -101,4 +101,4 @@ def test_a_description_is_short(tmp_path: Path) -> None:
             return np.full(segment.MAX_DESCRIPTION_BYTES + 1, 0x80, dtype)
 
     with pytest.raises(CorruptFile, match="description"):
-        segment._described(Long())  # type: ignore[arg-type]
+        segment.description_of(Long())  # type: ignore[arg-type]
