@@ -176,7 +176,7 @@ def take(
     Raises CorruptFile when a record or a file the head names is missing or damaged.
     """
     known = {table.name: table for table in before.tables} if before is not None else {}
-    gone: FileNotFoundError | None = None
+    gone = "a segment"
     for attempt in range(1, RETRIES + 1):
         try:
             return _take(
@@ -184,11 +184,9 @@ def take(
                 missing_ok=attempt == RETRIES, verify=verify,
             )
         except FileNotFoundError as error:
-            gone = error
-    raise CorruptFile(
-        f"the catalog names {gone.filename if gone else 'a segment'}, which is missing",
-        path=gone.filename if gone else None,
-    )
+            # Not the error itself: it leads to this frame, and with it to what `before` has mapped.
+            gone = error.filename or gone
+    raise CorruptFile(f"the catalog names {gone}, which is missing", path=gone)
 
 
 def _take(

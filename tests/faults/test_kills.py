@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from reliability import examination, kills, report, shutdowns, syscalls
 
 import simindex
-from simindex import IndexOptions
+from simindex import IndexOptions, snapshot
 
 SEED = 20_261_122
 
@@ -55,6 +56,39 @@ def test_closed_index_holds_no_file_before_garbage_is_collected(tmp_path: Path) 
             for method in ("psm", "bphs", "issl", "scan"):
                 assert len(index.query(values[:5], h=1, method=method))
             assert index.check() == []
+        assert examination.open_descriptors(tmp_path) == []
+    finally:
+        gc.enable()
+
+
+def test_reader_that_met_a_removed_file_holds_none_of_what_it_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compaction may replace a segment after the head was read and before its file is opened."""
+    values = np.arange(64, dtype=np.uint64)
+    with simindex.open(tmp_path / "index", "c", options=IndexOptions(batch_rows=16)) as index:
+        index.append(values)
+    opened = snapshot.open_segment
+    missing = iter([True])
+
+    def removed_once(*arguments: Any, **named: Any) -> Any:
+        if next(missing, False):
+            raise FileNotFoundError(2, "No such file or directory", "0.rows")
+        return opened(*arguments, **named)
+
+    gc.collect()
+    gc.disable()
+    try:
+        with simindex.open(tmp_path / "index") as reader:
+            assert len(reader) == 64
+            with simindex.open(tmp_path / "index", "w") as writer:
+                writer.append(values + np.uint64(64))
+                writer.compact(full=True)
+            with monkeypatch.context() as patch:
+                patch.setattr(snapshot, "open_segment", removed_once)
+                assert reader.refresh()
+            assert next(missing, None) is None
+            assert len(reader) == 128
         assert examination.open_descriptors(tmp_path) == []
     finally:
         gc.enable()
