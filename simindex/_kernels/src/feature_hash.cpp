@@ -136,7 +136,7 @@ SIMINDEX_TARGET_AVX512 void hash_some(const std::uint8_t* text, const std::uint6
       _mm512_store_si512(h1s + 8 * v, h1);
       _mm512_store_si512(h2s + 8 * v, h2);
       open[v] = block;
-      if (block == 0) continue;
+      if (bits_of(block) == 0) continue;
       more = true;
       _mm512_store_si512(rest + 8 * v, _mm512_mask_sub_epi64(left, block, left, sixteen));
       const __m512i where = _mm512_load_si512(at + 8 * v);

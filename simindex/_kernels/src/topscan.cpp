@@ -268,7 +268,7 @@ SIMINDEX_LANES Vector zero() { return _mm512_setzero_si512(); }
 SIMINDEX_LANES Vector fill(std::uint64_t x) { return _mm512_set1_epi64(static_cast<long long>(x)); }
 SIMINDEX_LANES Vector load(const std::uint64_t* from) { return _mm512_load_si512(from); }
 SIMINDEX_LANES void store(std::uint64_t* to, Vector x) { _mm512_store_si512(to, x); }
-SIMINDEX_LANES bool any(Vector x) { return _mm512_test_epi64_mask(x, x) != 0; }
+SIMINDEX_LANES bool any(Vector x) { return bits_of(_mm512_test_epi64_mask(x, x)) != 0; }
 SIMINDEX_LANES Vector both(Vector a, Vector b) { return _mm512_and_si512(a, b); }
 SIMINDEX_LANES Vector inverted(Vector a) { return _mm512_ternarylogic_epi64(a, a, a, 0x55); }
 SIMINDEX_LANES Vector pick(Vector mask, Vector a, Vector b) {
