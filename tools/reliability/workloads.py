@@ -206,11 +206,11 @@ def delete(work: Work) -> None:
 def replace(work: Work) -> None:
     """Two rows, in one commit with the deletion of those that had their names."""
     fresh = work.batch(2)
-    names = [row[0] for row in work.rows[:2]]
-    if len(names) == 2:
-        named = {"keys": names} if work.options.keys else {"ids": [int(name) for name in names]}
-        fresh = Batch(fresh.fingerprints, **named)
-    with work.step(work.adding(fresh, without=names)):
+    gone = [row[0] for row in work.rows[:2]]
+    names = [*gone, *(row[0] for row in named_rows(fresh)[len(gone):])]
+    named = {"keys": names} if work.options.keys else {"ids": [int(name) for name in names]}
+    fresh = Batch(fresh.fingerprints, **named)
+    with work.step(work.adding(fresh, without=gone)):
         work.index.replace(fresh)
         work.index.commit()
 
