@@ -28,7 +28,7 @@ from reliability.examination import examine
 from reliability.report import Outcome
 from reliability.story import OPTIONS, Story, number, rows_in
 from reliability.trials import Child, Fault, Say, Tally, forked, shared, workplace
-from simindex.errors import SimindexError
+from simindex.errors import CommitFailed, IndexNotFound, StorageFailed
 
 FS_IOC_SHUTDOWN = 0x8004587D
 LOG_FLUSHED, LOG_LOST = 1, 2
@@ -159,9 +159,12 @@ def _examine(path: Path, story: Story, acknowledged: int, say: Say) -> None:
 
 
 def write(path: Path, story: Story, say: Say) -> None:
-    """Goes on where the index is, until nothing can be written any more."""
+    """Goes on where the index is, until nothing can be written any more.
+
+    Any other error is a fault: what a shutdown left must open, and take what the story adds.
+    """
     try:
-        with simindex.open(path, "c", options=OPTIONS) as index:
+        with opened(path) as index:
             found = number(rows_in(index))
             say({"step": found})
             while True:
@@ -170,6 +173,14 @@ def write(path: Path, story: Story, say: Say) -> None:
                 step.commit(index)
                 say({"step": found})
                 step.follow_up(index)
-    except SimindexError as error:
+    except (StorageFailed, CommitFailed) as error:
         say({"error": type(error).__name__})
         time.sleep(60)  # until it is killed
+
+
+def opened(path: Path) -> simindex.Index:
+    """The index as it is, whose structures the story may have changed, or a new one."""
+    try:
+        return simindex.open(path, "w")
+    except IndexNotFound:
+        return simindex.open(path, "c", options=OPTIONS)
