@@ -1,5 +1,5 @@
 # make demo    a virtual environment, the package, and the main job on real input
-# make test    all tests
+# make test    all tests, as many at once as there are cores
 # make lint    ruff, mypy --strict
 # make torture, make soak, make fuzz    the long trials of docs/reliability.md, an hour or more
 # make sanitize    the tests that reach kernels, under sanitizers of gcc: an hour or more
@@ -15,7 +15,7 @@ demo: $(VENV)/.installed
 	$(BIN)/simindex demo
 
 test: $(VENV)/.test
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 lint: $(VENV)/.test $(VENV)/.lint
 	$(BIN)/ruff check .
