@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import simindex
-from reliability.report import Outcome
+from reliability.report import Outcome, Pace
 from reliability.specimens import Specimen, judgements, make
 from simindex.errors import SimindexError
 from simindex.storage.envelope import open_envelope
@@ -229,7 +229,9 @@ def in_children(
     total = Tally()
     batches = [bits[start : start + BATCH] for start in range(0, len(bits), BATCH)]
     running: dict[int, tuple[int, list[Bit]]] = {}
+    pace = Pace(f"bits, {specimen.name} index", len(bits))
     while batches or running:
+        pace.at(total.done)
         while batches and len(running) < jobs:
             batch = batches.pop()
             readable, writable = os.pipe()

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 import simindex
-from reliability.report import Outcome
+from reliability.report import Outcome, Pace
 from reliability.specimens import Rows, Specimen, batch, judgements, make, named
 from simindex.errors import SimindexError
 
@@ -428,12 +428,14 @@ def work(
         found = examine(case)
         assert not found["errors"] and not found["wrong"] and not found["untyped"], found
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    pace = Pace("damage, one job", len(cases))
     for number, (name, kind, damage) in cases:
         case = Case(number, specimens[name], kind, "", damage, place / "case" / "index")
         prepare(case, seed)
         faults = len(tally.faults)
         tally.add(case, run_child(case), grown)
         if say:
+            pace.at(tally.done)
             for fault in tally.faults[faults:]:
                 print(fault, file=sys.stderr, flush=True)
     shutil.rmtree(place / "case", ignore_errors=True)

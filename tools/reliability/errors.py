@@ -43,7 +43,7 @@ from reliability.interposed import (
     fired,
     rearm,
 )
-from reliability.report import Outcome
+from reliability.report import Outcome, Pace
 from reliability.steady import settle
 from reliability.story import (
     OPTIONS,
@@ -122,7 +122,10 @@ def share(part: int, parts: int, seed: int, stride: int) -> Tally:
     with workplace() as place:
         path = place / "index"
         due = plans(measured(path, tally))
-        for plan in parts_of(due[seed % stride :: stride], part, parts):
+        mine = parts_of(due[seed % stride :: stride], part, parts)
+        pace = Pace(f"errors, part {part + 1} of {parts}", len(mine))
+        for number, plan in enumerate(mine):
+            pace.at(number)
             tally.count("due")
             shutil.rmtree(path, ignore_errors=True)
             ended = forked(partial(_run, path, plan))

@@ -20,7 +20,7 @@ import simindex
 from reliability import namespaces
 from reliability.errors import scripted
 from reliability.examination import examine, holds, open_descriptors
-from reliability.report import Outcome
+from reliability.report import Outcome, Pace
 from reliability.steady import settle
 from reliability.story import OPTIONS, Story, difference, rows_in
 from reliability.trials import Fault, Say, Tally, forked, parts_of, shared, workplace
@@ -59,7 +59,10 @@ def share(part: int, parts: int, goal: int) -> Tally:
     with workplace() as place:
         namespaces.mount("-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(place))
         try:
-            for operation, free in parts_of(due, part, parts):
+            mine = parts_of(due, part, parts)
+            pace = Pace(f"full-disk, part {part + 1} of {parts}", len(mine))
+            for number, (operation, free) in enumerate(mine):
+                pace.at(number)
                 ended = forked(partial(trial, place, operation, free))
                 if tally.judge(ended, f"{operation} with {free} bytes free"):
                     tally.done += 1

@@ -20,7 +20,7 @@ import numpy as np
 
 import simindex
 from reliability.examination import examine, open_descriptors
-from reliability.report import Outcome
+from reliability.report import Outcome, Pace
 from reliability.story import OPTIONS, Story, difference, number, rows_in, wrong_answers
 from reliability.trials import Child, Fault, Say, Tally, shared, workplace
 
@@ -61,7 +61,9 @@ def share(part: int, parts: int, goal: int, seed: int) -> Tally:
     due = goal // parts + (part < goal % parts)
     with workplace() as place:
         life = 0
+        pace = Pace(f"kills, part {part + 1} of {parts}", due)
         while tally.done < due and not _faults(tally) >= 10:
+            pace.at(tally.done)
             live(place / "index", [seed, part, life], min(LIFE, due - tally.done), tally)
             life += 1
     return tally

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import simindex
-from reliability.report import Outcome
+from reliability.report import Outcome, Pace
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidOption, SimindexError
 
@@ -653,7 +653,9 @@ def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         futures = [pool.submit(_walk, one, STEPS, parent) for one in seeds]
-        for future in futures:
+        pace = Pace("model", goal)
+        for number, future in enumerate(futures):
+            pace.at(number * STEPS)
             try:
                 walked, found, trace = future.result()
             except Exception as error:  # the process is gone

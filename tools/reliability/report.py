@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -39,6 +41,25 @@ class Outcome:
         assert self.passed, self
 
 
+class Pace:
+    """Says on the standard error, every half minute, how far a trial is."""
+
+    EVERY_S = 30.0
+
+    def __init__(self, what: str, goal: int) -> None:
+        self._what, self._goal = what, goal
+        self._began = self._said = time.monotonic()
+
+    def at(self, done: int) -> None:
+        """So many of the goal are done."""
+        now = time.monotonic()
+        if now - self._said >= self.EVERY_S:
+            self._said = now
+            seconds = now - self._began
+            print(f"{self._what}: {done:,} of {self._goal:,}, {seconds:,.0f} s",
+                  file=sys.stderr, flush=True)
+
+
 COLUMNS = (
     "what", "goal", "done", "lost", "wrong", "signals", "hangs", "leaked", "seconds", "seed",
     "skipped",
@@ -50,6 +71,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---" + "|---:" * (len(COLUMNS) - 2) + "|---|"]
     for outcome in outcomes:
         values = asdict(outcome)
+        values["seed"] = str(outcome.seed or "")  # without commas, as it is given to a command
         lines.append("| " + " | ".join(_cell(values[name]) for name in COLUMNS) + " |")
     return "\n".join(lines)
 

@@ -25,7 +25,7 @@ import numpy as np
 import simindex
 from reliability import namespaces
 from reliability.examination import examine
-from reliability.report import Outcome
+from reliability.report import Outcome, Pace
 from reliability.story import OPTIONS, Story, number, rows_in
 from reliability.trials import Child, Fault, Say, Tally, forked, shared, workplace
 from simindex.errors import CommitFailed, IndexNotFound, StorageFailed
@@ -115,7 +115,9 @@ def share(part: int, parts: int, goal: int, seed: int) -> Tally:
     due = goal // parts + (part < goal % parts)
     rng = np.random.default_rng([seed, part])
     with workplace() as place, Mounted(place) as volume:
+        pace = Pace(f"shutdowns, part {part + 1} of {parts}", due)
         while tally.done < due:
+            pace.at(tally.done)
             life(volume, rng, min(LIFE, due - tally.done), tally)
     return tally
 

@@ -16,7 +16,7 @@ import simindex
 from reliability import interposed
 from reliability.examination import examine, holds, open_descriptors
 from reliability.interposed import CHANGES, KILL, TEAR, Plan, arm, counts, disarm, disturbed
-from reliability.report import Outcome
+from reliability.report import Outcome, Pace
 from reliability.steady import settle
 from reliability.story import OPTIONS, Story
 from reliability.trials import Fault, Say, Tally, forked, parts_of, shared, workplace
@@ -53,7 +53,10 @@ def share(part: int, parts: int, seed: int, commits: int, stride: int) -> Tally:
         due = [Plan(CHANGES, use, use, KILL) for use in range(1, 1 + sum(calls.values()))]
         due += [Plan(("write",), use, use, TEAR) for use in range(1, 1 + calls["write"])]
         offset = seed % stride
-        for number, plan in enumerate(parts_of(due[offset::stride], part, parts)):
+        mine = parts_of(due[offset::stride], part, parts)
+        pace = Pace(f"syscalls, part {part + 1} of {parts}", len(mine))
+        for number, plan in enumerate(mine):
+            pace.at(number)
             recovered = number % RECOVERY_STRIDE == seed % RECOVERY_STRIDE
             kill(path, story, commits, plan, tally, recovered=recovered)
     return tally
