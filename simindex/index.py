@@ -88,7 +88,9 @@ def open(
     cost does not grow with them.
     """
     directory = checked_call(path, mode, options, verify)
-    if mode == "n" or (mode == "c" and not creation.exists(directory)):
+    with translated(directory, mode != "r"):
+        missing = mode == "n" or (mode == "c" and not creation.exists(directory))
+    if missing:
         try:
             with translated(directory, True):
                 creation.create(

@@ -160,11 +160,12 @@ class SegmentFiles:
             written, directories = self.beside(
                 record, table.fingerprints, self.designs, self.slices, generation, step
             )
+            record = replace(record, structures=tuple(written))
             directories.insert(0, (0, table.compute_directory()))
         except BaseException:
             self.remove([record])
             raise
-        return replace(record, structures=tuple(written)), directories
+        return record, directories
 
     def beside(
         self,

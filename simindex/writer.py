@@ -308,6 +308,19 @@ class Writer:
         if not self.changed and not (seal_pending and rows):
             return False
         began = thread_time()
+        written: list[Written] = []
+        try:
+            edit = self._edited(snapshot, written, seal_pending=seal_pending)
+        except BaseException:
+            self._files.remove(record for record, _ in written)
+            raise
+        self._finish(edit, [record for record, _ in written])
+        self._commit_s = thread_time() - began
+        return True
+
+    def _edited(self, snapshot: Snapshot, written: list[Written], *, seal_pending: bool) -> Edit:
+        """What the commit changes in the catalog; a segment made for it is added to `written`."""
+        rows = self._buffered + self._head.pending_rows
         edit = Edit(self._snapshot_value, self._head)
         generation = edit.head.generation
         deleted = self._new_tombstones(generation)
@@ -315,7 +328,6 @@ class Writer:
         if len(deleted):
             dead = Tombstones.merged([dead, deleted], keyed=deleted.keyed)
         edit.add_rows(self._appended)
-        written = list(self._spilled)
         samples = list(self._drawn)
         if rows and (seal_pending or (self._buffered and rows >= self._options.seal_rows)):
             live = [self._live(table, dead) for table in snapshot.pending]
@@ -330,7 +342,7 @@ class Writer:
             size = self._options.reservoir_rows
             samples.insert(0, self._stored_reservoir())
             edit.set_value("reservoir", Reservoir.merged(samples, size).encode())
-        for record, directories in written:
+        for record, directories in [*self._spilled, *written]:
             edit.add_segment(record, directories)
         for name, payload in self._values.items():
             edit.set_value(name, payload)
@@ -340,9 +352,7 @@ class Writer:
         if len(deleted) and oldest < generation:
             self._add_tombstones(edit, deleted)
         self._drop_settled(edit, oldest)
-        self._finish(edit, [record for record, _ in written[len(self._spilled) :]])
-        self._commit_s = thread_time() - began
-        return True
+        return edit
 
     def _finish(
         self, edit: Edit, written: Sequence[SegmentRecord], files: Sequence[str] = ()
@@ -535,7 +545,7 @@ class Writer:
                 return
             try:
                 self._catalog.unstage(self._snapshot_value, [record.name])
-            except SimindexError as error:
+            except (SimindexError, OSError, MemoryError) as error:
                 log.warning("%s is not removed yet, the next writer does: %s", record.name, error)
                 return
         self._files.remove([record])

@@ -73,6 +73,8 @@ class Environment:
         locked = writable or os.access(lock if lock.exists() else self.directory, os.W_OK)
         if locked:
             reserve_lock_file(lock)
+        if create:
+            _require_space(self.directory, _CREATION_BYTES)
         env = None
         try:
             try:
@@ -86,6 +88,10 @@ class Environment:
                     finally:
                         clearing.close()
                 env = self._lmdb(writable=writable, create=create, locked=locked)
+            except lmdb.InvalidError:
+                # Of the table of readers: `preflight` has seen the rest. LMDB takes one whose lock
+                # was refused for another's.
+                env = self._lmdb(writable=writable, create=create, locked=locked)
             self._databases = {
                 name: disk.system.lmdb(data, partial(env.open_db, name.encode(), create=create))
                 for name in DATABASES
@@ -96,6 +102,10 @@ class Environment:
             if isinstance(error, lmdb.ReadersFullError):
                 raise self._reading_error(error) from error
             raise _opening_error(error, data) from error
+        except BaseException:
+            if env is not None:
+                env.close()
+            raise
         self._env, self.writable, self._broken = env, writable, False
 
     def _lmdb(self, *, writable: bool, create: bool, locked: bool) -> Any:
@@ -251,6 +261,11 @@ class Environment:
         return (self.directory / "data.mdb").stat().st_blocks * 512
 
 
+_CREATION_BYTES = 128 << 10
+"""More than LMDB writes to make a file with all databases, a commit for each: on a full disk it
+would end with an input/output error."""
+
+
 def _require_space(directory: Path, needed_bytes: int) -> None:
     disk = os.statvfs(directory)
     blocks = disk.f_bavail if os.geteuid() else disk.f_bfree
@@ -332,9 +347,13 @@ def acquire(directory: Path, *, writable: bool = False, create: bool = False) ->
         environment = None if key is None else _registry.get(key)
         if environment is None:
             environment = Environment(directory, writable=writable, create=create)
-            key = _identity(directory)
-            assert key is not None
-            _registry[key] = environment
+            try:
+                key = _identity(directory)
+                assert key is not None
+                _registry[key] = environment
+            except BaseException:
+                environment.close()
+                raise
         environment.users += 1
         if writable:
             try:

@@ -463,18 +463,19 @@ def lock(path: Path) -> int:
         if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
         raise
-    status = os.fstat(fd)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # its text would be written there
-        os.close(fd)
-        raise CorruptFile(
-            f"{path} is no regular file of its own: remove it, the next writer makes a new one",
-            path=str(path),
-        )
     try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # its text would be written
+            raise CorruptFile(
+                f"{path} is no regular file of its own: remove it, the next writer makes a new one",
+                path=str(path),
+            )
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        holder = os.pread(fd, 256, 0).decode("utf-8", "replace").strip() or "another process"
-        os.close(fd)
+        try:
+            holder = os.pread(fd, 256, 0).decode("utf-8", "replace").strip() or "another process"
+        finally:
+            os.close(fd)
         raise IndexLocked(
             f"{path.parent} is being written by {holder}: wait for it, or open with mode 'r'",
             path=str(path.parent), holder=holder,

@@ -227,7 +227,8 @@ def test_a_tokenizer_that_gives_no_words_is_refused_by_the_texts_position(
 
 
 @pytest.mark.parametrize(
-    "options", [{"tokenizer": by_spaces}, {"stop_words": ["a"]}, {"stemmer": "english"}], ids=" ".join
+    "options", [{"tokenizer": by_spaces}, {"stop_words": ["a"]}, {"stemmer": "english"}],
+    ids=" ".join,
 )
 def test_characters_have_no_words(options):
     with pytest.raises(InvalidOption, match="word"):

@@ -10,10 +10,30 @@
 #include "cpu.hpp"
 #include "gil.hpp"
 
+namespace {
+
+// nanobind keeps in hash tables which instances there are and what they keep alive, and ends the
+// process, or loses one, where a table cannot grow. So they are grown here, where there is memory, to
+// what an index of thousands of segments needs; they do not shrink.
+void grow_tables(nanobind::module_& m) {
+  struct Instance {};
+  constexpr std::size_t kInstances = 1 << 14;
+  const nanobind::object type =
+      nanobind::class_<Instance>(m, "Instance")
+          .def("__init__", [](Instance* self, nanobind::handle) { new (self) Instance; },
+               nanobind::keep_alive<1, 2>());
+  std::vector<nanobind::object> instances(kInstances);
+  for (nanobind::object& instance : instances) instance = type(type);
+  nanobind::delattr(m, "Instance");
+}
+
+}  // namespace
+
 NB_MODULE(_native, m) {
   // Recipes that a program still holds when it ends are no leak worth a page of warnings.
   nanobind::set_leak_warnings(false);
   simindex::import_numpy();
+  grow_tables(m);
   m.def("levels", [] {
     std::vector<std::string> names{"portable"};
     if (simindex::widest_level() >= simindex::kAvx2) names.emplace_back("avx2");

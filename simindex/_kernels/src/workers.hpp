@@ -65,7 +65,7 @@ void split(std::size_t n, std::size_t threads, Make make, Work work, Collect col
         finished.notify_one();
       });
     }
-  } catch (const std::system_error&) {  // no more threads to be had: fewer do it all
+  } catch (const std::exception&) {  // no more threads or memory to be had: fewer do it all
     const std::lock_guard lock(mutex);
     --running;
   }
