@@ -20,6 +20,7 @@ from simindex.records import Batch
 from simindex.simhash.fingerprint import Recipe
 from simindex.storage import pending
 from simindex.storage.catalog import Catalog, Head
+from simindex.storage.envelope import ask_ahead
 from simindex.storage.permuted import open_permuted
 from simindex.storage.reservoir import Reservoir
 from simindex.storage.segment import Segment, SegmentRecord, open_segment
@@ -238,6 +239,8 @@ def _take(
                 ],
                 keyed=keyed,
             )
+    if len(records) > 1:
+        ask_ahead([directory / name for record in records for name in record.files])
     opened = {}
     for record in records:
         load = partial(_load_directory, catalog, record)
