@@ -5,9 +5,10 @@
     segments     their headers, and which chunks agree with their checksums (storage/remnant.py)
     the choice   which segments are the index (lineage.py), with which pending rows and deletions
 
-A head is certain if the newest tree of a catalog with both its meta pages leads to it, and no file
-is newer than it allows: then it says what the index holds. Otherwise files count for themselves,
-and the newest head that is left, if there is one, only helps to judge them.
+A head is certain if a catalog has both its meta pages, there is no doubt which is the newest, its
+tree leads to that head, and no file is newer than it allows: then it says what the index holds.
+Otherwise files count for themselves, and the newest head that is left, if there is one, only helps
+to judge them.
 """
 
 from __future__ import annotations
@@ -243,8 +244,11 @@ def _read_head(found: Survey, remains: Remains | None) -> None:
         return
     newest = max((file.identity.generation for file in found.files.values()), default=0)
     head, rooted = heads[0]
-    if rooted and len(remains.metas) == 2:
-        found.head, found.certain = head, newest <= head.generation + 1
+    later = any(other.generation > head.generation for other, _ in heads)
+    # Of a transaction that did not end there may be a later head, but then the pages are sound.
+    if rooted and remains.ordered and not (later and remains.breach):
+        # A file of the next commit was written ahead of it, unless the meta pages are in doubt.
+        found.head, found.certain = head, newest <= head.generation + remains.numbered
         if not found.certain:
             found.error(found.path / "catalog", (
                 f"is older than its segments: it is of commit {head.generation}, and there is a "

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import simindex
-from simindex import Batch, IndexOptions, lineage, segmentfiles
+from simindex import Batch, IndexOptions, lineage, segmentfiles, survey
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
@@ -35,6 +36,7 @@ from simindex.errors import (
 )
 from simindex.lineage import Kin
 from simindex.storage import format as durable
+from simindex.storage import pages
 from simindex.storage.environment import Transaction
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -299,6 +301,113 @@ def test_an_older_catalog_in_place_of_the_newer(held: Held, tmp_path: Path) -> N
     assert any("older" in finding.what for finding in report.findings)
     added = named([*range(7000, 7020), *range(8000, 8020)], keyed=keyed)
     assert examine(path) == held.live + added, "the waiting row, in both, is taken once"
+
+
+@pytest.mark.parametrize("metas", ["whole", "gone"])
+def test_holes_of_a_long_file_are_not_read(held: Held, tmp_path: Path, metas: str) -> None:
+    path = fresh(held, tmp_path / "index")
+    data = path / "catalog" / "data.mdb"
+    with data.open("r+b") as file:
+        if metas == "gone":
+            file.write(bytes(8192))
+        try:
+            file.truncate(1 << 40)
+        except OSError:
+            pytest.skip("no file may be that long here")
+    segments(path, ".bphs")[0].unlink()
+    report = simindex.repair(path)
+    assert report.needed
+    assert report.lost_rows == 0
+
+
+META_BYTES = range(10, 152)
+"""A meta page from its flags to the number of its commit, the last 8 bytes."""
+
+LAST_PAGE = (136, 4096 + 136)
+"""Where the meta pages name the last page in use."""
+
+
+@pytest.fixture(scope="module", params=["segment", "run"])
+def ending(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Held:
+    """The last two commits seal rows, let rows wait, and delete some; this comes last."""
+    path = tmp_path_factory.mktemp("ending") / "index"
+    options = IndexOptions(batch_rows=16, min_merge=0, structures=("psm",), recipe=None)
+    with simindex.open(path, "c", options=options) as index:
+        index.append(batch(range(20), keyed=False))
+        index.commit()
+        parts = [range(1000, 1020), range(3000, 3003)]
+        for gone, part in enumerate(parts if request.param == "run" else reversed(parts)):
+            index.append(batch(part, keyed=False))
+            index.delete(ids=[gone + 7])
+            index.commit()
+        return Held(path, rows_of(index), Counter(), index.generation)
+
+
+def flipped(data: bytes, at: int, bit: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+
+
+def test_no_bit_of_a_meta_page_costs_a_row_silently(
+    ending: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a loss told, what the survey takes is what the last commit held; and none is told
+    where a commit's number is damaged, since its free pages tell it, too."""
+    def held(found: survey.Survey) -> object:
+        assert found.tombstones is not None
+        return (
+            [file.name for file in found.segments], found.tombstones.encode(),
+            [table.ids.tolist() for table, _ in found.runs], found.values,
+        )
+
+    read = cache(survey.Remnant)
+    monkeypatch.setattr(survey, "Remnant", lambda path, progress: read(path))
+    monkeypatch.setattr(pages, "sleep", lambda _: None)
+    path = fresh(ending, tmp_path / "index")
+    data = (path / "catalog" / "data.mdb").read_bytes()
+    data = data[: 4096 * (1 + max(int.from_bytes(data[at : at + 8], "little") for at in LAST_PAGE))]
+    whole = held(survey.survey(path))
+    for at in [4096 * page + byte for page in (0, 1) for byte in META_BYTES]:
+        for bit in range(8):
+            (path / "catalog" / "data.mdb").write_bytes(flipped(data, at, bit))
+            found = survey.survey(path)
+            numbers = at % 4096 >= 144
+            if not found.losses or numbers:
+                assert (held(found), found.losses) == (whole, []), (at, bit)
+            assert found.findings or not numbers
+
+
+def test_a_damaged_commit_number_costs_no_row(ending: Held, tmp_path: Path) -> None:
+    data = (ending.path / "catalog" / "data.mdb").read_bytes()
+    for at, bit in [(4096 * page + 144, bit) for page in (0, 1) for bit in range(8)]:
+        path = fresh(ending, tmp_path / "index")
+        (path / "catalog" / "data.mdb").write_bytes(flipped(data, at, bit))
+        report = simindex.repair(path, apply=True)
+        assert (report.applied, report.losses, report.lost_rows) == (True, (), 0)
+        with simindex.open(path) as index:
+            assert rows_of(index) == ending.live, (at, bit)
+
+
+def test_a_file_of_the_next_commit_is_no_stray_where_the_newest_is_in_doubt(
+    unkeyed: Held, tmp_path: Path
+) -> None:
+    """Both of the newest commit's numbers are damaged: that of its meta page, and that of its free
+    pages."""
+    path = fresh(unkeyed, tmp_path / "index")
+    with simindex.open(path, "w") as index:
+        index.append(batch(range(7000, 7040), keyed=False))
+        index.commit()
+    file = path / "catalog" / "data.mdb"
+    data = file.read_bytes()
+    numbers = [int.from_bytes(data[at : at + 8], "little") for at in (144, 4096 + 144)]
+    newest = numbers.index(max(numbers))
+    data = flipped(data, 4096 * newest + 144 + 5, 0)
+    file.write_bytes(data.replace(
+        max(numbers).to_bytes(8, "little"), (max(numbers) + 99).to_bytes(8, "little")
+    ))
+    report = simindex.repair(path, apply=True)
+    assert report.losses
+    with simindex.open(path) as index:
+        assert named(range(7000, 7040), keyed=False) <= rows_of(index)
 
 
 @pytest.mark.parametrize("what", ["FORMAT", "catalog/data.mdb", "segments"])
