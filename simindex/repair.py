@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from simindex import beside
+from simindex import beside, salvage
 from simindex.compaction import Progress
 from simindex.designs import checked_designs, slice_design
 from simindex.errors import CorruptFile, IndexNotFound, SimindexError
@@ -155,7 +155,8 @@ class _Work:
     def report(self, *, applied: bool) -> RepairReport:
         """What was found and, with `applied`, done."""
         found = self.found
-        rows = sum(self.intact.values()) + sum(len(table) for table, _ in found.runs)
+        rows = sum(salvage.living(file, found.tombstones) for file in found.segments)
+        rows += sum(len(table) for table, _ in found.runs)
         return RepairReport(
             str(self.path), tuple(found.findings), tuple(self._steps()) if found.findings else (),
             tuple(found.losses), rows, found.lost_rows, applied,

@@ -173,7 +173,7 @@ def test_a_whole_index_is_left_as_it_is(
         assert (report.needed, report.applied, report.steps, report.losses) == (
             False, False, (), ()
         )
-        assert report.rows == len(held.sealed) + 1
+        assert report.rows == held.live.total()
     assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
 
 
@@ -192,6 +192,20 @@ def test_without_apply_nothing_changes(
     assert (done.findings, done.steps, done.losses, done.rows) == (
         told.findings, told.steps, told.losses, told.rows
     )
+    with simindex.open(path) as index:
+        assert len(index) == done.rows
+
+
+def test_deleted_rows_are_not_counted(held: Held, tmp_path: Path) -> None:
+    """Nor where they stand in a segment that is damaged elsewhere."""
+    path = fresh(held, tmp_path / "index")
+    segments(path, ".bphs")[0].unlink()
+    file = segments(path)[0]
+    file.write_bytes(file.read_bytes()[:-9])
+    for apply in (False, True):
+        assert simindex.repair(path, apply=apply).rows == held.live.total()
+    with simindex.open(path) as index:
+        assert len(index) == held.live.total()
 
 
 # -- the catalog -----------------------------------------------------------------------------------
@@ -318,6 +332,7 @@ def test_holes_of_a_long_file_are_not_read(held: Held, tmp_path: Path, metas: st
     report = simindex.repair(path)
     assert report.needed
     assert report.lost_rows == 0
+    assert report.rows == held.live.total()
 
 
 META_BYTES = range(10, 152)
