@@ -67,7 +67,7 @@ def repair(
     IndexNotFound, IndexLocked
         If there is nothing of an index, or it is open for writing: close it first.
     FormatTooNew, FormatTooOld
-        If another version wrote it.
+        If another version wrote it; with `apply`, FormatTooNew also if this one may only read it.
     CorruptFile
         If too little is left to make an index of.
     StorageFull
@@ -97,6 +97,7 @@ def repair(
         if not found.findings:
             return work.report(applied=False)
         if apply:
+            _require_known(found)
             work.do()
         return work.report(applied=apply)
 
@@ -117,6 +118,14 @@ def _locked(directory: Path, *, apply: bool) -> Iterator[None]:
         yield
     finally:
         durable.unlock(fd)
+
+
+def _require_known(found: Survey) -> None:
+    """Refuses to write where there is what this version reads past, as a writer does."""
+    if found.format_sound:
+        durable.read_format(found.path, writable=True)
+    for file in found.segments:
+        durable.check_features(file.path, file.read_compatible)
 
 
 def _checked(directory: Path) -> list[Finding]:

@@ -139,7 +139,7 @@ def _read_format(found: Survey) -> None:
         if not (path / "catalog").is_dir() and not any((path / "segments").glob("*.rows")):
             raise
         found.error(path / "FORMAT", "is missing")
-    except FormatTooNew:
+    except (FormatTooNew, FormatTooOld):
         if durable.format_agrees(path):
             raise
         found.error(path / "FORMAT", "is damaged")

@@ -29,6 +29,7 @@ from simindex import Batch, IndexOptions, lineage, segmentfiles, survey
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
+    FormatTooOld,
     IndexExists,
     IndexLocked,
     IndexNotFound,
@@ -621,16 +622,41 @@ def test_format_is_written_again(held: Held, tmp_path: Path, how: str) -> None:
     assert examine(path) == held.live
 
 
-def test_a_newer_format_is_refused(held: Held, tmp_path: Path, tree: Callable[[Path], Any]) -> None:
+def with_field(content: bytes, at: int, value: bytes, size: int) -> bytes:
+    """A header with another field, and the checksum of it."""
+    content = content[:at] + value + content[at + len(value) :]
+    crc = durable._native.crc32c(np.frombuffer(content[: size - 4], np.uint8))
+    return content[: size - 4] + crc.to_bytes(4, "little") + content[size:]
+
+
+@pytest.mark.parametrize(("major", "error"), [(2, FormatTooNew), (0, FormatTooOld)])
+@pytest.mark.parametrize("apply", [False, True])
+def test_a_format_of_another_version_is_refused(
+    held: Held, tmp_path: Path, tree: Callable[[Path], Any], apply: bool, major: int,
+    error: type[SimindexError],
+) -> None:
     path = fresh(held, tmp_path / "index")
-    content = bytearray((path / "FORMAT").read_bytes())
-    content[12:14] = b"\x02\0"
-    crc = durable._native.crc32c(np.frombuffer(bytes(content[:-4]), np.uint8))
-    content[-4:] = crc.to_bytes(4, "little")
-    (path / "FORMAT").write_bytes(content)
+    file = path / "FORMAT"
+    file.write_bytes(with_field(file.read_bytes(), 12, bytes([major, 0]), 64))
     shutil.rmtree(path / "catalog")
     before = tree(path)
-    with pytest.raises(FormatTooNew):
+    with pytest.raises(error):
+        simindex.repair(path, apply=apply)
+    assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
+
+
+@pytest.mark.parametrize("what", ["FORMAT", "segment"])
+def test_what_another_version_may_not_write_is_told_but_not_repaired(
+    held: Held, tmp_path: Path, tree: Callable[[Path], Any], what: str
+) -> None:
+    """A read-compatible feature that is not known forbids writing."""
+    path = fresh(held, tmp_path / "index")
+    file, size = (path / "FORMAT", 64) if what == "FORMAT" else (segments(path)[0], 4096)
+    file.write_bytes(with_field(file.read_bytes(), 20, b"\x08", size))
+    segments(path, ".bphs")[1].unlink()
+    before = tree(path)
+    assert simindex.repair(path).needed
+    with pytest.raises(FormatTooNew, match="can read but not write"):
         simindex.repair(path, apply=True)
     assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
 
@@ -638,11 +664,7 @@ def test_a_newer_format_is_refused(held: Held, tmp_path: Path, tree: Callable[[P
 def test_a_newer_segment_is_refused(held: Held, tmp_path: Path) -> None:
     path = fresh(held, tmp_path / "index")
     file = segments(path)[0]
-    content = bytearray(file.read_bytes())
-    content[12:14] = b"\x02\0"
-    crc = durable._native.crc32c(np.frombuffer(bytes(content[:4092]), np.uint8))
-    content[4092:4096] = crc.to_bytes(4, "little")
-    file.write_bytes(content)
+    file.write_bytes(with_field(file.read_bytes(), 12, b"\x02\0", 4096))
     with pytest.raises(FormatTooNew):
         simindex.repair(path, apply=True)
 

@@ -220,6 +220,11 @@ class Remnant:
         """Rows that were written."""
         return self.identity.rows
 
+    @property
+    def read_compatible(self) -> int:
+        """Features that a writer must know; see `format.check_features`."""
+        return int(self._header["read_compatible"])
+
     def description(self) -> dict[str, Any]:
         """What it says of its index; nothing if that is damaged."""
         section = self._sections.get(DESCRIPTION)
