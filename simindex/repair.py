@@ -69,7 +69,9 @@ def repair(
     FormatTooNew, FormatTooOld
         If another version wrote it; with `apply`, FormatTooNew also if this one may only read it.
     CorruptFile
-        If too little is left to make an index of.
+        If too little is left to make an index of, or something in the way is to be removed first.
+    StorageFailed
+        If the system refuses to read a file.
     StorageFull
         If there is no space for the new files; the index is as it was.
 
@@ -192,6 +194,8 @@ class _Work:
 
     def do(self) -> None:
         """Makes the new files, then puts them in place."""
+        if self.directory.exists() and not self.directory.is_dir():
+            durable.move(self.directory, self._keeping() / "segments")
         if not self.directory.is_dir():
             durable.make_directory(self.directory)
         catalog = self._numbered(REPAIRED_CATALOG)

@@ -110,7 +110,10 @@ def survey(path: Path, progress: Progress | None = None) -> Survey:
     FormatTooNew, FormatTooOld
         If another version wrote any of it.
     CorruptFile
-        If what is left does not tell how rows were stored, so that nothing can be made of it.
+        If what is left does not tell how rows were stored, so that nothing can be made of it; or
+        there is a link where a directory or the catalog's file should be.
+    StorageFailed
+        If the system refuses to read a file.
     """
     found = Survey(path)
     _read_format(found)
@@ -181,10 +184,15 @@ def _choose_uuid(found: Survey, remains: Remains | None) -> bool:
 
 def _read_files(found: Survey, progress: Progress | None) -> None:
     directory = found.path / "segments"
-    if directory.is_symlink() or (found.path / "catalog").is_symlink():
-        raise CorruptFile(f"{found.path} has links in place of directories", path=str(found.path))
+    for path in (directory, found.path / "catalog", found.path / "catalog" / "data.mdb"):
+        if path.is_symlink():
+            raise CorruptFile(
+                f"{path} is a link: put what it leads to in its place, or remove it if that is "
+                "lost, then run `simindex repair` again",
+                path=str(path),
+            )
     if not directory.is_dir():
-        found.error(directory, "is missing")
+        found.error(directory, "is no directory" if directory.exists() else "is missing")
         return
     paths = sorted(path for path in directory.iterdir() if NAME.fullmatch(path.name))
     total = sum(path.lstat().st_size for path in paths)
@@ -214,15 +222,18 @@ def _remains(found: Survey) -> Iterator[Remains | None]:
     places = [found.path / "catalog"]
     if not places[0].exists():
         places = sorted(found.path.glob(f"{REPAIRED_CATALOG}*"), reverse=True)
-    remains = None
+    remains, fault = None, "is missing"
     for place in places:
-        another = Remains.read(place / "data.mdb")
+        try:
+            another = Remains.read(place / "data.mdb")
+        except CorruptFile:
+            another, fault = None, "is no regular file"
         if another is not None and (remains is None or not remains.rooted):
             if remains is not None:
                 remains.close()
             remains, found.catalog = another, place
     if remains is None or found.catalog != found.path / "catalog":
-        found.error(found.path / "catalog" / "data.mdb", "is missing")
+        found.error(found.path / "catalog" / "data.mdb", fault)
     elif remains.breach is not None:
         found.error(found.path / "catalog" / "data.mdb", remains.breach)
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +35,7 @@ from simindex.errors import (
     IndexLocked,
     IndexNotFound,
     SimindexError,
+    StorageFailed,
 )
 from simindex.lineage import Kin
 from simindex.storage import format as durable
@@ -681,6 +683,119 @@ def test_golden_index_is_repaired(tmp_path: Path) -> None:
     with simindex.open(path) as index:
         assert index.options.keys == "str"
         assert {name for _, name in rows_of(index)} == {f"k{n}" for n in range(9)}
+
+
+# -- something else in the place of a file ---------------------------------------------------------
+
+
+def put_aside(path: Path) -> Path:
+    """Moves what is at a path next to it, and returns the new place."""
+    aside = path.with_name(f"{path.name}-aside")
+    if path.exists():
+        path.rename(aside)
+    return aside
+
+
+def a_link(path: Path) -> None:
+    path.symlink_to(put_aside(path).name)
+
+
+def a_directory(path: Path) -> None:
+    put_aside(path)
+    path.mkdir()
+
+
+def a_file(path: Path) -> None:
+    put_aside(path)
+    path.write_bytes(b"x")
+
+
+def a_fifo(path: Path) -> None:
+    put_aside(path)
+    os.mkfifo(path)
+
+
+def a_socket(path: Path) -> None:
+    put_aside(path)
+    os.mknod(path, stat.S_IFSOCK | 0o600)
+
+
+REFUSED = [
+    *(("catalog/data.mdb", a_link), ("catalog", a_link), ("segments", a_link)),
+    *(("LOCK", how) for how in (a_link, a_directory, a_fifo, a_socket)),
+]
+
+
+@pytest.mark.parametrize(("what", "how"), REFUSED)
+@pytest.mark.parametrize("apply", [False, True])
+def test_what_is_in_the_way_is_named_with_its_remedy(
+    unkeyed: Held, tmp_path: Path, apply: bool, what: str, how: Callable[[Path], None]
+) -> None:
+    """What a link leads to may be whole, so it is not put aside."""
+    path = fresh(unkeyed, tmp_path / "index")
+    how(path / what)
+    with pytest.raises(CorruptFile, match=rf"{what} is .*remove it") as caught:
+        simindex.repair(path, apply=apply)
+    assert caught.value.data["path"] == str(path / what)
+    (path / what).rmdir() if how is a_directory else (path / what).unlink()
+    aside = put_aside(path / what)
+    if aside.exists():
+        aside.rename(path / what)
+    assert not simindex.repair(path, apply=apply).needed
+
+
+REPLACED = [
+    *(("catalog/data.mdb", how) for how in (a_directory, a_fifo, a_socket)),
+    *(("catalog", how) for how in (a_file, a_fifo, a_socket)),
+    *(("segments", how) for how in (a_file, a_fifo, a_socket)),
+    *(("FORMAT", how) for how in (a_link, a_directory, a_fifo, a_socket)),
+]
+
+
+@pytest.mark.parametrize(("what", "how"), REPLACED)
+def test_what_has_the_name_of_a_file_is_put_aside(
+    unkeyed: Held, tmp_path: Path, what: str, how: Callable[[Path], None]
+) -> None:
+    """The file counts as lost."""
+    path = fresh(unkeyed, tmp_path / "index")
+    how(path / what)
+    kind = stat.S_IFMT((path / what).lstat().st_mode)
+    told = simindex.repair(path)
+    done = simindex.repair(path, apply=True)
+    assert (done.findings, done.losses, done.rows) == (told.findings, told.losses, told.rows)
+    kept = Path(str(done.kept)) / what
+    assert stat.S_IFMT(kept.lstat().st_mode) == kind
+    with simindex.open(path, "w") as index:
+        assert len(index) == done.rows
+        assert rows_of(index) == (
+            unkeyed.live if what == "FORMAT" else
+            named([3000], keyed=False) if what == "segments" else unkeyed.sealed
+        )
+        assert [f for f in index.check() if f.severity == "error"] == []
+
+
+@pytest.mark.parametrize("what", ["catalog/data.mdb", "segments"])
+def test_what_may_not_be_read_is_not_lost(
+    unkeyed: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str,
+    tree: Callable[[Path], Any],
+) -> None:
+    path = fresh(unkeyed, tmp_path / "index")
+    file = segments(path)[0] if what == "segments" else path / what
+    segments(path, ".bphs")[1].unlink()
+    real = os.open
+
+    def refused(name: Any, *arguments: Any, **more: Any) -> int:
+        if str(name) == str(file):
+            raise PermissionError(errno.EACCES, "Permission denied", str(name))
+        return real(name, *arguments, **more)
+
+    before = tree(path)
+    monkeypatch.setattr(os, "open", refused)
+    for apply in (False, True):
+        with pytest.raises(StorageFailed, match=r"Permission denied.*make it readable"):
+            simindex.repair(path, apply=apply)
+    monkeypatch.undo()
+    assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
 
 
 # -- what stands side by side after a crash --------------------------------------------------------

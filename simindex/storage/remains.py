@@ -37,7 +37,8 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew
 from simindex.storage.catalog import PARTED, Head, Run, checksum, unpack
 from simindex.storage.environment import DATABASES
-from simindex.storage.pages import META, PAGE_SIZES, Meta, preflight
+from simindex.storage.pages import META, PAGE_SIZES, REMEDY, Meta, preflight
+from simindex.storage.remnant import opened
 from simindex.storage.segment import NAME
 
 Key = tuple[str, bytes]
@@ -116,14 +117,14 @@ class Remains:
     def read(cls, path: Path) -> Remains | None:
         """All of a file that is there; None if there is none. Close it after use.
 
+        Raises CorruptFile if it is no regular file, and StorageFailed if it may not be read.
+
         One pass over the file, and one over the pages of the tree: 20 us a page.
         """
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            fd = opened(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError as error:
-            raise CorruptFile(f"{path} cannot be read: {error}", path=str(path)) from error
         try:
             return cls._of(path, fd)
         except BaseException:
@@ -140,7 +141,7 @@ class Remains:
         try:
             preflight(path)
         except CorruptFile as error:
-            self.breach = str(error)
+            self.breach = str(error).removesuffix(f". {REMEDY}")
         self._order(whole)
         self._walk()
         self._scan()
