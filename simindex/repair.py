@@ -100,7 +100,11 @@ def repair(
             return work.report(applied=False)
         if apply:
             _require_known(found)
-            work.do()
+            if work.only_obstructed:
+                work.clear()
+                found.findings += _checked(directory)
+            if not work.only_obstructed:
+                work.do()
         return work.report(applied=apply)
 
 
@@ -174,7 +178,15 @@ class _Work:
             None if self.kept is None else str(self.kept),
         )
 
+    @property
+    def only_obstructed(self) -> bool:
+        """Whether nothing is wrong but that something else has the name of LMDB's lock file."""
+        return self.found.obstacle is not None and len(self.found.findings) == 1
+
     def _steps(self) -> Iterator[str]:
+        if self.only_obstructed:
+            yield f"catalog/lock.mdb is moved into {KEPT_PREFIX}<n>"
+            return
         if not self.found.format_sound:
             yield "FORMAT is written anew"
         for file in self.found.segments:
@@ -191,6 +203,11 @@ class _Work:
         yield f"what is replaced, or no part of the index, is moved into {KEPT_PREFIX}<n>"
 
     # -- doing -------------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Makes way for LMDB's lock file, which the next transaction makes."""
+        assert self.found.obstacle is not None
+        durable.move(self.found.obstacle, self._keeping() / "lock.mdb")
 
     def do(self) -> None:
         """Makes the new files, then puts them in place."""

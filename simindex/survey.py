@@ -14,6 +14,7 @@ to judge them.
 from __future__ import annotations
 
 import secrets
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -67,6 +68,8 @@ class Survey:
     format_sound: bool = True
     catalog: Path | None = None
     """The directory of the catalog that was read."""
+    obstacle: Path | None = None
+    """What stands in the place of LMDB's lock file, which holds nothing, and is no regular file."""
     head: Head | None = None
     certain: bool = False
     options: IndexOptions | None = None
@@ -127,6 +130,7 @@ def survey(path: Path, progress: Progress | None = None) -> Survey:
         _choose_segments(found, remains)
         _read_records(found, remains)
         _number(found, remains)
+    _read_lock(found)
     return found
 
 
@@ -241,6 +245,14 @@ def _remains(found: Survey) -> Iterator[Remains | None]:
     finally:
         if remains is not None:
             remains.close()
+
+
+def _read_lock(found: Survey) -> None:
+    path = found.path / "catalog" / "lock.mdb"
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            found.error(path, "is no regular file")
+            found.obstacle = path
 
 
 def _read_head(found: Survey, remains: Remains | None) -> None:

@@ -774,6 +774,26 @@ def test_what_has_the_name_of_a_file_is_put_aside(
         assert [f for f in index.check() if f.severity == "error"] == []
 
 
+@pytest.mark.parametrize("how", [a_link, a_directory, a_fifo, a_socket])
+@pytest.mark.parametrize("more", [False, True], ids=["", "and more damage"])
+def test_a_lock_file_that_is_none_costs_no_catalog(
+    unkeyed: Held, tmp_path: Path, how: Callable[[Path], None], more: bool
+) -> None:
+    path = fresh(unkeyed, tmp_path / "index")
+    how(path / "catalog" / "lock.mdb")
+    if more:
+        segments(path, ".bphs")[1].unlink()
+    catalog = (path / "catalog" / "data.mdb").stat().st_ino
+    told = simindex.repair(path)
+    done = simindex.repair(path, apply=True)
+    assert (done.findings, done.steps, done.losses) == (told.findings, told.steps, ())
+    kept = Path(str(done.kept)) / ("catalog/lock.mdb" if more else "lock.mdb")
+    assert not stat.S_ISREG(kept.lstat().st_mode)
+    assert ((path / "catalog" / "data.mdb").stat().st_ino == catalog) is not more
+    assert examine(path) == unkeyed.live
+    assert not simindex.repair(path).needed
+
+
 @pytest.mark.parametrize("what", ["catalog/data.mdb", "segments"])
 def test_what_may_not_be_read_is_not_lost(
     unkeyed: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str,
