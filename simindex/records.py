@@ -524,7 +524,7 @@ class RepairReport:
     losses: tuple[str, ...]
     """What could not be brought back, in words."""
     rows: int
-    """Rows that are in the index afterwards, deleted ones that are still stored included."""
+    """Rows that are in the index afterwards, as `len` counts them: without deleted ones."""
     lost_rows: int
     """Rows that are lost for certain; of others `losses` says what is known."""
     applied: bool

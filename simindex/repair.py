@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from simindex import beside
+from simindex import beside, salvage
 from simindex.compaction import Progress
 from simindex.designs import checked_designs, slice_design
 from simindex.errors import CorruptFile, IndexNotFound, SimindexError
@@ -67,9 +67,11 @@ def repair(
     IndexNotFound, IndexLocked
         If there is nothing of an index, or it is open for writing: close it first.
     FormatTooNew, FormatTooOld
-        If another version wrote it.
+        If another version wrote it; with `apply`, FormatTooNew also if this one may only read it.
     CorruptFile
-        If too little is left to make an index of.
+        If too little is left to make an index of, or something in the way is to be removed first.
+    StorageFailed
+        If the system refuses to read a file.
     StorageFull
         If there is no space for the new files; the index is as it was.
 
@@ -97,7 +99,12 @@ def repair(
         if not found.findings:
             return work.report(applied=False)
         if apply:
-            work.do()
+            _require_known(found)
+            if work.only_obstructed:
+                work.clear()
+                found.findings += _checked(directory)
+            if not work.only_obstructed:
+                work.do()
         return work.report(applied=apply)
 
 
@@ -117,6 +124,14 @@ def _locked(directory: Path, *, apply: bool) -> Iterator[None]:
         yield
     finally:
         durable.unlock(fd)
+
+
+def _require_known(found: Survey) -> None:
+    """Refuses to write where there is what this version reads past, as a writer does."""
+    if found.format_sound:
+        durable.read_format(found.path, writable=True)
+    for file in found.segments:
+        durable.check_features(file.path, file.read_compatible)
 
 
 def _checked(directory: Path) -> list[Finding]:
@@ -155,14 +170,23 @@ class _Work:
     def report(self, *, applied: bool) -> RepairReport:
         """What was found and, with `applied`, done."""
         found = self.found
-        rows = sum(self.intact.values()) + sum(len(table) for table, _ in found.runs)
+        rows = sum(salvage.living(file, found.tombstones) for file in found.segments)
+        rows += sum(len(table) for table, _ in found.runs)
         return RepairReport(
             str(self.path), tuple(found.findings), tuple(self._steps()) if found.findings else (),
             tuple(found.losses), rows, found.lost_rows, applied,
             None if self.kept is None else str(self.kept),
         )
 
+    @property
+    def only_obstructed(self) -> bool:
+        """Whether nothing is wrong but that something else has the name of LMDB's lock file."""
+        return self.found.obstacle is not None and len(self.found.findings) == 1
+
     def _steps(self) -> Iterator[str]:
+        if self.only_obstructed:
+            yield f"catalog/lock.mdb is moved into {KEPT_PREFIX}<n>"
+            return
         if not self.found.format_sound:
             yield "FORMAT is written anew"
         for file in self.found.segments:
@@ -180,8 +204,15 @@ class _Work:
 
     # -- doing -------------------------------------------------------------------------------------
 
+    def clear(self) -> None:
+        """Makes way for LMDB's lock file, which the next transaction makes."""
+        assert self.found.obstacle is not None
+        durable.move(self.found.obstacle, self._keeping() / "lock.mdb")
+
     def do(self) -> None:
         """Makes the new files, then puts them in place."""
+        if self.directory.exists() and not self.directory.is_dir():
+            durable.move(self.directory, self._keeping() / "segments")
         if not self.directory.is_dir():
             durable.make_directory(self.directory)
         catalog = self._numbered(REPAIRED_CATALOG)

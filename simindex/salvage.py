@@ -123,6 +123,22 @@ def waiting(
     return found, losses
 
 
+def living(file: Remnant, deleted: Tombstones | None) -> int:
+    """How many rows of a segment neither damage nor a deletion reaches.
+
+    Where there are deletions since it was written, its rows are read.
+    """
+    horizon = file.identity.horizon
+    if deleted is None or not deleted.later_than(horizon):
+        return file.count()[0]
+    rows = 0
+    for fingerprints, ids, keys in file.blocks():
+        table = Table(file.name, fingerprints, ids, keys, horizon=horizon, header_bits=0)
+        dead = deleted.dead(table, ids, np.arange(len(ids), dtype=np.int64))
+        rows += len(ids) - int(np.count_nonzero(dead))
+    return rows
+
+
 def without(table: Table, dead: Bools) -> Table:
     """A table without some of its rows."""
     if not dead.any():

@@ -5,14 +5,16 @@
     segments     their headers, and which chunks agree with their checksums (storage/remnant.py)
     the choice   which segments are the index (lineage.py), with which pending rows and deletions
 
-A head is certain if the newest tree of a catalog with both its meta pages leads to it, and no file
-is newer than it allows: then it says what the index holds. Otherwise files count for themselves,
-and the newest head that is left, if there is one, only helps to judge them.
+A head is certain if a catalog has both its meta pages, there is no doubt which is the newest, its
+tree leads to that head, and no file is newer than it allows: then it says what the index holds.
+Otherwise files count for themselves, and the newest head that is left, if there is one, only helps
+to judge them.
 """
 
 from __future__ import annotations
 
 import secrets
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -66,6 +68,8 @@ class Survey:
     format_sound: bool = True
     catalog: Path | None = None
     """The directory of the catalog that was read."""
+    obstacle: Path | None = None
+    """What stands in the place of LMDB's lock file, which holds nothing, and is no regular file."""
     head: Head | None = None
     certain: bool = False
     options: IndexOptions | None = None
@@ -109,7 +113,10 @@ def survey(path: Path, progress: Progress | None = None) -> Survey:
     FormatTooNew, FormatTooOld
         If another version wrote any of it.
     CorruptFile
-        If what is left does not tell how rows were stored, so that nothing can be made of it.
+        If what is left does not tell how rows were stored, so that nothing can be made of it; or
+        there is a link where a directory or the catalog's file should be.
+    StorageFailed
+        If the system refuses to read a file.
     """
     found = Survey(path)
     _read_format(found)
@@ -123,6 +130,7 @@ def survey(path: Path, progress: Progress | None = None) -> Survey:
         _choose_segments(found, remains)
         _read_records(found, remains)
         _number(found, remains)
+    _read_lock(found)
     return found
 
 
@@ -138,7 +146,7 @@ def _read_format(found: Survey) -> None:
         if not (path / "catalog").is_dir() and not any((path / "segments").glob("*.rows")):
             raise
         found.error(path / "FORMAT", "is missing")
-    except FormatTooNew:
+    except (FormatTooNew, FormatTooOld):
         if durable.format_agrees(path):
             raise
         found.error(path / "FORMAT", "is damaged")
@@ -180,10 +188,15 @@ def _choose_uuid(found: Survey, remains: Remains | None) -> bool:
 
 def _read_files(found: Survey, progress: Progress | None) -> None:
     directory = found.path / "segments"
-    if directory.is_symlink() or (found.path / "catalog").is_symlink():
-        raise CorruptFile(f"{found.path} has links in place of directories", path=str(found.path))
+    for path in (directory, found.path / "catalog", found.path / "catalog" / "data.mdb"):
+        if path.is_symlink():
+            raise CorruptFile(
+                f"{path} is a link: put what it leads to in its place, or remove it if that is "
+                "lost, then run `simindex repair` again",
+                path=str(path),
+            )
     if not directory.is_dir():
-        found.error(directory, "is missing")
+        found.error(directory, "is no directory" if directory.exists() else "is missing")
         return
     paths = sorted(path for path in directory.iterdir() if NAME.fullmatch(path.name))
     total = sum(path.lstat().st_size for path in paths)
@@ -213,15 +226,18 @@ def _remains(found: Survey) -> Iterator[Remains | None]:
     places = [found.path / "catalog"]
     if not places[0].exists():
         places = sorted(found.path.glob(f"{REPAIRED_CATALOG}*"), reverse=True)
-    remains = None
+    remains, fault = None, "is missing"
     for place in places:
-        another = Remains.read(place / "data.mdb")
+        try:
+            another = Remains.read(place / "data.mdb")
+        except CorruptFile:
+            another, fault = None, "is no regular file"
         if another is not None and (remains is None or not remains.rooted):
             if remains is not None:
                 remains.close()
             remains, found.catalog = another, place
     if remains is None or found.catalog != found.path / "catalog":
-        found.error(found.path / "catalog" / "data.mdb", "is missing")
+        found.error(found.path / "catalog" / "data.mdb", fault)
     elif remains.breach is not None:
         found.error(found.path / "catalog" / "data.mdb", remains.breach)
     try:
@@ -229,6 +245,14 @@ def _remains(found: Survey) -> Iterator[Remains | None]:
     finally:
         if remains is not None:
             remains.close()
+
+
+def _read_lock(found: Survey) -> None:
+    path = found.path / "catalog" / "lock.mdb"
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            found.error(path, "is no regular file")
+            found.obstacle = path
 
 
 def _read_head(found: Survey, remains: Remains | None) -> None:
@@ -243,8 +267,11 @@ def _read_head(found: Survey, remains: Remains | None) -> None:
         return
     newest = max((file.identity.generation for file in found.files.values()), default=0)
     head, rooted = heads[0]
-    if rooted and len(remains.metas) == 2:
-        found.head, found.certain = head, newest <= head.generation + 1
+    later = any(other.generation > head.generation for other, _ in heads)
+    # Of a transaction that did not end there may be a later head, but then the pages are sound.
+    if rooted and remains.ordered and not (later and remains.breach):
+        # A file of the next commit was written ahead of it, unless the meta pages are in doubt.
+        found.head, found.certain = head, newest <= head.generation + remains.numbered
         if not found.certain:
             found.error(found.path / "catalog", (
                 f"is older than its segments: it is of commit {head.generation}, and there is a "

@@ -10,10 +10,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +26,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import simindex
-from simindex import Batch, IndexOptions, lineage, segmentfiles
+from simindex import Batch, IndexOptions, lineage, segmentfiles, survey
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
+    FormatTooOld,
     IndexExists,
     IndexLocked,
     IndexNotFound,
     SimindexError,
+    StorageFailed,
 )
 from simindex.lineage import Kin
 from simindex.storage import format as durable
+from simindex.storage import pages
 from simindex.storage.environment import Transaction
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -171,7 +176,7 @@ def test_a_whole_index_is_left_as_it_is(
         assert (report.needed, report.applied, report.steps, report.losses) == (
             False, False, (), ()
         )
-        assert report.rows == len(held.sealed) + 1
+        assert report.rows == held.live.total()
     assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
 
 
@@ -190,6 +195,20 @@ def test_without_apply_nothing_changes(
     assert (done.findings, done.steps, done.losses, done.rows) == (
         told.findings, told.steps, told.losses, told.rows
     )
+    with simindex.open(path) as index:
+        assert len(index) == done.rows
+
+
+def test_deleted_rows_are_not_counted(held: Held, tmp_path: Path) -> None:
+    """Nor where they stand in a segment that is damaged elsewhere."""
+    path = fresh(held, tmp_path / "index")
+    segments(path, ".bphs")[0].unlink()
+    file = segments(path)[0]
+    file.write_bytes(file.read_bytes()[:-9])
+    for apply in (False, True):
+        assert simindex.repair(path, apply=apply).rows == held.live.total()
+    with simindex.open(path) as index:
+        assert len(index) == held.live.total()
 
 
 # -- the catalog -----------------------------------------------------------------------------------
@@ -299,6 +318,114 @@ def test_an_older_catalog_in_place_of_the_newer(held: Held, tmp_path: Path) -> N
     assert any("older" in finding.what for finding in report.findings)
     added = named([*range(7000, 7020), *range(8000, 8020)], keyed=keyed)
     assert examine(path) == held.live + added, "the waiting row, in both, is taken once"
+
+
+@pytest.mark.parametrize("metas", ["whole", "gone"])
+def test_holes_of_a_long_file_are_not_read(held: Held, tmp_path: Path, metas: str) -> None:
+    path = fresh(held, tmp_path / "index")
+    data = path / "catalog" / "data.mdb"
+    with data.open("r+b") as file:
+        if metas == "gone":
+            file.write(bytes(8192))
+        try:
+            file.truncate(1 << 40)
+        except OSError:
+            pytest.skip("no file may be that long here")
+    segments(path, ".bphs")[0].unlink()
+    report = simindex.repair(path)
+    assert report.needed
+    assert report.lost_rows == 0
+    assert report.rows == held.live.total()
+
+
+META_BYTES = range(10, 152)
+"""A meta page from its flags to the number of its commit, the last 8 bytes."""
+
+LAST_PAGE = (136, 4096 + 136)
+"""Where the meta pages name the last page in use."""
+
+
+@pytest.fixture(scope="module", params=["segment", "run"])
+def ending(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Held:
+    """The last two commits seal rows, let rows wait, and delete some; this comes last."""
+    path = tmp_path_factory.mktemp("ending") / "index"
+    options = IndexOptions(batch_rows=16, min_merge=0, structures=("psm",), recipe=None)
+    with simindex.open(path, "c", options=options) as index:
+        index.append(batch(range(20), keyed=False))
+        index.commit()
+        parts = [range(1000, 1020), range(3000, 3003)]
+        for gone, part in enumerate(parts if request.param == "run" else reversed(parts)):
+            index.append(batch(part, keyed=False))
+            index.delete(ids=[gone + 7])
+            index.commit()
+        return Held(path, rows_of(index), Counter(), index.generation)
+
+
+def flipped(data: bytes, at: int, bit: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+
+
+def test_no_bit_of_a_meta_page_costs_a_row_silently(
+    ending: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a loss told, what the survey takes is what the last commit held; and none is told
+    where a commit's number is damaged, since its free pages tell it, too."""
+    def held(found: survey.Survey) -> object:
+        assert found.tombstones is not None
+        return (
+            [file.name for file in found.segments], found.tombstones.encode(),
+            [table.ids.tolist() for table, _ in found.runs], found.values,
+        )
+
+    read = cache(survey.Remnant)
+    monkeypatch.setattr(survey, "Remnant", lambda path, progress: read(path))
+    monkeypatch.setattr(pages, "sleep", lambda _: None)
+    path = fresh(ending, tmp_path / "index")
+    data = (path / "catalog" / "data.mdb").read_bytes()
+    data = data[: 4096 * (1 + max(int.from_bytes(data[at : at + 8], "little") for at in LAST_PAGE))]
+    whole = held(survey.survey(path))
+    for at in [4096 * page + byte for page in (0, 1) for byte in META_BYTES]:
+        for bit in range(8):
+            (path / "catalog" / "data.mdb").write_bytes(flipped(data, at, bit))
+            found = survey.survey(path)
+            numbers = at % 4096 >= 144
+            if not found.losses or numbers:
+                assert (held(found), found.losses) == (whole, []), (at, bit)
+            assert found.findings or not numbers
+
+
+def test_a_damaged_commit_number_costs_no_row(ending: Held, tmp_path: Path) -> None:
+    data = (ending.path / "catalog" / "data.mdb").read_bytes()
+    for at, bit in [(4096 * page + 144, bit) for page in (0, 1) for bit in range(8)]:
+        path = fresh(ending, tmp_path / "index")
+        (path / "catalog" / "data.mdb").write_bytes(flipped(data, at, bit))
+        report = simindex.repair(path, apply=True)
+        assert (report.applied, report.losses, report.lost_rows) == (True, (), 0)
+        with simindex.open(path) as index:
+            assert rows_of(index) == ending.live, (at, bit)
+
+
+def test_a_file_of_the_next_commit_is_no_stray_where_the_newest_is_in_doubt(
+    unkeyed: Held, tmp_path: Path
+) -> None:
+    """Both of the newest commit's numbers are damaged: that of its meta page, and that of its free
+    pages."""
+    path = fresh(unkeyed, tmp_path / "index")
+    with simindex.open(path, "w") as index:
+        index.append(batch(range(7000, 7040), keyed=False))
+        index.commit()
+    file = path / "catalog" / "data.mdb"
+    data = file.read_bytes()
+    numbers = [int.from_bytes(data[at : at + 8], "little") for at in (144, 4096 + 144)]
+    newest = numbers.index(max(numbers))
+    data = flipped(data, 4096 * newest + 144 + 5, 0)
+    file.write_bytes(data.replace(
+        max(numbers).to_bytes(8, "little"), (max(numbers) + 99).to_bytes(8, "little")
+    ))
+    report = simindex.repair(path, apply=True)
+    assert report.losses
+    with simindex.open(path) as index:
+        assert named(range(7000, 7040), keyed=False) <= rows_of(index)
 
 
 @pytest.mark.parametrize("what", ["FORMAT", "catalog/data.mdb", "segments"])
@@ -497,16 +624,41 @@ def test_format_is_written_again(held: Held, tmp_path: Path, how: str) -> None:
     assert examine(path) == held.live
 
 
-def test_a_newer_format_is_refused(held: Held, tmp_path: Path, tree: Callable[[Path], Any]) -> None:
+def with_field(content: bytes, at: int, value: bytes, size: int) -> bytes:
+    """A header with another field, and the checksum of it."""
+    content = content[:at] + value + content[at + len(value) :]
+    crc = durable._native.crc32c(np.frombuffer(content[: size - 4], np.uint8))
+    return content[: size - 4] + crc.to_bytes(4, "little") + content[size:]
+
+
+@pytest.mark.parametrize(("major", "error"), [(2, FormatTooNew), (0, FormatTooOld)])
+@pytest.mark.parametrize("apply", [False, True])
+def test_a_format_of_another_version_is_refused(
+    held: Held, tmp_path: Path, tree: Callable[[Path], Any], apply: bool, major: int,
+    error: type[SimindexError],
+) -> None:
     path = fresh(held, tmp_path / "index")
-    content = bytearray((path / "FORMAT").read_bytes())
-    content[12:14] = b"\x02\0"
-    crc = durable._native.crc32c(np.frombuffer(bytes(content[:-4]), np.uint8))
-    content[-4:] = crc.to_bytes(4, "little")
-    (path / "FORMAT").write_bytes(content)
+    file = path / "FORMAT"
+    file.write_bytes(with_field(file.read_bytes(), 12, bytes([major, 0]), 64))
     shutil.rmtree(path / "catalog")
     before = tree(path)
-    with pytest.raises(FormatTooNew):
+    with pytest.raises(error):
+        simindex.repair(path, apply=apply)
+    assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
+
+
+@pytest.mark.parametrize("what", ["FORMAT", "segment"])
+def test_what_another_version_may_not_write_is_told_but_not_repaired(
+    held: Held, tmp_path: Path, tree: Callable[[Path], Any], what: str
+) -> None:
+    """A read-compatible feature that is not known forbids writing."""
+    path = fresh(held, tmp_path / "index")
+    file, size = (path / "FORMAT", 64) if what == "FORMAT" else (segments(path)[0], 4096)
+    file.write_bytes(with_field(file.read_bytes(), 20, b"\x08", size))
+    segments(path, ".bphs")[1].unlink()
+    before = tree(path)
+    assert simindex.repair(path).needed
+    with pytest.raises(FormatTooNew, match="can read but not write"):
         simindex.repair(path, apply=True)
     assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
 
@@ -514,11 +666,7 @@ def test_a_newer_format_is_refused(held: Held, tmp_path: Path, tree: Callable[[P
 def test_a_newer_segment_is_refused(held: Held, tmp_path: Path) -> None:
     path = fresh(held, tmp_path / "index")
     file = segments(path)[0]
-    content = bytearray(file.read_bytes())
-    content[12:14] = b"\x02\0"
-    crc = durable._native.crc32c(np.frombuffer(bytes(content[:4092]), np.uint8))
-    content[4092:4096] = crc.to_bytes(4, "little")
-    file.write_bytes(content)
+    file.write_bytes(with_field(file.read_bytes(), 12, b"\x02\0", 4096))
     with pytest.raises(FormatTooNew):
         simindex.repair(path, apply=True)
 
@@ -535,6 +683,139 @@ def test_golden_index_is_repaired(tmp_path: Path) -> None:
     with simindex.open(path) as index:
         assert index.options.keys == "str"
         assert {name for _, name in rows_of(index)} == {f"k{n}" for n in range(9)}
+
+
+# -- something else in the place of a file ---------------------------------------------------------
+
+
+def put_aside(path: Path) -> Path:
+    """Moves what is at a path next to it, and returns the new place."""
+    aside = path.with_name(f"{path.name}-aside")
+    if path.exists():
+        path.rename(aside)
+    return aside
+
+
+def a_link(path: Path) -> None:
+    path.symlink_to(put_aside(path).name)
+
+
+def a_directory(path: Path) -> None:
+    put_aside(path)
+    path.mkdir()
+
+
+def a_file(path: Path) -> None:
+    put_aside(path)
+    path.write_bytes(b"x")
+
+
+def a_fifo(path: Path) -> None:
+    put_aside(path)
+    os.mkfifo(path)
+
+
+def a_socket(path: Path) -> None:
+    put_aside(path)
+    os.mknod(path, stat.S_IFSOCK | 0o600)
+
+
+REFUSED = [
+    *(("catalog/data.mdb", a_link), ("catalog", a_link), ("segments", a_link)),
+    *(("LOCK", how) for how in (a_link, a_directory, a_fifo, a_socket)),
+]
+
+
+@pytest.mark.parametrize(("what", "how"), REFUSED)
+@pytest.mark.parametrize("apply", [False, True])
+def test_what_is_in_the_way_is_named_with_its_remedy(
+    unkeyed: Held, tmp_path: Path, apply: bool, what: str, how: Callable[[Path], None]
+) -> None:
+    """What a link leads to may be whole, so it is not put aside."""
+    path = fresh(unkeyed, tmp_path / "index")
+    how(path / what)
+    with pytest.raises(CorruptFile, match=rf"{what} is .*remove it") as caught:
+        simindex.repair(path, apply=apply)
+    assert caught.value.data["path"] == str(path / what)
+    (path / what).rmdir() if how is a_directory else (path / what).unlink()
+    aside = put_aside(path / what)
+    if aside.exists():
+        aside.rename(path / what)
+    assert not simindex.repair(path, apply=apply).needed
+
+
+REPLACED = [
+    *(("catalog/data.mdb", how) for how in (a_directory, a_fifo, a_socket)),
+    *(("catalog", how) for how in (a_file, a_fifo, a_socket)),
+    *(("segments", how) for how in (a_file, a_fifo, a_socket)),
+    *(("FORMAT", how) for how in (a_link, a_directory, a_fifo, a_socket)),
+]
+
+
+@pytest.mark.parametrize(("what", "how"), REPLACED)
+def test_what_has_the_name_of_a_file_is_put_aside(
+    unkeyed: Held, tmp_path: Path, what: str, how: Callable[[Path], None]
+) -> None:
+    """The file counts as lost."""
+    path = fresh(unkeyed, tmp_path / "index")
+    how(path / what)
+    kind = stat.S_IFMT((path / what).lstat().st_mode)
+    told = simindex.repair(path)
+    done = simindex.repair(path, apply=True)
+    assert (done.findings, done.losses, done.rows) == (told.findings, told.losses, told.rows)
+    kept = Path(str(done.kept)) / what
+    assert stat.S_IFMT(kept.lstat().st_mode) == kind
+    with simindex.open(path, "w") as index:
+        assert len(index) == done.rows
+        assert rows_of(index) == (
+            unkeyed.live if what == "FORMAT" else
+            named([3000], keyed=False) if what == "segments" else unkeyed.sealed
+        )
+        assert [f for f in index.check() if f.severity == "error"] == []
+
+
+@pytest.mark.parametrize("how", [a_link, a_directory, a_fifo, a_socket])
+@pytest.mark.parametrize("more", [False, True], ids=["", "and more damage"])
+def test_a_lock_file_that_is_none_costs_no_catalog(
+    unkeyed: Held, tmp_path: Path, how: Callable[[Path], None], more: bool
+) -> None:
+    path = fresh(unkeyed, tmp_path / "index")
+    how(path / "catalog" / "lock.mdb")
+    if more:
+        segments(path, ".bphs")[1].unlink()
+    catalog = (path / "catalog" / "data.mdb").stat().st_ino
+    told = simindex.repair(path)
+    done = simindex.repair(path, apply=True)
+    assert (done.findings, done.steps, done.losses) == (told.findings, told.steps, ())
+    kept = Path(str(done.kept)) / ("catalog/lock.mdb" if more else "lock.mdb")
+    assert not stat.S_ISREG(kept.lstat().st_mode)
+    assert ((path / "catalog" / "data.mdb").stat().st_ino == catalog) is not more
+    assert examine(path) == unkeyed.live
+    assert not simindex.repair(path).needed
+
+
+@pytest.mark.parametrize("what", ["catalog/data.mdb", "segments"])
+def test_what_may_not_be_read_is_not_lost(
+    unkeyed: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str,
+    tree: Callable[[Path], Any],
+) -> None:
+    path = fresh(unkeyed, tmp_path / "index")
+    file = segments(path)[0] if what == "segments" else path / what
+    segments(path, ".bphs")[1].unlink()
+    real = os.open
+
+    def refused(name: Any, *arguments: Any, **more: Any) -> int:
+        if str(name) == str(file):
+            raise PermissionError(errno.EACCES, "Permission denied", str(name))
+        return real(name, *arguments, **more)
+
+    before = tree(path)
+    monkeypatch.setattr(os, "open", refused)
+    for apply in (False, True):
+        with pytest.raises(StorageFailed, match=r"Permission denied.*make it readable"):
+            simindex.repair(path, apply=apply)
+    monkeypatch.undo()
+    assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
 
 
 # -- what stands side by side after a crash --------------------------------------------------------

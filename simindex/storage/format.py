@@ -82,6 +82,9 @@ KEPT_PREFIX = "damaged-"
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
+NOT_REGULAR = {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV}
+"""What opening a link, a directory, a socket or a device gives where a file should be."""
+
 _LOST = {errno.EIO, *NO_SPACE}
 """What writing back may find out, and tells once."""
 
@@ -325,8 +328,9 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise CorruptFile(f"{path} is a symbolic link", path=str(path)) from error
+        if error.errno in NOT_REGULAR:
+            what = "a symbolic link" if path.is_symlink() else "no regular file"
+            raise CorruptFile(f"{path} is {what}", path=str(path)) from error
         if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise
         if any((directory / "segments").glob("*.rows")):
@@ -460,8 +464,11 @@ def lock(path: Path) -> int:
     try:
         fd = disk.system.create(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
-            raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
+        if error.errno in NOT_REGULAR:
+            raise CorruptFile(
+                f"{path} is no regular file: remove it, the next writer makes a new one",
+                path=str(path),
+            ) from error
         raise
     try:
         status = os.fstat(fd)

@@ -15,10 +15,14 @@ Invariants
    nothing.
 2. `Remains.breach` is None only if every page that the newest meta page leads to is where and what
    it should be: the engine may then follow it.
+3. Which meta page is the newest is told twice: by its number, and by the newest entry of its free
+   list, which every commit but the first makes under its own number. So the two of them still put
+   the commits in order when one number of the four is damaged.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -33,7 +37,8 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew
 from simindex.storage.catalog import PARTED, Head, Run, checksum, unpack
 from simindex.storage.environment import DATABASES
-from simindex.storage.pages import META, Meta, preflight
+from simindex.storage.pages import META, PAGE_SIZES, REMEDY, Meta, preflight
+from simindex.storage.remnant import opened
 from simindex.storage.segment import NAME
 
 Key = tuple[str, bytes]
@@ -43,6 +48,7 @@ BRANCH, LEAF, OVERFLOW = 1, 2, 4
 BIG, SUB = 1, 2
 PAGE_HEADER = 16
 NO_PAGE = (1 << 64) - 1
+UNKNOWN = -1
 DATABASE = struct.Struct("<IHHQQQQQ")
 _PLACES = dict(META.fields or {})
 META_FREE, META_MAIN, META_LAST = (_PLACES[name][1] for name in ("page_bytes", "main", "last"))
@@ -61,6 +67,9 @@ MAX_SUMMED_BYTES = 1 << 26
 
 MAX_TRIALS = 64
 """Ways in which parts of one value are put together before it counts as lost."""
+
+MAX_SPARE_PAGES = 1 << 16
+"""Pages more than it needs that a long value is believed to have."""
 
 MAX_DEPTH = 32
 
@@ -89,27 +98,33 @@ class Remains:
     fd: int
     page_bytes: int
     size: int
-    metas: list[bytes]
+    metas: list[bytes] = field(default_factory=list)
     """The meta pages that are whole, the newest first."""
+    ordered: bool = False
+    """Whether there are two meta pages, and it is certain which of them is the newest."""
+    numbered: bool = False
+    """Whether nothing contradicts the numbers of the two."""
     found: dict[Key, list[Place]] = field(default_factory=dict)
     """Sealed records, those the newest tree leads to first; pages of `headers` are left out."""
     rooted: dict[Key, Place] = field(default_factory=dict)
     breach: str | None = None
     """What is wrong with the tree."""
     _budget: int = 0
+    _stretches: list[tuple[int, int]] = field(default_factory=list)
+    """What of the file is no hole, as (start, end)."""
 
     @classmethod
     def read(cls, path: Path) -> Remains | None:
         """All of a file that is there; None if there is none. Close it after use.
 
+        Raises CorruptFile if it is no regular file, and StorageFailed if it may not be read.
+
         One pass over the file, and one over the pages of the tree: 20 us a page.
         """
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            fd = opened(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError as error:
-            raise CorruptFile(f"{path} cannot be read: {error}", path=str(path)) from error
         try:
             return cls._of(path, fd)
         except BaseException:
@@ -119,19 +134,15 @@ class Remains:
     @classmethod
     def _of(cls, path: Path, fd: int) -> Remains:
         size = os.fstat(fd).st_size
-        first = Meta.read(os.pread(fd, META.itemsize, 0), 0)
-        page = os.sysconf("SC_PAGE_SIZE") if first is None else first.page_bytes
-        metas = [first, Meta.read(os.pread(fd, META.itemsize, page), 1)]
-        whole = [meta for meta in metas if meta is not None and meta.page_bytes == page]
-        whole.sort(key=lambda meta: (-meta.commit, meta.page))
-        self = cls(
-            path, fd, page, size, [meta.raw.tobytes() for meta in whole],
-            _budget=4 * size + MAX_SUMMED_BYTES,
-        )
+        page, whole = _metas(fd)
+        self = cls(path, fd, page, size)
+        self._stretches = [*_stretches(fd, size)]
+        self._budget = MAX_SUMMED_BYTES + 4 * sum(end - start for start, end in self._stretches)
         try:
             preflight(path)
         except CorruptFile as error:
-            self.breach = str(error)
+            self.breach = str(error).removesuffix(f". {REMEDY}")
+        self._order(whole)
         self._walk()
         self._scan()
         return self
@@ -174,6 +185,47 @@ class Remains:
             raise _Breach("a value outside the file")
         return offset, size
 
+    # -- the meta pages ----------------------------------------------------------------------------
+
+    def _order(self, metas: list[Meta]) -> None:
+        """Puts the newest meta page first."""
+        metas = sorted(metas, key=lambda meta: (-meta.commit, meta.page))
+        by_page = sorted(metas, key=lambda meta: meta.page)
+        said = [meta.commit for meta in by_page]
+        freed = [self._freed(meta) for meta in by_page]
+        if any(number == other for number, other in zip(said, freed, strict=True)):
+            self.numbered = _follow(said) and all(
+                other in (UNKNOWN, number) for number, other in zip(said, freed, strict=True)
+            )
+            self.ordered = _follow(said) or _follow(freed)
+            if _follow(freed) and metas[0] is not by_page[freed.index(max(freed))]:
+                metas.reverse()
+                self._break(
+                    f"its meta pages name commits {said[0]} and {said[1]}, and their free pages "
+                    f"are of commits {freed[0]} and {freed[1]}"
+                )
+        self.metas = [meta.raw.tobytes() for meta in metas]
+
+    def _freed(self, meta: Meta) -> int:
+        """The commit of the newest entry of a free list; UNKNOWN if it cannot be read."""
+        _, _, depth, *_, number = DATABASE.unpack_from(meta.raw.tobytes(), META_FREE)
+        if number == NO_PAGE:
+            return meta.commit if meta.commit <= 1 else UNKNOWN
+        key = b""
+        for level in range(min(depth, MAX_DEPTH), 0, -1):
+            if not 2 <= number < self.size // self.page_bytes:
+                return UNKNOWN
+            page = self._page(number)
+            found, flags = struct.unpack_from("<Q", page)[0], struct.unpack_from("<H", page, 10)[0]
+            if found != number or flags != (LEAF if level == 1 else BRANCH):
+                return UNKNOWN
+            try:
+                *_, (at, _, key) = self._nodes(page)
+            except (_Breach, ValueError):
+                return UNKNOWN
+            number = _child(page, at)
+        return int.from_bytes(key, "little") if len(key) == 8 else UNKNOWN
+
     # -- the tree ----------------------------------------------------------------------------------
 
     def _walk(self) -> None:
@@ -184,6 +236,7 @@ class Remains:
         last = struct.unpack_from("<Q", meta, META_LAST)[0]
         if (last + 1) * self.page_bytes > self.size:
             self._break("it is cut short")
+            last = self.size // self.page_bytes - 1
         seen: set[int] = set()
         for start in (META_FREE, META_MAIN):
             database, free = DATABASE.unpack_from(meta, start), start == META_FREE
@@ -255,11 +308,7 @@ class Remains:
                 if level < depth:
                     if len(nodes) < 2:
                         raise _Breach("a branch with no choice")
-                    children = [
-                        struct.unpack_from("<H", page, at + 4)[0] << 32
-                        | struct.unpack_from("<I", page, at)[0]
-                        for at, _, _ in nodes
-                    ]
+                    children = [_child(page, at) for at, _, _ in nodes]
                     stack += [(child, level + 1) for child in reversed(children)]
                     continue
                 for at, node_flags, key in nodes:
@@ -279,7 +328,9 @@ class Remains:
         first = offset // self.page_bytes
         number, _, flags, count = struct.unpack("<QHHI", os.pread(self.fd, 16, offset - 16))
         wanted = -(-(PAGE_HEADER + size) // self.page_bytes)
-        if number != first or flags != OVERFLOW or count < wanted or first + count - 1 > last:
+        if number != first or flags != OVERFLOW or first + count - 1 > last or not (
+            wanted <= count <= wanted + MAX_SPARE_PAGES
+        ):
             raise _Breach("a long value that is not in its place")
         pages = range(first, first + count)
         if not seen.isdisjoint(pages):
@@ -288,11 +339,22 @@ class Remains:
 
     # -- all pages ---------------------------------------------------------------------------------
 
+    def _numbers(self) -> Iterator[int]:
+        """Numbers of all pages that are not in a hole of the file: holes may be terabytes."""
+        following = 2
+        for start, end in self._stretches:
+            numbers = range(
+                max(following, start // self.page_bytes),
+                min(-(-end // self.page_bytes), self.size // self.page_bytes),
+            )
+            yield from numbers
+            following = max(following, numbers.stop)
+
     def _scan(self) -> None:
         """Finds the sealed records of all leaf pages, whatever leads to them."""
         within: list[tuple[int, int]] = []
         records = {(name, key, place.crc): [place] for (name, key), place in self.rooted.items()}
-        for number in range(2, self.size // self.page_bytes):
+        for number in self._numbers():
             if len(records) > MAX_RECORDS:
                 break
             head = os.pread(self.fd, 12, number * self.page_bytes)
@@ -412,6 +474,47 @@ class Remains:
         return sorted({
             int.from_bytes(key[:8], "big") for name, key in self.found if name == database
         })
+
+
+def _metas(fd: int) -> tuple[int, list[Meta]]:
+    """The size of a page, as most of the meta pages have it, and those that are whole."""
+    first = Meta.read(os.pread(fd, META.itemsize, 0), 0)
+    usual = os.sysconf("SC_PAGE_SIZE")
+    for page in (first.page_bytes if first is not None else usual, usual, *PAGE_SIZES):
+        second = Meta.read(os.pread(fd, META.itemsize, page), 1)
+        if second is not None and second.page_bytes == page:
+            both = [first] if first is not None and first.page_bytes == page else []
+            return page, [*both, second]
+    return (usual, []) if first is None else (first.page_bytes, [first])
+
+
+def _follow(commits: list[int]) -> bool:
+    """Whether these are numbers that meta pages 0 and 1 may have."""
+    return (
+        len(commits) == 2 and min(commits) >= 0 and commits[0] % 2 == 0
+        and abs(commits[0] - commits[1]) == 1
+    )
+
+
+def _child(page: bytes, at: int) -> int:
+    """The page that a node of a branch leads to."""
+    high: int = struct.unpack_from("<H", page, at + 4)[0]
+    low: int = struct.unpack_from("<I", page, at)[0]
+    return high << 32 | low
+
+
+def _stretches(fd: int, size: int) -> Iterator[tuple[int, int]]:
+    """What of a file is no hole, as (start, end)."""
+    end = 0
+    while end < size:
+        try:
+            start = os.lseek(fd, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            return  # a hole up to the end
+        end = os.lseek(fd, start, os.SEEK_HOLE)
+        yield start, end
 
 
 def _databases_of(key: bytes) -> tuple[str, ...]:

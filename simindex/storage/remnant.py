@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.errors import CorruptFile
+from simindex.errors import CorruptFile, StorageFailed
 from simindex.records import U64
 from simindex.storage.envelope import (
     CHUNK_BYTES,
@@ -42,7 +42,7 @@ from simindex.storage.envelope import (
     _seed,
     open_envelope,
 )
-from simindex.storage.format import ENDIAN_TAG, NewFile, check_version
+from simindex.storage.format import ENDIAN_TAG, NOT_REGULAR, NewFile, check_version
 from simindex.storage.segment import (
     DESCRIPTION,
     FINGERPRINTS,
@@ -220,6 +220,11 @@ class Remnant:
         """Rows that were written."""
         return self.identity.rows
 
+    @property
+    def read_compatible(self) -> int:
+        """Features that a writer must know; see `format.check_features`."""
+        return int(self._header["read_compatible"])
+
     def description(self) -> dict[str, Any]:
         """What it says of its index; nothing if that is damaged."""
         section = self._sections.get(DESCRIPTION)
@@ -307,15 +312,44 @@ class Remnant:
         return fingerprints.reshape(-1, words)[:, 0], self._column(IDS, "<u8")
 
 
-def _opened(path: Path) -> int:
+def opened(path: Path) -> int:
+    """A descriptor of a regular file, whatever state it is in.
+
+    Raises
+    ------
+    FileNotFoundError, NotADirectoryError
+        If there is none.
+    CorruptFile
+        If something else has its name.
+    StorageFailed
+        If the system refuses it: then it may well be whole.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        raise
     except OSError as error:
-        raise CorruptFile(f"{path} cannot be read: {error.strerror}", path=str(path)) from error
-    status = os.fstat(fd)
-    if not stat.S_ISREG(status.st_mode) or status.st_size < PAGE_BYTES:
+        if error.errno in NOT_REGULAR:
+            raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
+        raise StorageFailed(
+            f"{path} cannot be read ({error.strerror}): make it readable, or move it away if it is "
+            "lost, then run `simindex repair` again",
+            path=str(path), errno=error.errno,
+        ) from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise CorruptFile(f"{path} is cut short, or no file", path=str(path))
+        raise CorruptFile(f"{path} is no regular file", path=str(path))
+    return fd
+
+
+def _opened(path: Path) -> int:
+    try:
+        fd = opened(path)
+    except FileNotFoundError as error:
+        raise CorruptFile(f"{path} is missing", path=str(path)) from error
+    if os.fstat(fd).st_size < PAGE_BYTES:
+        os.close(fd)
+        raise CorruptFile(f"{path} is cut short", path=str(path))
     return fd
 
 
