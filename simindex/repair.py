@@ -135,12 +135,15 @@ def _require_known(found: Survey) -> None:
 
 
 def _checked(directory: Path) -> list[Finding]:
-    """What `check` finds, once the survey found nothing."""
+    """What `check` finds, once the survey found nothing, without its advice to repair."""
     try:
         with open_index(directory) as index:
-            return [finding for finding in index.check() if finding.severity == "error"]
+            wrong = [(f.path, f.what) for f in index.check() if f.severity == "error"]
     except CorruptFile as error:
-        return [Finding("error", str(directory), str(error))]
+        wrong = [(str(directory), str(error))]
+    return [
+        Finding("error", path, what.partition(". `simindex repair")[0]) for path, what in wrong
+    ]
 
 
 class _Work:

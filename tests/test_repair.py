@@ -405,6 +405,21 @@ def test_a_damaged_commit_number_costs_no_row(ending: Held, tmp_path: Path) -> N
             assert rows_of(index) == ending.live, (at, bit)
 
 
+def test_what_only_a_check_finds_is_repaired(unkeyed: Held, tmp_path: Path) -> None:
+    """A page that is neither in use nor free. No finding says to run what is being run."""
+    path = fresh(unkeyed, tmp_path / "index")
+    data = path / "catalog" / "data.mdb"
+    content = bytearray(data.read_bytes())
+    for at in LAST_PAGE:
+        content[at : at + 8] = (len(content) // 4096 - 1).to_bytes(8, "little")
+    data.write_bytes(content)
+    report = simindex.repair(path, apply=True)
+    assert [f.what.count("simindex repair") for f in report.findings] == [0]
+    assert "neither in use nor free" in report.findings[0].what
+    assert report.losses == ()
+    assert examine(path) == unkeyed.live
+
+
 def test_a_file_of_the_next_commit_is_no_stray_where_the_newest_is_in_doubt(
     unkeyed: Held, tmp_path: Path
 ) -> None:
