@@ -94,8 +94,8 @@ def build(
     try:
         with Progress("indexing", quiet=quiet) as progress, place as run.place:
             run.fill(prepared.documents, prepared.recipe, options, progress)
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted: {run.abandon()}") from None
+    except KeyboardInterrupt as error:
+        raise Interrupted(f"interrupted: {run.abandon()}") from error
     except SimindexError as error:
         if not run.created and not append:
             raise
