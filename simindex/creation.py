@@ -29,6 +29,16 @@ def exists(directory: Path) -> bool:
     return (directory / "FORMAT").exists()
 
 
+def strangers(directory: Path) -> list[str]:
+    """Names in a directory that are of no index, whole or half-made; sorted."""
+    return sorted(
+        path.name
+        for path in directory.iterdir()
+        if path.name not in PARTS | {"FORMAT"}
+        and not path.name.startswith((durable.TEMPORARY_PREFIX, *OF_REPAIRS))
+    )
+
+
 def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
     """Makes an empty index at a path where there is none, or an empty or half-made directory.
 
@@ -55,12 +65,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
                 "Open it with mode 'w', or ask to overwrite it",
                 path=str(directory),
             )
-        others = sorted(
-            path.name
-            for path in directory.iterdir()
-            if path.name not in PARTS | {"FORMAT"}
-            and not path.name.startswith((durable.TEMPORARY_PREFIX, *OF_REPAIRS))
-        )
+        others = strangers(directory)
         if others:
             raise IndexExists(
                 f"{directory} holds {others[0]!r} and is no index: it was kept. "

@@ -82,6 +82,7 @@ KEPT_PREFIX = "damaged-"
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
+_NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
 _LOST = {errno.EIO, *NO_SPACE}
 """What writing back may find out, and tells once."""
 
@@ -395,6 +396,58 @@ def move(source: Path, target: Path) -> None:
         sync_directory(target.parent)
         if source.parent != target.parent:
             sync_directory(source.parent)
+
+
+def exchange(path: Path, other: Path) -> bool:
+    """Gives two directories each other's name, at once and for good.
+
+    False where the file system does not exchange names. An error leaves both as they were, as far
+    as it can.
+    """
+    with storage_errors(path):
+        try:
+            disk.system.exchange(path, other)
+        except OSError as error:
+            if error.errno in _NO_EXCHANGE:
+                return False
+            raise
+        try:
+            for parent in {path.parent: None, other.parent: None}:
+                sync_directory(parent)
+        except BaseException:
+            disk.system.exchange(path, other)
+            raise
+    return True
+
+
+def hold(directory: Path) -> int | None:
+    """Holds a directory until the descriptor that is returned is closed, or the process ends.
+
+    None where another process holds it, or it is gone or no directory.
+    """
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_named(fd, directory):
+            return fd
+    except BlockingIOError:
+        pass
+    except BaseException:
+        os.close(fd)
+        raise
+    os.close(fd)
+    return None
+
+
+def _is_named(fd: int, path: Path) -> bool:
+    """Whether a path still leads to what is open: who held it before may have removed it."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def check_version(path: Path, major: int, minor: int, incompatible: int) -> None:
