@@ -7,11 +7,18 @@ it may be cleared by the next one.
 from __future__ import annotations
 
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from simindex.designs import checked_designs
-from simindex.errors import IndexExists, IndexNotFound, InvalidOption
+from simindex.errors import (
+    CorruptFile,
+    FormatTooNew,
+    IndexExists,
+    IndexNotFound,
+    InvalidOption,
+)
 from simindex.options import IndexOptions
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, Edit, Head, pack
@@ -27,6 +34,23 @@ OF_REPAIRS = (durable.REPAIRED_CATALOG, durable.KEPT_PREFIX)
 def exists(directory: Path) -> bool:
     """Whether there is an index at the path."""
     return (directory / "FORMAT").exists()
+
+
+@contextmanager
+def replaceable(directory: Path) -> Iterator[None]:
+    """Passes over damage that looking at an index meets: a damaged one may be replaced.
+
+    Raises FormatTooNew where a newer version made it, unless FORMAT only looks so by its damage.
+    """
+    try:
+        yield
+    except FormatTooNew as error:
+        if durable.format_agrees(directory):
+            raise FormatTooNew(
+                f"{error}; or remove {directory} by hand, if it may go", **error.data
+            ) from error
+    except CorruptFile:
+        pass
 
 
 def strangers(directory: Path) -> list[str]:
@@ -48,6 +72,8 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
         If there is an index and `overwrite` is false, or anything that is no index: it is kept.
     IndexLocked
         If it is being written or made by another process.
+    FormatTooNew
+        If a newer version made what was to be overwritten.
     """
     recipe = options.recipe
     if recipe is not None and recipe.weighting == "tfidf" and not recipe.fitted:
@@ -97,6 +123,9 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
                 f"an index was made at {directory} by another process: it was kept",
                 path=str(directory),
             )
+        if exists(directory):
+            with replaceable(directory):
+                durable.read_format(directory, writable=True)
         _clear(directory)
         uuid = secrets.token_bytes(16)
         for name in ("catalog", "segments"):

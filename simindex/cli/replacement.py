@@ -22,8 +22,8 @@ from pathlib import Path
 
 import simindex
 from simindex.cli.interrupt import uninterrupted
-from simindex.creation import strangers
-from simindex.errors import CorruptFile, IndexNotFound
+from simindex.creation import replaceable, strangers
+from simindex.errors import IndexNotFound
 from simindex.storage import format as durable
 
 
@@ -35,11 +35,12 @@ def replacing(path: Path) -> Iterator[Path]:
     one cannot be held and is replaced all the same. An exception leaves it as it was. Where there
     is no index, the place is `path` itself.
 
-    Raises IndexLocked when another process writes the old index.
+    Raises IndexLocked when another process writes the old index, FormatTooNew when a newer version
+    made it.
     """
     with ExitStack() as held:
         try:
-            with suppress(CorruptFile):
+            with replaceable(path):
                 held.callback(simindex.open(path, "w").close)
         except IndexNotFound:
             yield path

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import simindex
+from simindex._kernels import _native
 from simindex.cli.replacement import clear_up, replacing
 from simindex.storage import disk
 from simindex.storage import format as durable
@@ -241,3 +242,26 @@ def test_interrupt_after_the_replacement_says_that_it_is_done(
     said = run("build", "pages.sim", "docs.jsonl", "--overwrite", code=130)
     assert "1 document of this run are committed in pages.sim" in said.stderr
     assert names(index_path) == ["docs.jsonl", "pages.sim"]
+
+
+def test_index_of_a_newer_version_is_kept(
+    run: Run, index_path: Path, tree: Callable[[Path], Any]
+) -> None:
+    """But one whose FORMAT looks so by its damage is replaced."""
+    documents = index_path.parent / "docs.jsonl"
+    documents.write_text('{"id": "1", "text": "one text of some words"}\n')
+    run("build", "pages.sim", "docs.jsonl")
+    file = index_path / "FORMAT"
+    data = np.frombuffer(file.read_bytes(), np.uint8).copy()
+    data[12] += 1  # the major version
+    damaged = data.tobytes()
+    data[-4:] = np.frombuffer(np.uint32(_native.crc32c(data[:-4])).tobytes(), np.uint8)
+    file.write_bytes(data.tobytes())
+    before = tree(index_path.parent)
+    said = run("build", "pages.sim", "docs.jsonl", "--overwrite", code=3)
+    assert "has format 2.0" in said.stderr
+    assert "install a newer simindex; or remove pages.sim by hand" in said.stderr
+    assert tree(index_path.parent) == before
+    file.write_bytes(damaged)
+    run("build", "pages.sim", "docs.jsonl", "--overwrite")
+    assert rows_of(index_path) == 1
