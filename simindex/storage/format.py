@@ -113,7 +113,12 @@ def make_directory(path: Path) -> None:
     """A new directory whose name is durable in its parent."""
     with storage_errors(path):
         disk.system.make_directory(path)
-        sync_directory(path.parent)
+        try:
+            sync_directory(path.parent)
+        except BaseException:
+            with suppress(OSError):  # another process may have put something in it
+                disk.system.remove_directory(path)
+            raise
 
 
 def remove(path: Path) -> None:
@@ -510,6 +515,18 @@ def file_system_kind(path: Path) -> str:
 
 def lock(path: Path) -> int:
     """Takes the writer's lock and returns its descriptor; IndexLocked names who holds it."""
+    fd = _locked(path)
+    while not _is_named(fd, path):  # a creation that failed has removed it meanwhile
+        os.close(fd)
+        fd = _locked(path)
+    text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
+    with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
+        disk.system.resize(fd, 0)
+        disk.system.write(fd, text, 0)
+    return fd
+
+
+def _locked(path: Path) -> int:
     try:
         fd = disk.system.create(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError as error:
@@ -535,10 +552,6 @@ def lock(path: Path) -> int:
     except BaseException:
         os.close(fd)
         raise
-    text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
-    with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
-        disk.system.resize(fd, 0)
-        disk.system.write(fd, text, 0)
     return fd
 
 
