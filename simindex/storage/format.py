@@ -333,6 +333,8 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise CorruptFile(f"{path} is a symbolic link", path=str(path)) from error
+        if error.errno == errno.ENXIO:  # a socket
+            raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
         if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise
         if any((directory / "segments").glob("*.rows")):
