@@ -226,6 +226,26 @@ def test_empty_and_half_removed_folders_go(index_path: Path) -> None:
     assert names(index_path) == [index_path.name]
 
 
+def test_folder_that_another_run_took_for_a_dead_ones_is_made_again(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between making it and holding it, it looks like one of a killed run."""
+    real = durable.hold
+
+    def hold(folder: Path) -> int | None:
+        monkeypatch.setattr(durable, "hold", real)
+        clear_up(index_path)
+        assert not folder.exists()
+        return real(folder)
+
+    make(index_path, 3)
+    monkeypatch.setattr(durable, "hold", hold)
+    with replacing(index_path) as place:
+        make(place, 5)
+    assert rows_of(index_path) == 5
+    assert names(index_path) == [index_path.name]
+
+
 def test_interrupt_after_the_replacement_says_that_it_is_done(
     run: Run, index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
