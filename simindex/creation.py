@@ -1,18 +1,27 @@
 """Making a new index directory, in an order that survives a crash after every step.
 
 FORMAT is written last: a directory without it is no index, and what an interrupted creation left in
-it may be cleared by the next one.
+it may be cleared by the next one. One that fails removes what it made, LOCK while it holds it: who
+opened that before has no lock, see `format.lock`.
 """
 
 from __future__ import annotations
 
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from simindex.designs import checked_designs
-from simindex.errors import IndexExists, IndexNotFound, InvalidOption
+from simindex.errors import (
+    CorruptFile,
+    FormatTooNew,
+    IndexExists,
+    IndexNotFound,
+    InvalidOption,
+)
 from simindex.options import IndexOptions
+from simindex.storage import disk
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, Edit, Head, pack
 from simindex.storage.environment import acquire, release
@@ -29,6 +38,33 @@ def exists(directory: Path) -> bool:
     return (directory / "FORMAT").exists()
 
 
+@contextmanager
+def replaceable(directory: Path) -> Iterator[None]:
+    """Passes over damage that looking at an index meets: a damaged one may be replaced.
+
+    Raises FormatTooNew where a newer version made it, unless FORMAT only looks so by its damage.
+    """
+    try:
+        yield
+    except FormatTooNew as error:
+        if durable.format_agrees(directory):
+            raise FormatTooNew(
+                f"{error}; or remove {directory} by hand, if it may go", **error.data
+            ) from error
+    except CorruptFile:
+        pass
+
+
+def strangers(directory: Path) -> list[str]:
+    """Names in a directory that are of no index, whole or half-made; sorted."""
+    return sorted(
+        path.name
+        for path in directory.iterdir()
+        if path.name not in PARTS | {"FORMAT"}
+        and not path.name.startswith((durable.TEMPORARY_PREFIX, *OF_REPAIRS))
+    )
+
+
 def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
     """Makes an empty index at a path where there is none, or an empty or half-made directory.
 
@@ -38,6 +74,8 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
         If there is an index and `overwrite` is false, or anything that is no index: it is kept.
     IndexLocked
         If it is being written or made by another process.
+    FormatTooNew
+        If a newer version made what was to be overwritten.
     """
     recipe = options.recipe
     if recipe is not None and recipe.weighting == "tfidf" and not recipe.fitted:
@@ -46,6 +84,52 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
             option="recipe",
         )
     checked_designs(options)
+    while True:
+        made = _prepare(directory, overwrite=overwrite)
+        try:
+            durable.check_storage(directory, allow_remote=options.allow_remote)
+            locked_before = (directory / "LOCK").exists()
+            fd = durable.lock(directory / "LOCK")
+            break
+        except BaseException as error:
+            if made:
+                _remove_empty(directory)
+            # Another creation, which failed, has removed the directory that was there.
+            if not isinstance(error, FileNotFoundError) or directory.exists():
+                raise
+    try:
+        if exists(directory) and not overwrite:
+            raise IndexExists(
+                f"an index was made at {directory} by another process: it was kept",
+                path=str(directory),
+            )
+        if exists(directory):
+            with replaceable(directory):
+                durable.read_format(directory, writable=True)
+        cleared = made
+        try:
+            _clear(directory)
+            cleared = True
+            _fill(directory, options)
+        except BaseException:
+            with suppress(OSError):
+                if cleared:
+                    _clear(directory)
+                if not locked_before:
+                    durable.remove(directory / "LOCK")
+                if made:
+                    _remove_empty(directory)
+            raise
+    finally:
+        durable.unlock(fd)
+
+
+def _prepare(directory: Path, *, overwrite: bool) -> bool:
+    """Refuses a directory that is no place for an index; makes one that is not there.
+
+    Returns whether it did.
+    """
+    made = False
     if directory.is_symlink() or directory.exists():
         if not directory.is_dir():
             raise IndexExists(f"{directory} is a file: it was kept", path=str(directory))
@@ -55,12 +139,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
                 "Open it with mode 'w', or ask to overwrite it",
                 path=str(directory),
             )
-        others = sorted(
-            path.name
-            for path in directory.iterdir()
-            if path.name not in PARTS | {"FORMAT"}
-            and not path.name.startswith((durable.TEMPORARY_PREFIX, *OF_REPAIRS))
-        )
+        others = strangers(directory)
         if others:
             raise IndexExists(
                 f"{directory} holds {others[0]!r} and is no index: it was kept. "
@@ -75,6 +154,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
             )
         with suppress(FileExistsError):  # another process makes the same one
             durable.make_directory(directory)
+            made = True
     if not exists(directory) and not overwrite and (
         any((directory / "segments").glob("*.rows")) or any(directory.glob(f"{OF_REPAIRS[0]}*"))
     ):
@@ -84,32 +164,25 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
             f"`simindex repair {directory}` says what can be had again",
             path=str(directory), found="segments",
         )
-    durable.check_storage(directory, allow_remote=options.allow_remote)
-    fd = durable.lock(directory / "LOCK")
+    return made
+
+
+def _fill(directory: Path, options: IndexOptions) -> None:
+    uuid = secrets.token_bytes(16)
+    for name in ("catalog", "segments"):
+        durable.make_directory(directory / name)
+    environment = acquire(directory / "catalog", writable=True, create=True)
     try:
-        if exists(directory) and not overwrite:
-            raise IndexExists(
-                f"an index was made at {directory} by another process: it was kept",
-                path=str(directory),
-            )
-        _clear(directory)
-        uuid = secrets.token_bytes(16)
-        for name in ("catalog", "segments"):
-            durable.make_directory(directory / name)
-        environment = acquire(directory / "catalog", writable=True, create=True)
-        try:
-            edit = Edit(b"", Head(0, 0, 0))
-            edit.set_value("index", uuid)
-            edit.set_value("options", pack(options.to_dict()))
-            if options.recipe is not None:
-                edit.set_value("recipe", options.recipe.to_bytes())
-            Catalog(environment).commit(edit)
-        finally:
-            release(environment)
-        durable.sync_directory(directory / "catalog")
-        durable.write_format(directory, uuid)
+        edit = Edit(b"", Head(0, 0, 0))
+        edit.set_value("index", uuid)
+        edit.set_value("options", pack(options.to_dict()))
+        if options.recipe is not None:
+            edit.set_value("recipe", options.recipe.to_bytes())
+        Catalog(environment).commit(edit)
     finally:
-        durable.unlock(fd)
+        release(environment)
+    durable.sync_directory(directory / "catalog")
+    durable.write_format(directory, uuid)
 
 
 def _clear(directory: Path) -> None:
@@ -122,3 +195,9 @@ def _clear(directory: Path) -> None:
             durable.remove_tree(path)
         elif path.name != "LOCK":
             durable.remove(path)
+
+
+def _remove_empty(directory: Path) -> None:
+    with suppress(OSError):  # it is not empty: another process has begun
+        disk.system.remove_directory(directory)
+        durable.sync_directory(directory.parent)

@@ -60,7 +60,7 @@ def open(
     mode : str
         ``"r"`` reads an index and creates nothing; ``"w"`` writes one that exists; ``"c"`` writes
         one, creating it if there is none; ``"n"`` creates one, and keeps one that exists unless
-        `overwrite` is given.
+        `overwrite` is given, and then, too, if a newer version made it.
     options : IndexOptions
         For an index that is created. For one that exists they must agree with its own.
     refresh : bool

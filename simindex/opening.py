@@ -198,8 +198,8 @@ def refusal(error: OSError, path: Path) -> BaseException:
         )
     if error.errno in _DESCRIPTORS:
         return StorageFailed(
-            f"too many open files for {path}: close handles, compact the index, or raise the "
-            "limit (ulimit -n)",
+            f"too many open files for {path}: close handles, or raise the limit (`ulimit -n`) and "
+            "then compact the index, which needs as many",
             path=str(path), errno=error.errno,
         )
     if error.errno == errno.ENOMEM:

@@ -308,7 +308,7 @@ def patch_format(path: Path, offset: int, value: bytes) -> None:
     file.write_bytes(data)
 
 
-MAJOR_AT, INCOMPATIBLE_AT = 12, 16
+MAJOR_AT, INCOMPATIBLE_AT, READ_COMPATIBLE_AT = 12, 16, 20
 """Frozen with the format: 8 bytes of magic, 4 of byte order, then major, minor, feature bits."""
 
 
@@ -331,6 +331,30 @@ def test_a_newer_format_is_refused(
     if offset == MAJOR_AT:
         assert "99" in str(caught.value)
     assert tree(filled) == before
+
+
+@pytest.mark.parametrize(
+    ("offset", "value"),
+    [(MAJOR_AT, b"\x63\x00"), (INCOMPATIBLE_AT, b"\x00\x00\x00\x80"),
+     (READ_COMPATIBLE_AT, b"\x01\x00\x00\x00")],
+    ids=["major", "feature", "read-compatible"],
+)
+def test_a_newer_format_is_not_overwritten(
+    offset: int, value: bytes, filled: Path, tree: TreeOf
+) -> None:
+    patch_format(filled, offset, value)
+    before = tree(filled)
+    with pytest.raises(FormatTooNew, match=r"newer simindex; or remove .* by hand"):
+        simindex.open(filled, "n", overwrite=True)
+    assert tree(filled) == before
+
+
+def test_a_format_that_looks_newer_by_damage_is_overwritten(filled: Path) -> None:
+    data = bytearray((filled / "FORMAT").read_bytes())
+    data[MAJOR_AT] ^= 4
+    (filled / "FORMAT").write_bytes(data)
+    with simindex.open(filled, "n", overwrite=True) as index:
+        assert len(index) == 0
 
 
 @pytest.mark.parametrize("mode", ["r", "w", "c"])

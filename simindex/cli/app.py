@@ -11,24 +11,30 @@ from typing import Any
 
 import click
 
+from simindex.cli.interrupt import Terminated, terminable
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, SimindexError
 
 WRONG_CALL = 2
 INTERRUPTED = 130
 READER_GONE = 141
-"""What a shell reports for a program ended by SIGPIPE."""
+TERMINATED = 143
+"""What a shell reports for a program ended by SIGPIPE, and by SIGTERM."""
 
 SYSTEM_FAILURE = 3
 
 
 class Interrupted(Exception):
-    """Ctrl-C, with a sentence on what is left behind."""
+    """Ctrl-C or SIGTERM, its cause, with a sentence on what is left behind."""
 
 
 class Program(click.Group):
     """A group of commands that fail in one line."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        with terminable():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -38,9 +44,9 @@ class Program(click.Group):
             _forget_stdout()
             ctx.exit(READER_GONE)
         except Interrupted as error:
-            _fail(ctx, str(error), INTERRUPTED)
-        except (KeyboardInterrupt, click.Abort):
-            _fail(ctx, "interrupted", INTERRUPTED)
+            _fail(ctx, str(error), _signalled(error.__cause__))
+        except (KeyboardInterrupt, click.Abort) as error:
+            _fail(ctx, "interrupted", _signalled(error))
         except OSError as error:
             named = f"{error.filename}: " if error.filename else ""
             _fail(ctx, f"{named}{error.strerror or error}", SYSTEM_FAILURE)
@@ -59,6 +65,10 @@ def _fail(ctx: click.Context, sentence: str, code: int) -> None:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     ctx.exit(code)
+
+
+def _signalled(cause: BaseException | None) -> int:
+    return TERMINATED if isinstance(cause, Terminated) else INTERRUPTED
 
 
 def _with_remedy(error: SimindexError) -> str:

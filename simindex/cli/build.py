@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import chain
+from os.path import samestat
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ from simindex.cli.recipes import (
     recipe_options,
     stored_recipe,
 )
-from simindex.cli.replacement import replacing
+from simindex.cli.replacement import clear_up, replacing
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
 from simindex.inputs import Document, Intake, require_inputs
 
@@ -82,6 +84,7 @@ def build(
         raise click.UsageError("--append uses the index's own recipe and options; drop the others")
     require_inputs(inputs)
     path = Path(index_path)
+    clear_up(path)
     if append:
         intake = reading.intake()
         documents = reading.documents(inputs, intake, path.resolve())
@@ -94,8 +97,8 @@ def build(
     try:
         with Progress("indexing", quiet=quiet) as progress, place as run.place:
             run.fill(prepared.documents, prepared.recipe, options, progress)
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted: {run.abandon()}") from None
+    except KeyboardInterrupt as error:
+        raise Interrupted(f"interrupted: {run.abandon()}") from error
     except SimindexError as error:
         if not run.created and not append:
             raise
@@ -115,6 +118,8 @@ class _Run:
     place: Path = field(init=False)
     """Where rows go: `path`, or beside it while an old index stands there."""
     created: bool = False
+    made: os.stat_result = field(init=False)
+    """Of the directory, once created."""
     committed: int = 0
     rows: int = 0
     documents: int = 0
@@ -159,7 +164,7 @@ class _Run:
             self.place, "n",
             options=simindex.IndexOptions(keys="str", recipe=recipe, **options),
         )
-        self.created = True
+        self.created, self.made = True, self.place.stat()
         return index
 
     def _commit(self, index: Any) -> None:
@@ -169,13 +174,17 @@ class _Run:
 
     def outcome(self) -> str:
         """What this run has left in the index."""
-        if self.place != self.path:
+        if self.place != self.path and not self._took_the_place():
             return f"{self.path} is as it was"
         if self.committed:
             return f"{count(self.committed, 'document')} of this run are committed in {self.path}"
         if self.created:
             return f"nothing of this run is committed, {self.path} is empty"
         return f"nothing of this run is committed, {self.path} is as it was"
+
+    def _took_the_place(self) -> bool:
+        """Whether what was built beside an old index stands in its place."""
+        return self.created and self.path.exists() and samestat(self.made, self.path.stat())
 
     def abandon(self) -> str:
         """Remove an index that this run created and committed nothing to; says what is left."""

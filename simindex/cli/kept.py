@@ -69,10 +69,10 @@ class Place:
         """Whatever ends the block early says what is left in a lasting index."""
         try:
             yield
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             if not self.lasting:
                 raise
-            raise Interrupted(f"interrupted: {self._left()}") from None
+            raise Interrupted(f"interrupted: {self._left()}") from error
         except SimindexError as error:
             if not self.lasting:
                 raise

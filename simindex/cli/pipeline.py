@@ -12,8 +12,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Iterable, Iterator
-from threading import Condition, Thread
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Generic, TypeVar
+
+from simindex.cli.interrupt import uninterrupted
 
 T = TypeVar("T")
 
@@ -26,8 +30,12 @@ def read_ahead(source: Iterable[T]) -> Generator[T, None, None]:
     writes to may hold it.
     """
     slot: _Slot[T] = _Slot()
-    Thread(target=_fill, args=(slot, source), name="simindex-reading", daemon=True).start()
     try:
+        # A signal that is raised within `start` may end in an error of its lock.
+        with uninterrupted():
+            Thread(
+                target=_fill, args=(slot, source), name="simindex-reading", daemon=True
+            ).start()
         yield from slot
     finally:
         slot.abandon()
@@ -50,48 +58,55 @@ def _fill(slot: _Slot[T], source: Iterable[T]) -> None:
     slot.end(error)
 
 
+WAKE_S = 0.5
+"""A signal that comes just before the main thread waits is seen when it wakes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    error: BaseException | None
+
+
 class _Slot(Generic[T]):
-    """Hands items from one thread to another, one at a time."""
+    """Hands items from one thread to another, one at a time.
+
+    By queues, for a signal that is raised while a Condition is waited for leaves its lock as none
+    of its users expects.
+    """
 
     def __init__(self) -> None:
-        self._changed = Condition()
-        self._waiting: list[T] = []
-        self._ended = self._abandoned = False
-        self._error: BaseException | None = None
+        self._items: SimpleQueue[T | _End] = SimpleQueue()
+        self._room: SimpleQueue[None] = SimpleQueue()
+        """An entry for each item that may be put, and one for the end of taking."""
+        self._room.put(None)
+        self._abandoned = False
 
     def put(self, item: T) -> bool:
         """Waits until the item before is taken; False if nobody will take this one."""
-        with self._changed:
-            while self._waiting and not self._abandoned:
-                self._changed.wait()
-            if self._abandoned:
-                return False
-            self._waiting.append(item)
-            self._changed.notify_all()
-            return True
+        self._room.get()
+        if self._abandoned:
+            return False
+        self._items.put(item)
+        return True
 
     def end(self, error: BaseException | None) -> None:
         """No item follows, because of an error or because these were all."""
-        with self._changed:
-            self._ended, self._error = True, error
-            self._changed.notify_all()
+        self._items.put(_End(error))
 
     def abandon(self) -> None:
         """Nobody takes any more."""
-        with self._changed:
-            self._abandoned = True
-            self._waiting.clear()
-            self._changed.notify_all()
+        self._abandoned = True
+        self._room.put(None)
 
     def __iter__(self) -> Iterator[T]:
         while True:
-            with self._changed:
-                while not (self._waiting or self._ended):
-                    self._changed.wait()
-                if not self._waiting:
-                    if self._error is not None:
-                        raise self._error
-                    return
-                item = self._waiting.pop()
-                self._changed.notify_all()
+            try:
+                item = self._items.get(timeout=WAKE_S)
+            except Empty:
+                continue
+            if isinstance(item, _End):
+                if item.error is not None:
+                    raise item.error
+                return
+            self._room.put(None)
             yield item

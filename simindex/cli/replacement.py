@@ -1,16 +1,29 @@
-"""A new index in the place of an old one, which stands until the new one is whole."""
+"""A new index in the place of an old one, which stands until the new one is whole.
+
+    pages.sim                  the old index; the new one once they have exchanged their names
+    .pages.sim.XXXXXXXX/       held (flock) by the run that made it, while it lives
+        new                    the new index while it is built, the old one after the exchange
+        old                    the old one, on file systems that exchange no names
+
+1. Where names can be exchanged, there is an index at the path at every moment, old or new.
+2. Where not, a kill between two renames leaves both indexes in the folder and none at the path:
+   the next `build` finishes it, see `clear_up`.
+3. What is replaced is removed once the new one's name is durable.
+"""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import os
+import re
+import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import simindex
 from simindex.cli.interrupt import uninterrupted
-from simindex.errors import CorruptFile, IndexNotFound
+from simindex.creation import replaceable, strangers
+from simindex.errors import IndexNotFound
 from simindex.storage import format as durable
 
 
@@ -22,23 +35,89 @@ def replacing(path: Path) -> Iterator[Path]:
     one cannot be held and is replaced all the same. An exception leaves it as it was. Where there
     is no index, the place is `path` itself.
 
-    Raises IndexLocked when another process writes the old index. A kill or a power cut between the
-    two renames at the end leaves both indexes, in a folder beside `path`; the old one is removed
-    once the new one's name is durable.
+    Raises IndexLocked when another process writes the old index, FormatTooNew when a newer version
+    made it.
     """
     with ExitStack() as held:
         try:
-            with suppress(CorruptFile):
+            with replaceable(path):
                 held.callback(simindex.open(path, "w").close)
         except IndexNotFound:
             yield path
             return
-        beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        try:
-            yield beside / "new"
-            with uninterrupted():
-                durable.move(path, beside / "old")
-                durable.move(beside / "new", path)
-        finally:
-            if path.exists():
-                shutil.rmtree(beside, ignore_errors=True)
+        given_up = ExitStack()
+        with uninterrupted():
+            beside, fd = _folder_beside(path)
+            held.callback(os.close, fd)
+            held.enter_context(given_up).callback(_remove, beside)
+        yield beside / "new"
+        with uninterrupted():
+            given_up.pop_all()  # an error may leave the only name of an index there
+            _take_the_place(path, beside)
+            _remove(beside)
+
+
+def clear_up(path: Path) -> None:
+    """Removes what replacements of `path` that were killed have left beside it.
+
+    One that was killed between its two renames is finished. Left alone are the folders of runs
+    that live, whatever does not look as if a replacement had made it, and a folder with both
+    indexes if there is a third at `path`.
+    """
+    name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
+    with suppress(OSError):
+        for beside in list(path.parent.iterdir()):
+            if name.fullmatch(beside.name):
+                with suppress(OSError):
+                    _finish(path, beside)
+
+
+def _folder_beside(path: Path) -> tuple[Path, int]:
+    """A new folder and the descriptor that holds it."""
+    while True:
+        beside = path.parent / f".{path.name}.{secrets.token_hex(4)}"
+        durable.make_directory(beside)
+        fd = durable.hold(beside)
+        if fd is not None:  # else another run took it for a dead one's
+            return beside, fd
+
+
+def _take_the_place(path: Path, beside: Path) -> None:
+    """The new index gets the name of the old one; an error leaves the old one its name."""
+    if durable.exchange(beside / "new", path):
+        return
+    durable.move(path, beside / "old")
+    try:
+        durable.move(beside / "new", path)
+    except BaseException:
+        if not path.exists():
+            durable.move(beside / "old", path)
+        raise
+
+
+def _finish(path: Path, beside: Path) -> None:
+    fd = durable.hold(beside)
+    if fd is None:
+        return
+    try:
+        found = list(beside.iterdir())
+        if not all(inner.name in ("new", "old") and _is_of_an_index(inner) for inner in found):
+            return
+        if len(found) == 2:
+            if os.path.lexists(path):
+                return
+            durable.move(beside / "new", path)
+        durable.sync_directory(path.parent)
+        _remove(beside)
+    finally:
+        os.close(fd)
+
+
+def _is_of_an_index(path: Path) -> bool:
+    """Whether it is a link, which is removed alone, or a directory of nothing but an index."""
+    return path.is_symlink() or (path.is_dir() and not strangers(path))
+
+
+def _remove(beside: Path) -> None:
+    with suppress(OSError):  # the next build tries again
+        durable.remove_tree(beside)

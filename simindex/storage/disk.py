@@ -1,7 +1,7 @@
 """Every call that changes what is on the disk, as methods of one object.
 
     create  write  write_back  allocate  resize  lengthen  sync       the bytes of a file
-    rename  link  unlink  make_directory                              names in a directory
+    rename  exchange  link  unlink  make_directory                    names in a directory
     remove_directory  sync_directory
     lmdb                                                              what LMDB does by itself
 
@@ -60,6 +60,12 @@ class System:
     def rename(self, path: Path, to: Path) -> None:
         """Gives a file another name."""
         path.rename(to)
+
+    def exchange(self, path: Path, other: Path) -> None:
+        """Gives two names each other's file or directory, at once; not every file system can."""
+        code = _native.exchange(os.fsencode(path), os.fsencode(other))
+        if code:
+            raise OSError(code, os.strerror(code), str(path), None, str(other))
 
     def link(self, path: Path, to: Path) -> None:
         """Gives a file a second name; follows no link."""

@@ -295,9 +295,10 @@ def open_envelope(path: Path, *, verify: Verify = "lazy", remedy: str = REMEDY) 
     try:
         fd = os.open(path, flags)
     except OSError as error:
-        if error.errno != errno.ELOOP:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
             raise
-        raise CorruptFile(f"{path} is a symbolic link", path=str(path)) from error
+        found = "a symbolic link" if error.errno == errno.ELOOP else "no regular file"
+        raise CorruptFile(f"{path} is {found}", path=str(path)) from error
     try:
         return Envelope(fd, str(path), verify=verify, remedy=remedy)
     finally:

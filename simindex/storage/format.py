@@ -82,6 +82,7 @@ KEPT_PREFIX = "damaged-"
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
+_NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
 NOT_REGULAR = {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV}
 """What opening a link, a directory, a socket or a device gives where a file should be."""
 
@@ -115,7 +116,12 @@ def make_directory(path: Path) -> None:
     """A new directory whose name is durable in its parent."""
     with storage_errors(path):
         disk.system.make_directory(path)
-        sync_directory(path.parent)
+        try:
+            sync_directory(path.parent)
+        except BaseException:
+            with suppress(OSError):  # another process may have put something in it
+                disk.system.remove_directory(path)
+            raise
 
 
 def remove(path: Path) -> None:
@@ -401,6 +407,58 @@ def move(source: Path, target: Path) -> None:
             sync_directory(source.parent)
 
 
+def exchange(path: Path, other: Path) -> bool:
+    """Gives two directories each other's name, at once and for good.
+
+    False where the file system does not exchange names. An error leaves both as they were, as far
+    as it can.
+    """
+    with storage_errors(path):
+        try:
+            disk.system.exchange(path, other)
+        except OSError as error:
+            if error.errno in _NO_EXCHANGE:
+                return False
+            raise
+        try:
+            for parent in {path.parent: None, other.parent: None}:
+                sync_directory(parent)
+        except BaseException:
+            disk.system.exchange(path, other)
+            raise
+    return True
+
+
+def hold(directory: Path) -> int | None:
+    """Holds a directory until the descriptor that is returned is closed, or the process ends.
+
+    None where another process holds it, or it is gone or no directory.
+    """
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_named(fd, directory):
+            return fd
+    except BlockingIOError:
+        pass
+    except BaseException:
+        os.close(fd)
+        raise
+    os.close(fd)
+    return None
+
+
+def _is_named(fd: int, path: Path) -> bool:
+    """Whether a path still leads to what is open: who held it before may have removed it."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
 def check_version(path: Path, major: int, minor: int, incompatible: int) -> None:
     """Refuses what this version cannot read, and says what to do."""
     version = f"{major}.{minor}"
@@ -461,6 +519,23 @@ def file_system_kind(path: Path) -> str:
 
 def lock(path: Path) -> int:
     """Takes the writer's lock and returns its descriptor; IndexLocked names who holds it."""
+    while True:
+        fd = _locked(path)
+        try:
+            if _is_named(fd, path):
+                break
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)  # a creation that failed has removed it meanwhile
+    text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
+    with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
+        disk.system.resize(fd, 0)
+        disk.system.write(fd, text, 0)
+    return fd
+
+
+def _locked(path: Path) -> int:
     try:
         fd = disk.system.create(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError as error:
@@ -490,10 +565,6 @@ def lock(path: Path) -> int:
     except BaseException:
         os.close(fd)
         raise
-    text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
-    with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
-        disk.system.resize(fd, 0)
-        disk.system.write(fd, text, 0)
     return fd
 
 

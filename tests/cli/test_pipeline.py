@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+from simindex.cli import pipeline
 from simindex.cli.pipeline import read_ahead
 
 
@@ -48,6 +52,29 @@ def test_the_next_item_is_made_while_one_is_worked_on_and_no_more() -> None:
     assert made == [0, 1, 2]
     assert next(read) == 1
     read.close()
+
+
+def test_signal_that_the_wait_does_not_see_ends_it() -> None:
+    """One that comes just before the main thread waits; here another thread gets it meanwhile."""
+    ended = threading.Event()
+    in_time: list[bool] = []
+
+    def source() -> Iterator[int]:
+        seen = 0
+        while seen < 3:  # for it to be where it waits, not on its way there
+            frame = sys._current_frames()[threading.main_thread().ident or 0]
+            seen += frame.f_code is pipeline._Slot.__iter__.__code__
+            os.sched_yield()
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        in_time.append(ended.wait(30))
+        yield 1
+
+    with pytest.raises(KeyboardInterrupt):
+        list(read_ahead(source()))
+    ended.set()
+    for thread in reading_threads():
+        thread.join()
+    assert in_time == [True]
 
 
 def test_the_source_is_closed_when_the_reader_stops() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import simindex
 from simindex.cli import progress
-from simindex.cli.interrupt import uninterrupted
+from simindex.cli.interrupt import Terminated, terminable, uninterrupted
 from simindex.cli.progress import Progress
 
 Run = Callable[..., Any]
@@ -69,28 +69,54 @@ def test_ctrl_c_leaves_the_index_at_its_last_commit(
         assert [finding for finding in index.check() if finding.severity == "error"] == []
 
 
-def test_ctrl_c_ends_other_commands_with_130(spawn: Spawn, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_end_other_commands(
+    spawn: Spawn, tmp_path: Path, how: signal.Signals, code: int
+) -> None:
     process = spawn("dedup", "-", "--max-errors", 1, "--temp-dir", tmp_path)
     assert process.stdin is not None
     process.stdin.write(b"oops\n")
     process.stdin.flush()
     wait_for_line(process, b"-:1: not JSON")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     # Standard input stays open: a thread is waiting for it when the interpreter exits.
-    assert process.wait(timeout=30) == 130
+    assert process.wait(timeout=30) == code
     _, complaint = process.communicate(timeout=30)
     assert complaint == b"simindex: interrupted\n"
     assert list(tmp_path.glob("simindex-dedup-*")) == []
 
 
-def test_ctrl_c_waits_for_a_commit_to_end() -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_wait_for_a_commit_to_end(how: signal.Signals) -> None:
     reached = False
-    with pytest.raises(KeyboardInterrupt), uninterrupted():
-        signal.raise_signal(signal.SIGINT)
+    with terminable(), pytest.raises(KeyboardInterrupt), uninterrupted():
+        signal.raise_signal(how)
         reached = True
     assert reached
     with uninterrupted():
         pass
+
+
+def test_second_sigterm_does_not_end_what_the_first_has_begun() -> None:
+    removed = False
+    with terminable():
+        with pytest.raises(Terminated):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        removed = True
+    assert removed
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_own_way_with_sigterm_is_kept() -> None:
+    """Of a program that runs a command within itself."""
+    previous = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with terminable(), uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def test_a_reader_that_goes_away_is_no_error(run: Run, spawn: Spawn, tmp_path: Path) -> None:

@@ -632,6 +632,25 @@ def test_devices_in_the_place_of_files_are_refused(
     assert require_safe(specimen, path)["errors"]
 
 
+@pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFSOCK], ids=["fifo", "socket"])
+@pytest.mark.parametrize("suffix", [".bphs", ".issl"])
+def test_rows_answer_where_a_structure_is_no_file(
+    index_path: Path, kind: int, suffix: str
+) -> None:
+    values = np.arange(40, dtype=np.uint64)
+    options = simindex.IndexOptions(
+        batch_rows=16, structures=("psm", "bphs:G=2,g=1", "issl:w=8")
+    )
+    with simindex.open(index_path, "c", options=options) as index:
+        index.append(values)
+    for file in (index_path / "segments").glob(f"*{suffix}"):
+        file.unlink()
+        os.mknod(file, kind | 0o600)
+    with simindex.open(index_path) as index:
+        assert len(index.query(values, h=0)) == len(values)
+        assert np.array_equal(index.top(values, k=1).distances[:, 0], np.zeros(len(values)))
+
+
 def test_lock_of_another_file_keeps_what_it_holds(path: Path) -> None:
     """A second name of a file of somebody else's, which a writer would have emptied."""
     victim = path.parent / "victim"

@@ -1,4 +1,7 @@
-"""An index opened for reading is not written to: not a byte, not a name, not a time."""
+"""An index opened for reading is not written to: not a byte, not a name, not a time.
+
+But for LMDB's table of readers, which is made where it is missing and may be.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,6 +98,17 @@ def test_reading_leaves_no_trace(filled: Path) -> None:
     assert {Path(name).suffix for name in before} >= {".rows", ".bphs", ".issl", ".mdb"}
     read(filled)
     assert traces(filled) == before
+
+
+def test_copy_without_a_table_of_readers_gets_one_and_nothing_else(
+    filled: Path, tree: Callable[[Path], Any]
+) -> None:
+    table = filled / "catalog" / SPARED
+    before = tree(filled)
+    table.unlink()
+    read(filled)
+    assert table.stat().st_size == 1 << 16 | 128
+    assert tree(filled) == before
 
 
 def test_reading_opens_nothing_for_writing(filled: Path, tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ def test_writing_calls_each_of_them(index_path: Path, noted: Noted) -> None:
         index.compact(full=True)
         assert index.check() == []
     simindex.open(index_path, "n", options=OPTIONS, overwrite=True).close()
-    # Large files only are written back; a repair only links.
-    assert set(CALLS) - set(noted.calls) <= {"write_back", "link"}
+    # Large files only are written back; a repair only links, a replacement only exchanges.
+    assert set(CALLS) - set(noted.calls) <= {"write_back", "link", "exchange"}
 
 
 def test_nothing_is_written_beside_it(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -398,13 +399,15 @@ def test_other_versions_are_refused_by_name(
         open_envelope(copied)
 
 
-@pytest.mark.parametrize("kind", ["directory", "fifo", "link", "empty"])
+@pytest.mark.parametrize("kind", ["directory", "fifo", "socket", "link", "empty"])
 def test_what_is_no_plain_file_is_damage(tmp_path: Path, written: Path, kind: str) -> None:
     path = tmp_path / "x.rows"
     if kind == "directory":
         path.mkdir()
     elif kind == "fifo":
         os.mkfifo(path)  # must not wait for a writer
+    elif kind == "socket":
+        os.mknod(path, stat.S_IFSOCK | 0o600)
     elif kind == "link":
         path.symlink_to(written)
     else:

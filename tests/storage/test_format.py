@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from pathlib import Path
 
 import mmh3
@@ -133,13 +134,15 @@ def test_newer_minor_is_read(formatted: Path) -> None:
     assert read_format(formatted) == UUID
 
 
-@pytest.mark.parametrize("kind", ["directory", "fifo", "link"])
+@pytest.mark.parametrize("kind", ["directory", "fifo", "socket", "link"])
 def test_format_that_is_no_plain_file_is_damage(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "FORMAT"
     if kind == "directory":
         path.mkdir()
     elif kind == "fifo":
         os.mkfifo(path)
+    elif kind == "socket":
+        os.mknod(path, stat.S_IFSOCK | 0o600)
     else:
         path.symlink_to(GOLDEN / "FORMAT")
     with pytest.raises(CorruptFile):

@@ -1,4 +1,6 @@
 #include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -69,6 +71,19 @@ int bind_write_back(int fd, std::int64_t offset, std::int64_t size, bool wait) {
   return 0;
 }
 
+// Gives two names each other's file at once; returns errno or 0.
+int bind_exchange(const nb::bytes& path, const nb::bytes& other) {
+  const char* const names[] = {path.c_str(), other.c_str()};
+  ReleasedGil release;
+#ifdef SYS_renameat2
+  constexpr unsigned exchange = 2;  // RENAME_EXCHANGE, which older headers lack
+  if (syscall(SYS_renameat2, AT_FDCWD, names[0], AT_FDCWD, names[1], exchange) != 0) return errno;
+  return 0;
+#else
+  return ENOSYS;
+#endif
+}
+
 nb::tuple bind_check_pages(const In<std::uint8_t, 1>& file, const In<std::uint8_t, 1>& meta,
                            bool exact) {
   PageReport report;
@@ -89,6 +104,7 @@ void bind_bytes(nb::module_& m) {
   m.def("check_pages", &bind_check_pages, "file"_a.noconvert(), "meta"_a.noconvert(),
         "exact"_a = false);
   m.def("write_back", &bind_write_back, "fd"_a, "offset"_a, "size"_a, "wait"_a);
+  m.def("exchange", &bind_exchange, "path"_a, "other"_a);
 }
 
 }  // namespace simindex
