@@ -43,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()), help="default: the time")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     asked = parser.parse_args(arguments)
+    if asked.goal is not None and asked.goal < 1:
+        parser.error(f"--goal {asked.goal}: give 1 or more")
     names = list(TRIALS) if "all" in asked.what else asked.what
     outcomes: list[report.Outcome] = []
     for name in names:
