@@ -287,6 +287,10 @@ class Recorder(System):
                 self._images.pop(f"{old}/data.mdb", None)
             self.note(Rename(directory, name, to_directory, to_name, node))
 
+    def exchange(self, path: Path, other: Path) -> None:
+        """Refused: no workload exchanges names, so nothing says what a power cut may leave."""
+        raise NotImplementedError("an exchange of names is not recorded")
+
     def link(self, path: Path, to: Path) -> None:
         with self._gate:
             super().link(path, to)
