@@ -22,13 +22,12 @@ from signal import SIGBUS
 
 import numpy as np
 
-import simindex
 from reliability import namespaces
 from reliability.examination import examine
 from reliability.report import Outcome, Pace
-from reliability.story import OPTIONS, Story, number, rows_in
+from reliability.story import Story, number, opened, rows_in
 from reliability.trials import Child, Fault, Say, Tally, forked, shared, workplace
-from simindex.errors import CommitFailed, IndexNotFound, StorageFailed
+from simindex.errors import CommitFailed, StorageFailed
 
 FS_IOC_SHUTDOWN = 0x8004587D
 LOG_FLUSHED, LOG_LOST = 1, 2
@@ -178,11 +177,3 @@ def write(path: Path, story: Story, say: Say) -> None:
     except (StorageFailed, CommitFailed) as error:
         say({"error": type(error).__name__})
         time.sleep(60)  # until it is killed
-
-
-def opened(path: Path) -> simindex.Index:
-    """The index as it is, whose structures the story may have changed, or a new one."""
-    try:
-        return simindex.open(path, "w")
-    except IndexNotFound:
-        return simindex.open(path, "c", options=OPTIONS)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 import simindex
 from simindex import Batch, IndexOptions
+from simindex.errors import IndexNotFound
 
 U64 = NDArray[np.uint64]
 
@@ -168,6 +170,14 @@ def drawn(story: Story, number: int) -> Step:
 
 
 NAMES = [" ".join(names) for names in STRUCTURES]
+
+
+def opened(path: Path) -> simindex.Index:
+    """The index as it is, whose structures the story may have changed, or a new one."""
+    try:
+        return simindex.open(path, "w")
+    except IndexNotFound:
+        return simindex.open(path, "c", options=OPTIONS)
 
 
 def rows_in(index: simindex.Index) -> Rows:
