@@ -66,10 +66,9 @@ def clear_up(path: Path) -> None:
     """
     name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
     with suppress(OSError):
-        for beside in list(path.parent.iterdir()):
-            if name.fullmatch(beside.name):
-                with suppress(OSError):
-                    _finish(path, beside)
+        for beside in [inner for inner in path.parent.iterdir() if name.fullmatch(inner.name)]:
+            with suppress(OSError):
+                _finish(path, beside)
 
 
 def _folder_beside(path: Path) -> tuple[Path, int]:

@@ -10,13 +10,13 @@ import signal
 import subprocess
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from children import in_child
 
 import simindex
 from simindex import Batch, IndexOptions
@@ -47,20 +47,6 @@ def filled(index_path: Path) -> Path:
         index.commit()
         index.append(FIRST[36:], ids=np.arange(36, 40))
     return index_path
-
-
-def in_child(work: Callable[[], object]) -> int:
-    """Exit code of a forked child: 0 if `work` returns; it is killed if it hangs."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            signal.alarm(30)
-            work()
-            os._exit(0)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def calls(index: simindex.Index) -> dict[str, Callable[[], Any]]:

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from children import in_child
 
 import simindex
 from simindex.errors import ClosedIndex
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-
-
-def in_child(check: Callable[[], None]) -> int:
-    """The exit code of a forked child: 0 if `check` passes; it is killed when it hangs."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            import signal
-
-            signal.alarm(20)
-            check()
-            os._exit(0)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def test_child_of_a_busy_process_does_not_hang(index_path: Path) -> None:

@@ -6,17 +6,16 @@ import gc
 import os
 import pickle
 import shutil
-import signal
 import subprocess
 import sys
 import threading
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import lmdb
 import numpy as np
 import pytest
+from children import in_child
 
 import simindex
 from simindex.errors import ClosedIndex, CorruptFile, IndexLocked, StorageFull, UnsupportedStorage
@@ -45,20 +44,6 @@ def nothing_left_open() -> Iterator[None]:
     yield
     assert module._registry == known
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
-def in_child(check: Callable[[], None]) -> int:
-    """The exit code of a forked child: 0 if `check` passes; it is killed when it hangs."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            signal.alarm(20)
-            check()
-            os._exit(0)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 # -- sharing --------------------------------------------------------------------------------------
