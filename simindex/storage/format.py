@@ -519,15 +519,9 @@ def file_system_kind(path: Path) -> str:
 
 def lock(path: Path) -> int:
     """Takes the writer's lock and returns its descriptor; IndexLocked names who holds it."""
-    while True:
+    fd = _locked(path)
+    while fd is None:  # a creation that failed has removed it meanwhile
         fd = _locked(path)
-        try:
-            if _is_named(fd, path):
-                break
-        except BaseException:
-            os.close(fd)
-            raise
-        os.close(fd)  # a creation that failed has removed it meanwhile
     text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
     with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
         disk.system.resize(fd, 0)
@@ -535,7 +529,8 @@ def lock(path: Path) -> int:
     return fd
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path) -> int | None:
+    """The locked file's descriptor; None if that has lost its name since it was opened."""
     try:
         fd = disk.system.create(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError as error:
@@ -553,6 +548,7 @@ def _locked(path: Path) -> int:
                 path=str(path),
             )
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        named = _is_named(fd, path)
     except BlockingIOError as error:
         try:
             holder = os.pread(fd, 256, 0).decode("utf-8", "replace").strip() or "another process"
@@ -565,6 +561,9 @@ def _locked(path: Path) -> int:
     except BaseException:
         os.close(fd)
         raise
+    if not named:
+        os.close(fd)
+        return None
     return fd
 
 
