@@ -7,11 +7,13 @@ So every execution of these is one behind checksums.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import lmdb
@@ -105,10 +107,19 @@ def build(clang: str, directory: Path, jobs: int) -> dict[str, Path]:
 
 
 def _kernel_sources() -> Iterator[Path]:
-    """All but the bindings."""
+    """All but the bindings: what includes nothing of Python's, in whatever depth."""
     for path in sorted(KERNELS.glob("*.cpp")):
-        if not path.name.startswith("bind") and path.name != "columns.cpp":
+        if not _needs_python(path):
             yield path
+
+
+@cache
+def _needs_python(source: Path) -> bool:
+    text = source.read_text("utf-8")
+    beside = (KERNELS / name for name in re.findall(r'#include "([^"]+)"', text))
+    return bool(re.search(r"#include <(Python\.h|nanobind/)", text)) or any(
+        _needs_python(path) for path in beside
+    )
 
 
 def _object(clang: str, source: Path, directory: Path, newest: float, *more: str) -> Path:

@@ -3,7 +3,8 @@
     FORMAT                 all bytes
     .rows .bphs .issl      all bytes: header page, sections, the zeros between them, checksums,
                            footer
-    data.mdb               of the meta page in use all but its address and size of a map; of every
+    data.mdb               of the meta page in use its number, flags and all of the record but the
+                           address and size of a map, for no more of its header is read; of every
                            page of its trees the header but two unused bytes, the places, and the
                            nodes but the odd byte behind one; of overflow runs the header and the
                            value; of lists of free pages as many as they count. Of the other meta
@@ -47,7 +48,8 @@ def live_spans(data: bytes) -> tuple[Spans, Spans]:
     commits = [struct.unpack_from("<Q", data, page * PAGE + 144)[0] for page in (0, 1)]
     used = PAGE * (commits[1] > commits[0])
     other = PAGE - used
-    spans = [(used, used + 24), (used + 40, used + 152),  # between: where and how large a map was
+    spans = [(used, used + 8), (used + 10, used + 12), (used + 16, used + 24),
+             (used + 40, used + 152),  # between: where and how large a map was
              (other + 10, other + 12), (other + 16, other + 24), (other + 144, other + 152)]
     separators: Spans = []
     roots = [used + 40, used + 88]
