@@ -127,7 +127,7 @@ def _run(name: str, kind: Kind, python: Path) -> report.Outcome:
         subprocess.run(
             # Threads' shadow memory wants addresses where they always are.
             ["setarch", "-R", str(python), "-P", "-m", "pytest", "-p", "no:cacheprovider",
-             *chosen, *kind.tests],
+             "-n", "auto", *chosen, *kind.tests],
             cwd=ROOT, env={**os.environ, **options, "LD_PRELOAD": libraries}, check=False,
             stdout=output, stderr=output,
         )
