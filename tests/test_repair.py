@@ -399,6 +399,9 @@ def test_a_damaged_commit_number_costs_no_row(ending: Held, tmp_path: Path) -> N
     for at, bit in [(4096 * page + 144, bit) for page in (0, 1) for bit in range(8)]:
         path = fresh(ending, tmp_path / "index")
         (path / "catalog" / "data.mdb").write_bytes(flipped(data, at, bit))
+        for mode in ("r", "w"):  # neither is given the commit before
+            with pytest.raises(CorruptFile), simindex.open(path, mode):
+                pytest.fail(f"opened with bit {bit} of byte {at} flipped")
         report = simindex.repair(path, apply=True)
         assert (report.applied, report.losses, report.lost_rows) == (True, (), 0)
         with simindex.open(path) as index:
