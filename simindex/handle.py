@@ -75,10 +75,9 @@ class Handle:
         with translated(path, writable):
             self._uuid = durable.read_format(path, writable=writable)
             for name in ("catalog", "segments"):
-                if (path / name).is_symlink():
-                    raise CorruptFile(
-                        f"{path / name} is a link, no directory", path=str(path / name)
-                    )
+                part = path / name
+                if part.is_symlink() or (part.exists() and not part.is_dir()):
+                    raise CorruptFile(f"{part} is no directory", path=str(part))
             self._environment = acquire(path / "catalog", writable=writable)
         try:
             self._catalog = Catalog(self._environment)

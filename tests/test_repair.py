@@ -457,6 +457,23 @@ def test_opening_what_is_damaged_names_the_repair(
         simindex.open(path)
 
 
+@pytest.mark.parametrize("part", ["catalog", "segments"])
+@pytest.mark.parametrize("kind", ["file", "fifo", "link"])
+def test_what_stands_where_a_directory_should_is_told(
+    held: Held, tmp_path: Path, part: str, kind: str
+) -> None:
+    place = fresh(held, tmp_path / "index") / part
+    place.rename(tmp_path / part)
+    if kind == "file":
+        place.touch()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(tmp_path / part)
+    with pytest.raises(CorruptFile, match=f"{part} is no directory. `simindex repair"):
+        simindex.open(tmp_path / "index")
+
+
 @pytest.mark.parametrize("what", ["FORMAT", "catalog"])
 def test_a_part_of_another_index_is_found_out(held: Held, tmp_path: Path, what: str) -> None:
     path = fresh(held, tmp_path / "index")
