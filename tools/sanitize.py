@@ -134,7 +134,7 @@ def _run(name: str, kind: Kind, python: Path) -> report.Outcome:
     text = (logs / "pytest").read_text("utf-8", "replace")
     passed, failed, skipped = (
         sum(map(int, re.findall(rf"(\d+) {word}", text[-400:])))
-        for word in ("passed", "failed|error", "skipped")
+        for word in ("passed", "(?:failed|error)", "skipped")
     )
     if not passed:  # -q counts nothing in words
         dots = "".join(re.findall(r"^([.sFEx]+) +\[ *\d+%\]$", text, re.M))
