@@ -32,8 +32,9 @@ def test_damaged_files_give_typed_errors_or_right_answers() -> None:
 
 @pytest.mark.parametrize(("shape", "share"), [("tiny", 0.001), ("many", 0.0002)])
 def test_every_flipped_bit_of_what_is_live_is_found(shape: str, share: float) -> None:
-    live, tally = bits.trial(shape, 3, 2, share=share)
+    live, asked, tally = bits.trial(shape, 3, 2, share=share)
     print(f"bits: {tally.done} of {live}, {tally.found} found, {tally.harmless} harmless")
+    assert tally.done == asked
     assert tally.broken == []
     assert tally.missed == []
     assert tally.done > live * share / 2

@@ -267,8 +267,11 @@ def in_children(
     return total
 
 
-def trial(shape: str, seed: int, jobs: int, *, share: float = 1.0) -> tuple[int, Tally]:
-    """(live bits, what became of them), of one specimen; of a share of them, drawn at random."""
+def trial(shape: str, seed: int, jobs: int, *, share: float = 1.0) -> tuple[int, int, Tally]:
+    """(live bits, those of them to try, what became of these), of one specimen.
+
+    With a share below 1 as large a part of them, drawn at random.
+    """
     shared = Path("/dev") / "shm"
     base = Path(tempfile.mkdtemp(prefix="bits-", dir=shared if shared.is_dir() else None))
     try:
@@ -280,7 +283,7 @@ def trial(shape: str, seed: int, jobs: int, *, share: float = 1.0) -> tuple[int,
         assert not is_found(specimen.path)
         assert reads_right(specimen, specimen.path)
         total = sum(8 * (part.stop - part.start) for part in live)
-        return total, in_children(specimen, base, bits, jobs)
+        return total, len(bits), in_children(specimen, base, bits, jobs)
     finally:
         shutil.rmtree(base, ignore_errors=True)
 
@@ -293,12 +296,11 @@ def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
     outcomes = []
     for shape, share in (("tiny", 1.0), ("many", 0.01)):
         began = time.monotonic()
-        live, tally = trial(shape, seed, jobs, share=share * min(1.0, goal / LIVE_BITS))
+        live, asked, tally = trial(shape, seed, jobs, share=share * min(1.0, goal / LIVE_BITS))
         for line in (*tally.missed[:20], *tally.broken[:5]):
             print(line, file=sys.stderr)
-        tried = live if share * goal >= LIVE_BITS else tally.done
         outcomes.append(Outcome(
-            f"single bits, {shape} index", tried, tally.done, time.monotonic() - began, seed,
+            f"single bits, {shape} index", asked, tally.done, time.monotonic() - began, seed,
             wrong=len(tally.missed), signals=len(tally.broken),
             skipped=f"of {live:,} live bits; {tally.harmless} made a key of a branch as good",
         ))
