@@ -11,11 +11,11 @@ a signal, and a damaged list of free pages makes the next writer overwrite what 
    first commit both are 0.
 2. The commit in use is that of the higher number (`mdb_env_pick_meta`). Its trees and its free list
    are walked by the kernel `check_pages`. Of the other meta page LMDB uses nothing but the number,
-   so whatever else is wrong there leads nobody astray.
-3. The newest entry of a commit's free list has its number, since each commit but the first frees
-   the root before it: so a number that does not belong to its roots is found. That is asked of both
-   meta pages: or the last commit, its number made lower, would pass for the one before the last.
-   No power failure makes such a page, for it lies within one sector.
+   and where it failed to write one it has left the new roots there, beside the old number and the
+   old last page. But no commit makes the file shorter: so a last page beyond that of the commit in
+   use is that of a later commit, whose number was made lower.
+3. The newest entry of its free list has the number of the commit in use, since each commit but the
+   first frees the root before it: so a number that does not belong to its roots is found.
 4. The pages of a commit stay as they are until the second one after it is durable. So while others
    commit, a walk that failed is repeated if the meta pages have changed meanwhile.
 
@@ -69,9 +69,6 @@ PAUSE_S = 0.002
 
 REMEDY = "`simindex repair` makes a new catalog of the segment files"
 
-OTHER_COMMIT = 10
-"""The kernel's number for a free list that the commit of its meta page did not write."""
-
 FAULTS = (
     "",
     "its meta page names a page size, a last page or a tree that no commit has",
@@ -123,7 +120,7 @@ class Meta:
 def preflight(data: Path) -> None:
     """Refuses a `data.mdb` that LMDB could not be trusted with.
 
-    Raises CorruptFile. 40 us, and 2 us for each page of a tree.
+    Raises CorruptFile. 40 us, and 1 us for each page of a tree.
     """
     fault = _first_fault(data, whole=False)
     if fault is not None:
@@ -135,7 +132,8 @@ def damage(data: Path) -> CorruptFile | None:
 
     What is wrong besides leads neither readers nor writers astray: a record that counts other pages
     than its tree has, pages that are neither in use nor free, and anything in the commit before the
-    one in use but its number.
+    one in use. But where that one names a later commit than its number says, the last commit is
+    lost, or could not be written.
     """
     return _first_fault(data, whole=True)
 
@@ -202,16 +200,19 @@ def _fault(
             f"the catalog {data} is cut short: {size} bytes instead of {needed}. {REMEDY}",
             path=str(data), found=size, expected=needed,
         )
-    longest = max(used.last_page, other.last_page) + 1
-    with mmap.mmap(fd, min(size, longest * used.page_bytes), access=mmap.ACCESS_READ) as mapped:
+    if other.last_page > used.last_page:
+        return damaged("the last commit passes for the one before the last", other.page)
+    with mmap.mmap(fd, needed, access=mmap.ACCESS_READ) as mapped:
         file = np.frombuffer(mapped, np.uint8)
         try:
             number, page, _ = _native.check_pages(file, used.raw, whole)
-            earlier, at, _ = _native.check_pages(file, other.raw, whole)
+            before = _native.check_pages(file, other.raw, True)[:2] if whole else (0, 0)
         finally:
             del file  # or the map cannot be closed
     if number:
         return damaged(FAULTS[number].format(page=page), page)
-    if earlier == OTHER_COMMIT or (earlier and whole):
-        return damaged(f"of the commit before the last, {FAULTS[earlier].format(page=at)}", at)
+    if before[0]:
+        return damaged(
+            f"of the commit before the last, {FAULTS[before[0]].format(page=before[1])}", before[1]
+        )
     return None

@@ -362,6 +362,46 @@ def test_one_damaged_meta_page_is_damage(filled: Path) -> None:
         lmdb.open(str(filled / "catalog"), readonly=True, lock=False)
 
 
+def grown(path: Path) -> tuple[Path, bytes, int]:
+    """(file, the bytes before its last commit, the meta page of that one), of an index whose last
+    commit made the file longer, and has a number of which one bit makes two less."""
+    data = path / "catalog" / "data.mdb"
+    with simindex.open(path, "w") as index:
+        while True:
+            before = data.read_bytes()
+            index.append(np.arange(500, dtype=np.uint64))
+            index.commit()
+            metas = [np.frombuffer(data.read_bytes(), META, 1, at)[0] for at in (0, 4096)]
+            page = int(metas[1]["commit"] > metas[0]["commit"])
+            if metas[page]["commit"] & 2 and metas[page]["last"] > metas[1 - page]["last"]:
+                return data, before, page
+
+
+def test_last_commit_does_not_pass_for_the_one_before_the_last(filled: Path) -> None:
+    data, _, page = grown(filled)
+    with data.open("r+b") as file:
+        at = 4096 * page + META.itemsize - 8
+        number = np.frombuffer(data.read_bytes(), "<u8", 1, at)[0]
+        os.pwrite(file.fileno(), int(number ^ 2).to_bytes(8, "little"), at)
+    with pytest.raises(CorruptFile, match="passes for the one before the last"):
+        preflight(data)
+
+
+def test_meta_page_that_could_not_be_written_is_no_damage(filled: Path) -> None:
+    """LMDB leaves it with its new roots, and puts back the number and the last page it had."""
+    data, before, page = grown(filled)
+    with simindex.open(filled) as index:
+        rows = len(index)
+    file = bytearray(data.read_bytes())
+    at = 4096 * page + META.itemsize - 16
+    assert file[at - 96 : at] != before[at - 96 : at]
+    file[at : at + 16] = before[at : at + 16]
+    data.write_bytes(file)
+    preflight(data)
+    with simindex.open(filled) as index:
+        assert len(index) == rows - 500
+
+
 # -- disks and rights -----------------------------------------------------------------------------
 
 
