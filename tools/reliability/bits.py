@@ -11,8 +11,10 @@
                            page what LMDB reads: flags, magic, version, commit.
     LOCK lock.mdb          nothing: text for people, and LMDB's table of who reads
 
-Where keys of a branch page may be any between their neighbours', a flipped bit can leave one that
-is as good: that is no damage, and is proved by reading everything and comparing.
+Two kinds of key may be any between their neighbours', so a flipped bit can leave one that is as
+good: those of branch pages, and the numbers of commits in the free list but that of the last, which
+LMDB compares with the commits that readers hold; whoever opens the file holds the last. That is no
+damage, and is proved by reading everything and comparing.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ Spans = list[tuple[int, int]]
 
 
 def live_spans(data: bytes) -> tuple[Spans, Spans]:
-    """(start, stop) of the live bytes of a sound `data.mdb`, and of the keys in its branch pages.
+    """(start, stop) of the live bytes of a sound `data.mdb`, and of keys that might be others.
 
     Its own walk, which takes every offset as it stands.
     """
@@ -51,7 +53,7 @@ def live_spans(data: bytes) -> tuple[Spans, Spans]:
     spans = [(used, used + 8), (used + 10, used + 12), (used + 16, used + 24),
              (used + 40, used + 152),  # between: where and how large a map was
              (other + 10, other + 12), (other + 16, other + 24), (other + 144, other + 152)]
-    separators: Spans = []
+    keys: Spans = []
     roots = [used + 40, used + 88]
     while roots:
         record = roots.pop()
@@ -72,10 +74,11 @@ def live_spans(data: bytes) -> tuple[Spans, Spans]:
                 spans.append((node, node + 8))
                 if height > 1:
                     if place > at + 16:
-                        separators.append((node + 8, value))
+                        keys.append((node + 8, value))
                     below.append((low | high << 16 | flags << 32, height - 1))
                     continue
-                spans.append((node + 8, value))
+                old = listing and data[node + 8 : value] != data[used + 144 : used + 152]
+                (keys if old else spans).append((node + 8, value))
                 length = low | high << 16
                 if flags & 1:
                     run = struct.unpack_from("<Q", data, value)[0] * PAGE
@@ -86,7 +89,7 @@ def live_spans(data: bytes) -> tuple[Spans, Spans]:
                 elif flags & 2:
                     roots.append(value)
                 spans.append((value, value + length))
-    return sorted(set(spans)), separators
+    return sorted(set(spans)), keys
 
 
 def joined(spans: Spans) -> Spans:
@@ -102,7 +105,7 @@ def joined(spans: Spans) -> Spans:
 
 @dataclass(frozen=True)
 class Live:
-    """A stretch of live bytes of a file; `free` where it is of a key in a branch page."""
+    """A stretch of live bytes of a file; `free` where it is of a key that might be another."""
 
     file: str
     start: int
@@ -122,9 +125,9 @@ def live_of(path: Path) -> list[Live]:
         if name == "FORMAT" or file.suffix in (".rows", ".bphs", ".issl"):
             found.append(Live(name, 0, file.stat().st_size))
         elif file.name == "data.mdb":
-            spans, separators = live_spans(file.read_bytes())
+            spans, keys = live_spans(file.read_bytes())
             found += [Live(name, *span) for span in joined(spans)]
-            found += [Live(name, *span, free=True) for span in joined(separators)]
+            found += [Live(name, *span, free=True) for span in joined(keys)]
     return found
 
 
@@ -151,7 +154,7 @@ class Tally:
     done: int = 0
     found: int = 0
     harmless: int = 0
-    """Keys of branch pages that are as good as before."""
+    """Keys that are as good as before."""
     missed: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     """What ended otherwise than by a finding or a typed error."""
@@ -302,6 +305,6 @@ def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
         outcomes.append(Outcome(
             f"single bits, {shape} index", asked, tally.done, time.monotonic() - began, seed,
             wrong=len(tally.missed), signals=len(tally.broken),
-            skipped=f"of {live:,} live bits; {tally.harmless} made a key of a branch as good",
+            skipped=f"of {live:,} live bits; {tally.harmless} made a key that is as good",
         ))
     return outcomes
