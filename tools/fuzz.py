@@ -25,9 +25,9 @@ from reliability import report
 BUILD = Path(__file__).resolve().parents[1] / "build" / "fuzz"
 
 SHARES: dict[str, float] = {
-    "probe": 4, "sweep": 3, "bphs": 2, "top": 2, "columns": 4, "issl": 0.6, "pairs": 0.6,
-    "text": 0.6, "lmdb": 1, "segments": 0.6, "catalog": 0.6, "values": 1, "documents": 0.6,
-    "arguments": 0.6,
+    "probe": 5, "sweep": 4, "bphs": 4, "top": 2, "columns": 3, "issl": 0.8, "pairs": 0.5,
+    "text": 1, "lmdb": 1.5, "segments": 0.3, "catalog": 0.3, "values": 0.5, "documents": 0.3,
+    "arguments": 0.3,
 }
 """Executions of each target, in proportion: more of the faster ones."""
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()), help="default: the time")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     asked = parser.parse_args(arguments)
-    shares = {name: SHARES.get(name, 0.6) for name in [*compiled.names(), *PYTHON]}
+    shares = {name: SHARES.get(name, 0.5) for name in [*compiled.names(), *PYTHON]}
     names = asked.targets or list(shares)
     if unknown := sorted(set(names) - set(shares)):
         parser.error(f"no such target: {', '.join(unknown)}; there are {', '.join(shares)}")
