@@ -59,7 +59,7 @@ def run(
     for old in work.glob(f"found-{name}-*"):
         old.unlink()
     options = [
-        f"-runs={runs}", f"-seed={seed % (1 << 32)}", f"-max_len={MOST_BYTES}", "-len_control=30",
+        f"-runs={runs}", f"-seed={seed % (1 << 32)}", f"-max_len={MOST_BYTES}",
         "-use_value_profile=0", "-print_final_stats=1", "-reload=0", f"-timeout={MOST_SECONDS}",
         f"-rss_limit_mb={own_mb + MOST_MEMORY_MB}", f"-artifact_prefix={found}",
         f"-report_slow_units={MOST_SECONDS}", str(corpus),
