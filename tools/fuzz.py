@@ -25,9 +25,9 @@ from reliability import report
 BUILD = Path(__file__).resolve().parents[1] / "build" / "fuzz"
 
 SHARES: dict[str, float] = {
-    "probe": 5, "sweep": 4, "bphs": 4, "top": 2, "columns": 3, "issl": 0.8, "pairs": 0.5,
-    "text": 1, "lmdb": 1.5, "segments": 0.3, "catalog": 0.3, "values": 0.5, "documents": 0.3,
-    "arguments": 0.3,
+    "probe": 5, "sweep": 5, "bphs": 5, "top": 2, "columns": 2, "issl": 0.8, "pairs": 0.4,
+    "text": 1.5, "lmdb": 1.5, "segments": 0.2, "catalog": 0.2, "values": 0.4, "documents": 0.2,
+    "arguments": 0.2,
 }
 """Executions of each target, in proportion: more of the faster ones."""
 
@@ -85,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return libfuzzer.run(
             name, [str(programs[name])], runs=goals[name], seed=asked.seed, work=BUILD,
             own_mb=OWN_MB["native"], environment=compiled.ENVIRONMENT, seeds=compiled.seeds(name),
+            most_bytes=compiled.most_bytes(name),
         )
 
     with ThreadPoolExecutor(asked.jobs) as pool:

@@ -45,7 +45,7 @@ class Run:
 
 def run(
     name: str, command: Sequence[str], *, runs: int, seed: int, work: Path, own_mb: int,
-    environment: dict[str, str], seeds: Sequence[bytes] = (),
+    environment: dict[str, str], seeds: Sequence[bytes] = (), most_bytes: int = MOST_BYTES,
 ) -> Run:
     """Fuzzes until so many inputs were tried, or one is at fault.
 
@@ -59,7 +59,7 @@ def run(
     for old in work.glob(f"found-{name}-*"):
         old.unlink()
     options = [
-        f"-runs={runs}", f"-seed={seed % (1 << 32)}", f"-max_len={MOST_BYTES}",
+        f"-runs={runs}", f"-seed={seed % (1 << 32)}", f"-max_len={most_bytes}",
         "-use_value_profile=0", "-print_final_stats=1", "-reload=0", f"-timeout={MOST_SECONDS}",
         f"-rss_limit_mb={own_mb + MOST_MEMORY_MB}", f"-artifact_prefix={found}",
         f"-report_slow_units={MOST_SECONDS}", str(corpus),
