@@ -139,7 +139,7 @@ class Snapshot:
             # A later commit may have replaced the value; then the pending runs' part must do.
             if newest.values.get("reservoir") == self.head.values.get("reservoir"):
                 payload = reading.value(self.head, "reservoir")
-                parts += [Reservoir.decode("the index", payload)] if payload else []
+                parts += [Reservoir.decode("the index", payload, self._words)] if payload else []
         return Reservoir.merged([Reservoir.empty(self._words), *parts], MAX_RESERVOIR_ROWS)
 
 

@@ -451,7 +451,7 @@ class Writer:
             payload = reading.value(self._head, "reservoir")
         if payload is None:
             return Reservoir.empty(self._options.words)
-        return Reservoir.decode("the index", payload)
+        return Reservoir.decode("the index", payload, self._options.words)
 
     # -- merging -----------------------------------------------------------------------------------
 

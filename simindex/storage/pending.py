@@ -61,4 +61,4 @@ def decode(name: str, payload: bytes, horizon: int) -> tuple[Table, Reservoir]:
         name, pieces[0].view("<u8").reshape(rows, words), pieces[1].view("<u8"), keys,
         horizon=horizon, header_bits=header_bits(rows),
     )
-    return table, Reservoir.decode(name, payload[bounds[-1] :])
+    return table, Reservoir.decode(name, payload[bounds[-1] :], words)

@@ -80,12 +80,17 @@ class Reservoir:
         return b"".join([header.tobytes(), *(column.tobytes() for column in columns)])
 
     @classmethod
-    def decode(cls, name: str, payload: bytes) -> Reservoir:
-        """The sample of bytes whose checksum held."""
+    def decode(cls, name: str, payload: bytes, words: int) -> Reservoir:
+        """The sample, of rows of so many words, of bytes whose checksum held."""
         if len(payload) < RESERVOIR.itemsize:
             raise CorruptFile(f"the reservoir of {name} is cut short", path=name)
         header = np.frombuffer(payload, RESERVOIR, 1)[0]
-        rows, words = int(header["rows"]), int(header["words"])
+        rows = int(header["rows"])
+        if int(header["words"]) != words:
+            raise CorruptFile(
+                f"the reservoir of {name} has rows of {header['words']} words, not of {words}",
+                path=name, found=int(header["words"]), expected=words,
+            )
         # Python integers do not wrap, so a forged count cannot fold back into range.
         a, b, c, d = accumulate(
             [RESERVOIR.itemsize, 8 * rows, 8 * rows * words, 128 * rows * words]

@@ -122,7 +122,7 @@ def test_extreme_weights_stay_finite() -> None:
 @pytest.mark.parametrize("count", [0, 1, 9])
 def test_encoded_sample_decodes(words: int, count: int) -> None:
     written = drawn(0, count, 9, words)
-    read = Reservoir.decode("x", written.encode())
+    read = Reservoir.decode("x", written.encode(), words)
     for name in ("priority", "fingerprints", "weights"):
         assert np.array_equal(getattr(read, name), getattr(written, name))
         assert getattr(read, name).shape == getattr(written, name).shape
@@ -132,9 +132,9 @@ def test_encoded_sample_decodes(words: int, count: int) -> None:
 def test_cut_sample_is_noticed(cut: int) -> None:
     payload = drawn(0, 9, 9).encode()
     with pytest.raises(CorruptFile):
-        Reservoir.decode("x", payload[: max(0, len(payload) - cut)])
+        Reservoir.decode("x", payload[: max(0, len(payload) - cut)], 1)
     with pytest.raises(CorruptFile):
-        Reservoir.decode("x", payload + bytes(cut))
+        Reservoir.decode("x", payload + bytes(cut), 1)
 
 
 @pytest.mark.parametrize("rows", [10, 2**32, 2**60, 2**61 + 1, 2**63, 2**64 - 1])
@@ -145,4 +145,11 @@ def test_forged_counts_are_noticed(rows: int, words: int) -> None:
     header["rows"], header["words"] = rows, words
     payload[: RESERVOIR.itemsize] = header.tobytes()
     with pytest.raises(CorruptFile):
-        Reservoir.decode("x", bytes(payload))
+        Reservoir.decode("x", bytes(payload), words)
+
+
+def test_sample_of_another_width_is_noticed() -> None:
+    """Without rows, too: it would be joined with samples of the index's own width."""
+    for count in (0, 3):
+        with pytest.raises(CorruptFile, match="rows of 2 words, not of 1"):
+            Reservoir.decode("x", drawn(0, count, 9, 2).encode(), 1)

@@ -25,8 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   plan.projection = in.one_in(2) ? kTernary : kSigns;
   const Array<std::uint64_t> buckets = in.words(kBucket << in.in(1, 3));
   Array<std::uint64_t> steps(buckets.size);
-  for (std::size_t i = 0; i < steps.size; ++i)
-    steps[i] = i % kBucket < kPlaces ? buckets.data[i] : buckets.data[i] & 0x3ffff;
+  for (std::size_t i = 0; i < steps.size; ++i)  // hashes of a bucket are distinct, as filled ones are
+    steps[i] = i % kBucket < kPlaces ? (buckets.data[i] & ~std::uint64_t{3}) | i % kPlaces
+                                     : buckets.data[i] & 0x3ffff;
   plan.with_idf = in.one_in(4);
   plan.idf = IdfBuckets(steps, kOneStep);
 
