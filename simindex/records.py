@@ -198,9 +198,8 @@ def _as_id(row: int, value: int) -> int:
 
 def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
     """The keys as a list of one type, each within its length; InvalidBatch names the first not."""
-    if isinstance(keys, (str, bytes)) or not hasattr(keys, "__len__") or (
-        getattr(keys, "ndim", 1) == 0  # an array that has a length, and raises when asked for it
-    ):
+    flat = isinstance(keys, np.ndarray) and keys.ndim == 0
+    if isinstance(keys, (str, bytes)) or flat or not hasattr(keys, "__len__"):
         raise InvalidBatch(
             f"keys must be a sequence of str or bytes, not {type(keys).__name__}",
             found=type(keys).__name__,

@@ -222,8 +222,7 @@ def _take(
                 samples.append(kept[name])
             else:
                 table, sample = pending.decode(name, reading.run("pending", run), run.horizon)
-                widths = {part.fingerprints.shape[1] for part in (table, sample)}
-                if len(table) != run.rows or widths != {options.words}:
+                if len(table) != run.rows or table.fingerprints.shape[1] != options.words:
                     raise CorruptFile(f"{name} is not the one the head names", path=name)
                 runs.append(table)
                 samples.append(sample)
