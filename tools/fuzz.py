@@ -25,8 +25,8 @@ from reliability import report
 BUILD = Path(__file__).resolve().parents[1] / "build" / "fuzz"
 
 SHARES: dict[str, float] = {
-    "probe": 5, "sweep": 5, "bphs": 5, "top": 2, "columns": 2, "issl": 0.8, "pairs": 0.4,
-    "text": 1.5, "lmdb": 1.5, "segments": 0.2, "catalog": 0.2, "values": 0.4, "documents": 0.2,
+    "probe": 7, "sweep": 3, "bphs": 5, "top": 2, "columns": 2, "issl": 0.8, "pairs": 0.4,
+    "text": 1, "lmdb": 2.5, "segments": 0.2, "catalog": 0.2, "values": 0.4, "documents": 0.2,
     "arguments": 0.2,
 }
 """Executions of each target, in proportion: more of the faster ones."""
