@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,9 +18,12 @@ from simindex.cli.console import cell, count, duration, emit, megabytes, say
 from simindex.cli.interrupt import uninterrupted
 from simindex.cli.recall import audited
 from simindex.errors import InvalidInput
-from simindex.records import Skew
+from simindex.inputs.streams import Unreadable, lines
+from simindex.records import MAX_KEY_BYTES, Skew
 
-DELETED_AT_ONCE = 1 << 16
+DELETED_AT_ONCE, DELETED_LENGTH = 1 << 16, 1 << 23
+"""Keys of a list that are held together, and their characters."""
+
 DAMAGED = 3
 
 
@@ -51,8 +53,7 @@ def delete(
         if keys:
             index.delete(keys=[as_stored(key) for key in keys])
         if keys_from:
-            listed = _listed_keys(keys_from)
-            while group := list(islice(listed, DELETED_AT_ONCE)):
+            for group in _groups(_listed_keys(keys_from)):
                 index.delete(keys=[as_stored(key) for key in group])
         with uninterrupted():
             index.commit()
@@ -68,6 +69,19 @@ def _as_stored(kind: object) -> Callable[[str], Any]:
     return str.encode if kind == "bytes" else str
 
 
+def _groups(keys: Iterator[str]) -> Iterator[list[str]]:
+    group: list[str] = []
+    length = 0
+    for key in keys:
+        group.append(key)
+        length += len(key)
+        if len(group) == DELETED_AT_ONCE or length >= DELETED_LENGTH:
+            yield group
+            group, length = [], 0
+    if group:
+        yield group
+
+
 def _listed_keys(path: str) -> Iterator[str]:
     if path == "-":
         yield from _decoded(path, sys.stdin.buffer)
@@ -80,8 +94,22 @@ def _listed_keys(path: str) -> Iterator[str]:
         yield from _decoded(path, file)
 
 
+def _lines(path: str, file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    try:
+        yield from lines(file, MAX_KEY_BYTES + 2)
+    except Unreadable as error:
+        raise InvalidInput(
+            f"{path}:{error.line}: {error}; nothing was deleted", path=path, line=error.line
+        ) from error
+
+
 def _decoded(path: str, file: BinaryIO) -> Iterator[str]:
-    for number, line in enumerate(file, 1):
+    for number, line in _lines(path, file):
+        if line is None:
+            raise InvalidInput(
+                f"{path}:{number}: longer than the {MAX_KEY_BYTES:,} bytes of a key; nothing was "
+                "deleted", path=path, line=number,
+            )
         try:
             key = line.decode().rstrip("\r\n")
         except UnicodeDecodeError as error:

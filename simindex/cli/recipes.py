@@ -24,6 +24,7 @@ from simindex.cli.learning import (
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, Intake, rereadable
 from simindex.simhash.projection import PROJECTIONS
+from simindex.simhash.recipe_bytes import MOST_HEADER_BYTES
 from simindex.simhash.weighting import WEIGHTINGS
 from simindex.simhash.words import language_stop_words
 
@@ -57,18 +58,26 @@ def _stop_words(ctx: click.Context, parameter: click.Parameter, value: str | Non
 
 def _listed_words(path: str) -> frozenset[str]:
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        with Path(path).open("rb") as file:
+            listed = file.read(MOST_HEADER_BYTES + 1)
     except OSError as error:
         raise InvalidOption(
             f"--stop-words @{path} cannot be read: {error.strerror or error}",
             option="stop_words", path=path,
         ) from error
+    if len(listed) > MOST_HEADER_BYTES:
+        raise InvalidOption(
+            f"--stop-words @{path} is longer than {MOST_HEADER_BYTES >> 20} MiB, more than a "
+            "recipe can hold: leave rare words out", option="stop_words", path=path,
+        )
+    try:
+        words = listed.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise InvalidOption(
             f"--stop-words @{path} is not UTF-8 at byte {error.start}: store it as UTF-8",
             option="stop_words", path=path, offset=error.start,
         ) from error
-    return frozenset(line.strip() for line in lines) - {""}
+    return frozenset(line.strip() for line in words) - {""}
 
 
 _OF_TEXTS = [name for name in WEIGHTINGS if name != "given"]  # no weight of a text's features

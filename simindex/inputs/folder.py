@@ -24,10 +24,13 @@ def walk(
     with the name of a file or folder, one with `/` with its whole relative path, and `*` also
     matches `/`; an excluded folder is not entered. No pattern in `include` takes every file.
 
-    Links to files are followed; links to folders are not, so no loop of links is entered. These,
-    and files that are neither regular nor folders, are counted in ``intake.passed_over``. A folder
-    that cannot be listed is a bad record. `without` is left out: the index being built.
+    Links to files within the folder are followed. Links to folders are not, so no loop of links is
+    entered, nor those that lead out of the folder, so that a folder from elsewhere cannot have
+    files of this machine read. These, and files that are neither regular nor folders, are counted
+    in ``intake.passed_over``. A folder that cannot be listed is a bad record. `without` is left
+    out: the index being built.
     """
+    inside = Path(root).resolve()
     folders = [""]
     while folders:
         folder = folders.pop()
@@ -50,7 +53,7 @@ def walk(
             if entry.is_dir(follow_symlinks=False):
                 below.append(path + "/")
                 continue
-            kind = _kind(entry)
+            kind = _kind(entry, inside)
             if kind is not None:
                 intake.passed_over[kind] += 1
             elif not include or _matches(path, include):
@@ -66,11 +69,15 @@ def _matches(path: str, patterns: Sequence[str]) -> bool:
     )
 
 
-def _kind(entry: os.DirEntry[str]) -> str | None:
+def _kind(entry: os.DirEntry[str], inside: Path) -> str | None:
     """What an entry is, if it is passed over; None for a regular file, linked or not."""
     try:
         if entry.is_dir():
             return "link to a folder"
-        return None if entry.is_file() else "broken link or special file"
+        if not entry.is_file():
+            return "broken link or special file"
+        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(inside):
+            return "link that leads out of the folder"
     except OSError:
         return "link that leads to itself"
+    return None

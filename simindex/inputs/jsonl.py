@@ -14,7 +14,9 @@ MAX_VALUES = 1 << 20
 """Most commas and brackets of a record outside of its strings. Each stands for a value, and a value
 of two bytes takes 64 in memory: a line of 64 MiB might else take gigabytes."""
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string, or what an unclosed one leaves of the line: so it matches at every quote, and a line is
+read once."""
 
 
 def read_jsonl(

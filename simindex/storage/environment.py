@@ -31,12 +31,9 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.storage import disk
-from simindex.storage.pages import preflight
+from simindex.storage.pages import MAP_BYTES, preflight
 
 DATABASES = ("head", "meta", "segments", "headers", "pending", "tombstones")
-
-MAP_BYTES = 1 << 38
-"""Address space of the map; the file takes only what is used."""
 
 MAX_READERS = 1024
 

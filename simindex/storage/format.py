@@ -320,6 +320,9 @@ def write_format(directory: Path, uuid: bytes) -> None:
     sync_directory(directory.parent)
 
 
+_NO_LINK = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
 def read_format(directory: Path, *, writable: bool = False) -> bytes:
     """The index's uuid (16 bytes), once its version is known to be readable, or `writable`, too.
 
@@ -332,7 +335,7 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
     """
     path = directory / "FORMAT"
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = os.open(path, _NO_LINK)
     except OSError as error:
         if error.errno in NOT_REGULAR:
             what = "a symbolic link" if path.is_symlink() else "no regular file"
@@ -378,7 +381,11 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
 
 def format_agrees(directory: Path) -> bool:
     """Whether FORMAT's checksum holds, or it is of a length that no version known here writes."""
-    data = (directory / "FORMAT").read_bytes()[: FORMAT_DTYPE.itemsize + 1]
+    fd = os.open(directory / "FORMAT", _NO_LINK)
+    try:
+        data = os.read(fd, FORMAT_DTYPE.itemsize + 1)
+    finally:
+        os.close(fd)
     if len(data) != FORMAT_DTYPE.itemsize:
         return True
     return _native.crc32c(np.frombuffer(data[:-4], np.uint8)) == int.from_bytes(

@@ -58,7 +58,12 @@ META = np.dtype(
 
 META_MAGIC, META_VERSION, META_FLAG = 0xBEEFC0DE, 1, 8
 
-PAGE_SIZES = tuple(1 << n for n in range(9, 16))
+PAGE_SIZES = tuple(1 << n for n in range(12, 16))
+"""LMDB takes the system's, which no system has smaller, and at most 32 KiB."""
+
+MAP_BYTES = 1 << 38
+"""Address space of LMDB's map, beyond which no commit can write; the file takes only what is used.
+"""
 
 TRIES = 100
 """How often a walk is repeated while another process commits: each time two commits have come in
@@ -195,6 +200,8 @@ def _fault(
             "follow each other"
         )
     needed = (used.last_page + 1) * used.page_bytes
+    if needed > MAP_BYTES:  # of a sparse file, so many pages could be there
+        return damaged(f"its last page is beyond the {MAP_BYTES >> 30} GiB that a catalog may have")
     if size < needed:
         return CorruptFile(
             f"the catalog {data} is cut short: {size} bytes instead of {needed}. {REMEDY}",

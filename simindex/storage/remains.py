@@ -37,7 +37,7 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew
 from simindex.storage.catalog import PARTED, Head, Run, checksum, unpack
 from simindex.storage.environment import DATABASES
-from simindex.storage.pages import META, PAGE_SIZES, REMEDY, Meta, preflight
+from simindex.storage.pages import MAP_BYTES, META, PAGE_SIZES, REMEDY, Meta, preflight
 from simindex.storage.remnant import opened
 from simindex.storage.segment import NAME
 
@@ -237,7 +237,8 @@ class Remains:
         if (last + 1) * self.page_bytes > self.size:
             self._break("it is cut short")
             last = self.size // self.page_bytes - 1
-        seen: set[int] = set()
+        last = min(last, MAP_BYTES // self.page_bytes - 1)
+        seen = bytearray(last + 1)
         for start in (META_FREE, META_MAIN):
             database, free = DATABASE.unpack_from(meta, start), start == META_FREE
             try:
@@ -254,7 +255,7 @@ class Remains:
         self.breach = self.breach or what
 
     def _database(
-        self, number: int, page: bytes, at: int, flags: int, key: bytes, last: int, seen: set[int]
+        self, number: int, page: bytes, at: int, flags: int, key: bytes, last: int, seen: bytearray
     ) -> None:
         """Takes the records of the named database that a node of the main one tells of."""
         name = key.decode("ascii", "replace")
@@ -279,7 +280,7 @@ class Remains:
             self._break(f"{name}: {error}")
 
     def _leaves(
-        self, database: tuple[int, ...], last: int, seen: set[int], free: bool
+        self, database: tuple[int, ...], last: int, seen: bytearray, free: bool
     ) -> Iterator[tuple[int, bytes, int, int, bytes]]:
         """(page number, page, offset, flags, key) of the records of a database, in order.
 
@@ -293,10 +294,10 @@ class Remains:
         stack = [(root, 1)]
         while stack:
             number, level = stack.pop()
-            if not 2 <= number <= last or number in seen:
+            if not 2 <= number <= last or seen[number]:
                 self._break("a page that is out of bounds, or reached twice")
                 continue
-            seen.add(number)
+            seen[number] = 1
             page = self._page(number)
             try:
                 if len(page) < self.page_bytes or struct.unpack_from("<Q", page)[0] != number:
@@ -323,7 +324,7 @@ class Remains:
             for at, node_flags, key in nodes:
                 yield number, page, at, node_flags, key
 
-    def _pass_over(self, offset: int, size: int, last: int, seen: set[int]) -> None:
+    def _pass_over(self, offset: int, size: int, last: int, seen: bytearray) -> None:
         """Counts the pages of a long value."""
         first = offset // self.page_bytes
         number, _, flags, count = struct.unpack("<QHHI", os.pread(self.fd, 16, offset - 16))
@@ -332,10 +333,9 @@ class Remains:
             wanted <= count <= wanted + MAX_SPARE_PAGES
         ):
             raise _Breach("a long value that is not in its place")
-        pages = range(first, first + count)
-        if not seen.isdisjoint(pages):
+        if seen.find(1, first, first + count) >= 0:
             raise _Breach("a page that is reached twice")
-        seen.update(pages)
+        seen[first : first + count] = b"\1" * count
 
     # -- all pages ---------------------------------------------------------------------------------
 

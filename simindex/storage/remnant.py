@@ -16,7 +16,6 @@ import mmap
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, StorageFailed
 from simindex.records import U64
+from simindex.storage.catalog import unpack
 from simindex.storage.envelope import (
     CHUNK_BYTES,
     FOOTER,
@@ -49,6 +49,7 @@ from simindex.storage.segment import (
     IDS,
     KEY_BYTES,
     KEY_OFFSETS,
+    MAX_DESCRIPTION_BYTES,
     MAX_ROWS,
     generation_of,
 )
@@ -112,9 +113,7 @@ class Remnant:
             if page is None:
                 page = np.frombuffer(os.pread(fd, PAGE_BYTES, 0), np.uint8)
             self._header = _checked_header(path, page)
-            self._map = (
-                np.frombuffer(mmap.mmap(fd, self.size, access=mmap.ACCESS_READ), np.uint8)
-            )
+            self._map = _mapped(path, fd, self.size)
         finally:
             os.close(fd)
         self.identity = Identity(
@@ -230,11 +229,13 @@ class Remnant:
         section = self._sections.get(DESCRIPTION)
         if section is None or not section.sound.all() or section.itemsize != 1:
             return {}
-        with suppress(Exception):  # whatever msgpack finds in it
-            told = msgpack.unpackb(section.data.tobytes(), raw=False, strict_map_key=True)
-            if isinstance(told, dict):
-                return told
-        return {}
+        if len(section.data) > MAX_DESCRIPTION_BYTES:
+            return {}
+        try:
+            told = unpack(self.name, section.data.tobytes())
+        except CorruptFile:
+            return {}
+        return told if isinstance(told, dict) else {}
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -310,6 +311,16 @@ class Remnant:
             return np.empty(0, np.uint64), np.empty(0, np.uint64)
         fingerprints = self._column(FINGERPRINTS, f"V{8 * words}").view("<u8")
         return fingerprints.reshape(-1, words)[:, 0], self._column(IDS, "<u8")
+
+
+def _mapped(path: Path, fd: int, size: int) -> NDArray[np.uint8]:
+    try:
+        return np.frombuffer(mmap.mmap(fd, size, access=mmap.ACCESS_READ), np.uint8)
+    except (OSError, ValueError) as error:  # too many maps, no address space, or cut short now
+        raise StorageFailed(
+            f"{path} cannot be mapped ({error}); /proc/sys/vm/max_map_count limits the maps",
+            path=str(path),
+        ) from error
 
 
 def opened(path: Path) -> int:
