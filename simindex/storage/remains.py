@@ -422,8 +422,7 @@ class Remains:
             try:
                 heads.append((Head.decode(payload), rooted))
             except CorruptFile as error:
-                value = unpack("head", payload)
-                if isinstance(value, list) and value and value[0] != 1 and rooted:
+                if rooted and _is_newer(payload):
                     raise FormatTooNew(
                         f"{self.path} was written by a newer simindex: install it",
                         path=str(self.path),
@@ -486,6 +485,15 @@ def _metas(fd: int) -> tuple[int, list[Meta]]:
             both = [first] if first is not None and first.page_bytes == page else []
             return page, [*both, second]
     return (usual, []) if first is None else (first.page_bytes, [first])
+
+
+def _is_newer(payload: bytes) -> bool:
+    """Whether this is the head of another version than the one known here."""
+    try:
+        value = unpack("head", payload)
+    except CorruptFile:
+        return False
+    return isinstance(value, list) and bool(value) and value[0] != 1
 
 
 def _follow(commits: list[int]) -> bool:

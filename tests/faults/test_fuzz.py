@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fuzzing import quick
+from fuzzing import quick, wrecks
 from fuzzing.target import Target, attempt
 from fuzzing.targets import TARGETS
 from reliability import report
 
 from simindex.errors import CorruptFile
+from simindex.storage.catalog import checksum
 
 SEED = 20_260
 GOALS = {
-    "segments": 4_000, "catalog": 4_000, "values": 5_000, "documents": 4_000, "arguments": 3_000,
-    "kernels": 2_500,
+    "segments": 4_000, "catalog": 4_000, "values": 5_000, "documents": 4_000, "wrecks": 300,
+    "arguments": 3_000, "kernels": 2_500,
 }
 """Executions, together more than 20,000."""
 
@@ -35,7 +36,7 @@ def test_all_targets_together_reach_the_goal() -> None:
     assert sum(GOALS.values()) > 20_000
 
 
-@pytest.mark.parametrize("name", sorted(set(TARGETS) - {"arguments", "kernels"}))
+@pytest.mark.parametrize("name", sorted(set(TARGETS) - {"arguments", "kernels", "wrecks"}))
 def test_repaired_bytes_get_behind_the_checksums(name: str) -> None:
     """A seed whose last byte, of its checksum, is overturned is refused, and read once repaired."""
     target = TARGETS[name]
@@ -53,6 +54,28 @@ def test_repaired_bytes_get_behind_the_checksums(name: str) -> None:
         target.execute(repair(damaged))
         behind += 1
     assert behind
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_repaired_wreck_has_seals_that_hold(keyed: bool) -> None:
+    """Each record whose first byte is another is damaged, and sealed once repaired."""
+    for name, key, offset, size in wrecks.seals(keyed):
+        wreck = bytes([keyed]) + wrecks.patch(0, offset, b"\x33")
+        for data, holds in ((wreck, False), (wrecks.repair(wreck), True)):
+            value = wrecks.wrecked(data)["catalog/data.mdb"][offset : offset + size]
+            crc = int.from_bytes(value[-4:], "little")
+            assert (checksum(name, key, value[:-4]) == crc) is holds
+            assert value[0] == 0x33
+
+
+def test_an_input_that_repair_leaves_alone_is_executed_once() -> None:
+    """So executions are of different inputs, and all that no checksum stopped are counted."""
+    seen: list[bytes] = []
+    target = Target("upper", list, seen.append, bytes.upper)
+    assert attempt(target, b"a") == (2, 1)
+    assert attempt(target, b"A") == (1, 1)
+    assert seen == [b"a", b"A", b"A"]
+    assert attempt(Target("no checksums", list, seen.append), b"a") == (1, 0)
 
 
 def test_a_fault_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

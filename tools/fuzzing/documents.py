@@ -1,4 +1,4 @@
-"""Input files of every format and compression, as a command would read them.
+"""Input files of every format and compression, standard input, and lists that options name.
 
     input    one byte that says which kind of file, then the file
 """
@@ -10,18 +10,34 @@ import gzip
 import io
 import json
 import struct
+import sys
 import zlib
+from contextlib import ExitStack
+from unittest import mock
 
 from fuzzing.target import Target, workplace
-from simindex.inputs import Intake, ReadOptions, read
+from simindex.cli import maintenance, recipes
+from simindex.inputs import Intake, ReadOptions, jsonl, read, streams, table
 from simindex.records import MAX_KEY_BYTES
 
-SUFFIXES = (
+STDIN, KEYS, WORDS = "standard input", "list of keys", "list of stop words"
+
+KINDS = (
     ".jsonl", ".csv", ".tsv", ".txt", ".jsonl.gz", ".csv.gz", ".txt.gz", ".jsonl.zst", ".txt.zst",
+    STDIN, KEYS, WORDS,
 )
+"""Suffixes of files, and what has none."""
 
 LIMIT_BYTES = 1 << 12
 """Of a record: small, so that small files reach it."""
+
+LIMITS = (
+    (jsonl, "MAX_VALUES", 64), (table, "MAX_COLUMNS", 16), (table, "MAX_SEPARATORS", 64),
+    (streams, "LARGE_WINDOW_BYTES", 1 << 11), (streams, "MAX_EXPANSION", 8),
+    (maintenance, "MAX_KEY_BYTES", 64), (maintenance, "DELETED_AT_ONCE", 4),
+    (maintenance, "DELETED_LENGTH", 64), (recipes, "MOST_HEADER_BYTES", 512),
+)
+"""Others, for the same reason."""
 
 LINES = [
     {"id": "one", "text": "the quick brown fox"},
@@ -45,12 +61,15 @@ def seeds() -> list[bytes]:
         zstandard.ZstdCompressor(write_checksum=True).compress(lines),
         zstandard.compress(text) + zstandard.compress(b"more"),
     ]
-    return [bytes([kind]) + content for kind, content in enumerate(contents)]
+    contents += [gzip.compress(lines), b"key 1\r\n\nkey 2\n" * 9, b"\xef\xbb\xbfthe\nof \n" * 5]
+    return [bytes([kind]) + content for kind, content in enumerate(contents)] + [
+        bytes([KINDS.index(STDIN)]) + content for content in (lines, contents[7])
+    ]
 
 
 def repair(data: bytes) -> bytes:
     """A .gz whose members end in checksum and size of what they hold, as far as they inflate."""
-    if not data or not SUFFIXES[data[0] % len(SUFFIXES)].endswith(".gz"):
+    if not data or not (_kind(data).endswith(".gz") or data[1:3] == b"\x1f\x8b"):
         return data
     made, rest = [data[:1]], data[1:]
     while rest:
@@ -81,13 +100,32 @@ def _header_bytes(member: bytes) -> int:
     return at + (2 if flags & 2 else 0)
 
 
+def _kind(data: bytes) -> str:
+    return KINDS[data[0] % len(KINDS)] if data else KINDS[0]
+
+
 def execute(data: bytes) -> None:
-    """Reads every document of the file, skipping what is none."""
-    kind = data[0] % len(SUFFIXES) if data else 0
-    path = workplace() / f"input{SUFFIXES[kind]}"
-    path.write_bytes(data[1:])
+    """Reads everything that the file holds, skipping bad records."""
+    kind, content = _kind(data), data[1:]
+    path = workplace() / ("input" if kind in (STDIN, KEYS, WORDS) else f"input{kind}")
+    path.write_bytes(content)
+    with ExitStack() as limits:
+        for module, name, value in LIMITS:
+            limits.enter_context(mock.patch.object(module, name, value))
+        if kind == KEYS:
+            for group in maintenance._groups(maintenance._listed_keys(str(path))):
+                assert 0 < len(group) <= 4 and all(group)
+        elif kind == WORDS:
+            assert "" not in recipes._listed_words(str(path))
+        else:
+            standard = io.TextIOWrapper(io.BufferedReader(io.BytesIO(content)))
+            limits.enter_context(mock.patch.object(sys, "stdin", standard))
+            _read("-" if kind == STDIN else str(path))
+
+
+def _read(path: str) -> None:
     options = ReadOptions(max_record_bytes=LIMIT_BYTES)
-    for document in read([str(path)], options, Intake(max_errors=None)):
+    for document in read([path], options, Intake(max_errors=None)):
         assert isinstance(document.text, str) and isinstance(document.key, str)
         assert len(document.key.encode()) <= MAX_KEY_BYTES
         assert len(document.text.encode()) <= LIMIT_BYTES * 2, "longer than its record"

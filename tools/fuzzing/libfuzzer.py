@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 MOST_MEMORY_MB = 256
 """That executions may take beside what the process takes by itself."""
 
@@ -27,8 +29,9 @@ class Run:
     """What one program did."""
 
     name: str
-    runs: int
-    """Inputs that were tried."""
+    executions: int
+    behind: int
+    """Executions that no checksum stopped."""
     cpu_s: float
     seconds: float
     coverage: int
@@ -49,7 +52,8 @@ def run(
 ) -> Run:
     """Fuzzes until so many inputs were tried, or one is at fault.
 
-    `work` holds the corpus, which later runs go on from, and the program's output.
+    `work` holds the corpus, which later runs go on from, and the program's output. A program that
+    executes inputs more than once counts that in the file that FUZZ_COUNTS names.
     """
     corpus = work / f"corpus-{name}"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -64,12 +68,14 @@ def run(
         f"-rss_limit_mb={own_mb + MOST_MEMORY_MB}", f"-artifact_prefix={found}",
         f"-report_slow_units={MOST_SECONDS}", str(corpus),
     ]
+    counts = work / f"counts-{name}"
+    counts.write_bytes(bytes(16))
     started = time.monotonic()
     log = work / f"log-{name}"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*command, *options], stdout=output, stderr=output, env={**os.environ, **environment},
-            cwd=work,
+            [*command, *options], stdout=output, stderr=output, cwd=work,
+            env={**os.environ, **environment, "FUZZ_COUNTS": str(counts)},
         )
         _, status, used = os.wait4(process.pid, 0)
         code = process.returncode = os.waitstatus_to_exitcode(status)
@@ -81,9 +87,14 @@ def run(
     hangs = sum("-timeout-" in path.name for path in kept)
     if code or kept:
         print(f"{name}: exit code {code}, see {log}", *kept, file=sys.stderr, flush=True)
+    inputs = _last(r"stat::number_of_executed_units:\s*(\d+)", text)
+    executions, behind = np.fromfile(counts, np.uint64).tolist()
+    if not executions:
+        executions = behind = inputs  # by a program that has no checksums to make right
+    if not inputs:
+        executions = behind = 0  # it ended early
     return Run(
-        name, _last(r"stat::number_of_executed_units:\s*(\d+)", text),
-        used.ru_utime + used.ru_stime,
+        name, executions, behind, used.ru_utime + used.ru_stime,
         time.monotonic() - started, _last(r"cov: (\d+)", text), _last(r"ft: (\d+)", text),
         _last(r"corp: (\d+)", text), hangs, max(len(kept), int(code != 0)) - hangs, kept,
     )

@@ -47,7 +47,7 @@ def fuzz(name: str, goal: int, seed: int, kept: Path | None = None) -> dict[str,
         data = mutated(rng, inputs)
         signal.alarm(MOST_SECONDS)
         try:
-            done += attempt(target, data)
+            done += attempt(target, data)[0]
         except Exception as error:
             done += 1
             faults += 1

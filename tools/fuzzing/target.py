@@ -25,16 +25,19 @@ class Target:
     """Makes the checksums of any bytes hold, so that what lies behind them is reached."""
 
 
-def attempt(target: Target, data: bytes) -> int:
-    """Executes the bytes as they are, and once more with checksums repaired; how often.
+def attempt(target: Target, data: bytes) -> tuple[int, int]:
+    """Executes the bytes as they are, and once more with checksums repaired if that makes others.
 
-    What is raised is a fault: anything but an error of the package.
+    Returns how often, and how many of these no checksum stopped. What is raised is a fault:
+    anything but an error of the package.
     """
-    tried = [data] if target.repair is None else [data, target.repair(data)]
+    tried = [data]
+    if target.repair is not None and (repaired := target.repair(data)) != data:
+        tried.append(repaired)
     for some in tried:
         with suppress(SimindexError):
             target.execute(some)
-    return len(tried)
+    return len(tried), int(target.repair is not None)
 
 
 @cache
