@@ -129,7 +129,10 @@ def preflight(data: Path) -> None:
     """
     fault = _first_fault(data, whole=False)
     if fault is not None:
-        raise fault
+        try:
+            raise fault
+        finally:
+            del fault  # which would keep this frame, and the callers' maps, until it is collected
 
 
 def damage(data: Path) -> CorruptFile | None:

@@ -270,12 +270,23 @@ def examine(case: Case, *, drop: bool = False) -> dict[str, Any]:
         attempt("close r", index.close)
     if not drop and digests(outside) != before:
         found["wrong"].append("a reader has written")
+    attempt("repair", lambda: simindex.repair(case.path))
+    if not drop:
+        now = digests(outside)
+        if any(now.get(name) != before.get(name) for name in {*now, *before} - {"index/LOCK"}):
+            found["wrong"].append("a repair that was not to be applied has written")
     if drop:
         return found
     beyond = (outside / "outside").read_bytes() if (outside / "outside").is_file() else b""
     index = attempt("open w", lambda: simindex.open(case.path, "w"))
     if index is not None:
         write(case, index, states, attempt, read, found)
+    if attempt("repair w", lambda: simindex.repair(case.path, apply=True)) is not None:
+        try:
+            with simindex.open(case.path) as repaired:
+                sum(len(rows.rows) for rows in repaired.rows())
+        except SimindexError as error:
+            found["wrong"].append(f"repaired, and yet {error!r}")
     if beyond and (outside / "outside").read_bytes() != beyond:
         found["wrong"].append("a writer has written outside")
     return found

@@ -1,8 +1,8 @@
 """Every call that can fail does, at each of its uses, once and for good.
 
 A script creates an index, appends, deletes, replaces, ingests, merges, compacts, changes
-structures, asks and checks; a reader follows. It is run again for each use of each kind of call,
-for each error that the call may give. Then this must hold:
+structures, asks and checks; a reader follows; at last the index is damaged, and repaired. It is run
+again for each use of each kind of call, for each error that the call may give. This must hold:
 
 1. What is raised is a SimindexError or MemoryError, says which file and what to do, and comes as an
    exception: no signal, no hang.
@@ -57,6 +57,7 @@ from reliability.story import (
     wrong_answers,
 )
 from reliability.trials import Fault, Say, Tally, forked, parts_of, shared, workplace
+from reliability.wreck import cleared, wreck
 from simindex.errors import CommitFailed, CorruptFile, ReadOnlyIndex, SimindexError
 from simindex.storage import format as durable
 
@@ -229,6 +230,8 @@ class Trial:
         for handle in (reader, index):
             self.attempt(handle.close)
             handle.close()
+        wreck(self.path)
+        cleared(self.retried(partial(simindex.repair, self.path, apply=True)), self.path)
         times = fired()
         if self.plan.action and not times and "thread" not in self.plan.calls:
             raise Fault("wrong", "the script took other calls: none was disturbed")

@@ -24,6 +24,7 @@ from reliability.report import Outcome, Pace
 from reliability.steady import settle
 from reliability.story import OPTIONS, Story, difference, rows_in
 from reliability.trials import Fault, Say, Tally, forked, parts_of, shared, workplace
+from reliability.wreck import cleared, wreck
 from simindex.errors import StorageFull
 
 DISK_BYTES = 8 << 20
@@ -32,7 +33,7 @@ MOST_BYTES = 1800 << 10
 
 OPERATIONS = (
     "create", "append", "seal", "delete", "ingest", "replace", "compact", "structures", "open",
-    "close",
+    "close", "repair",
 )
 
 
@@ -79,7 +80,7 @@ def trial(place: Path, operation: str, free: int, say: Say) -> None:
     shutil.rmtree(path, ignore_errors=True)
     (place / "filler").unlink(missing_ok=True)
     done, index, call = prepared(path, story, operation)
-    reader = None if operation == "create" else simindex.open(path, refresh=False)
+    reader = None if operation in ("create", "repair") else simindex.open(path, refresh=False)
     filled = fill(place, free)
     found: Any = None
     try:
@@ -101,6 +102,8 @@ def trial(place: Path, operation: str, free: int, say: Say) -> None:
         reader.close()
     if isinstance(found, simindex.Index):
         index = found
+    elif isinstance(found, simindex.RepairReport):
+        cleared(found, path)
     if index is not None:
         if operation not in ("open", "create", "close"):
             index.commit()
@@ -132,6 +135,10 @@ def prepared(
         index.close()
         (path / "catalog" / "lock.mdb").unlink()
         return before, None, partial(simindex.open, path, "w")
+    if operation == "repair":
+        index.close()
+        wreck(path)
+        return before, None, partial(simindex.repair, path, apply=True)
     if operation == "compact":
         return before, index, partial(index.compact, full=True)
     if operation == "structures":

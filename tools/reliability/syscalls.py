@@ -1,25 +1,33 @@
 """A writer is killed at every call that changes the disk, in a script of some commits.
 
 The script creates the index, and appends, replaces, deletes, ingests and compacts; merges run at
-once, so that every run makes the same calls. Before each of them, in the middle of each write, and
-at each call of some recoveries, the process ends by SIGKILL; what is then found is compared with
-the commits it had acknowledged.
+once, so that every run makes the same calls; at last the index is damaged, and repaired. Before
+each of them, in the middle of each write, and at each call of some recoveries, the process ends by
+SIGKILL; what is then found is compared with the commits it had acknowledged.
 """
 
 from __future__ import annotations
 
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 
 import simindex
 from reliability import interposed
 from reliability.examination import examine, holds, open_descriptors
-from reliability.interposed import CHANGES, KILL, TEAR, Plan, arm, counts, disarm, disturbed
+from reliability.interposed import CHANGES, KILL, TEAR, Plan, arm, counts, disarm, disturbed, rearm
 from reliability.report import Outcome, Pace
 from reliability.steady import settle
 from reliability.story import OPTIONS, Story, opened
 from reliability.trials import Fault, Say, Tally, forked, parts_of, shared, workplace
+from reliability.wreck import mend, wreck
+
+LEAST_KILLS = 100
+"""A commit, that a script which shrinks is noticed."""
+
+WRECKED = -1
+"""Said once the index needs a repair."""
 
 RECOVERY_STRIDE = 8
 """Of so many kills one has its recovery killed at every call, too."""
@@ -38,8 +46,8 @@ def outcomes(commits: int, seed: int, jobs: int, stride: int = 1) -> list[Outcom
     tally = shared(
         "syscalls", jobs, interposed.environment(), seed=seed, commits=commits, stride=stride
     )
-    return [tally.outcome("syscalls", tally.counts.get("kills due", 0),
-                          time.monotonic() - began, seed)]
+    goal = max(tally.counts.get("kills due", 0), commits * LEAST_KILLS // stride)
+    return [tally.outcome("syscalls", goal, time.monotonic() - began, seed)]
 
 
 def share(part: int, parts: int, seed: int, commits: int, stride: int) -> Tally:
@@ -90,6 +98,11 @@ def write(path: Path, story: Story, commits: int, say: Say) -> None:
             step.commit(index)
             say(number)
             step.follow_up(index)
+    disarm()
+    wreck(path)
+    say(WRECKED)
+    rearm()
+    mend(path)
 
 
 def fresh(path: Path) -> None:
@@ -114,14 +127,23 @@ def kill(
         return
     if not tally.judge(ended, str(plan), killed=True):
         return
-    acknowledged = ended.said[-1] if ended.said else 0
+    acknowledged, wrecked = max(ended.said, default=0), WRECKED in ended.said
     if recovered:
-        kill_recoveries(path, story, acknowledged, plan, tally)
-    if tally.judge(forked(lambda say: say(examine(path, story, acknowledged))), str(plan)):
+        kill_recoveries(path, story, acknowledged, plan, tally, wrecked=wrecked)
+    if tally.judge(forked(partial(found, path, story, acknowledged, wrecked)), str(plan)):
         tally.done += 1
 
 
-def kill_recoveries(path: Path, story: Story, acknowledged: int, plan: Plan, tally: Tally) -> None:
+def found(path: Path, story: Story, acknowledged: int, wrecked: bool, say: Say) -> None:
+    """What the next process finds."""
+    if wrecked:
+        mend(path)
+    say(examine(path, story, acknowledged))
+
+
+def kill_recoveries(
+    path: Path, story: Story, acknowledged: int, plan: Plan, tally: Tally, *, wrecked: bool
+) -> None:
     """On copies of what a kill left: the next writer is killed at each of its calls, too."""
     copy = path.with_name("copy")
     use = 0
@@ -130,8 +152,11 @@ def kill_recoveries(path: Path, story: Story, acknowledged: int, plan: Plan, tal
         again = Plan(CHANGES, use, use, KILL)
 
         def work(say: Say, again: Plan = again) -> None:
-            with disturbed(copy, again), opened(copy):
-                pass
+            with disturbed(copy, again):
+                if wrecked:
+                    simindex.repair(copy, apply=True)
+                with opened(copy):
+                    pass
 
         fresh(copy)
         if path.exists():
@@ -144,6 +169,6 @@ def kill_recoveries(path: Path, story: Story, acknowledged: int, plan: Plan, tal
         tally.count("kills of recoveries")
         if not tally.judge(ended, note, killed=True):
             break  # an error that is there at each further call, too
-        if tally.judge(forked(lambda say: say(examine(copy, story, acknowledged))), note):
+        if tally.judge(forked(partial(found, copy, story, acknowledged, wrecked)), note):
             tally.done += 1
     fresh(copy)
