@@ -311,7 +311,8 @@ def _read_options(found: Survey, remains: Remains | None) -> None:
         for payload in payloads:
             if payload is not None:
                 with suppress(CorruptFile):
-                    told.append(unpack("options", payload))
+                    values = unpack("options", payload)
+                    told += [values] if isinstance(values, dict) else []
     by_age = sorted(found.files.values(), key=lambda file: -file.identity.generation)
     for file in by_age:
         values = file.description()

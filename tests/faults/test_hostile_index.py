@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import stat
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +34,14 @@ from simindex.storage.envelope import (
     HEADER,
     PAGE_BYTES,
     SECTION,
+    EnvelopeWriter,
+    SectionSpec,
+    open_envelope,
 )
+from simindex.storage.format import NewFile
+from simindex.storage.pages import META
+from simindex.storage.remains import DATABASE
+from simindex.storage.segment import DESCRIPTION
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -660,3 +668,91 @@ def test_lock_of_another_file_keeps_what_it_holds(path: Path) -> None:
     with pytest.raises(SimindexError, match="LOCK"):
         simindex.open(path, "w")
     assert victim.read_bytes() == b"not to be touched"
+
+
+# -- sizes that only repair reads -----------------------------------------------------------------
+
+
+def test_a_description_of_any_length_is_not_unpacked(specimen: Specimen, path: Path) -> None:
+    """Eight million empty lists in eight megabytes, which would take sixty times as much."""
+    file = sorted((path / "segments").glob("*.rows"))[0]
+    found = open_envelope(file)
+    count = 8_000_000
+    content: dict[tuple[int, int], Any] = {}
+    for kind, itemsize in [(int(e["kind"]), int(e["itemsize"])) for e in Forged(file).true_table]:
+        section = found.section(kind, f"V{itemsize}")
+        assert section is not None
+        content[kind, itemsize] = np.array(section).view(np.uint8)
+    lists = b"\xdd" + count.to_bytes(4, "big") + b"\x90" * count
+    content[DESCRIPTION, 1] = np.frombuffer(lists, np.uint8)
+    specs = [SectionSpec(*of, len(data) // of[1]) for of, data in content.items()]
+    file.unlink()
+    writer = EnvelopeWriter(NewFile(path / "segments"), found.identity, specs)
+    for place, data in enumerate(content.values()):
+        writer.write(place, data)
+    writer.finish(file.name)
+    assert require_safe(specimen, path, writer=False)["errors"]
+
+
+def sparse(path: Path, pages: int, change: Callable[[bytearray, int], None]) -> None:
+    """Lengthens the catalog by a hole, and changes both meta pages; (page, its number) is given."""
+    data = path / "catalog" / "data.mdb"
+    with data.open("r+b") as file:
+        for number in (0, 1):
+            file.seek(4096 * number)
+            meta = bytearray(file.read(META.itemsize))
+            change(meta, number)
+            file.seek(4096 * number)
+            file.write(meta)
+        file.truncate(4096 * pages)
+
+
+def place_of(name: str) -> int:
+    """Where a field of a meta page begins."""
+    assert META.fields is not None
+    return int(META.fields[name][1])
+
+
+@pytest.mark.parametrize("page_bytes", [512, 4096])
+def test_pages_of_a_hole_are_not_kept_in_mind(
+    specimen: Specimen, path: Path, page_bytes: int
+) -> None:
+    """A file of four terabytes that takes some kilobytes of the disk."""
+    pages = 1 << 30
+
+    def change(meta: bytearray, number: int) -> None:
+        struct.pack_into("<Q", meta, place_of("last"), pages * 4096 // page_bytes - 1)
+        struct.pack_into("<I", meta, place_of("page_bytes"), page_bytes)
+
+    sparse(path, pages, change)
+    assert require_safe(specimen, path, writer=False)["errors"]
+
+
+def test_long_values_in_a_hole_are_not_kept_in_mind(specimen: Specimen, path: Path) -> None:
+    """Eight values of four gigabytes each, of which the disk holds a header."""
+    data, count, run = path / "catalog" / "data.mdb", 8, 1 << 20
+    leaf = data.stat().st_size // 4096
+    nodes, page = [], bytearray(4096)
+    with data.open("r+b") as file:
+        for number in range(count):
+            first, size = leaf + 16 + number * run, run * 4096 - 16
+            node = struct.pack("<IHHQQ", size, 1, 8, number + 1, first)
+            nodes.append(4096 - len(node) * (number + 1))
+            page[nodes[-1] : nodes[-1] + len(node)] = node
+            file.seek(4096 * first)
+            file.write(struct.pack("<QHHI", first, 0, 4, run))
+        struct.pack_into("<QHHHH", page, 0, leaf, 0, 2, 16 + 2 * count, nodes[-1])
+        struct.pack_into(f"<{count}H", page, 16, *nodes)
+        file.seek(4096 * leaf)
+        file.write(page)
+    pages = leaf + 16 + count * run
+
+    def change(meta: bytearray, number: int) -> None:
+        free = place_of("page_bytes")
+        values = list(DATABASE.unpack_from(meta, free))
+        values[2], values[4], values[7] = 1, 1, leaf  # depth, leaves, root
+        DATABASE.pack_into(meta, free, *values)
+        struct.pack_into("<Q", meta, place_of("last"), pages - 1)
+
+    sparse(path, pages, change)
+    assert require_safe(specimen, path, writer=False)["errors"]
