@@ -12,6 +12,7 @@ import shutil
 import stat
 import struct
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ from simindex.storage.envelope import (
 from simindex.storage.format import NewFile
 from simindex.storage.pages import META
 from simindex.storage.remains import DATABASE
+from simindex.storage.remnant import Remnant
 from simindex.storage.segment import DESCRIPTION
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
@@ -670,7 +672,18 @@ def test_lock_of_another_file_keeps_what_it_holds(path: Path) -> None:
     assert victim.read_bytes() == b"not to be touched"
 
 
-# -- sizes that only repair reads -----------------------------------------------------------------
+# -- what only repair reads -----------------------------------------------------------------------
+
+
+def test_a_head_that_says_nothing_costs_no_row(specimen: Specimen, path: Path) -> None:
+    """Its seal holds, and it is no list: rows of segments come back as if there were none."""
+    forge_head(path, lambda head: b"no head")
+    with pytest.raises(SimindexError):
+        simindex.open(path)
+    report = simindex.repair(path, apply=True)
+    with simindex.open(path) as index:
+        assert sum(len(rows.rows) for rows in index.rows()) == report.rows > 0
+        assert [finding for finding in index.check() if finding.severity == "error"] == []
 
 
 def test_a_description_of_any_length_is_not_unpacked(specimen: Specimen, path: Path) -> None:
@@ -691,6 +704,12 @@ def test_a_description_of_any_length_is_not_unpacked(specimen: Specimen, path: P
     for place, data in enumerate(content.values()):
         writer.write(place, data)
     writer.finish(file.name)
+    tracemalloc.start()
+    try:
+        assert Remnant(file).description() == {}
+        assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    finally:
+        tracemalloc.stop()
     assert require_safe(specimen, path, writer=False)["errors"]
 
 
