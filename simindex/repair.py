@@ -86,8 +86,9 @@ def repair(
     are sorted one at a time in memory, 8 bytes a row of 64 bits.
     """
     directory = checked_call(path, "r", None, "lazy").absolute()
-    if not directory.is_dir():
-        raise IndexNotFound(f"there is no index at {path}", path=str(path))
+    with translated(directory, apply):
+        if not directory.is_dir():
+            raise IndexNotFound(f"there is no index at {path}", path=str(path))
     with translated(directory, apply), _locked(directory, apply=apply):
         found = survey(directory, progress)
         durable.check_storage(

@@ -318,8 +318,8 @@ def _mapped(path: Path, fd: int, size: int) -> NDArray[np.uint8]:
         return np.frombuffer(mmap.mmap(fd, size, access=mmap.ACCESS_READ), np.uint8)
     except (OSError, ValueError) as error:  # too many maps, no address space, or cut short now
         raise StorageFailed(
-            f"{path} cannot be mapped ({error}); /proc/sys/vm/max_map_count limits the maps",
-            path=str(path),
+            f"{path} cannot be mapped ({error}): free memory, or raise the number of maps "
+            "that a process may have, in /proc/sys/vm/max_map_count", path=str(path),
         ) from error
 
 
@@ -347,9 +347,12 @@ def opened(path: Path) -> int:
             "lost, then run `simindex repair` again",
             path=str(path), errno=error.errno,
         ) from error
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise CorruptFile(f"{path} is no regular file", path=str(path))
+    except BaseException:
         os.close(fd)
-        raise CorruptFile(f"{path} is no regular file", path=str(path))
+        raise
     return fd
 
 
