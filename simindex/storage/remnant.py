@@ -361,9 +361,12 @@ def _opened(path: Path) -> int:
         fd = opened(path)
     except FileNotFoundError as error:
         raise CorruptFile(f"{path} is missing", path=str(path)) from error
-    if os.fstat(fd).st_size < PAGE_BYTES:
+    try:
+        if os.fstat(fd).st_size < PAGE_BYTES:
+            raise CorruptFile(f"{path} is cut short", path=str(path))
+    except BaseException:
         os.close(fd)
-        raise CorruptFile(f"{path} is cut short", path=str(path))
+        raise
     return fd
 
 
@@ -383,7 +386,6 @@ def _checked_header(path: Path, page: NDArray[np.uint8]) -> Any:
     ):
         raise CorruptFile(f"{path} has a header no version writes", path=str(path))
     return header
-
 
 
 class _Nowhere:
