@@ -8,7 +8,6 @@ from docs/format.md.
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import shutil
 import stat
@@ -25,8 +24,6 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reliability.examination import open_descriptors
-from reliability.wreck import wreck
 
 import simindex
 from simindex import Batch, IndexOptions, lineage, segmentfiles, survey
@@ -163,31 +160,6 @@ def examine(path: Path) -> Rows:
         assert rows_of(index) == found + named(range(5000, 5050), keyed=keyed)
         assert [f for f in index.check() if f.severity == "error"] == []
     return found
-
-
-@pytest.mark.parametrize("what", ["nothing", "pages", "catalog", "format", "segment"])
-def test_a_repair_holds_no_file_before_garbage_is_collected(
-    held: Held, tmp_path: Path, what: str
-) -> None:
-    """Else the space of what it replaced comes back when it pleases the collector."""
-    path = fresh(held, tmp_path / "index")
-    data = path / "catalog" / "data.mdb"
-    if what == "pages":
-        data.write_bytes(damaged(data.read_bytes(), "zeros", 4096, 64))
-    elif what == "catalog":
-        data.unlink()
-    elif what == "format":
-        wreck(path)
-    elif what == "segment":
-        os.truncate(segments(path)[0], 6000)
-    gc.collect()
-    gc.disable()
-    try:
-        for apply in (False, True):
-            simindex.repair(path, apply=apply)
-            assert open_descriptors(path) == []
-    finally:
-        gc.enable()
 
 
 # -- nothing to do ---------------------------------------------------------------------------------
