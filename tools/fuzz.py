@@ -27,7 +27,7 @@ BUILD = Path(__file__).resolve().parents[1] / "build" / "fuzz"
 SHARES: dict[str, float] = {
     "probe": 7, "sweep": 3, "bphs": 5, "top": 2, "columns": 2, "issl": 0.8, "pairs": 0.4,
     "text": 1, "lmdb": 2.5, "segments": 0.1, "catalog": 0.1, "values": 0.3, "documents": 0.2,
-    "arguments": 0.1, "wrecks": 0.01,
+    "arguments": 0.1, "wrecks": 0.002,
 }
 """Executions of each target, in proportion: more of the faster ones."""
 
