@@ -227,20 +227,22 @@ def _remains(found: Survey) -> Iterator[Remains | None]:
     if not places[0].exists():
         places = sorted(found.path.glob(f"{REPAIRED_CATALOG}*"), reverse=True)
     remains, fault = None, "is missing"
-    for place in places:
-        try:
-            another = Remains.read(place / "data.mdb")
-        except CorruptFile:
-            another, fault = None, "is no regular file"
-        if another is not None and (remains is None or not remains.rooted):
-            if remains is not None:
-                remains.close()
-            remains, found.catalog = another, place
-    if remains is None or found.catalog != found.path / "catalog":
-        found.error(found.path / "catalog" / "data.mdb", fault)
-    elif remains.breach is not None:
-        found.error(found.path / "catalog" / "data.mdb", remains.breach)
     try:
+        for place in places:
+            if remains is not None and remains.rooted:
+                break
+            try:
+                another = Remains.read(place / "data.mdb")
+            except CorruptFile:
+                another, fault = None, "is no regular file"
+            if another is not None:
+                if remains is not None:
+                    remains.close()
+                remains, found.catalog = another, place
+        if remains is None or found.catalog != found.path / "catalog":
+            found.error(found.path / "catalog" / "data.mdb", fault)
+        elif remains.breach is not None:
+            found.error(found.path / "catalog" / "data.mdb", remains.breach)
         yield remains
     finally:
         if remains is not None:

@@ -55,6 +55,20 @@ def test_a_repair_holds_no_file_before_garbage_is_collected(path: Path, what: st
         gc.enable()
 
 
+def test_catalogs_of_repairs_that_did_not_end_are_let_go(path: Path) -> None:
+    """Two of them, and none that is the index's own: one is read, the other only looked at."""
+    with simindex.open(path) as index:
+        rows = len(index)
+    shutil.copytree(path / "catalog", path / "catalog.repair-1")
+    (path / "catalog").rename(path / "catalog.repair-2")
+    report = simindex.repair(path, apply=True)
+    assert open_descriptors(path) == []
+    assert (report.rows, report.losses) == (rows, ())
+    with simindex.open(path) as index:
+        assert len(index) == rows
+        assert [finding for finding in index.check() if finding.severity == "error"] == []
+
+
 @pytest.mark.parametrize("call", ["fstat", "stat"])
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOMEM])
 def test_a_repair_that_the_system_refuses_leaves_nothing_open(
