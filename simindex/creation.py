@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from simindex.designs import checked_designs
@@ -17,20 +17,19 @@ from simindex.errors import (
     CorruptFile,
     FormatTooNew,
     IndexExists,
+    IndexLocked,
     IndexNotFound,
     InvalidOption,
 )
 from simindex.options import IndexOptions
-from simindex.storage import disk
+from simindex.storage import disk, permuted, segment, slicelist
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, Edit, Head, pack
 from simindex.storage.environment import acquire, release
+from simindex.storage.remains import Remains
 
-PARTS = {"catalog", "segments", "LOCK"}
-"""What stands in the directory before FORMAT does."""
-
-OF_REPAIRS = (durable.REPAIRED_CATALOG, durable.KEPT_PREFIX)
-"""How names begin of what repairs make."""
+FIRST_GENERATION = 1
+"""Of the commit that creation makes."""
 
 
 def exists(directory: Path) -> bool:
@@ -56,13 +55,50 @@ def replaceable(directory: Path) -> Iterator[None]:
 
 
 def strangers(directory: Path) -> list[str]:
-    """Names in a directory that are of no index, whole or half-made; sorted."""
-    return sorted(
-        path.name
-        for path in directory.iterdir()
-        if path.name not in PARTS | {"FORMAT"}
-        and not path.name.startswith((durable.TEMPORARY_PREFIX, *OF_REPAIRS))
-    )
+    """What in a directory is of no index, whole or half-made, as paths in it; sorted.
+
+    Directories of an index hold files alone, each of a name that only an index gives. What a repair
+    has kept may hold anything: nobody removes it.
+    """
+    whole = exists(directory)
+    found: list[str] = []
+    for path in directory.iterdir():
+        name = path.name
+        if name in ("catalog", "segments") or durable.is_numbered(name, durable.REPAIRED_CATALOG):
+            if durable.is_directory(path):
+                found += [
+                    f"{name}/{inner.name}" for inner in path.iterdir()
+                    if durable.is_directory(inner) or not _is_part(name, inner.name)
+                ]
+            elif not whole:  # else it is damage, where an index has been
+                found.append(name)
+        elif name == "LOCK":
+            if not (whole or durable.is_lock(path)):
+                found.append(name)
+        elif name != "FORMAT" and not durable.TEMPORARY.fullmatch(name) and not (
+            durable.is_numbered(name, durable.KEPT_PREFIX)
+        ):
+            found.append(name)
+    return sorted(found)
+
+
+def require_nothing_else(directory: Path) -> None:
+    """Refuses to overwrite a directory that holds anything that is of no index: IndexExists."""
+    others = strangers(directory)
+    if others:
+        raise IndexExists(
+            f"{directory} holds {others[0]!r}, which is of no index: it was kept. Move that away, "
+            "or give an empty or a new directory",
+            path=str(directory), found=others[0],
+        )
+
+
+def _is_part(directory: str, name: str) -> bool:
+    """Whether a file's name is one that an index gives in that directory of its own."""
+    if directory != "segments":
+        return name in durable.CATALOG_FILES
+    patterns = (segment.NAME, permuted.NAME, slicelist.NAME, durable.TEMPORARY)
+    return any(pattern.fullmatch(name) for pattern in patterns)
 
 
 def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
@@ -139,13 +175,7 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
                 "Open it with mode 'w', or ask to overwrite it",
                 path=str(directory),
             )
-        others = strangers(directory)
-        if others:
-            raise IndexExists(
-                f"{directory} holds {others[0]!r} and is no index: it was kept. "
-                "Give an empty or a new directory",
-                path=str(directory), found=others[0],
-            )
+        require_nothing_else(directory)
     else:
         if not directory.parent.is_dir():
             raise IndexNotFound(
@@ -155,16 +185,52 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
         with suppress(FileExistsError):  # another process makes the same one
             durable.make_directory(directory)
             made = True
-    if not exists(directory) and not overwrite and (
-        any((directory / "segments").glob("*.rows")) or any(directory.glob(f"{OF_REPAIRS[0]}*"))
-    ):
-        # An index gets its first segment, and its first repair, long after FORMAT.
+    if not exists(directory) and not overwrite and _was_an_index(directory):
         raise IndexExists(
-            f"{directory} has lost its FORMAT, and holds segments of an index: it was kept. "
+            f"{directory} has lost its FORMAT, and holds what was in an index: it was kept. "
             f"`simindex repair {directory}` says what can be had again",
             path=str(directory), found="segments",
         )
     return made
+
+
+def _was_an_index(directory: Path) -> bool:
+    """Whether there is what an index gets after FORMAT: a segment, a commit, or a repair."""
+    if any((directory / "segments").glob("*.rows")) or durable.repaired_catalogs(directory):
+        return True
+    remains = Remains.read(directory / "catalog" / "data.mdb")
+    if remains is None:
+        return False
+    with closing(remains):
+        return any(head.generation > FIRST_GENERATION for head, _ in remains.heads())
+
+
+def discard(directory: Path, *, made: bool) -> bool:
+    """Removes an index that nothing was committed to, and its directory if that was `made` for it.
+
+    What a repair has kept there stays. Returns False, and removes nothing, where another process
+    writes it or has.
+    """
+    try:
+        fd = durable.lock(directory / "LOCK")
+    except IndexLocked:
+        return False
+    try:
+        environment = acquire(directory / "catalog", writable=False)
+        try:
+            with Catalog(environment).reading() as reading:
+                _, head = reading.head()
+        finally:
+            release(environment)
+        if head.generation > FIRST_GENERATION:
+            return False
+        _clear(directory)
+        durable.remove(directory / "LOCK")
+        if made:
+            _remove_empty(directory)
+        return True
+    finally:
+        durable.unlock(fd)
 
 
 def _fill(directory: Path, options: IndexOptions) -> None:
@@ -189,12 +255,9 @@ def _clear(directory: Path) -> None:
     durable.remove(directory / "FORMAT")
     durable.sync_directory(directory)
     for path in directory.iterdir():
-        if path.name.startswith(durable.KEPT_PREFIX):
-            continue  # what a repair has kept is nobody's to remove
-        if path.is_dir() and not path.is_symlink():
+        # What a repair has kept is nobody's to remove.
+        if path.name != "LOCK" and not durable.is_numbered(path.name, durable.KEPT_PREFIX):
             durable.remove_tree(path)
-        elif path.name != "LOCK":
-            durable.remove(path)
 
 
 def _remove_empty(directory: Path) -> None:

@@ -40,7 +40,7 @@ from simindex.storage.permuted import Directories
 from simindex.storage.remnant import Remnant
 from simindex.storage.segment import Segment, SegmentRecord, generation_of, open_segment
 from simindex.storage.table import header_bits
-from simindex.survey import Survey, survey
+from simindex.survey import Survey, anything_of_an_index, survey
 
 STAGED_PAGES = 64
 """Pages of header directories, 128 KiB each, that one transaction stores."""
@@ -87,7 +87,8 @@ def repair(
     """
     directory = checked_call(path, "r", None, "lazy").absolute()
     with translated(directory, apply):
-        if not directory.is_dir():
+        # Before the lock: its file would be made, or written over, in a folder of somebody else.
+        if not anything_of_an_index(directory):
             raise IndexNotFound(f"there is no index at {path}", path=str(path))
     with translated(directory, apply), _locked(directory, apply=apply):
         found = survey(directory, progress)
@@ -219,10 +220,12 @@ class _Work:
             durable.move(self.directory, self._keeping() / "segments")
         if not self.directory.is_dir():
             durable.make_directory(self.directory)
-        catalog = self._numbered(REPAIRED_CATALOG)
-        for old in self.path.glob(f"{REPAIRED_CATALOG}*"):
-            if old != self.found.catalog:
-                durable.remove_tree(old)  # of a repair that did not end
+        catalog = durable.next_numbered(self.path, REPAIRED_CATALOG)
+        for old in durable.repaired_catalogs(self.path):
+            # Of a repair that did not end; with anything else in it, it is not known whose.
+            made = {path.name for path in old.iterdir()} <= durable.CATALOG_FILES
+            if made and old != self.found.catalog:
+                durable.remove_tree(old)
         durable.make_directory(catalog)
         try:
             live = self._build(catalog)
@@ -251,18 +254,10 @@ class _Work:
             else:
                 durable.move(path, kept)
 
-    def _numbered(self, prefix: str) -> Path:
-        """The path of the next number that begins so."""
-        taken = [
-            int(path.name[len(prefix) :]) for path in self.path.glob(f"{prefix}*")
-            if path.name[len(prefix) :].isdecimal()
-        ]
-        return self.path / f"{prefix}{max(taken, default=0) + 1}"
-
     def _keeping(self, *inner: str) -> Path:
         """The directory for what is replaced, made when there is anything."""
         if self.kept is None:
-            kept = self._numbered(KEPT_PREFIX)
+            kept = durable.next_numbered(self.path, KEPT_PREFIX)
             durable.make_directory(kept)
             self.kept = kept
         path = self.kept.joinpath(*inner)

@@ -13,6 +13,7 @@ to judge them.
 
 from __future__ import annotations
 
+import os
 import secrets
 import stat
 from collections import Counter
@@ -40,7 +41,6 @@ from simindex.salvage import Waiting
 from simindex.storage import format as durable
 from simindex.storage.catalog import Head, unpack
 from simindex.storage.envelope import open_envelope
-from simindex.storage.format import REPAIRED_CATALOG
 from simindex.storage.remains import Remains
 from simindex.storage.remnant import LAST_GENERATION, Remnant, header_again
 from simindex.storage.segment import NAME, generation_of
@@ -103,13 +103,24 @@ class Survey:
         self.lost_rows += rows
 
 
+def anything_of_an_index(path: Path) -> bool:
+    """Whether a directory has FORMAT, a catalog, or a segment: all else is no index."""
+    return (
+        any(map(os.path.lexists, (path / "FORMAT", path / "catalog" / "data.mdb")))
+        or any(map(NAME.fullmatch, _names(path / "segments")))
+        or any((place / "data.mdb").exists() for place in durable.repaired_catalogs(path))
+    )
+
+
+def _names(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()] if directory.is_dir() else []
+
+
 def survey(path: Path, progress: Progress | None = None) -> Survey:
-    """Reads all of an index that is there, segments once, in bounded memory.
+    """Reads all there is of an index, segments once, in bounded memory.
 
     Raises
     ------
-    IndexNotFound
-        If there is nothing of an index at the path.
     FormatTooNew, FormatTooOld
         If another version wrote any of it.
     CorruptFile
@@ -143,8 +154,6 @@ def _read_format(found: Survey) -> None:
         found.uuid = durable.read_format(path)
         return
     except IndexNotFound:
-        if not (path / "catalog").is_dir() and not any((path / "segments").glob("*.rows")):
-            raise
         found.error(path / "FORMAT", "is missing")
     except (FormatTooNew, FormatTooOld):
         if durable.format_agrees(path):
@@ -225,7 +234,7 @@ def _remains(found: Survey) -> Iterator[Remains | None]:
     """The records of the catalog, or of the one that an interrupted repair was to put there."""
     places = [found.path / "catalog"]
     if not places[0].exists():
-        places = sorted(found.path.glob(f"{REPAIRED_CATALOG}*"), reverse=True)
+        places = durable.repaired_catalogs(found.path)
     remains, fault = None, "is missing"
     try:
         for place in places:

@@ -1059,6 +1059,9 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IndexNotFound):
         simindex.repair(tmp_path)
     (tmp_path / "catalog").mkdir()
+    with pytest.raises(IndexNotFound):
+        simindex.repair(tmp_path)
+    (tmp_path / "catalog" / "data.mdb").touch()
     with pytest.raises(CorruptFile, match="Build the index anew"):
         simindex.repair(tmp_path, apply=True)
 

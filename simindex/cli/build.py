@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext, suppress
@@ -40,6 +39,7 @@ from simindex.cli.recipes import (
     stored_recipe,
 )
 from simindex.cli.replacement import clear_up, replacing
+from simindex.creation import discard
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
 from simindex.inputs import Document, Intake, require_inputs
 
@@ -117,6 +117,8 @@ class _Run:
     started: float
     place: Path = field(init=False)
     """Where rows go: `path`, or beside it while an old index stands there."""
+    was_there: bool = False
+    """Whether there was a directory, without an index, in its place."""
     created: bool = False
     made: os.stat_result = field(init=False)
     """Of the directory, once created."""
@@ -160,6 +162,7 @@ class _Run:
     def _open(self, recipe: Any, options: dict[str, Any]) -> Any:
         if self.append:
             return simindex.open(self.place, "w")
+        self.was_there = self.place.exists()
         index = simindex.open(
             self.place, "n",
             options=simindex.IndexOptions(keys="str", recipe=recipe, **options),
@@ -189,8 +192,9 @@ class _Run:
     def abandon(self) -> str:
         """Remove an index that this run created and committed nothing to; says what is left."""
         if self.created and not self.committed and self.place == self.path:
-            shutil.rmtree(self.path, ignore_errors=True)
-            return f"{self.path} was not created"
+            with suppress(OSError, SimindexError):
+                if discard(self.path, made=not self.was_there):
+                    return f"{self.path} was not created"
         return self.outcome()
 
     def report(self, as_json: bool, quiet: bool) -> None:

@@ -8,10 +8,9 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from simindex.cli.app import Interrupted
 from simindex.cli.choices import Reading
 from simindex.cli.console import count, say
 from simindex.cli.recipes import Learning, Prepared, prepare
+from simindex.creation import discard
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
 
 TEMPORARY_BATCH_ROWS = 1 << 16
@@ -61,6 +61,8 @@ class Place:
     prepared: Prepared
     lasting: bool = False
     created: bool = False
+    was_there: bool = False
+    """Whether there was a directory, without an index, in its place."""
     committed: int = 0
     """Documents of this run that were read up to the last commit."""
 
@@ -89,8 +91,9 @@ class Place:
     def _left(self) -> str:
         if self.lasting and self.created and not self.committed:
             self.index.close()
-            shutil.rmtree(self.path, ignore_errors=True)
-            return f"{self.path} was not created"
+            with suppress(OSError, SimindexError):
+                if discard(self.path, made=not self.was_there):
+                    return f"{self.path} was not created"
         if not self.committed:
             return f"nothing of this run is committed, {self.path} is as it was"
         return (
@@ -115,8 +118,9 @@ def lasting(path: Path, asked: Asked) -> Place:
     except IndexNotFound:
         prepared = asked.prepared(path.resolve())
         options = simindex.IndexOptions(keys="str", recipe=prepared.recipe)
+        was_there = path.exists()
         index = simindex.open(path, "n", options=options)
-        return Place(path, index, prepared, lasting=True, created=True)
+        return Place(path, index, prepared, lasting=True, created=True, was_there=was_there)
     try:
         if asked.recipe or asked.learning.asked:
             raise click.UsageError(

@@ -8,7 +8,8 @@
 1. Where names can be exchanged, there is an index at the path at every moment, old or new.
 2. Where not, a kill between two renames leaves both indexes in the folder and none at the path:
    the next `build` finishes it, see `clear_up`.
-3. What is replaced is removed once the new one's name is durable.
+3. What is replaced is removed once the new one's name is durable; what repairs had kept in it
+   goes over to the new one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import simindex
 from simindex.cli.interrupt import uninterrupted
-from simindex.creation import replaceable, strangers
+from simindex.creation import replaceable, require_nothing_else, strangers
 from simindex.errors import IndexNotFound
 from simindex.storage import format as durable
 
@@ -36,7 +37,7 @@ def replacing(path: Path) -> Iterator[Path]:
     is no index, the place is `path` itself.
 
     Raises IndexLocked when another process writes the old index, FormatTooNew when a newer version
-    made it.
+    made it, IndexExists when there is anything in its directory that is of no index.
     """
     with ExitStack() as held:
         try:
@@ -45,16 +46,18 @@ def replacing(path: Path) -> Iterator[Path]:
         except IndexNotFound:
             yield path
             return
+        path = path.resolve()  # of a link the index it leads to is replaced, and the link stays
+        require_nothing_else(path)
         given_up = ExitStack()
         with uninterrupted():
             beside, fd = _folder_beside(path)
             held.callback(os.close, fd)
-            held.enter_context(given_up).callback(_remove, beside)
+            held.enter_context(given_up).callback(_remove, beside, path)
         yield beside / "new"
         with uninterrupted():
             given_up.pop_all()  # an error may leave the only name of an index there
             _take_the_place(path, beside)
-            _remove(beside)
+            _remove(beside, path)
 
 
 def clear_up(path: Path) -> None:
@@ -64,6 +67,7 @@ def clear_up(path: Path) -> None:
     that live, whatever does not look as if a replacement had made it, and a folder with both
     indexes if there is a third at `path`.
     """
+    path = path.resolve()
     name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
     with suppress(OSError):
         for beside in [inner for inner in path.parent.iterdir() if name.fullmatch(inner.name)]:
@@ -107,7 +111,7 @@ def _finish(path: Path, beside: Path) -> None:
                 return
             durable.move(beside / "new", path)
         durable.sync_directory(path.parent)
-        _remove(beside)
+        _remove(beside, path)
     finally:
         os.close(fd)
 
@@ -117,6 +121,11 @@ def _is_of_an_index(path: Path) -> bool:
     return path.is_symlink() or (path.is_dir() and not strangers(path))
 
 
-def _remove(beside: Path) -> None:
+def _remove(beside: Path, path: Path) -> None:
+    """Removes what was replaced; what repairs had kept in it goes to the index in its place."""
     with suppress(OSError):  # the next build tries again
+        for replaced in filter(durable.is_directory, beside.iterdir()):
+            for kept in sorted(replaced.iterdir()):
+                if durable.is_numbered(kept.name, durable.KEPT_PREFIX):
+                    durable.move(kept, durable.next_numbered(path, durable.KEPT_PREFIX))
         durable.remove_tree(beside)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import secrets
 import socket
 import stat
@@ -73,12 +74,23 @@ FORMAT_MAGIC = b"\x89SIM\r\n\x1a\n"
 
 TEMPORARY_PREFIX = ".tmp-"
 
+TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")
+
 REPAIRED_CATALOG = "catalog.repair-"
 """A repair makes a catalog under this name and a number, then gives it the old one's."""
 
 KEPT_PREFIX = "damaged-"
 """What a repair replaces goes into a directory of this name and a number; nothing else touches it.
 """
+
+CATALOG_FILES = {"data.mdb", "lock.mdb"}
+"""All that a catalog's directory holds."""
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+_LONGEST_HOLDER = 512
+_HOLDER = re.compile(rb"process [0-9]+ on [^\n]{0,400}\n?")
+"""What the lock's file says of who holds it, whole or cut short by a crash."""
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
@@ -130,16 +142,24 @@ def remove(path: Path) -> None:
         disk.system.unlink(path)
 
 
+def is_directory(path: Path) -> bool:
+    """Whether a directory has this name itself: a link to one is none."""
+    return path.is_dir() and not path.is_symlink()
+
+
 def remove_tree(path: Path) -> None:
-    """Removes a directory and all in it; follows no link."""
-    with os.scandir(path) as entries:
-        found = [(path / entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for inner, is_directory in found:
-        if is_directory:
-            remove_tree(inner)
+    """Removes a directory and all in it, or a link or file of that name; follows no link."""
+    found = [path]
+    directories: list[Path] = []
+    while found:
+        inner = found.pop()
+        if is_directory(inner):
+            directories.append(inner)
+            found += inner.iterdir()
         else:
             remove(inner)
-    disk.system.remove_directory(path)
+    for inner in reversed(directories):  # each after those within it
+        disk.system.remove_directory(inner)
 
 
 WRITE_BACK_BYTES = 1 << 21
@@ -167,6 +187,32 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def is_numbered(name: str, prefix: str) -> bool:
+    """Whether a repair may have given a name that begins so, and ends with a number."""
+    return name.startswith(prefix) and _NUMBER.fullmatch(name, len(prefix)) is not None
+
+
+def next_numbered(directory: Path, prefix: str) -> Path:
+    """The path of the next number that begins so."""
+    taken = [
+        int(path.name[len(prefix) :]) for path in directory.glob(f"{prefix}*")
+        if is_numbered(path.name, prefix)
+    ]
+    number = max(taken, default=0) + 1
+    while os.path.lexists(directory / f"{prefix}{number}"):
+        number += 1
+    return directory / f"{prefix}{number}"
+
+
+def repaired_catalogs(directory: Path) -> list[Path]:
+    """Catalogs that repairs have made and not put in place, the last one first."""
+    found = [
+        path for path in directory.glob(f"{REPAIRED_CATALOG}*")
+        if is_numbered(path.name, REPAIRED_CATALOG) and is_directory(path)
+    ]
+    return sorted(found, key=lambda path: -int(path.name[len(REPAIRED_CATALOG) :]))
 
 
 def unlink_held(path: Path) -> int | None:
@@ -572,6 +618,21 @@ def _locked(path: Path) -> int | None:
         os.close(fd)
         return None
     return fd
+
+
+def is_lock(path: Path) -> bool:
+    """Whether a file may be the writer's lock: empty, or with the text that `lock` writes."""
+    try:
+        fd = os.open(path, _NO_LINK)
+    except OSError:
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return False
+        text = os.read(fd, _LONGEST_HOLDER + 1)
+    finally:
+        os.close(fd)
+    return not text or _HOLDER.fullmatch(text) is not None
 
 
 def unlock(fd: int) -> None:
