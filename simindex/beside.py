@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,23 +24,28 @@ from simindex.storage.segment import (
 from simindex.storage.table import SortedRows, header_bits
 
 
-def files_of(directory: Path, segment: str) -> Iterator[Path]:
-    """Files that are named as if they stood beside a segment."""
-    for path in sorted(directory.glob(f"{segment[:25]}-*")):
-        if permuted.NAME.fullmatch(path.name) or slicelist.NAME.fullmatch(path.name):
-            yield path
+def files_of(names: Sequence[str], segment: str) -> Iterator[str]:
+    """Those that are named as if they stood beside a segment, of sorted names of files."""
+    prefix = f"{segment[:25]}-"
+    for place in range(bisect_left(names, prefix), len(names)):
+        name = names[place]
+        if not name.startswith(prefix):
+            return
+        if permuted.NAME.fullmatch(name) or slicelist.NAME.fullmatch(name):
+            yield name
 
 
 def whole(
-    directory: Path, record: SegmentRecord, index: bytes, options: IndexOptions
+    directory: Path, names: Sequence[str], record: SegmentRecord, index: bytes,
+    options: IndexOptions,
 ) -> tuple[dict[str, Envelope], list[Finding]]:
     """The structures of the options that a segment has a whole file of, by name; what is wrong.
 
-    Reads the files.
+    `names` are those of all files in `directory`, sorted. Reads the files.
     """
     found: dict[str, Envelope] = {}
     findings: list[Finding] = []
-    for path in files_of(directory, record.name):
+    for path in map(directory.joinpath, files_of(names, record.name)):
         try:
             envelope = open_envelope(path)
             structure, *owner = description_of(envelope)

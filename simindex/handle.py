@@ -4,6 +4,8 @@
     followed    the head is compared at every call; a new one gives a new snapshot, and whatever of
                 options and recipe came with it
     closed      by `close`, by a fork in the child, at the end of the process
+    replaced    by another index or catalog at its path: it would never see a commit again, and says
+                so within LOOK_S
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import RLock
+from time import monotonic
 from typing import Literal
 
 from simindex.answering import Answerer
@@ -41,6 +44,9 @@ from simindex.writer import Writer, catalog_is_older
 
 Mode = Literal["r", "w", "c", "n"]
 
+LOOK_S = 1.0
+"""So often a handle looks whether its path still leads to what it has open: 1.5 us."""
+
 _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
@@ -63,6 +69,7 @@ class Handle:
         self._pinned = mode == "r" and not refresh
         self._pid = os.getpid()
         self._lock = RLock()
+        self._looked = monotonic()
         self._writer: Writer | None = None
         writable = mode != "r"
         with remedied(path):
@@ -195,15 +202,29 @@ class Handle:
 
     @typed
     def refresh(self) -> bool:
-        """Follows new commits now instead of at the next call. Returns whether there were any."""
+        """Follows new commits now instead of at the next call. Returns whether there were any.
+
+        Raises ClosedIndex if another index, or a repaired catalog, has taken the place of this one.
+        """
         self._check_open()
         before = self._snapshot
+        self._check_place()
         return self._newest() is not before
 
     def _current(self) -> Snapshot:
         return self._snapshot if self._pinned else self._newest()
 
+    def _check_place(self) -> None:
+        if self._environment.replaced():
+            raise ClosedIndex(
+                f"{self.path} was repaired or built anew since it was opened: open it again",
+                path=str(self.path),
+            )
+        self._looked = monotonic()
+
     def _newest(self) -> Snapshot:
+        if monotonic() - self._looked > LOOK_S:
+            self._check_place()
         snapshot = self._snapshot
         if self._catalog.head_value() == snapshot.value:
             return snapshot

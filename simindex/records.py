@@ -198,13 +198,15 @@ def _as_id(row: int, value: int) -> int:
 
 def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
     """The keys as a list of one type, each within its length; InvalidBatch names the first not."""
-    flat = isinstance(keys, np.ndarray) and keys.ndim == 0
-    if isinstance(keys, (str, bytes)) or flat or not hasattr(keys, "__len__"):
+    try:
+        if isinstance(keys, (str, bytes)) or not hasattr(keys, "__len__"):
+            raise TypeError
+        listed = list(keys)
+    except TypeError as error:
         raise InvalidBatch(
             f"keys must be a sequence of str or bytes, not {type(keys).__name__}",
             found=type(keys).__name__,
-        )
-    listed = list(keys)
+        ) from error
     if n is not None and len(listed) != n:
         raise InvalidBatch(
             f"{n} fingerprints but {len(listed)} keys", found=len(listed), expected=n

@@ -161,12 +161,13 @@ class _Work:
             file.name: file.rows if file.damage is None else file.count()[0]
             for file in found.segments
         }
+        names = sorted(path.name for path in self.directory.glob("*"))
         self.beside: dict[str, dict[str, Envelope]] = {}
         """Whole files of permuted tables and slice lists, by segment and structure."""
         for file in found.segments:
             if file.damage is None:
                 self.beside[file.name], findings = beside.whole(
-                    self.directory, _record(file), found.uuid, self.options
+                    self.directory, names, _record(file), found.uuid, self.options
                 )
                 found.findings += findings
         self.made: list[str] = []

@@ -39,10 +39,10 @@ from simindex.options import IndexOptions
 from simindex.records import Finding
 from simindex.salvage import Waiting
 from simindex.storage import format as durable
-from simindex.storage.catalog import Head, unpack
+from simindex.storage.catalog import LAST_GENERATION, Head, unpack
 from simindex.storage.envelope import open_envelope
 from simindex.storage.remains import Remains
-from simindex.storage.remnant import LAST_GENERATION, Remnant, header_again
+from simindex.storage.remnant import Remnant, header_again
 from simindex.storage.segment import NAME, generation_of
 from simindex.storage.tombstones import Tombstones
 
@@ -439,11 +439,12 @@ def _read_headless(found: Survey, remains: Remains | None) -> None:
     """Reads files whose header is damaged, where the catalog or a file beside tells of them."""
     assert found.options is not None
     directory = found.path / "segments"
+    names = sorted(_names(directory))
     for name in list(found.unreadable):
         known = [_recorded(found, remains, name)]
-        for path in beside.files_of(directory, name):
+        for other in beside.files_of(names, name):
             with suppress(CorruptFile, OSError):
-                identity = open_envelope(path).identity
+                identity = open_envelope(directory / other).identity
                 known.append((identity.rows, identity.horizon))
         for rows, horizon in filter(None, known):
             with suppress(CorruptFile):

@@ -32,6 +32,7 @@ from simindex.designs import checked_designs, slice_design
 from simindex.errors import (
     CommitFailed,
     CorruptFile,
+    InvalidBatch,
     ReadOnlyIndex,
     SimindexError,
 )
@@ -59,6 +60,9 @@ OURS = (NAME, permuted.NAME, slicelist.NAME)
 
 MAX_SEGMENTS = 64
 """From so many on, those being merged included, a commit waits until a merge has ended."""
+
+MAX_DELETIONS = 1 << 26
+"""In one commit: each takes up to 90 bytes while they are sorted, and 24 in every reader."""
 
 PATIENCE = 0.6
 """Share of its own time that a commit waits for merges which are late: the less each waits, the
@@ -125,7 +129,9 @@ class Writer:
         self._spilled: list[Written] = []
         self._drawn: list[Reservoir] = []
         self._deleted_ids: list[U64] = []
-        self._deleted_keys: list[Any] = []
+        self._deleted_keys: list[U64] = []
+        """Hashes of keys, (n, 2): a key of a few characters takes four times as much."""
+        self._deletions = 0
         self._values: dict[str, bytes] = {}
 
     def close(self) -> None:
@@ -278,11 +284,19 @@ class Writer:
     def delete(self, ids: U64 | None, keys: list[str] | list[bytes] | None) -> int:
         """Buffers deletions; returns how many ids or keys were given."""
         self._check_usable()
+        number = len(ids) if ids is not None else len(keys or [])
+        if self._deletions + number > MAX_DELETIONS:
+            raise InvalidBatch(
+                f"more than {MAX_DELETIONS:,} deletions in one commit: commit those before, or "
+                "give them in several runs",
+                found=self._deletions + number, expected=MAX_DELETIONS,
+            )
         if ids is not None:
             self._deleted_ids.append(ids.copy())
-            return len(ids)
-        self._deleted_keys += keys or []
-        return len(keys or [])
+        elif keys:
+            self._deleted_keys.append(KeyHeap.of(keys).hashes())
+        self._deletions += number
+        return number
 
     def set_value(self, name: str, payload: bytes) -> None:
         """Buffers a whole value of the catalog."""
@@ -374,7 +388,7 @@ class Writer:
 
     def _new_tombstones(self, generation: int) -> Tombstones:
         if self._options.keys is not False:
-            return tombstones.from_keys(self._deleted_keys, generation)
+            return tombstones.from_hashes(self._deleted_keys, generation)
         none = np.empty(0, np.uint64)
         return tombstones.from_ids(np.concatenate([none, *self._deleted_ids]), generation)
 

@@ -57,6 +57,8 @@ for _command in (
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    if sys.stderr is None:  # else the next file to be opened is what messages are written to
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if sys.stdin is None:  # closed by the caller
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:

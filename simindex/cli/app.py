@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from simindex.cli.console import shown
 from simindex.cli.interrupt import Terminated, terminable
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, SimindexError
 
@@ -60,8 +61,8 @@ class Program(click.Group):
 
 
 def _fail(ctx: click.Context, sentence: str, code: int) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        click.echo(f"simindex: {' '.join(sentence.split())}", err=True)
+    with contextlib.suppress(OSError):
+        click.echo(f"simindex: {shown(' '.join(sentence.split()))}", err=True)
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     ctx.exit(code)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 
 from simindex.cli.console import count, say
+from simindex.errors import InvalidInput
 from simindex.inputs import FORMATS, Document, Intake, ReadOptions, read
 from simindex.options import split_structures
 
@@ -126,11 +130,37 @@ class Reading:
         self, inputs: Sequence[str], intake: Intake, without: Path | None = None
     ) -> Iterator[Document]:
         """The documents of the inputs."""
+        _require_unread_output(inputs)
         options = ReadOptions(
             format=self.format, text_field=self.text_field, key_field=self.key_field,
             include=self.include, exclude=self.exclude, without=without,
         )
         return read(inputs, options, intake)
+
+
+def is_open_as(path: Path | int, stream: IO[str]) -> bool:
+    """Whether a file, by name or descriptor, is the regular one that a stream is open on."""
+    try:
+        found, opened = os.stat(path), os.fstat(stream.fileno())  # noqa: PTH116
+    except (OSError, ValueError):  # not there, or a stream without a descriptor
+        return False
+    return stat.S_ISREG(opened.st_mode) and os.path.samestat(found, opened)
+
+
+def _require_unread_output(inputs: Sequence[str]) -> None:
+    """Refuses to read what is written meanwhile: it would not end before the disk is full."""
+    for name in inputs:
+        there: Path | int = Path(name)
+        if name == "-":
+            try:
+                there = sys.stdin.fileno()
+            except (OSError, ValueError):
+                continue
+        if is_open_as(there, sys.stdout):
+            what = "standard input" if name == "-" else f"the input {name}"
+            raise InvalidInput(
+                f"{what} is where standard output goes, too: write to another file", path=name
+            )
 
 
 def adopt(wrapper: Any, command: Any) -> None:

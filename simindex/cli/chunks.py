@@ -12,9 +12,9 @@ from simindex.cli.console import count, say
 from simindex.inputs import Document
 
 CHUNK_DOCUMENTS = 4096
-CHUNK_CHARACTERS = 16 << 20
-"""At most so many documents, or about so much text, are in a chunk. Three are held while documents
-are read ahead: one being read, one waiting, one worked on."""
+CHUNK_BYTES = 32 << 20
+"""At most so many documents, or about so much memory, are in a chunk. Three are held while
+documents are read ahead: one being read, one waiting, one worked on."""
 
 SHOWN_SKIPPED = 5
 
@@ -23,25 +23,26 @@ def chunks(
     documents: Iterable[Document], most: int = CHUNK_DOCUMENTS
 ) -> Iterator[list[Document]]:
     """The documents in their order, in groups bounded by number and by size."""
-    return (chunk for chunk, _ in portions(documents, most, CHUNK_CHARACTERS, most))
+    return (chunk for chunk, _ in portions(documents, most, CHUNK_BYTES, most))
 
 
 def portions(
-    documents: Iterable[Document], most: int, characters: int, chunk: int = CHUNK_DOCUMENTS
+    documents: Iterable[Document], most: int, most_bytes: int, chunk: int = CHUNK_DOCUMENTS
 ) -> Iterator[tuple[list[Document], bool]]:
     """Chunks of larger groups, and whether each is the last of its group.
 
-    A group ends at `most` documents, or with the one that reaches so many characters. Where the
+    A group ends at `most` documents, or with the one that reaches so many bytes. Where the
     documents end, its last chunk is not told to be.
     """
     made: list[Document] = []
     group = length = chunk_length = 0
     for document in documents:
         made.append(document)
-        length += len(document.text)
-        chunk_length += len(document.text)
-        ends = group + len(made) >= most or length >= characters
-        if ends or len(made) >= chunk or chunk_length >= CHUNK_CHARACTERS:
+        held = document.held_bytes
+        length += held
+        chunk_length += held
+        ends = group + len(made) >= most or length >= most_bytes
+        if ends or len(made) >= chunk or chunk_length >= CHUNK_BYTES:
             yield made, ends
             group = 0 if ends else group + len(made)
             length = 0 if ends else length
@@ -98,7 +99,7 @@ class SkippedReport:
             if self.number <= SHOWN_SKIPPED:
                 document = chunk[skip.position]
                 where = document.path
-                if document.fields is not None:
+                if document.line is not None:
                     where += f":{document.line}"
                 say(f"{where}: no fingerprint: {skip.reason}")
 

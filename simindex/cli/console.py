@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 from typing import Any
 
 import click
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def emit(record: dict[str, Any]) -> None:
@@ -19,8 +23,14 @@ def as_json_line(record: dict[str, Any]) -> str:
 
 
 def say(sentence: object) -> None:
-    """A line for people, on standard error."""
-    click.echo(f"simindex: {sentence}", err=True)
+    """A line for people, on standard error; that it cannot be written changes nothing."""
+    with suppress(OSError):
+        click.echo(f"simindex: {shown(sentence)}", err=True)
+
+
+def shown(sentence: object) -> str:
+    """A sentence without characters that a terminal would obey: names of files may hold any."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], str(sentence))
 
 
 def cell(value: object) -> str:

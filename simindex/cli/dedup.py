@@ -22,7 +22,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -31,7 +31,7 @@ import click
 import numpy as np
 
 import simindex
-from simindex.cli.choices import Reading, input_options, output_options, say_passed_over
+from simindex.cli.choices import Reading, input_options, is_open_as, output_options, say_passed_over
 from simindex.cli.chunks import Buffer, SkippedReport, portions
 from simindex.cli.console import count, duration, key_text, say
 from simindex.cli.interrupt import uninterrupted
@@ -54,7 +54,7 @@ from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs
 
 BUFFER_DOCUMENTS = 1 << 14
-BUFFER_CHARACTERS = 32 << 20
+BUFFER_BYTES = 64 << 20
 """About so much text ends a buffer, too."""
 
 WRITTEN_LINES = 512
@@ -81,8 +81,8 @@ WRITTEN_LINES = 512
 @click.option(
     "--buffer", "buffer_documents", type=click.IntRange(min=1), metavar="N",
     default=BUFFER_DOCUMENTS, show_default=True,
-    help="Documents that are compared, written and committed together; 32 million characters end a "
-    "buffer, too.",
+    help="Documents that are compared, written and committed together; 64 MB of them end a buffer, "
+    "too.",
 )
 @click.option(
     "--mark", is_flag=True,
@@ -190,7 +190,7 @@ class _Run:
         prepared = self.place.prepared
         documents = self.keep.ranked(prepared.documents, prepared.intake)
         buffer = Buffer()
-        with closing(read_ahead(portions(documents, most, BUFFER_CHARACTERS))) as portion:
+        with closing(read_ahead(portions(documents, most, BUFFER_BYTES))) as portion:
             for chunk, ends in portion:
                 batch = prepared.recipe.batch(
                     [document.text for document in chunk],
@@ -266,13 +266,15 @@ def _require_apart(audit: Path, inputs: tuple[str, ...], index_path: str | None)
     there = audit.resolve()
     other = None
     for name in inputs:
-        if name != "-" and (there == Path(name).resolve() or Path(name).resolve() in there.parents):
+        if name == "-":
+            if is_open_as(audit, sys.stdin):
+                other = "standard input"
+        elif Path(name).resolve() in there.parents or (audit.exists() and audit.samefile(name)):
             other = f"the input {name}"
     if index_path is not None and Path(index_path).resolve() in (there, *there.parents):
         other = f"the index {index_path}"
-    with suppress(OSError, ValueError):
-        if audit.exists() and os.path.samestat(audit.stat(), os.fstat(sys.stdout.fileno())):
-            other = "standard output"
+    if is_open_as(audit, sys.stdout):
+        other = "standard output"
     if other is not None:
         raise InvalidOption(
             f"--audit {audit} is {other}, or in it: name another file", option="audit",

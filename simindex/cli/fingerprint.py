@@ -116,7 +116,7 @@ def fingerprint(
 def _given(texts: Iterable[str]) -> Iterator[Document]:
     for number, text in enumerate(texts, 1):
         name = f"text:{number}"
-        yield Document(key=name, text=text, fields=None, path=name, line=1)
+        yield Document(key=name, text=text, path=name)
 
 
 class _Printer:

@@ -9,7 +9,6 @@ smaller sample is part of a larger one.
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -112,7 +111,7 @@ def learned_from_first(
     with Progress("learning", quiet=quiet) as progress:
         for document in documents:
             held.append(_slim(document, printed))
-            held_bytes += _held_bytes(held[-1])
+            held_bytes += held[-1].held_bytes
             progress.advance(1, len(document.text))
             if len(held) >= most or held_bytes >= MOST_HELD_BYTES:
                 ended = False
@@ -127,18 +126,7 @@ def learned_from_first(
 
 def _slim(document: Document, printed: bool) -> Document:
     """A document without what is not needed of its record."""
-    if document.fields is None or (printed and document.raw is None):
-        return document
-    return replace(document, fields={}, raw=document.raw if printed else None)
-
-
-def _held_bytes(document: Document) -> int:
-    fields = () if document.fields is None else document.fields.values()
-    return (
-        sys.getsizeof(document.text)
-        + len(document.raw or b"")
-        + sum(sys.getsizeof(value) for value in fields if value is not document.text)
-    )
+    return document if printed else replace(document, row=None, raw=None)
 
 
 def _continued(held: deque[Document], rest: Iterator[Document]) -> Iterator[Document]:

@@ -18,11 +18,14 @@ from simindex.cli.console import cell, count, duration, emit, megabytes, say
 from simindex.cli.interrupt import uninterrupted
 from simindex.cli.recall import audited
 from simindex.errors import InvalidInput
-from simindex.inputs.streams import Unreadable, lines
+from simindex.inputs.streams import Unreadable, lines, unmarked
 from simindex.records import MAX_KEY_BYTES, Skew
 
 DELETED_AT_ONCE, DELETED_LENGTH = 1 << 16, 1 << 23
 """Keys of a list that are held together, and their characters."""
+
+LINE_END_BYTES = 5
+"""A byte order mark before a key, CR and LF behind it."""
 
 DAMAGED = 3
 
@@ -96,7 +99,7 @@ def _listed_keys(path: str) -> Iterator[str]:
 
 def _lines(path: str, file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     try:
-        yield from lines(file, MAX_KEY_BYTES + 2)
+        yield from lines(file, MAX_KEY_BYTES + LINE_END_BYTES)
     except Unreadable as error:
         raise InvalidInput(
             f"{path}:{error.line}: {error}; nothing was deleted", path=path, line=error.line
@@ -105,13 +108,15 @@ def _lines(path: str, file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 def _decoded(path: str, file: BinaryIO) -> Iterator[str]:
     for number, line in _lines(path, file):
-        if line is None:
+        if line is not None:
+            line = (unmarked(line) if number == 1 else line).rstrip(b"\r\n")
+        if line is None or len(line) > MAX_KEY_BYTES:
             raise InvalidInput(
                 f"{path}:{number}: longer than the {MAX_KEY_BYTES:,} bytes of a key; nothing was "
                 "deleted", path=path, line=number,
             )
         try:
-            key = line.decode().rstrip("\r\n")
+            key = line.decode()
         except UnicodeDecodeError as error:
             raise InvalidInput(
                 f"{path}:{number}: not UTF-8; nothing was deleted", path=path, line=number

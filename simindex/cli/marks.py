@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from simindex.cli.ranks import fields_of
 from simindex.inputs import Document
 
 MARK = "near_duplicate_of"
@@ -58,7 +57,7 @@ def audit_line(document: Document, loss: Loss) -> str:
 
 
 def _fields(document: Document, key_field: str, text_field: str) -> Any:
-    fields = fields_of(document)
+    fields = document.fields
     return {key_field: document.key, text_field: document.text} if fields is None else fields
 
 

@@ -7,9 +7,7 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-import click
-
-from simindex.cli.console import count, megabytes
+from simindex.cli.console import count, megabytes, say
 
 PLAIN_INTERVAL_S = 5.0
 
@@ -58,7 +56,7 @@ class Progress:
             self._live.update(self._line(now))
         elif now - self._last >= PLAIN_INTERVAL_S:
             self._last = now
-            click.echo(f"simindex: {self._line(now)}", err=True)
+            say(self._line(now))
 
     def _line(self, now: float) -> str:
         rate = self.documents / max(now - self._started, 1e-9)
@@ -108,7 +106,7 @@ class ShareDone:
             self._live.update(line)
         elif now - self._last >= PLAIN_INTERVAL_S:
             self._last = now
-            click.echo(f"simindex: {line}", err=True)
+            say(line)
 
 
 def _live_line() -> Any:

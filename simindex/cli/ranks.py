@@ -11,11 +11,9 @@ decides. Fields of a table are texts; one that reads as a number is a number.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import click
 import numpy as np
@@ -80,7 +78,7 @@ def keep_option(_ctx: click.Context, _parameter: click.Parameter, value: str) ->
 
 def rank(document: Document, field: str) -> int | float | str:
     """A finite number or a text; Unranked where the field holds none."""
-    fields = fields_of(document)
+    fields = document.fields
     if fields is None:
         raise Unranked(f"a text file has no field {field!r} to rank it by")
     if field not in fields:
@@ -93,16 +91,6 @@ def rank(document: Document, field: str) -> int | float | str:
     if value == "" or (isinstance(value, float) and not math.isfinite(value)):
         raise Unranked(f"field {field!r} is {value!r}, no rank")
     return value
-
-
-def fields_of(document: Document) -> Any:
-    """The fields of a document's record; None for a text file.
-
-    Documents that idf was learned from come without them, but with the line they were read from.
-    """
-    if document.fields or document.raw is None:
-        return document.fields
-    return json.loads(document.raw)
 
 
 def _number(text: str) -> int | float | str:

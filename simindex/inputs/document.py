@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import Any
 
 from simindex.errors import InvalidInput
@@ -17,14 +19,37 @@ class Document:
 
     key: str
     text: str
-    fields: Mapping[str, Any] | None
-    """All fields of its record; None for a text file."""
     path: str
     """The file as the caller named it, or `-`."""
-    line: int
-    """Line its record starts on, from 1."""
+    line: int | None = None
+    """Line its record starts on, from 1; None where the text is a whole file."""
+    row: Mapping[str, str] | None = None
+    """The cells of its row by column; of tables only."""
     raw: bytes | None = None
     """The line as read, with its line end if it had one, without a byte order mark; JSONL only."""
+
+    @property
+    def fields(self) -> Mapping[str, Any] | None:
+        """All fields of its record; None for a text file.
+
+        Those of a line are read from it at each call: a record of many small values takes thirty
+        times the memory of its line.
+        """
+        if self.raw is None:
+            return self.row
+        fields: dict[str, Any] = json.loads(self.raw)
+        return fields
+
+    @property
+    def held_bytes(self) -> int:
+        """What it takes in memory."""
+        row = () if self.row is None else self.row.values()
+        return (
+            getsizeof(self.text)
+            + getsizeof(self.key)
+            + len(self.raw or b"")
+            + sum(getsizeof(cell) for cell in row if cell is not self.text)
+        )
 
 
 @dataclass(frozen=True, slots=True)

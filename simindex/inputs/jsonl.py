@@ -14,9 +14,16 @@ MAX_VALUES = 1 << 20
 """Most commas and brackets of a record outside of its strings. Each stands for a value, and a value
 of two bytes takes 64 in memory: a line of 64 MiB might else take gigabytes."""
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+MAX_NESTING = 500
+"""Deepest lists and objects of a record. The interpreter's own bound, of a thousand, counts calls,
+too: it might be met when a record is looked at again."""
+
+_QUOTED = rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+_STRING = re.compile(_QUOTED, re.DOTALL)
 """A string, or what an unclosed one leaves of the line: so it matches at every quote, and a line is
 read once."""
+
+_NESTED = re.compile(_QUOTED + rb"|[][{}]", re.DOTALL)
 
 
 def read_jsonl(
@@ -32,8 +39,9 @@ def read_jsonl(
     """Documents of a stream of JSON lines, in its order.
 
     A record without the key field is named ``name:line``. Lines of nothing but white space are
-    passed over. Bad records: a line over `limit` bytes or of more than MAX_VALUES values, bytes
-    that are no UTF-8, no JSON, no object, no text field, a text that is no string.
+    passed over. Bad records: a line over `limit` bytes, of more than MAX_VALUES values or nested
+    more than MAX_NESTING deep, bytes that are no UTF-8, no JSON, no object, no text field, a text
+    that is no string.
     """
     for number, line in lines(stream, limit):
         if line is None:
@@ -50,7 +58,6 @@ def read_jsonl(
             document = Document(
                 key=key_of(record.get(key_field), key_field, f"{name}:{number}"),
                 text=text_of(record[text_field], text_field),
-                fields=record,
                 path=path,
                 line=number,
                 raw=line,
@@ -62,8 +69,10 @@ def read_jsonl(
 
 
 def _record(line: bytes) -> dict[str, Any]:
-    if _values(line) > MAX_VALUES and _values(_STRING.sub(b"", line)) > MAX_VALUES:
+    if _values(line) > MAX_VALUES and _too_many(line):
         raise Unusable(f"holds more than {MAX_VALUES:,} values")
+    if line.count(b"[") + line.count(b"{") > MAX_NESTING and _nesting(line) > MAX_NESTING:
+        raise Unusable(f"lists and objects are nested more than {MAX_NESTING} deep")
     text = decoded(line.rstrip(b"\r\n"))
     try:
         record = json.loads(text)
@@ -79,8 +88,31 @@ def _record(line: bytes) -> dict[str, Any]:
     return record
 
 
-def _values(line: bytes) -> int:
-    return sum(map(line.count, (b",", b"[", b"{")))
+def _values(line: bytes, start: int = 0, end: int | None = None) -> int:
+    return sum(line.count(mark, start, end) for mark in (b",", b"[", b"{"))
+
+
+def _too_many(line: bytes) -> bool:
+    """Whether there are more values than MAX_VALUES, strings left out; keeps nothing in mind."""
+    values = at = 0
+    for string in _STRING.finditer(line):
+        values += _values(line, at, string.start())
+        at = string.end()
+        if values > MAX_VALUES:
+            return True
+    return values + _values(line, at) > MAX_VALUES
+
+
+def _nesting(line: bytes) -> int:
+    deepest = depth = 0
+    for token in _NESTED.finditer(line):
+        mark = line[token.start()]
+        if mark in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in b"]}":
+            depth -= 1
+    return deepest
 
 
 def _listed(record: dict[str, Any]) -> str:

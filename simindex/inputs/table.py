@@ -113,18 +113,18 @@ def read_table(
 
 
 def _document(
-    row: list[str], header: list[str], path: str, name: str, line: int, text_field: str,
+    cells: list[str], header: list[str], path: str, name: str, line: int, text_field: str,
     key_field: str,
 ) -> Document:
-    if len(row) != len(header):
-        raise Unusable(f"has {len(row)} columns, the header has {len(header)}")
-    fields = dict(zip(header, row, strict=True))
+    if len(cells) != len(header):
+        raise Unusable(f"has {len(cells)} columns, the header has {len(header)}")
+    row = dict(zip(header, cells, strict=True))
     return Document(
-        key=key_of(fields.get(key_field), key_field, f"{name}:{line}"),
-        text=text_of(fields[text_field], text_field),
-        fields=fields,
+        key=key_of(row.get(key_field), key_field, f"{name}:{line}"),
+        text=text_of(row[text_field], text_field),
         path=path,
         line=line,
+        row=row,
     )
 
 

@@ -36,7 +36,7 @@ def read_text(
     except Unreadable as reason:
         intake.bad(path, reason.line, str(reason))
         return
-    yield Document(key=printable(key), text=text, fields=None, path=path, line=1)
+    yield Document(key=printable(key), text=text, path=path)
 
 
 def printable(name: str) -> str:

@@ -55,6 +55,9 @@ MAX_HEAD_ITEMS = 1 << 20
 MAX_COUNT = 1 << 63
 """More than there are commits, rows or bytes; what is added to it still fits 64 bits."""
 
+LAST_GENERATION = 1 << 48
+"""No index gets as far; what says it has is damaged, or made to leave no numbers for more."""
+
 ANY_HEADERS = 1 << 20
 """A directory of so many may be of any rows: 4 MiB."""
 
@@ -194,9 +197,12 @@ class Head:
             version, (generation, appended, next_run), segments, pending, tombstones, values = value
             if version != 1 or not all(NAME.fullmatch(name) for name, _ in segments):
                 raise ValueError("not a head of version 1")
-            for named in (segments, values):
-                if len({name for name, _ in named}) < len(named):
-                    raise ValueError("a name twice")
+            runs = [number for number, *_ in (*pending, *tombstones)]
+            names = [[name for name, _ in segments], [name for name, _ in values], runs]
+            if any(len(set(of_a_kind)) < len(of_a_kind) for of_a_kind in names):
+                raise ValueError("a name twice")
+            if _count(generation) >= LAST_GENERATION:
+                raise ValueError("a commit that is never reached")
             return cls(
                 _count(generation), _count(appended), _count(next_run),
                 {str(name): _count(crc) for name, crc in segments},
@@ -272,11 +278,15 @@ class Catalog:
             When there was no space; nothing has changed.
         OSError, MemoryError
             When the system refused something before the commit; nothing has changed.
+        CorruptFile
+            When its numbers have been driven as far as no index gets; nothing has changed.
         CommitFailed
             When the commit itself failed, so that its outcome is unknown until the index is
             reopened.
         """
         head = edit.head
+        if head.generation >= LAST_GENERATION or max(head.appended, head.next_run) > MAX_COUNT:
+            raise CorruptFile("the catalog's head leaves no numbers for another commit")
 
         def work(txn: Transaction) -> int:
             for database, key in edit.deletes:

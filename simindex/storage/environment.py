@@ -252,6 +252,14 @@ class Environment:
         if data.stat().st_size < wanted:
             disk.system.lengthen(data, wanted)
 
+    def replaced(self) -> bool:
+        """Whether its name leads to another file now, as after a repair; not if to none."""
+        try:
+            found = _identity(self.directory)
+        except OSError:
+            return False
+        return found is not None and _registry.get(found) is not self
+
     @property
     def file_bytes(self) -> int:
         """Bytes the catalog takes on the disk."""

@@ -65,6 +65,9 @@ MAX_VALUE_BYTES = 1 << 20
 MAX_SUMMED_BYTES = 1 << 26
 """So much more than four times the file is summed at most, however often pages are pointed at."""
 
+LOOK_BYTES = 512
+"""What looking at a value counts for beside its bytes; none that is made takes less of its file."""
+
 MAX_TRIALS = 64
 """Ways in which parts of one value are put together before it counts as lost."""
 
@@ -154,7 +157,11 @@ class Remains:
     # -- pages -------------------------------------------------------------------------------------
 
     def _page(self, number: int) -> bytes:
-        return os.pread(self.fd, self.page_bytes, number * self.page_bytes)
+        return self._read(number * self.page_bytes, self.page_bytes)
+
+    def _read(self, offset: int, size: int) -> bytes:
+        """Bytes of the file; zeros for those that it has lost meanwhile."""
+        return os.pread(self.fd, size, offset).ljust(size, b"\0")
 
     def _nodes(self, page: bytes) -> Iterator[tuple[int, int, bytes]]:
         """(offset, flags, key) of the nodes of a page, none of which leaves it; else _Breach."""
@@ -262,7 +269,7 @@ class Remains:
         offset, size = self._value(number, page, at, flags, key)
         if name not in DATABASES or flags != SUB or size != DATABASE.size:
             raise _Breach("a database no version makes")
-        database = DATABASE.unpack(os.pread(self.fd, size, offset))
+        database = DATABASE.unpack(self._read(offset, size))
         try:
             if database[1]:
                 raise _Breach("it is of another kind")
@@ -274,7 +281,7 @@ class Remains:
                 place = self._place(name, number, page, at, flags, key)
                 if place is None:
                     self._break(f"the record {name}/{key!r} is damaged")
-                elif name != "headers":
+                elif name != "headers" and len(self.rooted) < MAX_RECORDS:
                     self.rooted[name, key] = place
         except _Breach as error:
             self._break(f"{name}: {error}")
@@ -300,7 +307,7 @@ class Remains:
             seen[number] = 1
             page = self._page(number)
             try:
-                if len(page) < self.page_bytes or struct.unpack_from("<Q", page)[0] != number:
+                if struct.unpack_from("<Q", page)[0] != number:
                     raise _Breach("a page in another's place")
                 flags = struct.unpack_from("<H", page, 10)[0]
                 if flags != (LEAF if level == depth else BRANCH):
@@ -327,7 +334,7 @@ class Remains:
     def _pass_over(self, offset: int, size: int, last: int, seen: bytearray) -> None:
         """Counts the pages of a long value."""
         first = offset // self.page_bytes
-        number, _, flags, count = struct.unpack("<QHHI", os.pread(self.fd, 16, offset - 16))
+        number, _, flags, count = struct.unpack("<QHHI", self._read(offset - 16, 16))
         wanted = -(-(PAGE_HEADER + size) // self.page_bytes)
         if number != first or flags != OVERFLOW or first + count - 1 > last or not (
             wanted <= count <= wanted + MAX_SPARE_PAGES
@@ -352,12 +359,13 @@ class Remains:
 
     def _scan(self) -> None:
         """Finds the sealed records of all leaf pages, whatever leads to them."""
-        within: list[tuple[int, int]] = []
+        inside: set[int] = set()
+        """Pages of long values."""
         records = {(name, key, place.crc): [place] for (name, key), place in self.rooted.items()}
         for number in self._numbers():
             if len(records) > MAX_RECORDS:
                 break
-            head = os.pread(self.fd, 12, number * self.page_bytes)
+            head = self._read(number * self.page_bytes, 12)
             if struct.unpack_from("<Q", head)[0] != number or head[10:12] != b"\x02\0":
                 continue
             page = self._page(number)
@@ -368,8 +376,7 @@ class Remains:
                 if flags & BIG:
                     first = place.offset // self.page_bytes
                     end = (place.offset + place.size - 1) // self.page_bytes
-                    within.append((first, end))
-        inside = _covered(within)
+                    inside.update(range(first, end + 1))
         for (name, key, _), places in records.items():
             # What stands within a value may be anything that a document's key was made to be.
             kept = [place for place in places if place.page not in inside]
@@ -379,11 +386,15 @@ class Remains:
     def _sealed(self, number: int, page: bytes) -> Iterator[tuple[str, bytes, int, Place]]:
         """(database, key, flags, place) of a page's records whose seals hold."""
         nodes = self._nodes(page)
+        looked: set[int] = set()
         while True:
             try:
                 at, flags, key = next(nodes)
             except (_Breach, StopIteration):
                 return
+            if at in looked:
+                continue
+            looked.add(at)
             for name in _databases_of(key):
                 with suppress(_Breach):
                     place = self._place(name, number, page, at, flags, key)
@@ -397,7 +408,7 @@ class Remains:
         if flags & ~BIG:
             return None
         offset, size = self._value(number, page, at, flags, key)
-        self._budget -= size
+        self._budget -= size + LOOK_BYTES
         if not 4 <= size <= MAX_VALUE_BYTES or self._budget < 0:
             return None
         value = os.pread(self.fd, size, offset)
@@ -450,12 +461,12 @@ class Remains:
         count, expected = int.from_bytes(first[:4], "little"), int.from_bytes(first[4:8], "little")
         if len(first) < 8 or not 0 < count <= MAX_RECORDS:
             return None
-        choices = [
-            self.found.get((database, key + part.to_bytes(4, "big")), [])
-            for part in range(1, count)
-        ]
-        if not all(choices):
-            return None
+        choices: list[list[Place]] = []
+        for part in range(1, count):
+            places = self.found.get((database, key + part.to_bytes(4, "big")))
+            if not places:
+                return None
+            choices.append(places)
         for _, parts in zip(range(MAX_TRIALS), product(*choices), strict=False):
             if sum(place.size for place in parts) > self.size:
                 return None  # parts that overlap, which no version writes
@@ -534,8 +545,3 @@ def _databases_of(key: bytes) -> tuple[str, ...]:
     if len(key) == 30 and NAME.fullmatch(key.decode("ascii", "replace")):
         return ("segments",)
     return ("meta",) if len(key) <= 32 else ()
-
-
-def _covered(ranges: list[tuple[int, int]]) -> set[int]:
-    """All pages of some ranges."""
-    return {page for first, last in ranges for page in range(first, last + 1)}

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, StorageFailed
 from simindex.records import U64
-from simindex.storage.catalog import unpack
+from simindex.storage.catalog import LAST_GENERATION, unpack
 from simindex.storage.envelope import (
     CHUNK_BYTES,
     FOOTER,
@@ -63,9 +63,6 @@ SUMMED_BYTES = 1 << 26
 
 DESCRIPTION_BYTES = 1 << 16
 """Longest description that is looked for without a header."""
-
-LAST_GENERATION = 1 << 48
-"""No index comes so far; a higher one is damage, or worse."""
 
 Bools = NDArray[np.bool_]
 Progress = Callable[[int], None]

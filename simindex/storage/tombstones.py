@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from simindex.errors import CorruptFile
 from simindex.records import U64
-from simindex.storage.table import I64, KeyHeap, Table
+from simindex.storage.table import I64, Table
 from simindex.storage.verification import verified
 
 TOMBSTONE = np.dtype([("id", "<u8"), ("second", "<u8"), ("commit", "<u8")])
@@ -124,9 +124,9 @@ def from_ids(ids: U64, commit: int) -> Tombstones:
     )
 
 
-def from_keys(keys: list[str] | list[bytes], commit: int) -> Tombstones:
-    """Tombstones of keys, made by a commit."""
-    hashes = KeyHeap.of(keys).hashes()
+def from_hashes(parts: list[U64], commit: int) -> Tombstones:
+    """Tombstones of keys by their hashes, (n, 2) each, made by a commit."""
+    hashes = np.concatenate([np.empty((0, 2), np.uint64), *parts])
     return Tombstones.of(
-        hashes[:, 0], hashes[:, 1], np.full(len(keys), commit, np.uint64), keyed=True
+        hashes[:, 0], hashes[:, 1], np.full(len(hashes), commit, np.uint64), keyed=True
     )

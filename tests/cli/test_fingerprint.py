@@ -159,7 +159,7 @@ def test_chunks_and_threads_do_not_show(
     run: Run, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     expected = run("fingerprint", "-", input=LINES).stdout
-    monkeypatch.setattr("simindex.cli.chunks.CHUNK_CHARACTERS", chunk)
+    monkeypatch.setattr("simindex.cli.chunks.CHUNK_BYTES", chunk)
     assert run("fingerprint", "-", "--threads", 2, input=LINES).stdout == expected
 
 

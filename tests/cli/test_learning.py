@@ -132,7 +132,7 @@ def test_what_a_stream_holds_in_memory_is_bounded(
     monkeypatch.setattr(learning, "MOST_HELD_BYTES", 3000)
     lines = "".join(json.dumps({"id": f"k{n}", "text": f"w{n} " * 200}) + "\n" for n in range(9))
     built = run("build", "i.sim", "-", *TFIDF, "--idf-first", 8, input=lines)
-    said = "idf learned from the first 5 documents of the stream: their 3 kB of text are the most"
+    said = "idf learned from the first 5 documents of the stream: their 4 kB of text are the most"
     assert said in built.stderr
     assert recipe_of().idf.documents == 5
     assert len(exported(run)) == 9

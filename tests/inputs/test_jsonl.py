@@ -87,8 +87,8 @@ def test_every_good_record_is_read_and_every_bad_one_counted_at_its_line(
         (b'{"text": "ab\\udc00"}', "field 'text' holds an unpaired surrogate at character 2"),
         (b'{"text": "a", "n": ' + b"9" * 5000 + b"}", "not JSON this can read: a number has too"),
         (b'{"text": "a", "id": "' + b"k" * 65536 + b'"}', "field 'id' is longer than 65535 bytes"),
-        (b'{"text":' * 100_000, "not JSON this can read: nested too deeply"),
-        (b"[" * 100_000 + b"]" * 100_000, "not JSON this can read: nested too deeply"),
+        (b'{"text":' * 100_000, "lists and objects are nested more than 500 deep"),
+        (b"[" * 100_000 + b"]" * 100_000, "lists and objects are nested more than 500 deep"),
     ],
 )
 def test_a_bad_record_says_what_is_wrong(line: bytes, reason: str) -> None:

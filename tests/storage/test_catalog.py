@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from simindex.errors import CommitFailed, CorruptFile, StorageFull
 from simindex.storage import catalog as module
 from simindex.storage.catalog import (
+    LAST_GENERATION,
     PART_BYTES,
     Catalog,
     Edit,
@@ -34,9 +35,12 @@ U64 = st.integers(0, 2**63)
 NAMES = st.integers(0, 2**64 - 1).map(lambda n: f"{n:016x}-{n & 0xFFFFFFFF:08x}.rows")
 RUNS = st.lists(st.builds(Run, U64, U64, U64, st.integers(0, 2**32 - 1)), max_size=5).map(tuple)
 HEADS = st.builds(
-    Head, U64, U64, U64, st.dictionaries(NAMES, st.integers(0, 2**32 - 1), max_size=5), RUNS, RUNS,
+    Head, st.integers(0, LAST_GENERATION - 1), U64, U64,
+    st.dictionaries(NAMES, st.integers(0, 2**32 - 1), max_size=5), RUNS, RUNS,
     st.dictionaries(st.text(max_size=9), st.integers(0, 2**32 - 1), max_size=4),
-)
+).filter(lambda head: len({run.number for run in (*head.pending, *head.tombstones)}) == len(
+    (*head.pending, *head.tombstones)
+))
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
-from simindex.storage.table import Table
-from simindex.storage.tombstones import Tombstones, from_ids, from_keys
+from simindex.storage.table import KeyHeap, Table
+from simindex.storage.tombstones import Tombstones, from_hashes, from_ids
 
 
 @dataclass
@@ -133,7 +133,7 @@ def test_only_later_commits_concern_a_table() -> None:
 def test_keys_make_both_halves() -> None:
     import mmh3
 
-    dead = from_keys(["a", "b"], 3)
+    dead = from_hashes([KeyHeap.of([key]).hashes() for key in "ab"], 3)
     pairs = sorted(mmh3.hash64(key.encode(), signed=False) for key in "ab")
     assert list(zip(dead.id.tolist(), dead.second.tolist(), strict=True)) == pairs
 
@@ -144,7 +144,6 @@ def test_keys_make_both_halves() -> None:
 @pytest.fixture
 def colliding(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """All keys share the id 7; only their second halves tell them apart."""
-    from simindex.storage.table import KeyHeap
 
     real = KeyHeap.hashes
 

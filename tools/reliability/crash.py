@@ -100,8 +100,8 @@ def recover(path: Path, found: State, options: IndexOptions) -> simindex.Index:
         return simindex.open(path, "w")
     try:
         return simindex.open(path, "c", options=options)
-    except IndexExists:
-        if not any((path / "segments").glob("*.rows")):
+    except IndexExists as error:
+        if "has lost its FORMAT" not in str(error):
             raise
         # An index that was being replaced when the power went: whoever did it asks again.
         return simindex.open(path, "n", options=options, overwrite=True)

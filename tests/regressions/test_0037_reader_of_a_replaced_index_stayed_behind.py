@@ -1,0 +1,63 @@
+"""A reader whose index was repaired or built anew says so, and does not answer from the old one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simindex
+from simindex import handle
+from simindex.errors import ClosedIndex
+
+ROWS = np.arange(40, dtype=np.uint64)
+
+
+def repaired(path: Path) -> None:
+    with (path / "catalog" / "data.mdb").open("r+b") as file:
+        file.seek(16)
+        file.write(b"x")
+    assert simindex.repair(path, apply=True).applied
+
+
+def built_anew(path: Path) -> None:
+    other = path.with_name("other.sim")
+    simindex.open(other, "n").close()
+    path.rename(path.with_name("old.sim"))
+    other.rename(path)
+
+
+@pytest.mark.parametrize("change", [repaired, built_anew])
+def test_it_says_so(
+    index_path: Path, change: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with simindex.open(index_path, "c") as index:
+        index.append(ROWS)
+    reader = simindex.open(index_path, "r")
+    pinned = simindex.open(index_path, "r", refresh=False)
+    change(index_path)
+    for _ in range(2):
+        with pytest.raises(ClosedIndex, match="was repaired or built anew"):
+            reader.refresh()
+    monkeypatch.setattr(handle, "LOOK_S", 0)
+    with pytest.raises(ClosedIndex, match="was repaired or built anew"):
+        reader.query(ROWS[:1])
+    assert len(pinned) == len(ROWS)  # of the commit that it was opened at
+    reader.close()
+    pinned.close()
+    with simindex.open(index_path, "r") as index:
+        assert index.refresh() is False
+
+
+def test_an_index_that_is_gone_is_answered_from(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle, "LOOK_S", 0)
+    with simindex.open(index_path, "c") as index:
+        index.append(ROWS)
+    with simindex.open(index_path, "r") as reader:
+        shutil.rmtree(index_path)
+        assert len(reader) == len(ROWS)
