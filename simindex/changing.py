@@ -14,7 +14,13 @@ from simindex import auditing, compaction, ingestion
 from simindex.admission import check_recipe, checked_batch, checked_keys
 from simindex.compaction import Progress
 from simindex.designs import checked_designs
-from simindex.errors import CorruptFile, InvalidBatch, RecipeMismatch, StorageFull
+from simindex.errors import (
+    ClosedIndex,
+    CorruptFile,
+    InvalidBatch,
+    RecipeMismatch,
+    StorageFull,
+)
 from simindex.handle import Handle
 from simindex.merging import put_off
 from simindex.opening import typed
@@ -154,6 +160,7 @@ class WritableHandle(Handle):
             writer = self._writing()
             self._hand_over(writer)
             if writer.changed:
+                self._check_place()
                 writer.keep_pace(self._current())
             changed = self._given_space(
                 lambda: writer.commit(self._current(), seal_pending=seal_pending)
@@ -162,7 +169,7 @@ class WritableHandle(Handle):
                 if self._install_merges(whole=False) or changed:
                     writer.start_merges(self._current())
                 writer.release_retired()
-            except (CorruptFile, OSError, MemoryError) as error:
+            except (ClosedIndex, CorruptFile, OSError, MemoryError) as error:
                 put_off(error)  # what is committed stays so: it is not for the caller to repeat
 
     def _given_space(self, work: Callable[[], Result]) -> Result:

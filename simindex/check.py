@@ -19,7 +19,7 @@ from simindex.storage.envelope import Envelope
 from simindex.storage.format import (
     KEPT_PREFIX,
     REPAIRED_CATALOG,
-    TEMPORARY_PREFIX,
+    TEMPORARY,
     read_format,
 )
 from simindex.storage.permuted import PermutedTables
@@ -185,7 +185,7 @@ def _strays(path: Path, snapshot: Snapshot) -> Iterator[Finding]:
         return
     for file in files:
         if file.name not in live:
-            what = "left by an interrupted write" if file.name.startswith(TEMPORARY_PREFIX) else (
+            what = "left by an interrupted write" if TEMPORARY.fullmatch(file.name) else (
                 "not part of the index"
             )
             yield Finding("note", str(file), f"{what}; the next writer removes it if it is ours")

@@ -7,6 +7,7 @@ opened that before has no lock, see `format.lock`.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -33,7 +34,7 @@ FIRST_GENERATION = 1
 
 
 def exists(directory: Path) -> bool:
-    """Whether there is an index at the path."""
+    """Whether there is an index at the path, or something that has the name of its FORMAT."""
     return (directory / "FORMAT").exists()
 
 
@@ -57,29 +58,63 @@ def replaceable(directory: Path) -> Iterator[None]:
 def strangers(directory: Path) -> list[str]:
     """What in a directory is of no index, whole or half-made, as paths in it; sorted.
 
-    Directories of an index hold files alone, each of a name that only an index gives. What a repair
-    has kept may hold anything: nobody removes it.
+    Directories of an index hold files alone, each of a name that only an index gives, but for the
+    catalog's, which LMDB gives to all: they are looked into. What a repair has kept may hold
+    anything: nobody removes it.
     """
-    whole = exists(directory)
+    whole = durable.is_format(directory) or (
+        durable.is_file(directory / "FORMAT") and _was_an_index(directory)
+    )
     found: list[str] = []
     for path in directory.iterdir():
         name = path.name
         if name in ("catalog", "segments") or durable.is_numbered(name, durable.REPAIRED_CATALOG):
             if durable.is_directory(path):
-                found += [
-                    f"{name}/{inner.name}" for inner in path.iterdir()
-                    if durable.is_directory(inner) or not _is_part(name, inner.name)
-                ]
+                found += _strangers_within(path, whole=whole)
             elif not whole:  # else it is damage, where an index has been
+                found.append(name)
+        elif name == "FORMAT":
+            if not whole:
                 found.append(name)
         elif name == "LOCK":
             if not (whole or durable.is_lock(path)):
                 found.append(name)
-        elif name != "FORMAT" and not durable.TEMPORARY.fullmatch(name) and not (
+        elif not (durable.TEMPORARY.fullmatch(name) and not durable.is_directory(path)) and not (
             durable.is_numbered(name, durable.KEPT_PREFIX)
         ):
             found.append(name)
-    return sorted(found)
+    # Another process may be making or replacing an index here.
+    return sorted(name for name in found if os.path.lexists(directory / name))
+
+
+def _strangers_within(directory: Path, *, whole: bool) -> list[str]:
+    found = [
+        inner.name for inner in directory.iterdir()
+        if durable.is_directory(inner) or not _is_part(directory.name, inner.name)
+    ]
+    if directory.name != "segments" and not whole and _is_foreign(directory / "data.mdb"):
+        found.append("data.mdb")
+    return [f"{directory.name}/{name}" for name in found]
+
+
+def _is_part(directory: str, name: str) -> bool:
+    """Whether a file's name is one that an index gives in that directory of its own."""
+    if directory != "segments":
+        return name in durable.CATALOG_FILES
+    patterns = (segment.NAME, permuted.NAME, slicelist.NAME, durable.TEMPORARY)
+    return any(pattern.fullmatch(name) for pattern in patterns)
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether a file is no catalog, nor what a crash leaves of one that is being made."""
+    try:
+        remains = Remains.read(path)
+    except CorruptFile:
+        return True
+    if remains is None:
+        return False
+    with closing(remains):
+        return remains.foreign
 
 
 def require_nothing_else(directory: Path) -> None:
@@ -91,14 +126,6 @@ def require_nothing_else(directory: Path) -> None:
             "or give an empty or a new directory",
             path=str(directory), found=others[0],
         )
-
-
-def _is_part(directory: str, name: str) -> bool:
-    """Whether a file's name is one that an index gives in that directory of its own."""
-    if directory != "segments":
-        return name in durable.CATALOG_FILES
-    patterns = (segment.NAME, permuted.NAME, slicelist.NAME, durable.TEMPORARY)
-    return any(pattern.fullmatch(name) for pattern in patterns)
 
 
 def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
@@ -142,6 +169,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
         if exists(directory):
             with replaceable(directory):
                 durable.read_format(directory, writable=True)
+        require_nothing_else(directory)  # now that nobody else makes an index here
         cleared = made
         try:
             _clear(directory)
@@ -196,7 +224,9 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
 
 def _was_an_index(directory: Path) -> bool:
     """Whether there is what an index gets after FORMAT: a segment, a commit, or a repair."""
-    if any((directory / "segments").glob("*.rows")) or durable.repaired_catalogs(directory):
+    if any(segment.NAME.fullmatch(path.name) for path in (directory / "segments").glob("*.rows")):
+        return True
+    if durable.repaired_catalogs(directory):
         return True
     remains = Remains.read(directory / "catalog" / "data.mdb")
     if remains is None:
@@ -209,8 +239,10 @@ def discard(directory: Path, *, made: bool) -> bool:
     """Removes an index that nothing was committed to, and its directory if that was `made` for it.
 
     What a repair has kept there stays. Returns False, and removes nothing, where another process
-    writes it or has.
+    writes it or has, or anything was put there that is of no index.
     """
+    if not exists(directory):
+        return False
     try:
         fd = durable.lock(directory / "LOCK")
     except IndexLocked:
@@ -222,7 +254,7 @@ def discard(directory: Path, *, made: bool) -> bool:
                 _, head = reading.head()
         finally:
             release(environment)
-        if head.generation > FIRST_GENERATION:
+        if head.generation > FIRST_GENERATION or strangers(directory):
             return False
         _clear(directory)
         durable.remove(directory / "LOCK")

@@ -35,7 +35,7 @@ from simindex.storage import pending
 from simindex.storage.catalog import Catalog, Edit, Head, directory_pages, pack
 from simindex.storage.envelope import Envelope, open_envelope
 from simindex.storage.environment import acquire, release
-from simindex.storage.format import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY_PREFIX
+from simindex.storage.format import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY
 from simindex.storage.permuted import Directories
 from simindex.storage.remnant import Remnant
 from simindex.storage.segment import Segment, SegmentRecord, generation_of, open_segment
@@ -224,7 +224,10 @@ class _Work:
         catalog = durable.next_numbered(self.path, REPAIRED_CATALOG)
         for old in durable.repaired_catalogs(self.path):
             # Of a repair that did not end; with anything else in it, it is not known whose.
-            made = {path.name for path in old.iterdir()} <= durable.CATALOG_FILES
+            made = all(
+                path.name in durable.CATALOG_FILES and durable.is_file(path)
+                for path in old.iterdir()
+            )
             if made and old != self.found.catalog:
                 durable.remove_tree(old)
         durable.make_directory(catalog)
@@ -270,7 +273,7 @@ class _Work:
         """What in `segments/` will be no part of the index."""
         return [
             path for path in sorted(self.directory.iterdir())
-            if path.name not in live and not path.name.startswith(TEMPORARY_PREFIX)
+            if path.name not in live and not TEMPORARY.fullmatch(path.name)
         ]
 
     def _build(self, directory: Path) -> set[str]:

@@ -201,7 +201,7 @@ class Writer:
         for path in strays:
             if generation_of(path.name) > newest:
                 raise catalog_is_older(path)
-        strays += [path for path in found if path.name.startswith(durable.TEMPORARY_PREFIX)]
+        strays += [path for path in found if durable.TEMPORARY.fullmatch(path.name)]
         staged = [path for path in strays if self._catalog.staged(path.name)]
         for path in strays:
             if path not in staged:

@@ -84,15 +84,16 @@ def build(
         raise click.UsageError("--append uses the index's own recipe and options; drop the others")
     require_inputs(inputs)
     path = Path(index_path)
+    without = Path(os.path.realpath(path))
     clear_up(path)
     if append:
         intake = reading.intake()
-        documents = reading.documents(inputs, intake, path.resolve())
+        documents = reading.documents(inputs, intake, without)
         prepared = Prepared(stored_recipe(path, NO_TEXTS), documents, intake)
     else:
         _require_free(path, overwrite)
-        prepared = prepare(recipe_given, learning, inputs, reading, path.resolve(), quiet=quiet)
-    run = _Run(path, prepared.intake, prepared.lesson, append, commit_every, started)
+        prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
+    run = _Run(path, prepared.intake, prepared.lesson, append, overwrite, commit_every, started)
     place = replacing(run.path) if overwrite else nullcontext(run.path)
     try:
         with Progress("indexing", quiet=quiet) as progress, place as run.place:
@@ -113,6 +114,7 @@ class _Run:
     intake: Intake
     lesson: Lesson | None
     append: bool
+    overwrite: bool
     commit_every: int
     started: float
     place: Path = field(init=False)
@@ -166,6 +168,7 @@ class _Run:
         index = simindex.open(
             self.place, "n",
             options=simindex.IndexOptions(keys="str", recipe=recipe, **options),
+            overwrite=self.overwrite,  # what was an index and has lost its FORMAT
         )
         self.created, self.made = True, self.place.stat()
         return index

@@ -156,11 +156,12 @@ def _require_unread_output(inputs: Sequence[str]) -> None:
                 there = sys.stdin.fileno()
             except (OSError, ValueError):
                 continue
-        if is_open_as(there, sys.stdout):
-            what = "standard input" if name == "-" else f"the input {name}"
-            raise InvalidInput(
-                f"{what} is where standard output goes, too: write to another file", path=name
-            )
+        for stream, told in ((sys.stdout, "output"), (sys.stderr, "error")):
+            if is_open_as(there, stream):
+                what = "standard input" if name == "-" else f"the input {name}"
+                raise InvalidInput(
+                    f"{what} is where standard {told} goes, too: write to another file", path=name
+                )
 
 
 def adopt(wrapper: Any, command: Any) -> None:

@@ -263,15 +263,19 @@ def _is_stored_itself(buffer: Buffer, place: int, loss: Loss) -> bool:
 
 def _require_apart(audit: Path, inputs: tuple[str, ...], index_path: str | None) -> None:
     """InvalidOption where the audit would be written over, or into, something else."""
-    there = audit.resolve()
+    there = Path(os.path.realpath(audit))
     other = None
     for name in inputs:
         if name == "-":
             if is_open_as(audit, sys.stdin):
                 other = "standard input"
-        elif Path(name).resolve() in there.parents or (audit.exists() and audit.samefile(name)):
+        elif Path(os.path.realpath(name)) in there.parents or (
+            audit.exists() and audit.samefile(name)
+        ):
             other = f"the input {name}"
-    if index_path is not None and Path(index_path).resolve() in (there, *there.parents):
+        elif Path(name).is_dir() and audit.exists() and audit.stat().st_nlink > 1:
+            other = f"of two names, one of which may be in the input {name}"
+    if index_path is not None and Path(os.path.realpath(index_path)) in (there, *there.parents):
         other = f"the index {index_path}"
     if is_open_as(audit, sys.stdout):
         other = "standard output"

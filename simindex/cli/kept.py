@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -116,7 +117,7 @@ def lasting(path: Path, asked: Asked) -> Place:
     try:
         index = simindex.open(path, "w")
     except IndexNotFound:
-        prepared = asked.prepared(path.resolve())
+        prepared = asked.prepared(Path(os.path.realpath(path)))
         options = simindex.IndexOptions(keys="str", recipe=prepared.recipe)
         was_there = path.exists()
         index = simindex.open(path, "n", options=options)
@@ -135,7 +136,7 @@ def lasting(path: Path, asked: Asked) -> Place:
                 path=str(path), found=index.options.keys, expected="str",
             )
         intake = asked.reading.intake()
-        documents = asked.reading.documents(asked.inputs, intake, path.resolve())
+        documents = asked.reading.documents(asked.inputs, intake, Path(os.path.realpath(path)))
         return Place(path, index, Prepared(index.recipe, documents, intake), lasting=True)
     except BaseException:
         index.close()

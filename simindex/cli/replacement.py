@@ -46,7 +46,7 @@ def replacing(path: Path) -> Iterator[Path]:
         except IndexNotFound:
             yield path
             return
-        path = path.resolve()  # of a link the index it leads to is replaced, and the link stays
+        path = _led_to(path)
         require_nothing_else(path)
         given_up = ExitStack()
         with uninterrupted():
@@ -55,6 +55,7 @@ def replacing(path: Path) -> Iterator[Path]:
             held.enter_context(given_up).callback(_remove, beside, path)
         yield beside / "new"
         with uninterrupted():
+            require_nothing_else(path)  # that came there meanwhile
             given_up.pop_all()  # an error may leave the only name of an index there
             _take_the_place(path, beside)
             _remove(beside, path)
@@ -67,12 +68,17 @@ def clear_up(path: Path) -> None:
     that live, whatever does not look as if a replacement had made it, and a folder with both
     indexes if there is a third at `path`.
     """
-    path = path.resolve()
+    path = _led_to(path)
     name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
     with suppress(OSError):
         for beside in [inner for inner in path.parent.iterdir() if name.fullmatch(inner.name)]:
             with suppress(OSError):
                 _finish(path, beside)
+
+
+def _led_to(path: Path) -> Path:
+    """The index itself: of a link what it leads to is replaced, and the link stays."""
+    return Path(os.path.realpath(path))
 
 
 def _folder_beside(path: Path) -> tuple[Path, int]:
@@ -124,7 +130,10 @@ def _is_of_an_index(path: Path) -> bool:
 def _remove(beside: Path, path: Path) -> None:
     """Removes what was replaced; what repairs had kept in it goes to the index in its place."""
     with suppress(OSError):  # the next build tries again
-        for replaced in filter(durable.is_directory, beside.iterdir()):
+        inner = [*filter(durable.is_directory, beside.iterdir())]
+        if any(map(strangers, inner)):
+            return  # somebody was quick to put something there
+        for replaced in inner:
             for kept in sorted(replaced.iterdir()):
                 if durable.is_numbered(kept.name, durable.KEPT_PREFIX):
                     durable.move(kept, durable.next_numbered(path, durable.KEPT_PREFIX))

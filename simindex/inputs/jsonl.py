@@ -71,7 +71,7 @@ def read_jsonl(
 def _record(line: bytes) -> dict[str, Any]:
     if _values(line) > MAX_VALUES and _too_many(line):
         raise Unusable(f"holds more than {MAX_VALUES:,} values")
-    if line.count(b"[") + line.count(b"{") > MAX_NESTING and _nesting(line) > MAX_NESTING:
+    if line.count(b"[") + line.count(b"{") > MAX_NESTING and _is_too_deep(line):
         raise Unusable(f"lists and objects are nested more than {MAX_NESTING} deep")
     text = decoded(line.rstrip(b"\r\n"))
     try:
@@ -96,23 +96,25 @@ def _too_many(line: bytes) -> bool:
     """Whether there are more values than MAX_VALUES, strings left out; keeps nothing in mind."""
     values = at = 0
     for string in _STRING.finditer(line):
-        values += _values(line, at, string.start())
+        if string.start() > at:
+            values += _values(line, at, string.start())
+            if values > MAX_VALUES:
+                return True
         at = string.end()
-        if values > MAX_VALUES:
-            return True
     return values + _values(line, at) > MAX_VALUES
 
 
-def _nesting(line: bytes) -> int:
-    deepest = depth = 0
+def _is_too_deep(line: bytes) -> bool:
+    depth = 0
     for token in _NESTED.finditer(line):
         mark = line[token.start()]
         if mark in b"[{":
             depth += 1
-            deepest = max(deepest, depth)
+            if depth > MAX_NESTING:
+                return True
         elif mark in b"]}":
             depth -= 1
-    return deepest
+    return False
 
 
 def _listed(record: dict[str, Any]) -> str:

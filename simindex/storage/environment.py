@@ -49,6 +49,8 @@ class Environment:
 
     def __init__(self, directory: Path, *, writable: bool, create: bool) -> None:
         self.directory = directory
+        self._place = Path(os.path.realpath(directory))
+        """That a link on the way leads elsewhere later replaces nothing."""
         self.users = 0
         self.writable = writable
         self._gate = RLock()  # a handle may be dropped, and closed, within any call
@@ -254,8 +256,10 @@ class Environment:
 
     def replaced(self) -> bool:
         """Whether its name leads to another file now, as after a repair; not if to none."""
+        if self._env is None:
+            return False
         try:
-            found = _identity(self.directory)
+            found = _identity(self._place)
         except OSError:
             return False
         return found is not None and _registry.get(found) is not self
@@ -354,7 +358,8 @@ def acquire(directory: Path, *, writable: bool = False, create: bool = False) ->
             environment = Environment(directory, writable=writable, create=create)
             try:
                 key = _identity(directory)
-                assert key is not None
+                if key is None:  # another process has just removed it
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
                 _registry[key] = environment
             except BaseException:
                 environment.close()

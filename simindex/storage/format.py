@@ -89,8 +89,8 @@ CATALOG_FILES = {"data.mdb", "lock.mdb"}
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 _LONGEST_HOLDER = 512
-_HOLDER = re.compile(rb"process [0-9]+ on [^\n]{0,400}\n?")
-"""What the lock's file says of who holds it, whole or cut short by a crash."""
+_HOLDER = re.compile(rb"process [0-9]+( (o(n( [^\n]{0,400}\n?)?)?)?)?")
+"""What the lock's file says of who holds it, whole or cut short by a crash behind the word."""
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
@@ -145,6 +145,25 @@ def remove(path: Path) -> None:
 def is_directory(path: Path) -> bool:
     """Whether a directory has this name itself: a link to one is none."""
     return path.is_dir() and not path.is_symlink()
+
+
+def is_file(path: Path) -> bool:
+    """Whether a regular file has this name itself."""
+    return path.is_file() and not path.is_symlink()
+
+
+def is_format(directory: Path) -> bool:
+    """Whether there is a FORMAT that begins as one of this package."""
+    try:
+        fd = os.open(directory / "FORMAT", _NO_LINK)
+    except OSError:
+        return False
+    try:
+        return os.read(fd, len(FORMAT_MAGIC)) == FORMAT_MAGIC
+    except IsADirectoryError:
+        return False
+    finally:
+        os.close(fd)
 
 
 def remove_tree(path: Path) -> None:
@@ -359,7 +378,8 @@ def write_format(directory: Path, uuid: bytes) -> None:
             raise CorruptFile("FORMAT reads back other than it was written", path=str(directory))
 
     for stray in directory.glob(f"{TEMPORARY_PREFIX}*"):  # of one that was interrupted
-        remove(stray)
+        if TEMPORARY.fullmatch(stray.name):
+            remove(stray)
     with NewFile(directory) as file:
         file.write(data, 0)
         file.publish("FORMAT", verify)
@@ -575,10 +595,11 @@ def lock(path: Path) -> int:
     fd = _locked(path)
     while fd is None:  # a creation that failed has removed it meanwhile
         fd = _locked(path)
-    text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
+    text = f"process {os.getpid()} on {socket.gethostname()}\n".encode(errors="replace")
     with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
-        disk.system.resize(fd, 0)
-        disk.system.write(fd, text, 0)
+        if _tells_holder(os.pread(fd, _LONGEST_HOLDER, 0)):  # else it is somebody's file
+            disk.system.resize(fd, 0)
+            disk.system.write(fd, text, 0)
     return fd
 
 
@@ -632,7 +653,13 @@ def is_lock(path: Path) -> bool:
         text = os.read(fd, _LONGEST_HOLDER + 1)
     finally:
         os.close(fd)
-    return not text or _HOLDER.fullmatch(text) is not None
+    return _tells_holder(text)
+
+
+def _tells_holder(text: bytes) -> bool:
+    """Whether a lock's text is of this package, or what a crash left of it: bytes may be zeros."""
+    text = text.rstrip(b"\0")
+    return b"process ".startswith(text) or _HOLDER.fullmatch(text) is not None
 
 
 def unlock(fd: int) -> None:

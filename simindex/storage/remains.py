@@ -112,6 +112,8 @@ class Remains:
     rooted: dict[Key, Place] = field(default_factory=dict)
     breach: str | None = None
     """What is wrong with the tree."""
+    foreign: bool = False
+    """Whether no version of this package made it: other databases, or no pages of LMDB at all."""
     _budget: int = 0
     _stretches: list[tuple[int, int]] = field(default_factory=list)
     """What of the file is no hole, as (start, end)."""
@@ -145,6 +147,7 @@ class Remains:
             preflight(path)
         except CorruptFile as error:
             self.breach = str(error).removesuffix(f". {REMEDY}")
+        self.foreign = not whole and any(self._read(0, 2 * page))
         self._order(whole)
         self._walk()
         self._scan()
@@ -267,6 +270,7 @@ class Remains:
         """Takes the records of the named database that a node of the main one tells of."""
         name = key.decode("ascii", "replace")
         offset, size = self._value(number, page, at, flags, key)
+        self.foreign |= name not in DATABASES
         if name not in DATABASES or flags != SUB or size != DATABASE.size:
             raise _Breach("a database no version makes")
         database = DATABASE.unpack(self._read(offset, size))

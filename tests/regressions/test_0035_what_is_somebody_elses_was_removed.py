@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import lmdb
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 import simindex
 from simindex import IndexOptions, creation
 from simindex.cli import program
+from simindex.cli.replacement import replacing
 from simindex.errors import CorruptFile, IndexExists, IndexNotFound, SimindexError
 from simindex.storage import format as durable
 
@@ -119,7 +121,8 @@ def test_a_tree_deeper_than_calls_may_nest_is_removed(tmp_path: Path, victim: Pa
         "catalog/photo", "segments/photo", ".tmp-work/photo", "damaged-photos/photo",
         "catalog.repair-later/photo", "catalog/2024/photo", "segments/00.rows/photo",
         ".tmp-0123456789abcdeg", "LOCK", "catalog", "segments", "damaged-",
-        "catalog.repair-1/photo",
+        "catalog.repair-1/photo", "catalog/data.mdb", "FORMAT", "FORMAT/photo",
+        ".tmp-0123456789abcdef/photo", "catalog.repair-1/data.mdb/photo",
     ],
 )
 @pytest.mark.parametrize("mode", ["c", "n"])
@@ -130,8 +133,12 @@ def test_a_folder_that_looks_like_half_an_index_is_left(
     path.parent.mkdir(parents=True)
     path.write_text("precious")
     before = tree(index_path)
-    with pytest.raises(IndexExists, match="which is of no index: it was kept"):
-        simindex.open(index_path, mode)
+    for overwrite in (False, True) if mode == "n" else (False,):
+        with pytest.raises((IndexExists, CorruptFile)):
+            simindex.open(index_path, mode, overwrite=overwrite)
+        assert tree(index_path) == before
+    code, _ = run("build", "--overwrite", str(index_path), lines(index_path.parent / "d", ["a"]))
+    assert code != 0
     assert tree(index_path) == before
     code, _ = run("build", str(index_path), lines(index_path.parent / "d.jsonl", ["a b c"]))
     assert code != 0
@@ -249,3 +256,103 @@ def test_a_damaged_catalog_without_format_is_an_error_of_the_library(index_path:
     (index_path / "catalog" / "data.mdb").symlink_to("nowhere")
     with pytest.raises(SimindexError):
         simindex.open(index_path, "c")
+
+
+def test_a_catalog_of_another_program_is_left(index_path: Path) -> None:
+    (index_path / "catalog").mkdir(parents=True)
+    with lmdb.open(str(index_path / "catalog"), max_dbs=1) as other:
+        other.open_db(b"theirs")
+    data = index_path / "catalog" / "data.mdb"
+    before = data.read_bytes()
+    for overwrite in (False, True):
+        with pytest.raises(IndexExists, match=r"catalog/data\.mdb"):
+            simindex.open(index_path, "n", overwrite=overwrite)
+    assert data.read_bytes() == before
+
+
+def test_files_that_are_named_as_those_of_an_index_make_none(
+    index_path: Path, tree: Tree
+) -> None:
+    index_path.mkdir()
+    for name in ("FORMAT", "LOCK", "catalog", "segments"):
+        (index_path / name).write_text("precious")
+    before = tree(index_path)
+    with pytest.raises(IndexExists):
+        simindex.open(index_path, "n", overwrite=True)
+    code, _ = run("build", "--overwrite", str(index_path), lines(index_path.parent / "d", ["a"]))
+    assert code != 0
+    with pytest.raises(SimindexError):
+        simindex.repair(index_path)
+    assert tree(index_path) == before
+
+
+@pytest.mark.parametrize("text", [b"", bytes(20), b"pro", b"process 12", b"process 1 on a\0\0"])
+def test_a_lock_that_a_crash_cut_short_is_our_own(index_path: Path, text: bytes) -> None:
+    (index_path / "catalog").mkdir(parents=True)
+    (index_path / "LOCK").write_bytes(text)
+    fill(index_path)
+    with simindex.open(index_path, "r") as index:
+        assert len(index) == len(ROWS)
+
+
+def test_what_is_put_into_an_index_while_it_is_replaced_is_kept(index_path: Path) -> None:
+    fill(index_path)
+    with pytest.raises(IndexExists, match=r"notes\.txt"), replacing(index_path) as place:
+        simindex.open(place, "n").close()
+        (index_path / "notes.txt").write_text("precious")
+    assert (index_path / "notes.txt").read_text() == "precious"
+    with simindex.open(index_path, "r") as index:
+        assert len(index) == len(ROWS)
+    assert not list(index_path.parent.glob(".*"))
+
+
+def test_what_is_put_into_an_index_that_is_discarded_is_kept(index_path: Path) -> None:
+    creation.create(index_path, IndexOptions(), overwrite=False)
+    (index_path / "notes.txt").write_text("precious")
+    assert creation.discard(index_path, made=True) is False
+    assert (index_path / "notes.txt").read_text() == "precious"
+    assert creation.discard(index_path.parent, made=True) is False
+    assert not (index_path.parent / "LOCK").exists()
+
+
+def test_temporary_files_are_those_of_a_name_that_is_given_to_them(index_path: Path) -> None:
+    fill(index_path)
+    notes = [index_path / ".tmp-notes", index_path / "segments" / ".tmp-notes"]
+    for path in notes:
+        path.write_text("precious")
+    simindex.open(index_path, "w").close()
+    assert all(path.read_text() == "precious" for path in notes)
+    (index_path / "FORMAT").unlink()
+    assert simindex.repair(index_path, apply=True).applied
+    assert notes[0].read_text() == "precious"
+    assert (index_path / "damaged-1" / "segments" / ".tmp-notes").read_text() == "precious"
+
+
+def test_an_index_without_format_can_be_built_anew_if_asked(index_path: Path) -> None:
+    fill(index_path)
+    (index_path / "FORMAT").unlink()
+    documents = lines(index_path.parent / "d.jsonl", ["a b c d e"])
+    code, output = run("build", str(index_path), documents, "--overwrite")
+    assert code == 0, output
+    with simindex.open(index_path, "r") as index:
+        assert len(index) == 1
+
+
+def test_an_audit_of_two_names_is_none_beside_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("precious")
+    (tmp_path / "audit").hardlink_to(tmp_path / "in" / "a.txt")
+    code, output = run("dedup", str(tmp_path / "in"), "--audit", str(tmp_path / "audit"))
+    assert code == 2, output
+    assert (tmp_path / "in" / "a.txt").read_text() == "precious"
+
+
+def test_a_link_to_itself_is_no_index(index_path: Path) -> None:
+    index_path.symlink_to(index_path)
+    documents = lines(index_path.parent / "d.jsonl", ["a b c"])
+    for option in ([], ["--overwrite"]):
+        code, output = run("build", str(index_path), documents, *option)
+        assert code == 3, output
+    code, output = run("dedup", documents, "--audit", str(index_path))
+    assert code in (2, 3), output
+    assert index_path.is_symlink()

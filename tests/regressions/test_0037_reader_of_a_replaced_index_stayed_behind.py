@@ -61,3 +61,38 @@ def test_an_index_that_is_gone_is_answered_from(
     with simindex.open(index_path, "r") as reader:
         shutil.rmtree(index_path)
         assert len(reader) == len(ROWS)
+
+
+def test_a_writer_that_lost_its_place_writes_nothing(index_path: Path) -> None:
+    options = simindex.IndexOptions(batch_rows=1 << 10)
+    with simindex.open(index_path, "c", options=options) as index:
+        index.append(ROWS)
+    writer = simindex.open(index_path, "w")
+    writer.append(ROWS)
+    moved = index_path.with_name("moved.sim")
+    index_path.rename(moved)
+    simindex.open(index_path, "n").close()
+    with pytest.raises(ClosedIndex, match="was repaired or built anew"):
+        writer.commit()
+    writer.close()
+    for path, rows in ((moved, len(ROWS)), (index_path, 0)):
+        with simindex.open(path, "w") as index:
+            assert len(index) == rows
+            assert index.check() == []
+
+
+def test_a_link_that_leads_elsewhere_later_replaces_nothing(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle, "LOOK_S", 0)
+    for name, rows in (("first", 40), ("second", 30)):
+        with simindex.open(index_path.with_name(name), "c") as index:
+            index.append(ROWS[:rows])
+    index_path.symlink_to("first")
+    with simindex.open(index_path, "r") as reader:
+        index_path.unlink()
+        index_path.symlink_to("second")
+        assert reader.refresh() is False
+        assert len(reader) == 40
+        with simindex.open(index_path, "r") as other:
+            assert len(other) == 30
