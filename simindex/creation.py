@@ -7,10 +7,9 @@ opened that before has no lock, see `format.lock`.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from simindex.designs import checked_designs
@@ -23,19 +22,17 @@ from simindex.errors import (
     InvalidOption,
 )
 from simindex.options import IndexOptions
-from simindex.storage import disk, permuted, segment, slicelist
+from simindex.ownership import (
+    FIRST_GENERATION,
+    exists,
+    require_nothing_else,
+    strangers,
+    was_an_index,
+)
+from simindex.storage import disk
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, Edit, Head, pack
 from simindex.storage.environment import acquire, release
-from simindex.storage.remains import Remains
-
-FIRST_GENERATION = 1
-"""Of the commit that creation makes."""
-
-
-def exists(directory: Path) -> bool:
-    """Whether there is an index at the path, or something that has the name of its FORMAT."""
-    return (directory / "FORMAT").exists()
 
 
 @contextmanager
@@ -53,79 +50,6 @@ def replaceable(directory: Path) -> Iterator[None]:
             ) from error
     except CorruptFile:
         pass
-
-
-def strangers(directory: Path) -> list[str]:
-    """What in a directory is of no index, whole or half-made, as paths in it; sorted.
-
-    Directories of an index hold files alone, each of a name that only an index gives, but for the
-    catalog's, which LMDB gives to all: they are looked into. What a repair has kept may hold
-    anything: nobody removes it.
-    """
-    whole = durable.is_format(directory) or (
-        durable.is_file(directory / "FORMAT") and _was_an_index(directory)
-    )
-    found: list[str] = []
-    for path in directory.iterdir():
-        name = path.name
-        if name in ("catalog", "segments") or durable.is_numbered(name, durable.REPAIRED_CATALOG):
-            if durable.is_directory(path):
-                found += _strangers_within(path, whole=whole)
-            elif not whole:  # else it is damage, where an index has been
-                found.append(name)
-        elif name == "FORMAT":
-            if not whole:
-                found.append(name)
-        elif name == "LOCK":
-            if not (whole or durable.is_lock(path)):
-                found.append(name)
-        elif not (durable.TEMPORARY.fullmatch(name) and not durable.is_directory(path)) and not (
-            durable.is_numbered(name, durable.KEPT_PREFIX)
-        ):
-            found.append(name)
-    # Another process may be making or replacing an index here.
-    return sorted(name for name in found if os.path.lexists(directory / name))
-
-
-def _strangers_within(directory: Path, *, whole: bool) -> list[str]:
-    found = [
-        inner.name for inner in directory.iterdir()
-        if durable.is_directory(inner) or not _is_part(directory.name, inner.name)
-    ]
-    if directory.name != "segments" and not whole and _is_foreign(directory / "data.mdb"):
-        found.append("data.mdb")
-    return [f"{directory.name}/{name}" for name in found]
-
-
-def _is_part(directory: str, name: str) -> bool:
-    """Whether a file's name is one that an index gives in that directory of its own."""
-    if directory != "segments":
-        return name in durable.CATALOG_FILES
-    patterns = (segment.NAME, permuted.NAME, slicelist.NAME, durable.TEMPORARY)
-    return any(pattern.fullmatch(name) for pattern in patterns)
-
-
-def _is_foreign(path: Path) -> bool:
-    """Whether a file is no catalog, nor what a crash leaves of one that is being made."""
-    try:
-        remains = Remains.read(path)
-    except CorruptFile:
-        return True
-    if remains is None:
-        return False
-    with closing(remains):
-        return remains.foreign
-
-
-def require_nothing_else(directory: Path) -> None:
-    """Refuses to overwrite a directory that holds anything that is of no index: IndexExists."""
-    others = strangers(directory)
-    if others:
-        raise IndexExists(
-            f"{directory} holds {others[0]!r}, which is of no index: it was kept. Move that away, "
-            "or give an empty or a new directory",
-            path=str(directory), found=others[0],
-        )
 
 
 def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
@@ -169,9 +93,10 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
         if exists(directory):
             with replaceable(directory):
                 durable.read_format(directory, writable=True)
-        require_nothing_else(directory)  # now that nobody else makes an index here
-        cleared = made
+        cleared = False
         try:
+            require_nothing_else(directory)  # now that nobody else makes an index here
+            cleared = made
             _clear(directory)
             cleared = True
             _fill(directory, options)
@@ -213,26 +138,13 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
         with suppress(FileExistsError):  # another process makes the same one
             durable.make_directory(directory)
             made = True
-    if not exists(directory) and not overwrite and _was_an_index(directory):
+    if not exists(directory) and not overwrite and was_an_index(directory):
         raise IndexExists(
             f"{directory} has lost its FORMAT, and holds what was in an index: it was kept. "
             f"`simindex repair {directory}` says what can be had again",
             path=str(directory), found="segments",
         )
     return made
-
-
-def _was_an_index(directory: Path) -> bool:
-    """Whether there is what an index gets after FORMAT: a segment, a commit, or a repair."""
-    if any(segment.NAME.fullmatch(path.name) for path in (directory / "segments").glob("*.rows")):
-        return True
-    if durable.repaired_catalogs(directory):
-        return True
-    remains = Remains.read(directory / "catalog" / "data.mdb")
-    if remains is None:
-        return False
-    with closing(remains):
-        return any(head.generation > FIRST_GENERATION for head, _ in remains.heads())
 
 
 def discard(directory: Path, *, made: bool) -> bool:

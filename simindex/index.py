@@ -27,6 +27,7 @@ from simindex.machine import measure
 from simindex.model import Machine
 from simindex.opening import checked_call, each, told, translated, typed
 from simindex.options import IndexOptions
+from simindex.ownership import exists
 from simindex.records import (
     F32,
     U64,
@@ -89,7 +90,7 @@ def open(
     """
     directory = checked_call(path, mode, options, verify)
     with translated(directory, mode != "r"):
-        missing = mode == "n" or (mode == "c" and not creation.exists(directory))
+        missing = mode == "n" or (mode == "c" and not exists(directory))
     if missing:
         try:
             with translated(directory, True):
@@ -97,7 +98,7 @@ def open(
                     directory, options or IndexOptions(), overwrite=overwrite and mode == "n"
                 )
         except IndexExists:
-            if mode == "n" or not creation.exists(directory):
+            if mode == "n" or not exists(directory):
                 raise
     return Index(directory, mode, options=options, refresh=refresh, verify=verify)
 

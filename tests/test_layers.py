@@ -35,7 +35,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("storage",),
     ("methods",),
     (
-        "index", "changing", "handle", "admission", "statistics", "creation", "searching",
+        "index", "changing", "handle", "admission", "statistics", "creation",
+        "ownership", "searching",
         "snapshot", "writer",
         "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
         "compaction", "check", "pairs", "clusters", "designs", "skew", "auditing", "answering",

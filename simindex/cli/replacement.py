@@ -23,8 +23,9 @@ from pathlib import Path
 
 import simindex
 from simindex.cli.interrupt import uninterrupted
-from simindex.creation import replaceable, require_nothing_else, strangers
+from simindex.creation import replaceable
 from simindex.errors import IndexNotFound
+from simindex.ownership import require_nothing_else, strangers
 from simindex.storage import format as durable
 
 

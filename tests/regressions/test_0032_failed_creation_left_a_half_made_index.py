@@ -147,3 +147,15 @@ def test_creation_that_fails_beside_another_removes_nothing_of_it(
     with held[0] as other:
         assert len(other) == len(ROWS)
         assert other.check() == []
+
+
+def test_creation_that_is_refused_its_place_leaves_nothing(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(directory: Path) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(creation, "require_nothing_else", refuse)
+    with pytest.raises(MemoryError):
+        create(index_path)
+    assert not index_path.exists()

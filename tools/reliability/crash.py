@@ -21,8 +21,8 @@ from reliability.recorder import Acknowledge, Begin, Recorder, record
 from reliability.replay import CrashState, Promise, Replay, differences, plainest
 from reliability.workloads import State, deterministic, pages_left, rows_of
 from simindex import Batch, IndexOptions
-from simindex.creation import exists
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
+from simindex.ownership import exists
 from simindex.records import Finding
 from simindex.storage.format import KEPT_PREFIX
 
