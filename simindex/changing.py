@@ -92,7 +92,7 @@ class WritableHandle(Handle):
         Every `batch_rows` rows are written to a file at once, so memory does not grow.
         """
         with self._lock:
-            writer = self._writing()
+            writer = self._changing()
             checked = checked_batch(
                 batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
             )
@@ -108,7 +108,7 @@ class WritableHandle(Handle):
         `append` does.
         """
         with self._lock:
-            writer = self._writing()
+            writer = self._changing()
             checked = checked_batch(batch, self.options, self._recipe)
             if checked.keys is None and checked.ids is None:
                 raise InvalidBatch("a replacement needs ids or keys")
@@ -126,7 +126,7 @@ class WritableHandle(Handle):
         list. Rows appended since the last commit stay.
         """
         with self._lock:
-            writer = self._writing()
+            writer = self._changing()
             if (ids is None) == (keys is None):
                 raise InvalidBatch("give ids or keys to delete")
             if self.options.keys is not False:
@@ -157,7 +157,7 @@ class WritableHandle(Handle):
 
     def _commit(self, *, seal_pending: bool = False) -> None:
         with self._lock:
-            writer = self._writing()
+            writer = self._changing()
             self._hand_over(writer)
             if writer.changed:
                 self._check_place()
@@ -228,6 +228,7 @@ class WritableHandle(Handle):
         ------
         InvalidOption
             If a name is no structure, or a design does not fit the width; nothing has changed then.
+            Also if `progress` changes or closes the index; it may query.
         CorruptFile
             If rows that are to be merged are damaged; they stay as they were.
 
@@ -239,38 +240,48 @@ class WritableHandle(Handle):
         row of 64 bits.
         """
         with self._lock:
-            writer = self._writing()
-            self._hand_over(writer)
-            if structures is not None:
-                wanted = checked_structures(structures)
-                checked_designs(replace(self.options, structures=wanted))
-            self._given_space(lambda: writer.commit(self._current()))
-            if full or structures is not None:
-                writer.cancel_merges()  # of what is merged now, or changes
-            else:
-                self._finish_merges(start=False)
-            if structures is not None:
-                # What is to go is not merged first, and what is to come is built once.
-                kept = [name for name in self.options.structures if name in wanted]
-                if writer.restructure(self._current(), kept if full else wanted):
-                    self._current()
-            if full:
-                writer.commit(self._current(), seal_pending=True)
-                segments = self._current().segments
-                for places in compaction.fitting([len(segment) for segment in segments]):
-                    inputs = [segments[place] for place in places]
-                    snapshot = self._current()
-                    if len(inputs) > 1 or snapshot.tombstones.later_than(inputs[0].horizon):
-                        writer.compact(snapshot, inputs, progress)
-            else:
-                fanout = self.options.min_merge or USUAL_FANOUT
-                while inputs := writer.due(self._current(), fanout):
-                    writer.compact(self._current(), inputs, progress)
-            if full and structures is not None:
-                writer.restructure(self._current(), wanted)
-            if self._self_audit(self._current()):
-                writer.commit(self._current())
-            self._current()
+            self._changing()
+            self._compacting = True
+            try:
+                self._compact(full, structures, progress)
+            finally:
+                self._compacting = False
+
+    def _compact(
+        self, full: bool, structures: Sequence[str] | None, progress: Progress | None
+    ) -> None:
+        writer = self._writing()
+        self._hand_over(writer)
+        if structures is not None:
+            wanted = checked_structures(structures)
+            checked_designs(replace(self.options, structures=wanted))
+        self._given_space(lambda: writer.commit(self._current()))
+        if full or structures is not None:
+            writer.cancel_merges()  # of what is merged now, or changes
+        else:
+            self._finish_merges(start=False)
+        if structures is not None:
+            # What is to go is not merged first, and what is to come is built once.
+            kept = [name for name in self.options.structures if name in wanted]
+            if writer.restructure(self._current(), kept if full else wanted):
+                self._current()
+        if full:
+            writer.commit(self._current(), seal_pending=True)
+            segments = self._current().segments
+            for places in compaction.fitting([len(segment) for segment in segments]):
+                inputs = [segments[place] for place in places]
+                snapshot = self._current()
+                if len(inputs) > 1 or snapshot.tombstones.later_than(inputs[0].horizon):
+                    writer.compact(snapshot, inputs, progress)
+        else:
+            fanout = self.options.min_merge or USUAL_FANOUT
+            while inputs := writer.due(self._current(), fanout):
+                writer.compact(self._current(), inputs, progress)
+        if full and structures is not None:
+            writer.restructure(self._current(), wanted)
+        if self._self_audit(self._current()):
+            writer.commit(self._current())
+        self._current()
 
     @typed
     def ingest(
@@ -327,7 +338,7 @@ class WritableHandle(Handle):
         """
         started = time.perf_counter()
         with self._lock:
-            writer = self._writing()
+            writer = self._changing()
             checked = checked_batch(
                 batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
             )
@@ -412,7 +423,7 @@ class WritableHandle(Handle):
         snapshot = self._current()
         found = self._nearest(snapshot, document, h, recall)
         with self._lock:
-            writer = self._writing()
+            writer = self._changing()
             writer.check_usable()
             if writer.changed or self._recent.due(commit_s):
                 self.commit()

@@ -21,7 +21,7 @@ from time import monotonic
 from typing import Literal
 
 from simindex.answering import Answerer
-from simindex.errors import ClosedIndex, CorruptFile, ReadOnlyIndex
+from simindex.errors import ClosedIndex, CorruptFile, InvalidOption, ReadOnlyIndex
 from simindex.opening import (
     check_agreement,
     remedied,
@@ -37,7 +37,7 @@ from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, live_rows, take
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog
-from simindex.storage.environment import acquire, release
+from simindex.storage.environment import Environment, acquire, release
 from simindex.storage.segment import NAME
 from simindex.storage.verification import Verify
 from simindex.writer import Writer, catalog_is_older
@@ -64,28 +64,24 @@ class Handle:
     ) -> None:
         path = path.absolute()  # so that it outlives a change of the working directory
         self.path, self.mode = path, mode
-        self._closed = True
+        self._closed = self._ended = True
         self._verify = verify
         self._pinned = mode == "r" and not refresh
         self._pid = os.getpid()
         self._lock = RLock()
         self._looked = monotonic()
         self._writer: Writer | None = None
+        self._compacting = False
         writable = mode != "r"
         with remedied(path):
             self._open(options, writable=writable)
-        self._closed = False
+        self._closed = self._ended = False
         _handles.add(self)
 
     def _open(self, options: IndexOptions | None, *, writable: bool) -> None:
         path = self.path
         with translated(path, writable):
-            self._uuid = durable.read_format(path, writable=writable)
-            for name in ("catalog", "segments"):
-                part = path / name
-                if part.is_symlink() or (part.exists() and not part.is_dir()):
-                    raise CorruptFile(f"{part} is no directory", path=str(part))
-            self._environment = acquire(path / "catalog", writable=writable)
+            self._uuid, self._environment = self._found(writable=writable)
         try:
             self._catalog = Catalog(self._environment)
             with translated(path, writable):
@@ -95,9 +91,9 @@ class Handle:
                     self._writer = Writer(
                         path, self._catalog, index=self._uuid, options=self.options
                     )
-                self._snapshot = self._take(None)
+                self._snapshot: Snapshot | None = self._take(None)
             if writable:
-                for segment in self._snapshot.segments:
+                for segment in self._last().segments:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
             else:
                 self._check_age()
@@ -108,6 +104,24 @@ class Handle:
                 self._writer.close()
             release(self._environment)
             raise
+
+    def _found(self, *, writable: bool) -> tuple[bytes, Environment]:
+        """The uuid and the catalog of the index at the path, which others may put in its place."""
+        path = self.path
+        while True:
+            uuid = durable.read_format(path, writable=writable)
+            for name in ("catalog", "segments"):
+                part = path / name
+                if part.is_symlink() or (part.exists() and not part.is_dir()):
+                    raise CorruptFile(f"{part} is no directory", path=str(part))
+            environment = acquire(path / "catalog", writable=writable)
+            try:
+                if durable.read_format(path, writable=writable) == uuid:
+                    return uuid, environment
+            except BaseException:
+                release(environment)
+                raise
+            release(environment)  # opened, perhaps, while another index took its place
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -137,14 +151,14 @@ class Handle:
 
     def _check_age(self) -> None:
         """Refuses a catalog that is older than the files beside it, as a writer does."""
-        head = self._snapshot.head
+        head = self._last().head
         latest = f"{head.generation + 2:016x}"
         newer: list[str] = []
         with suppress(OSError), os.scandir(self.path / "segments") as entries:
             newer = [entry.name for entry in entries if entry.name >= latest]
         ours = [name for name in newer if NAME.fullmatch(name)]
         # While others commit, files of later commits are there.
-        if ours and self._catalog.head_value() == self._snapshot.value:
+        if ours and self._catalog.head_value() == self._last().value:
             raise catalog_is_older(self.path / "segments" / min(ours))
 
     def __repr__(self) -> str:
@@ -156,28 +170,35 @@ class Handle:
         """Closes the handle; what a writer has not committed is discarded. May be called twice.
 
         Merges that run are given up, which loses nothing but their work; leaving a ``with`` block
-        cleanly, and `compact`, wait for them.
+        cleanly, and `compact`, wait for them. The function that `compact` tells of its progress may
+        not close its handle: InvalidOption.
         """
         with self._lock:
-            if self._closed:
+            if self._ended:
                 return
+            self._check_not_compacting()
             self._closed = True
             if self._pid != os.getpid():
+                self._ended = True
                 return  # nothing here is the child's own
             try:
                 if self._writer is not None:
-                    self._writer.discard()
-                    self._writer.close()
+                    try:
+                        self._writer.discard()
+                    finally:
+                        self._writer.close()
             finally:
-                release(self._environment)
+                if not self._ended:
+                    self._ended = True  # else an interrupt has ended this call before
+                    release(self._environment)
                 # Maps and descriptors of the segments go with them; running calls hold their own.
                 self._answerer = Answerer(self._catalog, self.options)
                 self._recent = Recent(self.options)
-                del self._snapshot
+                self._snapshot = None
 
     def __del__(self) -> None:
         # A handle that was dropped must not keep the writer's lock.
-        if not getattr(self, "_closed", True):
+        if not getattr(self, "_ended", True):
             with suppress(Exception):
                 self.close()
 
@@ -188,8 +209,20 @@ class Handle:
                 path=str(self.path),
             )
         if self._closed:
-            raise ClosedIndex(
-                f"the handle on {self.path} is closed: open the index again", path=str(self.path)
+            raise self._closed_error()
+
+    def _closed_error(self) -> ClosedIndex:
+        return ClosedIndex(
+            f"the handle on {self.path} is closed: open the index again", path=str(self.path)
+        )
+
+    def _check_not_compacting(self) -> None:
+        """Under the lock, which only the thread that compacts can have taken meanwhile."""
+        if self._compacting:
+            raise InvalidOption(
+                f"progress: what {self.path} is compacted from may not change meanwhile: append, "
+                "commit and close once `compact` has returned",
+                option="progress",
             )
 
     def _writing(self) -> Writer:
@@ -200,6 +233,12 @@ class Handle:
             )
         return self._writer
 
+    def _changing(self) -> Writer:
+        """The writer, for a change; under the lock."""
+        writer = self._writing()
+        self._check_not_compacting()
+        return writer
+
     @typed
     def refresh(self) -> bool:
         """Follows new commits now instead of at the next call. Returns whether there were any.
@@ -207,12 +246,19 @@ class Handle:
         Raises ClosedIndex if another index, or a repaired catalog, has taken the place of this one.
         """
         self._check_open()
-        before = self._snapshot
+        before = self._last()
         self._check_place()
         return self._newest() is not before
 
     def _current(self) -> Snapshot:
-        return self._snapshot if self._pinned else self._newest()
+        return self._last() if self._pinned else self._newest()
+
+    def _last(self) -> Snapshot:
+        """The snapshot taken last; ClosedIndex if another thread has closed the handle."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            raise self._closed_error()
+        return snapshot
 
     def _check_place(self) -> None:
         if self._environment.replaced():
@@ -225,16 +271,17 @@ class Handle:
     def _newest(self) -> Snapshot:
         if monotonic() - self._looked > LOOK_S:
             self._check_place()
-        snapshot = self._snapshot
+        snapshot = self._last()
         if self._catalog.head_value() == snapshot.value:
             return snapshot
         with self._lock:
-            if self._catalog.head_value() != self._snapshot.value:
-                self._snapshot = self._take(self._snapshot)
-                self._follow_recipe(self._snapshot)
-                if self._follow_options(self._snapshot):
-                    self._snapshot = self._take(self._snapshot)
-            return self._snapshot
+            snapshot = self._last()
+            if self._catalog.head_value() != snapshot.value:
+                self._snapshot = snapshot = self._take(snapshot)
+                self._follow_recipe(snapshot)
+                if self._follow_options(snapshot):
+                    self._snapshot = snapshot = self._take(snapshot)
+            return snapshot
 
     def _follow_recipe(self, snapshot: Snapshot) -> None:
         if self._recipe is None and "recipe" in snapshot.head.values:
@@ -277,8 +324,17 @@ class Handle:
         return snapshot.stored_rows - snapshot.dead_rows
 
     def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:
-        """All live rows as batches of at most `chunk_rows`, without weights, as of one commit."""
+        """All live rows as batches of at most `chunk_rows`, without weights, as of one commit.
+
+        Raises InvalidOption if `chunk_rows` is no whole number of 1 or more.
+        """
         self._check_open()
+        whole = isinstance(chunk_rows, int) and not isinstance(chunk_rows, bool)
+        if not whole or chunk_rows < 1:
+            raise InvalidOption(
+                f"chunk_rows={chunk_rows!r}: give a whole number of 1 or more",
+                option="chunk_rows", found=chunk_rows,
+            )
         with told(self.path):
             snapshot = self._current()
             yield from live_rows(snapshot, chunk_rows, self.options, self._recipe)
@@ -288,6 +344,7 @@ def _after_fork() -> None:
     # The child must not keep the parent's writer lock alive, nor wait for threads it lacks.
     for handle in list(_handles):
         handle._lock = RLock()
+        handle._compacting = False
         if handle._writer is not None:
             handle._writer.forget_lock()
 

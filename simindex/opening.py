@@ -142,10 +142,13 @@ def translated(path: Path, writable: bool) -> Iterator[None]:
         raise CorruptFile(f"{path} lacks {error.filename}", path=str(path)) from error
     except OSError as error:
         if writable and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise ReadOnlyIndex(
-                f"{path} cannot be written ({error.strerror}): open it with mode 'r'",
-                path=str(path),
-            ) from error
+            remedy = (
+                f"{path} cannot be written ({error.strerror}): see to its permissions, or open it "
+                "with mode 'r'" if os.path.lexists(path) else
+                f"no index can be made at {path} ({error.strerror}): see to the permissions of its "
+                "folder, or name another place"
+            )
+            raise ReadOnlyIndex(remedy, path=str(path)) from error
         found = refusal(error, path)
         if error.errno in _DESCRIPTORS:
             raise UnsupportedStorage(str(found), path=str(path)) from error

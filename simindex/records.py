@@ -75,7 +75,7 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
             f"fingerprints are {values.shape[1] * 64} bits wide, this needs {bits}",
             found=values.shape[1] * 64, expected=bits,
         )
-    return np.ascontiguousarray(values)
+    return _contiguous(values)
 
 
 class Batch:
@@ -179,7 +179,7 @@ def as_ids(ids: Any, n: int | None) -> U64:
     if array.dtype.kind == "i" and len(array) and int(array.min()) < 0:
         row = int(np.argmax(array < 0))
         raise InvalidBatch(f"the id of row {row} is negative: {int(array[row])}", row=row)
-    return np.ascontiguousarray(array, dtype=np.uint64)
+    return _contiguous(array, np.uint64)
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
@@ -188,6 +188,11 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         return np.asarray(values)
     except ValueError as error:
         raise InvalidBatch(f"{name} are no array: {error}") from error
+
+
+def _contiguous(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+    """As kernels take it, C-contiguous and aligned: parts of a file or a buffer may be neither."""
+    return np.require(array, dtype, ["C", "A"])
 
 
 def _as_id(row: int, value: int) -> int:
@@ -242,7 +247,7 @@ def _as_weights(weights: Any, rows: U64) -> F32:
             found=array.shape, expected=expected,
         )
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
-        array = np.ascontiguousarray(array, dtype=np.float32)
+        array = _contiguous(array, np.float32)
     if not _all_finite(array):
         row = int(np.argmax(~np.isfinite(array).all(axis=1)))
         raise InvalidBatch(f"the weights of row {row} are not finite", row=row)

@@ -17,7 +17,6 @@ leaves its outcome unknown, so the writer then refuses to go on, and unlinks not
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -109,7 +108,7 @@ class Writer:
         self._held: list[int] = []
         self._commit_s = 0.0
         self._failed: str | None = None
-        self._lock_fd = durable.lock(directory / "LOCK")
+        self._lock = durable.lock(directory / "LOCK")
         try:
             self._snapshot_value, self._head = self._read_head()
             self.remove_strays()
@@ -135,20 +134,19 @@ class Writer:
         self._values: dict[str, bytes] = {}
 
     def close(self) -> None:
-        """Ends merges and gives the lock back; what was not committed is discarded."""
+        """Ends merges and gives the lock back; what was not committed is discarded.
+
+        May be called again, after an interrupt.
+        """
         try:
             self.cancel_merges()
             self.release_retired()
         finally:
-            if self._lock_fd >= 0:
-                fd, self._lock_fd = self._lock_fd, -1
-                durable.unlock(fd)
+            durable.unlock(self._lock)
 
     def forget_lock(self) -> None:
         """In a forked child: closes the inherited descriptor; the lock stays the parent's."""
-        if self._lock_fd >= 0:
-            fd, self._lock_fd = self._lock_fd, -1
-            os.close(fd)
+        self._lock.close()
 
     @property
     def changed(self) -> bool:

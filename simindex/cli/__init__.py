@@ -30,7 +30,7 @@ from simindex.cli import (
     query,
     repair,
 )
-from simindex.cli.app import program
+from simindex.cli.app import WRONG_CALL, program
 
 __all__ = ["main", "program"]
 
@@ -62,5 +62,6 @@ def main() -> None:
     if sys.stdin is None:  # closed by the caller
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
-        sys.exit("simindex: standard output is closed")
+        print("simindex: standard output is closed: open it, or give /dev/null", file=sys.stderr)
+        sys.exit(WRONG_CALL)
     program(prog_name="simindex")

@@ -14,6 +14,7 @@ import click
 from simindex.cli.console import shown
 from simindex.cli.interrupt import Terminated, terminable
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, SimindexError
+from simindex.storage.format import NO_SPACE
 
 WRONG_CALL = 2
 INTERRUPTED = 130
@@ -49,8 +50,8 @@ class Program(click.Group):
         except (KeyboardInterrupt, click.Abort) as error:
             _fail(ctx, "interrupted", _signalled(error))
         except OSError as error:
-            named = f"{error.filename}: " if error.filename else ""
-            _fail(ctx, f"{named}{error.strerror or error}", SYSTEM_FAILURE)
+            named = error.filename or ("the output" if error.errno in NO_SPACE else "")
+            _fail(ctx, f"{named}{named and ': '}{error.strerror or error}", SYSTEM_FAILURE)
         except UnicodeEncodeError as error:
             if codecs.lookup(sys.stdout.encoding).name == "utf-8":
                 raise

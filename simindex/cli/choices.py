@@ -23,6 +23,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:([kmgt])(i?b)?|b)?", re.ASCII | re.IGNORECASE)
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 
+MOST_BYTES = 1 << 60
+"""More than any machine has."""
+
 
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """One decorator for several options, listed by --help in their order."""
@@ -52,10 +55,14 @@ def _size(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
     if value is None:
         return None
     found = _SIZE.fullmatch(value.strip().replace(",", ""))
-    if found is None:
-        raise click.BadParameter(f"{value!r} is no size: give one like 64G, 512M or 64GB")
-    base = 1000 if (found[3] or "").lower() == "b" else 1024
-    return int(float(found[1]) * base ** _POWER.get((found[2] or "").lower(), 0))
+    if found is not None:
+        base = 1000 if (found[3] or "").lower() == "b" else 1024
+        size = float(found[1]) * base ** _POWER.get((found[2] or "").lower(), 0)
+        if size <= MOST_BYTES:
+            return int(size)
+    raise click.BadParameter(
+        f"{value[:40]!r} is no size, or one beyond all memory: give one like 64G, 512M or 64GB"
+    )
 
 
 memory_option = click.option(

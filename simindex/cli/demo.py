@@ -8,7 +8,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from simindex.cli.chunks import chunks
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.progress import Progress
 from simindex.clusters import connected
-from simindex.errors import InvalidInput
+from simindex.creation import discard
+from simindex.errors import IndexExists, InvalidInput, SimindexError
 from simindex.inputs import Document, Intake, ReadOptions, read
+from simindex.ownership import exists
 
 INCLUDED = ("*.py", "*.txt", "*.rst", "*.md", "*.html", "*.cfg")
 EXCLUDED = ("site-packages", "dist-packages", "__pycache__")
@@ -78,6 +80,26 @@ def _place(keep: str | None) -> Iterator[Path]:
         yield Path(folder) / "demo.sim"
 
 
+@contextmanager
+def _made(place: Path, recipe: Any) -> Iterator[Any]:
+    """A new index, which is removed again if the block ends without a commit."""
+    if exists(place):
+        raise IndexExists(
+            f"{place} is an index already, and was kept: name another place with --keep",
+            path=str(place),
+        )
+    was_there = place.exists()
+    options = simindex.IndexOptions(keys="str", recipe=recipe)
+    index = simindex.open(place, "n", options=options)
+    try:
+        with index:
+            yield index
+    except BaseException:
+        with suppress(OSError, SimindexError):
+            discard(place, made=not was_there)
+        raise
+
+
 @dataclass
 class _Library:
     """The documents that were indexed, and what each step took."""
@@ -92,6 +114,7 @@ class _Library:
     read_s: float
     fingerprint_s: float
     build_s: float
+
     @classmethod
     def build(cls, root: str, place: Path, quiet: bool) -> _Library:
         """Read the files below `root` into a new index."""
@@ -103,12 +126,7 @@ class _Library:
         sample: Document | None = None
         size = 0
         read_s = fingerprint_s = build_s = 0.0
-        with (
-            simindex.open(
-                place, "n", options=simindex.IndexOptions(keys="str", recipe=recipe)
-            ) as index,
-            Progress("indexing", quiet=quiet) as progress,
-        ):
+        with _made(place, recipe) as index, Progress("indexing", quiet=quiet) as progress:
             groups = chunks(read([root], options, intake))
             while True:
                 began = time.perf_counter()
@@ -133,15 +151,15 @@ class _Library:
                 characters = sum(len(document.text) for document in chunk)
                 size += characters
                 progress.advance(len(chunk), characters)
+            if sample is None or not keys:
+                raise InvalidInput(
+                    f"{root}: holds no {' '.join(INCLUDED)} files with text: name another folder "
+                    "with --path",
+                    path=root,
+                )
             began = time.perf_counter()
             index.commit()
             build_s += time.perf_counter() - began
-        if sample is None or not keys:
-            raise InvalidInput(
-                f"{root}: holds no {' '.join(INCLUDED)} files with text: name another folder with "
-                "--path",
-                path=root,
-            )
         return cls(
             keys, size, intake.files - intake.bad_records, np.concatenate(fingerprints),
             np.concatenate(ids), sample, recipe, read_s, fingerprint_s, build_s,

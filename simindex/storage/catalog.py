@@ -49,7 +49,7 @@ from simindex.storage import headers, permuted, slicelist
 from simindex.storage.environment import Environment, Transaction, system_error
 from simindex.storage.format import NO_SPACE
 from simindex.storage.permuted import Directories
-from simindex.storage.segment import NAME, SegmentRecord, StructureRecord
+from simindex.storage.segment import NAME, UNDECODABLE, SegmentRecord, StructureRecord
 
 MAX_HEAD_ITEMS = 1 << 20
 MAX_COUNT = 1 << 63
@@ -143,7 +143,7 @@ def unpack(name: str, payload: bytes) -> Any:
             max_array_len=MAX_HEAD_ITEMS,
             max_map_len=1 << 16,
         )
-    except Exception as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"the catalog's record {name} cannot be decoded", path=name) from error
 
 

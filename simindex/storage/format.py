@@ -28,6 +28,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from threading import Lock
 from time import sleep
@@ -590,21 +591,25 @@ def file_system_kind(path: Path) -> str:
     return ""
 
 
-def lock(path: Path) -> int:
-    """Takes the writer's lock and returns its descriptor; IndexLocked names who holds it."""
-    fd = _locked(path)
-    while fd is None:  # a creation that failed has removed it meanwhile
-        fd = _locked(path)
+def lock(path: Path) -> FileIO:
+    """Takes the writer's lock, for `unlock` to give back; IndexLocked names who holds it.
+
+    It goes with the file object, too: an interrupt may drop that before anybody has it.
+    """
+    file = _locked(path)
+    while file is None:  # a creation that failed has removed it meanwhile
+        file = _locked(path)
+    fd = file.fileno()
     text = f"process {os.getpid()} on {socket.gethostname()}\n".encode(errors="replace")
     with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
         if _tells_holder(os.pread(fd, _LONGEST_HOLDER, 0)):  # else it is somebody's file
             disk.system.resize(fd, 0)
             disk.system.write(fd, text, 0)
-    return fd
+    return file
 
 
-def _locked(path: Path) -> int | None:
-    """The locked file's descriptor; None if that has lost its name since it was opened."""
+def _locked(path: Path) -> FileIO | None:
+    """The locked file; None if that has lost its name since it was opened."""
     try:
         fd = disk.system.create(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError as error:
@@ -613,6 +618,11 @@ def _locked(path: Path) -> int | None:
                 f"{path} is no regular file: remove it, the next writer makes a new one",
                 path=str(path),
             ) from error
+        raise
+    try:
+        file = FileIO(fd)
+    except BaseException:
+        os.close(fd)
         raise
     try:
         status = os.fstat(fd)
@@ -627,18 +637,18 @@ def _locked(path: Path) -> int | None:
         try:
             holder = os.pread(fd, 256, 0).decode("utf-8", "replace").strip() or "another process"
         finally:
-            os.close(fd)
+            file.close()
         raise IndexLocked(
             f"{path.parent} is being written by {holder}: wait for it, or open with mode 'r'",
             path=str(path.parent), holder=holder,
         ) from error
     except BaseException:
-        os.close(fd)
+        file.close()
         raise
     if not named:
-        os.close(fd)
+        file.close()
         return None
-    return fd
+    return file
 
 
 def is_lock(path: Path) -> bool:
@@ -662,9 +672,14 @@ def _tells_holder(text: bytes) -> bool:
     return b"process ".startswith(text) or _HOLDER.fullmatch(text) is not None
 
 
-def unlock(fd: int) -> None:
-    """Gives the writer's lock back, also where a forked child still has its descriptor open."""
+def unlock(file: FileIO) -> None:
+    """Gives the writer's lock back, also where a forked child still has its descriptor open.
+
+    May be called again, after an interrupt.
+    """
+    if file.closed:
+        return
     try:
-        fcntl.flock(fd, fcntl.LOCK_UN)
+        fcntl.flock(file, fcntl.LOCK_UN)
     finally:
-        os.close(fd)
+        file.close()

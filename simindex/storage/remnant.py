@@ -51,6 +51,7 @@ from simindex.storage.segment import (
     KEY_OFFSETS,
     MAX_DESCRIPTION_BYTES,
     MAX_ROWS,
+    UNDECODABLE,
     generation_of,
 )
 from simindex.storage.table import KeyHeap
@@ -147,6 +148,8 @@ class Remnant:
                 )
         if not self._blind:
             self._check_sections()
+            if self.damage is None and self.keyed and self.count()[0] < self.rows:
+                self.damage = f"{path} has keys that are out of bounds"
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -419,7 +422,7 @@ def header_again(
         unpacker.feed(os.pread(fd, DESCRIPTION_BYTES, after(sections)))
         try:
             unpacker.skip()
-        except Exception:  # whatever msgpack finds there
+        except UNDECODABLE:
             return None
         sections.append(SectionSpec(DESCRIPTION, 1, unpacker.tell()))
         if keyed:

@@ -42,6 +42,9 @@ FINGERPRINTS, IDS, KEY_OFFSETS, KEY_BYTES, DESCRIPTION = 1, 2, 3, 4, 5
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}\.rows")
 
+UNDECODABLE = (ValueError, TypeError, OverflowError, msgpack.UnpackException)
+"""What msgpack raises at bytes that are none of its own; anything else is no damage."""
+
 MAX_DESCRIPTION_BYTES = 1 << 20
 """The names of thirty thousand merged segments; 64 MB in memory if it is a list of small things."""
 
@@ -289,7 +292,7 @@ def description_of(envelope: Envelope) -> Any:
         )
     try:
         return None if section is None else msgpack.unpackb(verified(section).tobytes(), raw=False)
-    except Exception as error:
+    except UNDECODABLE as error:
         raise CorruptFile(
             f"{envelope.path} has a description that cannot be decoded", path=envelope.path
         ) from error

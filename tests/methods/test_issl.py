@@ -28,7 +28,7 @@ def fill(path: Path, bits: int, structure: str) -> oracle.U64:
 
 
 def table_of(index: simindex.Index) -> Table:
-    (table,) = index._snapshot.tables
+    (table,) = index._last().tables
     return table
 
 

@@ -90,7 +90,7 @@ def test_creation_begins_again_where_a_failed_one_removed_its_directory(
     real = durable.lock
     index_path.mkdir()
 
-    def lock(path: Path) -> int:
+    def lock(path: Path) -> Any:
         monkeypatch.setattr(durable, "lock", real)
         index_path.rmdir()
         return real(path)
@@ -117,13 +117,13 @@ def test_lock_of_a_removed_file_is_no_lock(
             return fd
 
     monkeypatch.setattr(disk, "system", Late())
-    fd = durable.lock(path)
+    lock = durable.lock(path)
     try:
-        assert os.path.samestat(os.fstat(fd), path.stat())
+        assert os.path.samestat(os.fstat(lock.fileno()), path.stat())
         with pytest.raises(IndexLocked):
             durable.lock(path)
     finally:
-        durable.unlock(fd)
+        durable.unlock(lock)
 
 
 def test_creation_that_fails_beside_another_removes_nothing_of_it(

@@ -142,10 +142,9 @@ class Work:
     def abandon(self) -> None:
         """Leaves the index as a process does that is killed: nothing is discarded or removed."""
         index, self.index = self.index, None
-        unlock(index._writer._lock_fd)
-        index._writer._lock_fd = -1
+        unlock(index._writer._lock)
         index._writer._merges._merges.clear()
-        index._closed = True
+        index._closed = index._ended = True
         environment.release(index._environment)
 
 
