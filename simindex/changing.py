@@ -24,7 +24,7 @@ from simindex.errors import (
 from simindex.handle import Handle
 from simindex.merging import put_off
 from simindex.opening import typed
-from simindex.options import checked_structures
+from simindex.options import as_flag, checked_structures
 from simindex.recent import admitted, check_commit_s, nearer, nearest
 from simindex.records import U64, Audit, Batch, Match, Matches, as_ids
 from simindex.searching import THREADED_QUERIES
@@ -239,6 +239,7 @@ class WritableHandle(Handle):
         `slice_memory`, but for permuted tables: they are sorted one at a time in memory, 8 bytes a
         row of 64 bits.
         """
+        full = as_flag(full, "full")
         with self._lock:
             self._changing()
             self._compacting = True
@@ -337,6 +338,7 @@ class WritableHandle(Handle):
         Source: [PSM] section 5, batch mode, PSMA or PSMF.
         """
         started = time.perf_counter()
+        first = as_flag(first, "first")
         with self._lock:
             writer = self._changing()
             checked = checked_batch(

@@ -26,7 +26,7 @@ from simindex.index_pairs import index_pairs
 from simindex.machine import measure
 from simindex.model import Machine
 from simindex.opening import checked_call, each, told, translated, typed
-from simindex.options import IndexOptions
+from simindex.options import IndexOptions, as_flag
 from simindex.ownership import exists
 from simindex.records import (
     F32,
@@ -89,6 +89,7 @@ def open(
     cost does not grow with them.
     """
     directory = checked_call(path, mode, options, verify)
+    refresh, overwrite = as_flag(refresh, "refresh"), as_flag(overwrite, "overwrite")
     with translated(directory, mode != "r"):
         missing = mode == "n" or (mode == "c" and not exists(directory))
     if missing:
@@ -551,7 +552,7 @@ class Index(WritableHandle):
         self._check_open()
         return gather(
             self.path, self._current(), options=self.options, recipe=self._recipe,
-            catalog_bytes=self._environment.file_bytes, skew=skew,
+            catalog_bytes=self._environment.file_bytes, skew=as_flag(skew, "skew"),
             audit=self._answerer.last_audit(),
             spot_checks=self._answerer.spot_checks.measured(),
             flips_from=self._answerer.planner.sources,

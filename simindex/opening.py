@@ -46,11 +46,11 @@ def checked_call(
     path: str | os.PathLike[str], mode: object, options: object, verify: object = "lazy"
 ) -> Path:
     """The directory, once path and options are of their kinds; see `simindex.open`."""
-    if mode not in ("r", "w", "c", "n"):
+    if not isinstance(mode, str) or mode not in ("r", "w", "c", "n"):
         raise InvalidOption(
             f"mode={mode!r} is unknown: give r, w, c or n", option="mode", found=mode
         )
-    if verify not in VERIFY:
+    if not isinstance(verify, str) or verify not in VERIFY:
         raise InvalidOption(
             f"verify={verify!r} is unknown: give lazy, open or never", option="verify",
             found=verify, expected=VERIFY,
@@ -60,7 +60,10 @@ def checked_call(
             f"options={options!r} are no IndexOptions: give simindex.IndexOptions(...)",
             option="options", found=options,
         )
-    directory = Path(path)
+    try:
+        directory = Path(path)
+    except TypeError as error:
+        raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
     try:
         directory.exists()
     except (ValueError, OSError) as error:

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,15 @@ LEAST_BYTES = 16 << 20
 
 NAME_BYTES = 160
 """Of a question's name and its share of lists, about."""
+
+MATCH_BYTES = 256
+"""Of a match that is printed, about; its key is a part of it."""
+
+MOST_MATCHES = 1 << 22
+"""Of a part of a batch, where no limit is asked for: a gigabyte."""
+
+THREAD_BYTES = 16 << 20
+"""What a thread reserves and hardly uses, on top of a limit: its stack, and the heap's own."""
 
 CALL_SHARE = 0.6
 """Of what is free, the part that a call may hold; the rest is for questions and matches."""
@@ -40,6 +53,7 @@ class Budget:
         self.call_bytes = int(CALL_SHARE * self._free)
         """For `memory_limit` of a call."""
         question = bits // 8 + 4 * bits + NAME_BYTES
+        self._matches = int((1 - CALL_SHARE) * self._free / 2) // MATCH_BYTES
         self.queries = min(MOST_QUERIES, int((1 - CALL_SHARE) * self._free / 2) // question)
         """How many questions are asked at a time, at most."""
 
@@ -50,19 +64,23 @@ class Budget:
 
         `call` is asked for matches of a part with `memory_limit`.
         """
-        start, size = 0, len(batch)
-        while start < len(batch):
-            part = part_of(batch, start, start + size)
-            try:
-                yield start, call(part, memory_limit=self.call_bytes)
-            except InvalidOption as error:
-                if error.data.get("option") != "memory_limit":
-                    raise
-                if size == 1:
-                    raise self._too_little(error.data["expected"]) from None
-                size = -(-size // 2)
-                continue
-            start += size
+        asked = partial(call, memory_limit=self.call_bytes)
+        try:
+            yield from in_parts(batch, asked, self._matches)
+        except InvalidOption as error:
+            if error.data.get("option") != "memory_limit":
+                raise
+            raise self._too_little(error.data["expected"]) from None
+        except MemoryError:
+            raise InvalidOption(
+                f"--memory-limit {self._limit} does not hold the matches of one question: give "
+                "more, or ask for the --first of each",
+                option="memory_limit", found=self._limit,
+            ) from None
+
+    def enforced(self) -> AbstractContextManager[None]:
+        """Has what would take more memory fail in the block, see `allocations_within`."""
+        return allocations_within(self._free)
 
     def _too_little(self, call_bytes: int) -> InvalidOption:
         least = self._base + int(call_bytes / CALL_SHARE) + (1 << 20)
@@ -71,6 +89,66 @@ class Budget:
             f"has asked anything: the least that works is {least}",
             option="memory_limit", found=self._limit, expected=least,
         )
+
+
+def in_parts(
+    batch: Any, call: Callable[..., Matches] | Callable[..., TopMatches], most_matches: int
+) -> Iterator[tuple[int, Matches | TopMatches]]:
+    """(number of its first query, matches) of parts of a batch that memory holds.
+
+    Parts are halved where there are more matches than `most_matches`, or the call refuses for want
+    of memory. What it raises for a single query is raised.
+    """
+    start, size = 0, len(batch)
+    while start < len(batch):
+        size = min(size, len(batch) - start)
+        found = None
+        try:
+            found = call(part_of(batch, start, start + size))
+        except (InvalidOption, MemoryError) as error:
+            refused = isinstance(error, MemoryError) or error.data.get("option") == "memory_limit"
+            if size == 1 or not refused:
+                raise
+        if found is None or (size > 1 and len(found) > most_matches):
+            size = -(-size // 2)
+            continue
+        yield start, found
+        start += size
+
+
+@contextmanager
+def allocations_within(free_bytes: int | None) -> Iterator[None]:
+    """Has allocations raise MemoryError where the process would take so much more than it does.
+
+    Only Linux does: the limit is on what programs write to, so that mapped files do not count. By
+    default the limit is what the system has to give, without taking it from others.
+    """
+    free_bytes = _available_bytes() if free_bytes is None else free_bytes
+    try:
+        held = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    except OSError:
+        held = None
+    if held is None or free_bytes is None:
+        yield
+        return
+    before, most = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = held + free_bytes + THREAD_BYTES * (os.cpu_count() or 1)
+    limits = [limit for limit in (wanted, before, most) if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (before, most))
+
+
+def _available_bytes() -> int | None:
+    """Memory that the system can give without writing any of it to a disk, if it says so."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split() for line in lines if line.startswith("MemAvailable:")]
+    return 1024 * int(found[0][1]) if found else None
 
 
 def process_bytes() -> int:

@@ -186,8 +186,11 @@ def _groups(index: Any, library: _Library, h: int) -> list[_Group]:
     starts = np.flatnonzero(np.diff(label[members_of], prepend=-1))
     for members in np.split(members_of, starts[1:]):
         if len(members) > 1:
-            apart = np.bitwise_count(rows[members][:, None] ^ rows[members][None]).sum(axis=2)
-            groups.append(_Group([library.keys[row] for row in members], int(apart.max())))
+            widest = max(
+                int(np.bitwise_count(rows[members] ^ rows[row]).sum(axis=1).max())
+                for row in members
+            )
+            groups.append(_Group([library.keys[row] for row in members], widest))
     return sorted(groups, key=lambda group: (-len(group.keys), group.keys))
 
 

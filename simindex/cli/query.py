@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,14 @@ import click
 import numpy as np
 
 import simindex
-from simindex.cli.batches import Budget, Questions, gathered
+from simindex.cli.batches import (
+    MOST_MATCHES,
+    Budget,
+    Questions,
+    allocations_within,
+    gathered,
+    in_parts,
+)
 from simindex.cli.choices import (
     Reading,
     index_argument,
@@ -119,16 +127,18 @@ def query(
             index.query, h=h, first=first, recall=recall, method=method, memory=memory,
             threads=threads,
         )
-        for names, answers in _answers(questions(), ask, index.options.bits, memory_limit):
-            asked += len(names)
-            for start, matches in answers:
-                searching += matches.stats.seconds
-                matched += matched_queries(matches)
-                found += len(matches)
-                hows[f"{matches.stats.method}, {matches.stats.guarantee}"] = None
-                exact = exact and matches.stats.exact
-                for match in matches:
-                    _print(names[start + match.query], match, as_json)
+        answered = _answers(questions(), ask, index.options.bits, memory_limit)
+        with closing(answered):
+            for names, answers in answered:
+                asked += len(names)
+                for start, matches in answers:
+                    searching += matches.stats.seconds
+                    matched += matched_queries(matches)
+                    found += len(matches)
+                    hows[f"{matches.stats.method}, {matches.stats.guarantee}"] = None
+                    exact = exact and matches.stats.exact
+                    for match in matches:
+                        _print(names[start + match.query], match, as_json)
         if not (exact or quiet):
             measured = index.stats().spot_checks
     without.close()
@@ -158,15 +168,17 @@ def matched_queries(matches: Matches | TopMatches) -> int:
 
 def _answers(
     questions: Iterator[Questions], ask: Ask, bits: int, limit: int | None
-) -> Iterator[tuple[list[str], Answers]]:
+) -> Generator[tuple[list[str], Answers]]:
     """The names of some queries, and what is found for them."""
     if limit is None:
-        for names, batch in questions:
-            yield names, iter([(0, ask(batch))])
+        with allocations_within(None):
+            for names, batch in questions:
+                yield names, in_parts(batch, ask, MOST_MATCHES)
         return
     budget = Budget(limit, bits)
-    for names, batch in gathered(questions, budget.queries):
-        yield names, budget.ask(batch, ask)
+    with budget.enforced():
+        for names, batch in gathered(questions, budget.queries):
+            yield names, budget.ask(batch, ask)
 
 
 for _option in reversed(search_options):

@@ -112,6 +112,26 @@ def test_rows_come_in_chunks_of_at_least_one(filled: Path, chunk_rows: Any) -> N
         next(index.rows(chunk_rows=chunk_rows))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda index, value: simindex.open(index.path, value),
+        lambda index, value: simindex.open(index.path, verify=value),
+        lambda index, value: simindex.open(index.path, refresh=value),
+        lambda index, value: simindex.open(index.path, "n", overwrite=value),
+        lambda index, value: simindex.open(value),
+        lambda index, value: index.compact(full=value),
+        lambda index, value: index.ingest(ROWS, first=value),
+        lambda index, value: index.stats(skew=value),
+    ],
+)
+def test_an_array_is_neither_true_nor_a_name(filled: Path, call: Callable[..., Any]) -> None:
+    with simindex.open(filled, "w") as index:
+        with pytest.raises(InvalidOption):
+            call(index, np.array([True, False]))
+        assert len(index) == 400
+
+
 def test_arrays_may_begin_at_any_byte(filled: Path) -> None:
     rows, ids = unaligned(ROWS), unaligned(np.arange(400, dtype=np.uint64))
     weights = unaligned(np.where(np.arange(400 * 64).reshape(400, 64) % 3, 1, -1).astype("f4"))
