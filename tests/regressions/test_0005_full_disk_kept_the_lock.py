@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import threading
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import writer as writer_module
 from simindex.errors import UnsupportedStorage
 
 
@@ -24,7 +24,7 @@ def test_writer_opens_when_its_name_cannot_be_written(
         raise OSError(errno.ENOSPC, "no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(writer_module.os, "pwrite", pwrite)
+        patch.setattr(os, "pwrite", pwrite)
         index = simindex.open(index_path, "w")
     index.delete(ids=[1])
     index.commit()
