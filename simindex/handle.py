@@ -188,9 +188,8 @@ class Handle:
                     finally:
                         self._writer.close()
             finally:
-                if not self._ended:
-                    self._ended = True  # else an interrupt has ended this call before
-                    release(self._environment)
+                self._ended = True  # before, so that it is given back once
+                release(self._environment)
                 # Maps and descriptors of the segments go with them; running calls hold their own.
                 self._answerer = Answerer(self._catalog, self.options)
                 self._recent = Recent(self.options)
