@@ -241,17 +241,17 @@ class WritableHandle(Handle):
         """
         full = as_flag(full, "full")
         with self._lock:
-            self._changing()
+            writer = self._changing()
             self._compacting = True
             try:
-                self._compact(full, structures, progress)
+                self._compact(writer, full, structures, progress)
             finally:
                 self._compacting = False
 
     def _compact(
-        self, full: bool, structures: Sequence[str] | None, progress: Progress | None
+        self, writer: Writer, full: bool, structures: Sequence[str] | None,
+        progress: Progress | None,
     ) -> None:
-        writer = self._writing()
         self._hand_over(writer)
         if structures is not None:
             wanted = checked_structures(structures)

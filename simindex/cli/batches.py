@@ -53,8 +53,9 @@ class Budget:
         self.call_bytes = int(CALL_SHARE * self._free)
         """For `memory_limit` of a call."""
         question = bits // 8 + 4 * bits + NAME_BYTES
-        self._matches = int((1 - CALL_SHARE) * self._free / 2) // MATCH_BYTES
-        self.queries = min(MOST_QUERIES, int((1 - CALL_SHARE) * self._free / 2) // question)
+        share = int((1 - CALL_SHARE) * self._free / 2)
+        self._matches = share // MATCH_BYTES
+        self.queries = min(MOST_QUERIES, share // question)
         """How many questions are asked at a time, at most."""
 
     def ask(
