@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +63,14 @@ class Clusters:
         self._cluster, self._representative = cluster, representative
         self.distance, self.size, self.mode = distance, size, mode
         self._fetch_keys = fetch_keys
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fetch = self._fetch_keys
+        if fetch is not None:
+            # Keys are fetched where the index is; elsewhere they travel along.
+            fetch = partial(_picked, fetch(np.arange(len(self._ids))))
+        columns = (self._ids, self._places, self._cluster, self._representative)
+        return (Clusters, (*columns, self.distance, self.size, self.mode, fetch))
 
     @property
     def id(self) -> U64:
@@ -132,6 +141,10 @@ class Clusters:
     def representative_keys(self) -> list[Any] | None:
         """Keys of the representatives."""
         return None if self._fetch_keys is None else self._fetch_keys(self._representative)
+
+
+def _picked(keys: list[Any], places: I64) -> list[Any]:
+    return [keys[place] for place in places.tolist()]
 
 
 def _taken(ids: U64, places: NDArray[Any]) -> U64:

@@ -76,7 +76,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
         try:
             durable.check_storage(directory, allow_remote=options.allow_remote)
             locked_before = (directory / "LOCK").exists()
-            fd = durable.lock(directory / "LOCK")
+            lock = durable.lock(directory / "LOCK")
             break
         except BaseException as error:
             if made:
@@ -110,7 +110,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
                     _remove_empty(directory)
             raise
     finally:
-        durable.unlock(fd)
+        durable.unlock(lock)
 
 
 def _prepare(directory: Path, *, overwrite: bool) -> bool:
@@ -156,7 +156,7 @@ def discard(directory: Path, *, made: bool) -> bool:
     if not exists(directory):
         return False
     try:
-        fd = durable.lock(directory / "LOCK")
+        lock = durable.lock(directory / "LOCK")
     except IndexLocked:
         return False
     try:
@@ -174,7 +174,7 @@ def discard(directory: Path, *, made: bool) -> bool:
             _remove_empty(directory)
         return True
     finally:
-        durable.unlock(fd)
+        durable.unlock(lock)
 
 
 def _fill(directory: Path, options: IndexOptions) -> None:

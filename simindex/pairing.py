@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.records import U64, PairKeys, Pairs
+from simindex.records import U64, KeySource, PairKeys, Pairs
 
 I64 = NDArray[np.int64]
 
@@ -35,7 +35,7 @@ class EqualRows:
         self, first: I64 | U64, row: I64 | U64, fetch_keys: PairKeys | None = None
     ) -> None:
         self.first, self.row = first, row
-        self._fetch_keys = fetch_keys
+        self._fetch_keys = fetch_keys and KeySource(fetch_keys)
 
     def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
         """Keys of both columns, or None when they have none."""

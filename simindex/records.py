@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -294,6 +293,25 @@ class QueryStats(NamedTuple):
     seconds: float
 
 
+class KeySource:
+    """Where keys are fetched from when they are asked for; in a pickle, the keys themselves."""
+
+    __slots__ = ("_fetch",)
+
+    def __init__(self, fetch: Callable[[], Any]) -> None:
+        self._fetch = fetch
+
+    def __call__(self) -> Any:
+        return self._fetch()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_holding, (self._fetch(),))
+
+
+def _holding(keys: Any) -> KeySource:
+    return KeySource(lambda: keys)
+
+
 class Matches:
     """Stored rows within h of some queries, unique, ordered by (query, distance, id).
 
@@ -311,13 +329,7 @@ class Matches:
         fetch_keys: Callable[[], list[str] | list[bytes]] | None = None,
     ) -> None:
         self.query, self.id, self.distance, self.stats = query, id, distance, stats
-        self._fetch_keys = fetch_keys
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Keys are fetched where the index is; elsewhere they travel along.
-        keys = self.keys()
-        fetch: Any = None if keys is None else partial(list, keys)
-        return (Matches, (self.query, self.id, self.distance, self.stats, fetch))
+        self._fetch_keys = fetch_keys and KeySource(fetch_keys)
 
     def __repr__(self) -> str:
         return f"<{len(self)} Matches by {self.stats.method}, {self.stats.guarantee}>"
@@ -389,13 +401,7 @@ class TopMatches:
         fetch_keys: NearestKeys | None = None,
     ) -> None:
         self.ids, self.distances, self.stats, self.bits = ids, distances, stats, bits
-        self._fetch_keys = fetch_keys
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Keys are fetched where the index is; elsewhere they travel along.
-        keys = self.keys()
-        fetch: Any = None if keys is None else partial(list, keys)
-        return (TopMatches, (self.ids, self.distances, self.stats, self.bits, fetch))
+        self._fetch_keys = fetch_keys and KeySource(fetch_keys)
 
     def __repr__(self) -> str:
         queries, k = self.ids.shape
@@ -454,7 +460,7 @@ class Pairs:
         fetch_keys: PairKeys | None = None,
     ) -> None:
         self.a, self.b, self.distance = a, b, distance
-        self._fetch_keys = fetch_keys
+        self._fetch_keys = fetch_keys and KeySource(fetch_keys)
 
     def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
         """Keys of a and of b, or None when they have none; fetched from the index when asked."""

@@ -114,7 +114,7 @@ def repair(
 def _locked(directory: Path, *, apply: bool) -> Iterator[None]:
     """Holds the writer's lock; on a read-only medium, where nothing is to be changed, none."""
     try:
-        fd = durable.lock(directory / "LOCK")
+        lock = durable.lock(directory / "LOCK")
     except OSError as error:
         if apply or isinstance(error, SimindexError) or error.errno not in (
             errno.EROFS, errno.EACCES
@@ -125,7 +125,7 @@ def _locked(directory: Path, *, apply: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        durable.unlock(fd)
+        durable.unlock(lock)
 
 
 def _require_known(found: Survey) -> None:

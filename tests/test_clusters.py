@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,22 @@ def test_clusters_have_the_keys_of_their_documents(index_path: Path) -> None:
     assert firsts == [name[one] for one in found.cluster.tolist()]
     assert {"page 0", "page 1"} <= set(named)
     assert simindex.find_clusters(np.zeros(2, np.uint64)).keys() is None
+
+
+def test_pickled_clusters_bring_their_keys(index_path: Path) -> None:
+    keys = [f"page {n}" for n in range(5)]
+    with simindex.open(index_path, "c", options=simindex.IndexOptions(keys=True)) as index:
+        index.append(np.array([0, 1, 3, 1 << 50, 1 << 20], np.uint64), keys=keys)
+        index.commit()
+        for found in (index.clusters(h=1), next(index.clusters(h=1).slices(2))):
+            again = pickle.loads(pickle.dumps(found))  # noqa: S301
+            assert list(again) == list(found)
+            assert (again.mode, again.documents) == (found.mode, found.documents)
+            assert again.keys() == found.keys() is not None
+            assert again.representative_keys() == found.representative_keys()
+            assert again.cluster_keys() == found.cluster_keys()
+    found = simindex.find_clusters(np.zeros(2, np.uint64))
+    assert list(pickle.loads(pickle.dumps(found))) == list(found)  # noqa: S301
 
 
 @pytest.mark.parametrize("mode", ["components", "star"])

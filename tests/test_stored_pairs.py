@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -275,6 +276,35 @@ def test_pairs_of_an_index_with_keys_have_keys(index_path: Path, kind: Any) -> N
         named = some.groups.keys()
         assert named is not None
         assert sorted([named[0][0], named[1][0]]) == [keys[0], keys[4]]
+
+
+@pytest.mark.parametrize("collapse_equal", [False, True])
+def test_pickled_pairs_bring_their_keys(index_path: Path, collapse_equal: bool) -> None:
+    keys = [f"page {n}" for n in range(4)]
+    with simindex.open(index_path, "c", options=simindex.IndexOptions(keys=True)) as index:
+        index.append(np.array([1, 1, 3, 7], np.uint64), keys=keys)
+        index.commit()
+        (found,) = index.pairs(h=1, collapse_equal=collapse_equal)
+        expected = found.keys()
+        groups = found.groups.keys() if isinstance(found, CollapsedPairs) else None
+        pickled = pickle.dumps(found)
+    again = pickle.loads(pickled)  # noqa: S301
+    assert type(again) is type(found)
+    assert list(again) == list(found) != []
+    assert again.keys() == expected is not None
+    if collapse_equal:
+        assert list(again.groups) == list(found.groups)
+        assert again.groups.keys() == groups == ([groups[0][0]], [groups[1][0]])
+
+
+def test_pickled_pairs_without_keys_have_none() -> None:
+    rows = np.array([1, 1, 3], np.uint64)
+    rotated = simindex.rotation_pairs(rows, h=1)
+    for found in (simindex.find_all(rows, h=1), rotated):
+        again = pickle.loads(pickle.dumps(found))  # noqa: S301
+        assert list(again) == list(found) != []
+        assert again.keys() is None
+    assert pickle.loads(pickle.dumps(rotated)).stats == rotated.stats  # noqa: S301
 
 
 def test_rows_of_one_id_are_not_paired_with_each_other(index_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import click
@@ -28,8 +29,9 @@ from simindex.cli.choices import (
     process_limit_option,
 )
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
-from simindex.cli.console import cell, count, duration, emit, key_text, say
+from simindex.cli.console import as_json_line, cell, count, duration, key_text, say
 from simindex.cli.nearest import top_options
+from simindex.cli.pairs import LINES_AT_ONCE
 from simindex.cli.recall import spot_checked
 from simindex.errors import InvalidOption
 from simindex.records import Matches, SpotCheck, TopMatches
@@ -137,8 +139,8 @@ def query(
                     found += len(matches)
                     hows[f"{matches.stats.method}, {matches.stats.guarantee}"] = None
                     exact = exact and matches.stats.exact
-                    for match in matches:
-                        _print(names[start + match.query], match, as_json)
+                    for lines in _lines(names, start, matches, as_json):
+                        click.echo(lines)
         if not (exact or quiet):
             measured = index.stats().spot_checks
     without.close()
@@ -191,10 +193,18 @@ def as_row(words: list[int]) -> Any:
     return row if len(words) == 1 else row[None, :]
 
 
-def _print(name: str, match: Any, as_json: bool) -> None:
+def _lines(
+    names: list[str], start: int, matches: Matches | TopMatches, as_json: bool
+) -> Iterator[str]:
+    """What is printed of matches of the queries from `start` on, some lines at a time."""
+    remaining = iter(matches)
+    while some := list(islice(remaining, LINES_AT_ONCE)):
+        yield "\n".join(_line(names[start + match.query], match, as_json) for match in some)
+
+
+def _line(name: str, match: Any, as_json: bool) -> str:
     key = key_text(match.key)
     if as_json:
-        emit({"query": name, "id": match.id, "key": key, "distance": match.distance})
-    else:
-        shown = match.id if key is None else key
-        click.echo(f"{cell(name)}\t{cell(shown)}\t{match.distance}")
+        record = {"query": name, "id": match.id, "key": key, "distance": match.distance}
+        return as_json_line(record)
+    return f"{cell(name)}\t{cell(match.id if key is None else key)}\t{match.distance}"
