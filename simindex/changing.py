@@ -20,6 +20,7 @@ from simindex.errors import (
     InvalidBatch,
     RecipeMismatch,
     StorageFull,
+    raised_by_a_handler,
 )
 from simindex.handle import Handle
 from simindex.merging import put_off
@@ -242,6 +243,7 @@ class WritableHandle(Handle):
         full = as_flag(full, "full")
         with self._lock:
             writer = self._changing()
+            self._check_place()
             self._compacting = True
             try:
                 self._compact(writer, full, structures, progress)
@@ -480,11 +482,20 @@ class WritableHandle(Handle):
         try:
             found = self._answerer.self_audit(snapshot, h=h)
         except (CorruptFile, OSError) as error:
+            if raised_by_a_handler(error):
+                raise
             log.warning("the recall was not measured: %s", error)
             return False
         if found is not None:
             self._keep(found)
         return found is not None
+
+    def _check_may_keep(self) -> None:
+        """Refuses, before it is measured, what the next commit would not store."""
+        self._check_open()
+        if self._writer is not None:
+            with self._lock:
+                self._changing()
 
     def _keep(self, found: Audit) -> None:
         if self._writer is not None:

@@ -27,6 +27,16 @@ class SimindexError(Exception):
         return (_rebuild, (type(self), self.args[0], self.data))
 
 
+def raised_by_a_handler(error: BaseException) -> bool:
+    """Whether it is none of the system's errors, which have a number, though it is of their kind.
+
+    Such as the TimeoutError of a signal handler: it is for the caller, wherever it came.
+    """
+    return isinstance(error, OSError) and not isinstance(error, SimindexError) and (
+        error.errno is None
+    )
+
+
 def _rebuild(kind: type[SimindexError], message: str, data: dict[str, Any]) -> SimindexError:
     return kind(message, **data)
 

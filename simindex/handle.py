@@ -73,16 +73,23 @@ class Handle:
         self._writer: Writer | None = None
         self._compacting = False
         writable = mode != "r"
-        with remedied(path):
-            self._open(options, writable=writable)
-        self._closed = self._ended = False
-        _handles.add(self)
+        try:
+            with remedied(path):
+                self._open(options, writable=writable)
+            _handles.add(self)
+        except BaseException:
+            if not self._ended:  # it was interrupted once it was open
+                self._end()
+            raise
+        self._closed = False
 
     def _open(self, options: IndexOptions | None, *, writable: bool) -> None:
         path = self.path
-        with translated(path, writable):
-            self._uuid, self._environment = self._found(writable=writable)
+        environment: Environment | None = None
         try:
+            with translated(path, writable):
+                self._uuid, environment = self._found(writable=writable)
+            self._environment = environment
             self._catalog = Catalog(self._environment)
             with translated(path, writable):
                 self.options = self._read_options(options)
@@ -99,10 +106,14 @@ class Handle:
                 self._check_age()
             self._answerer = Answerer(self._catalog, self.options)
             self._recent = Recent(self.options)
+            self._ended = False
         except BaseException:
-            if self._writer is not None:
-                self._writer.close()
-            release(self._environment)
+            try:
+                if self._writer is not None:
+                    self._writer.close()
+            finally:
+                if environment is not None:
+                    release(environment)
             raise
 
     def _found(self, *, writable: bool) -> tuple[bytes, Environment]:
@@ -182,12 +193,21 @@ class Handle:
                 self._ended = True
                 return  # nothing here is the child's own
             try:
-                if self._writer is not None:
-                    try:
-                        self._writer.discard()
-                    finally:
-                        self._writer.close()
-            finally:
+                self._end()
+            except BaseException:
+                self._end()  # whatever an interrupt has kept it from
+                raise
+
+    def _end(self) -> None:
+        """Gives back what the handle holds; may be called again, after an interrupt."""
+        try:
+            if self._writer is not None:
+                try:
+                    self._writer.discard()
+                finally:
+                    self._writer.close()
+        finally:
+            if not self._ended:
                 self._ended = True  # before, so that it is given back once
                 release(self._environment)
                 # Maps and descriptors of the segments go with them; running calls hold their own.
@@ -260,11 +280,7 @@ class Handle:
         return snapshot
 
     def _check_place(self) -> None:
-        if self._environment.replaced():
-            raise ClosedIndex(
-                f"{self.path} was repaired or built anew since it was opened: open it again",
-                path=str(self.path),
-            )
+        self._environment.check_place()
         self._looked = monotonic()
 
     def _newest(self) -> Snapshot:

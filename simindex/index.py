@@ -455,7 +455,7 @@ class Index(WritableHandle):
         -----
         Queries learn by themselves on a part of the sample that costs them under half a second.
         """
-        self._check_open()
+        self._check_may_keep()
         snapshot = self._current()
         if machine:
             largest = max(snapshot.segments, key=len, default=None)
@@ -513,7 +513,7 @@ class Index(WritableHandle):
         The rows are indexed texts, some of which may also have taught how bits flip: the recall of
         other texts may differ. Costs `sample` exact queries.
         """
-        self._check_open()
+        self._check_may_keep()
         snapshot = self._current()
         self._answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
         found = self._answerer.audit(

@@ -26,10 +26,11 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import Condition, Thread, current_thread
-from time import monotonic
+from math import inf
+from threading import Condition, RLock, Thread, current_thread
+from time import monotonic, sleep
 
-from simindex.errors import CorruptFile
+from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.segmentfiles import SegmentFiles
 from simindex.storage import format as durable
 from simindex.storage.catalog import Pages
@@ -44,6 +45,13 @@ ALLOWANCE = 0.5
 
 SLACK = 0.1
 """Share of a merge that it may be late: it tells how far it is after each table only."""
+
+LOOK_S = 1e-3
+"""So often a writer that waits looks how far merges are: a wait for a condition may lose its lock
+when it is interrupted."""
+
+PATIENCE_S = 0.1
+"""So long a merge waits for what another thread may have been kept from telling."""
 
 log = logging.getLogger("simindex")
 
@@ -64,6 +72,7 @@ class Merge:
         files: SegmentFiles,
         inputs: Sequence[Segment],
         tombstones: Tombstones,
+        lock: RLock,
         moved: Condition,
         beside: Sequence[Merge],
         *,
@@ -81,7 +90,8 @@ class Merge:
         self.staged = 0
         """Pages of its directories that are stored; -1 while it is not known."""
         self.error: BaseException | None = None
-        self._files, self._tombstones, self._moved = files, tombstones, moved
+        self._files, self._tombstones = files, tombstones
+        self._lock, self._moved = lock, moved
         self._beside = beside
         self._at_once = max(1, len(os.sched_getaffinity(0)) - 1)
         self._cancelled = False
@@ -101,7 +111,7 @@ class Merge:
         except BaseException as error:  # it is for the writer to say, who is in another thread
             self.error = error
         finally:
-            with self._moved:
+            with self._lock:
                 if not self._cancelled:
                     self.written, written = written, None
                 self.ended = True
@@ -115,9 +125,9 @@ class Merge:
 
     def _move(self, share: float) -> None:
         """Notes what share of the table being written is done, and lets smaller merges go first."""
-        with self._moved:
+        with self._lock:
             while not self._cancelled and self._smaller() >= self._at_once:
-                self._moved.wait()
+                self._moved.wait(PATIENCE_S)
             if self._cancelled:
                 raise _Cancelled
             self.done = (self._steps + share) / self._tables
@@ -132,7 +142,7 @@ class Merge:
 
     def cancel(self) -> None:
         """Makes the thread end soon, and removes what it has written."""
-        with self._moved:
+        with self._lock:
             self._cancelled = True
             self._moved.notify_all()
             written, self.written = self.written, None
@@ -156,7 +166,10 @@ class Merges:
 
     def __init__(self) -> None:
         self._merges: list[Merge] = []
-        self._moved = Condition()
+        # Entered by itself, never as the condition: an interrupt could come with the lock taken,
+        # and nobody would give it back.
+        self._lock = RLock()
+        self._moved = Condition(self._lock)
 
     def __len__(self) -> int:
         return len(self._merges)
@@ -191,7 +204,7 @@ class Merges:
     ) -> bool:
         """Begins to merge some segments; returns whether a thread could be had for it."""
         merge = Merge(
-            files, inputs, tombstones, self._moved, self._merges, horizon=horizon,
+            files, inputs, tombstones, self._lock, self._moved, self._merges, horizon=horizon,
             appended=appended,
         )
         self._merges.append(merge)
@@ -231,13 +244,12 @@ class Merges:
 
     def wait(self, needless: Callable[[], bool], patience_s: float | None = None) -> None:
         """Waits until nothing of it is needed, or no merge runs, or patience ends."""
-        deadline = None if patience_s is None else monotonic() + patience_s
-        with self._moved:
-            while any(not merge.ended for merge in self._merges) and not needless():
-                left = None if deadline is None else deadline - monotonic()
-                if left is not None and left <= 0:
-                    return
-                self._moved.wait(left)
+        deadline = inf if patience_s is None else monotonic() + patience_s
+        while any(not merge.ended for merge in self._merges) and not needless():
+            left_s = deadline - monotonic()
+            if left_s <= 0:
+                return
+            sleep(min(left_s, LOOK_S))
 
     def on_time(self, appended: int) -> bool:
         """Whether all are as far as they should be, with so many rows in the index."""
@@ -257,16 +269,15 @@ class Merges:
         That is a sort or the flush of one table: well under a second for ten million rows.
         """
         merges = self._merges[:]
-        self._merges.clear()
         for merge in merges:
             merge.cancel()
-        if any(merge.thread is current_thread() for merge in merges):
-            # A handle may be dropped, and closed, by the garbage collector in any thread: one of
-            # these may hold what the others need to end.
-            return
-        for merge in merges:
-            if merge.thread.ident is not None:
-                merge.thread.join()
+        # A handle may be dropped, and closed, by the garbage collector in any thread: one of these
+        # may hold what the others need to end.
+        if not any(merge.thread is current_thread() for merge in merges):
+            for merge in merges:
+                if merge.thread.ident is not None:
+                    merge.thread.join()
+        self._merges.clear()  # last: it is done again after an interrupt
 
 
 def release(segments: list[Segment], descriptors: list[int]) -> None:
@@ -289,6 +300,11 @@ def release(segments: list[Segment], descriptors: list[int]) -> None:
 
 
 def put_off(error: BaseException) -> None:
-    """Says that a merge failed, which loses nothing; another commit tries again."""
+    """Says that a merge failed, which loses nothing; another commit tries again.
+
+    What a signal handler of the caller has raised is for the caller.
+    """
+    if raised_by_a_handler(error):
+        raise error
     usual = isinstance(error, (CorruptFile, OSError, RuntimeError))
     log.warning("segments were not merged: %s", error, exc_info=None if usual else error)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from simindex import compaction
 from simindex.designs import slice_design
+from simindex.errors import raised_by_a_handler
 from simindex.options import IndexOptions
 from simindex.records import U64
 from simindex.simhash.permutation import BlockDesign
@@ -229,4 +230,6 @@ def _left_to_the_next_writer(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if raised_by_a_handler(error):
+            raise
         log.warning("%s is not removed yet, the next writer does: %s", path, error)

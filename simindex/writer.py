@@ -29,11 +29,13 @@ from simindex import compaction
 from simindex.compaction import Progress
 from simindex.designs import checked_designs, slice_design
 from simindex.errors import (
+    ClosedIndex,
     CommitFailed,
     CorruptFile,
     InvalidBatch,
     ReadOnlyIndex,
     SimindexError,
+    raised_by_a_handler,
 )
 from simindex.merging import Merge, Merged, Merges, put_off, release
 from simindex.options import IndexOptions, checked_structures
@@ -110,12 +112,12 @@ class Writer:
         self._failed: str | None = None
         self._lock = durable.lock(directory / "LOCK")
         try:
+            self._forget()
             self._snapshot_value, self._head = self._read_head()
             self.remove_strays()
         except BaseException:
             self.close()
             raise
-        self._forget()
 
     def _read_head(self) -> tuple[bytes, Any]:
         with self._catalog.reading() as reading:
@@ -208,6 +210,8 @@ class Writer:
             try:
                 self._catalog.unstage(self._snapshot_value, [path.name for path in staged])
             except OSError as error:
+                if raised_by_a_handler(error):
+                    raise
                 log.warning("what an interrupted merge left is not removed yet: %s", error)
                 return
             for path in staged:
@@ -234,14 +238,15 @@ class Writer:
             ids = batch.ids.copy()
         else:
             ids = np.arange(ordinal, ordinal + count, dtype=np.uint64)
-        spilled = len(self._spilled)
-        before = (list(self._buffer), self._buffered, self._appended, list(self._drawn))
+        buffer, drawn, before = self._buffer, self._drawn, (self._buffered, self._appended)
+        lengths = len(buffer), len(drawn), len(self._spilled)
         try:
             self._buffer_rows(batch, ids, keys, ordinal)
         except BaseException:
-            self._files.remove(record for record, _ in self._spilled[spilled:])
-            del self._spilled[spilled:]
-            self._buffer, self._buffered, self._appended, self._drawn = before
+            spilled = self._spilled[lengths[2] :]
+            del buffer[lengths[0] :], drawn[lengths[1] :], self._spilled[lengths[2] :]
+            self._buffer, self._drawn, (self._buffered, self._appended) = buffer, drawn, before
+            self._files.remove(record for record, _ in spilled)  # last: it may be interrupted
             raise
         return ids
 
@@ -303,9 +308,10 @@ class Writer:
 
     def discard(self) -> None:
         """Forgets everything since the last commit."""
-        if self._failed is None:
-            self._files.remove(record for record, _ in self._spilled)
+        spilled = self._spilled
         self._forget()
+        if self._failed is None:
+            self._files.remove(record for record, _ in spilled)  # last: it may be interrupted
 
     # -- committing --------------------------------------------------------------------------------
 
@@ -369,19 +375,23 @@ class Writer:
     def _finish(
         self, edit: Edit, written: Sequence[SegmentRecord], files: Sequence[str] = ()
     ) -> None:
-        """Commits, and unlinks what was written for it only if it is certain that it did not."""
+        """Commits, and unlinks what was written for it only if it is certain that it did not.
+
+        Raises ClosedIndex if another index has taken this one's place.
+        """
         try:
+            self._catalog.environment.check_place()
             head = self._catalog.commit(edit)
             self._snapshot_value = seal("head", b"head", head.encode())
             self._head = head
             self._forget()
-        except OSError:
-            self._files.remove(written)
-            self._files.remove_named(files)
-            raise
         except BaseException as error:
-            # An interrupt arrives when the transaction has just ended, most likely well.
-            self._failed = str(error) or f"its commit was interrupted by {type(error).__name__}"
+            if isinstance(error, (ClosedIndex, OSError)) and not edit.begun:
+                self._files.remove(written)
+                self._files.remove_named(files)
+            else:
+                # An interrupt arrives when the transaction has just ended, most likely well.
+                self._failed = str(error) or f"its commit was interrupted by {type(error).__name__}"
             raise
 
     def _new_tombstones(self, generation: int) -> Tombstones:
@@ -522,10 +532,12 @@ class Writer:
             self._merges.take(merge)
             self._install(snapshot, merge.inputs, written, merge.horizon)
         except OSError as error:
-            put_off(error)
+            if self._failed is not None:
+                raise
             if merge in self._merges:
                 self._merges.take(merge)
             self._remove_merged(merge)
+            put_off(error)
             return False
         self._retired += merge.inputs
         self._held += self._files.remove_held(segment.record for segment in merge.inputs)
@@ -558,6 +570,8 @@ class Writer:
             try:
                 self._catalog.unstage(self._snapshot_value, [record.name])
             except (SimindexError, OSError, MemoryError) as error:
+                if raised_by_a_handler(error):
+                    raise
                 log.warning("%s is not removed yet, the next writer does: %s", record.name, error)
                 return
         self._files.remove([record])
@@ -599,7 +613,7 @@ class Writer:
         try:
             self._install(snapshot, inputs, written, horizon)
         except OSError:
-            if written is not None:
+            if written is not None and self._failed is None:
                 self._files.remove([written[0]])
             raise
         self._files.remove(segment.record for segment in inputs)

@@ -26,8 +26,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -43,10 +42,11 @@ from simindex.errors import (
     SimindexError,
     StorageFailed,
     StorageFull,
+    raised_by_a_handler,
 )
 from simindex.options import is_slicing
 from simindex.storage import headers, permuted, slicelist
-from simindex.storage.environment import Environment, Transaction, system_error
+from simindex.storage.environment import Environment, InTransaction, Transaction, system_error
 from simindex.storage.format import NO_SPACE
 from simindex.storage.permuted import Directories
 from simindex.storage.segment import NAME, UNDECODABLE, SegmentRecord, StructureRecord
@@ -259,11 +259,9 @@ class Catalog:
         """The catalog's directory."""
         return self.environment.directory
 
-    @contextmanager
-    def reading(self) -> Iterator[Reading]:
-        """One consistent view; leave it soon."""
-        with self.environment.transaction() as txn:
-            yield Reading(txn)
+    def reading(self) -> InTransaction[Reading]:
+        """One consistent view, for a `with` block; leave it soon."""
+        return InTransaction(self.environment, Reading)
 
     def head_value(self) -> bytes:
         """The sealed head: equal bytes mean that nothing was committed in between."""
@@ -297,7 +295,7 @@ class Catalog:
             txn.put("head", b"head", value)
             return edit.bound(len(value))
 
-        self._transact(edit.expected, work)
+        self._transact(edit.expected, work, edit)
         return head
 
     def stage(self, expected: bytes, pages: Pages) -> None:
@@ -337,7 +335,9 @@ class Catalog:
 
         self._transact(expected, work)
 
-    def _transact(self, expected: bytes, work: Callable[[Transaction], int]) -> None:
+    def _transact(
+        self, expected: bytes, work: Callable[[Transaction], int], edit: Edit | None = None
+    ) -> None:
         """One transaction on the head that is expected; `work` returns a bound for `reserve`."""
         committing = False
         try:
@@ -346,10 +346,14 @@ class Catalog:
                     raise CommitFailed("another writer has changed the catalog: reopen the index")
                 self.environment.reserve(work(txn))
                 committing = True
+                if edit is not None:
+                    edit.begun = True
                 txn.commit()
         except SimindexError:
             raise
         except (lmdb.Error, OSError) as error:
+            if raised_by_a_handler(error):
+                raise
             if isinstance(error, lmdb.MapFullError):
                 raise StorageFull("the catalog's map is full", path=str(self.path)) from error
             if committing:
@@ -455,6 +459,8 @@ class Edit:
 
     def __init__(self, expected: bytes, head: Head) -> None:
         self.expected = expected
+        self.begun = False
+        """Whether its commit has begun, which may succeed whatever is raised from then on."""
         self.head = replace(head, generation=head.generation + 1)
         self.puts: list[tuple[str, bytes, bytes]] = []
         self.deletes: list[tuple[str, bytes]] = []

@@ -599,19 +599,23 @@ def lock(path: Path) -> FileIO:
     file = _locked(path)
     while file is None:  # a creation that failed has removed it meanwhile
         file = _locked(path)
-    fd = file.fileno()
-    text = f"process {os.getpid()} on {socket.gethostname()}\n".encode(errors="replace")
-    with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
-        if _tells_holder(os.pread(fd, _LONGEST_HOLDER, 0)):  # else it is somebody's file
-            disk.system.resize(fd, 0)
-            disk.system.write(fd, text, 0)
+    try:
+        fd = file.fileno()
+        text = f"process {os.getpid()} on {socket.gethostname()}\n".encode(errors="replace")
+        with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
+            if _tells_holder(os.pread(fd, _LONGEST_HOLDER, 0)):  # else it is somebody's file
+                disk.system.resize(fd, 0)
+                disk.system.write(fd, text, 0)
+    except BaseException:
+        file.close()
+        raise
     return file
 
 
 def _locked(path: Path) -> FileIO | None:
     """The locked file; None if that has lost its name since it was opened."""
     try:
-        fd = disk.system.create(path, os.O_RDWR | os.O_NOFOLLOW)
+        file = FileIO(path, "r+", opener=_create_lock)
     except OSError as error:
         if error.errno in NOT_REGULAR:
             raise CorruptFile(
@@ -620,11 +624,7 @@ def _locked(path: Path) -> FileIO | None:
             ) from error
         raise
     try:
-        file = FileIO(fd)
-    except BaseException:
-        os.close(fd)
-        raise
-    try:
+        fd = file.fileno()
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # its text would be written
             raise CorruptFile(
@@ -649,6 +649,10 @@ def _locked(path: Path) -> FileIO | None:
         file.close()
         return None
     return file
+
+
+def _create_lock(path: str, flags: int) -> int:
+    return disk.system.create(Path(path), os.O_RDWR | os.O_NOFOLLOW)
 
 
 def is_lock(path: Path) -> bool:

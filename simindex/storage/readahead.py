@@ -48,7 +48,7 @@ import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
-from threading import Condition, Event, Thread
+from threading import Condition, RLock, Thread
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,9 @@ POPULATE_READ = 22
 """MADV_POPULATE_READ: Linux 5.14; not among Python's constants. Elsewhere MADV_WILLNEED is all."""
 
 THREAD_NAME = "simindex-readahead"
+
+PATIENCE_S = 0.1
+"""So long the thread waits for what an interrupt may have kept its caller from telling."""
 
 COLD = 20
 """MADV_COLD: Linux 5.4. What is given back is the first to go, not what is about to come."""
@@ -145,13 +148,13 @@ def brought_in(arrays: Sequence[NDArray[Any]]) -> Iterator[None]:
     if not spans:
         yield
         return
-    closed = Event()
+    closed = False
 
     def run() -> None:
         with suppress(CorruptFile):
             for span in spans:
                 for start in range(0, span.size, PIECE_BYTES):
-                    if closed.is_set():
+                    if closed:
                         return
                     span.bring_in(start, min(start + PIECE_BYTES, span.size), exactly=False)
 
@@ -160,7 +163,7 @@ def brought_in(arrays: Sequence[NDArray[Any]]) -> Iterator[None]:
     try:
         yield
     finally:
-        closed.set()
+        closed = True
         thread.join()
 
 
@@ -256,7 +259,8 @@ class _Reader:
         self._asked = start
         self._closed = False
         self._failure: BaseException | None = None
-        self._changed = Condition()
+        self._lock = RLock()  # entered by itself: an interrupt may keep a condition locked for ever
+        self._changed = Condition(self._lock)
         self._piece = min(PIECE_BYTES, max(mmap.PAGESIZE, window_bytes // 2))
         self._alone = window_bytes <= 0 or stop - start <= PIECE_BYTES
         self._thread: Thread | None = None
@@ -271,7 +275,7 @@ class _Reader:
         if self._thread is None:
             self._thread = Thread(target=self._run, name=THREAD_NAME, daemon=True)
             self._thread.start()
-        with self._changed:
+        with self._lock:
             self._asked = stop
             self._changed.notify_all()
             while self.end < stop and self._failure is None:
@@ -281,27 +285,27 @@ class _Reader:
 
     def close(self) -> None:
         """Ends the thread, after the piece it is at."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
-        if self._thread is not None:
+        if self._thread is not None and self._thread.ident is not None:
             self._thread.join()
 
     def _run(self) -> None:
         try:
             while (piece := self._next()) is not None:
                 self._span.bring_in(*piece, self._exactly)
-                with self._changed:
+                with self._lock:
                     self.end = piece[1]
                     self._changed.notify_all()
         except BaseException as error:
-            with self._changed:
+            with self._lock:
                 self._failure = error
                 self._changed.notify_all()
 
     def _next(self) -> tuple[int, int] | None:
         """The next piece once the window reaches it, or None at the end."""
-        with self._changed:
+        with self._lock:
             while not self._closed and self.end < self._stop:
                 limit = min(self._stop, self._asked + self._window)
                 # Whole pieces, unless the caller waits or it is the last: small ones cost calls.
@@ -309,7 +313,7 @@ class _Reader:
                 whole = stop - self.end == self._piece or stop == self._stop
                 if whole or self.end < self._asked:
                     return self.end, stop
-                self._changed.wait()
+                self._changed.wait(PATIENCE_S)
         return None
 
 

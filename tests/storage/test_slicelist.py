@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Condition
+from threading import Condition, RLock
 from typing import Any
 
 import damaged
@@ -615,10 +615,10 @@ def test_a_merge_knows_how_far_it_is(index_path: Path) -> None:
     """It is done when its last step is, however many of them are slices'."""
     fill(index_path, ("psm", "bphs:G=3,g=1", "issl"), 600, 1280)
     with simindex.open(index_path, "w") as index:
-        now, writer = index._snapshot, index._writer
+        now, writer, lock = index._snapshot, index._writer, RLock()
         assert writer is not None
         merge = Merge(
-            writer._files, now.segments, now.tombstones, Condition(), [],
+            writer._files, now.segments, now.tombstones, lock, Condition(lock), [],
             horizon=now.head.generation, appended=0,
         )
         done: list[float] = []
