@@ -214,7 +214,7 @@ def descriptors() -> int:
 
 def _apart(seed: int, count: int) -> tuple[Counter[str], str]:
     """A storm in a process of its own: its counts, or what became of it and what it said."""
-    command = [sys.executable, "-m", "reliability.interrupts", str(seed), str(count)]
+    command = [sys.executable, "-P", "-m", "reliability.interrupts", str(seed), str(count)]
     try:
         ended = subprocess.run(
             command, capture_output=True, text=True, timeout=STORM_S + 10, check=False,
