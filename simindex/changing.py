@@ -456,12 +456,9 @@ class WritableHandle(Handle):
         """Gives the writer what was added one at a time."""
         while len(self._recent):
             batch, taken = self._recent.portion()
-            before = writer.appended
-            try:
-                writer.append(batch)
-            finally:
-                if writer.appended > before:
-                    self._recent.drop(taken)
+            others = self._recent.without(taken)
+            writer.append(batch)  # all of it or, after an interrupt, nothing
+            self._recent = others
 
     def _adopt_recipe(self, writer: Writer, batch: Batch) -> None:
         if self._recipe is None and batch.recipe is not None:

@@ -220,14 +220,15 @@ class Recent:
             named = {"keys": [self._keys[at] for at in places]}
         return Batch(self._rows[: self._count][taken], weights=weights, **named), taken
 
-    def drop(self, taken: NDArray[np.bool_]) -> None:
-        """Forgets rows that a writer has."""
+    def without(self, taken: NDArray[np.bool_]) -> Recent:
+        """The others, once a writer has these."""
         left = np.flatnonzero(~taken)
         places = left.tolist()
-        self._count = 0
-        self._rows = self._rows[left]
-        self._weights = None if self._weights is None else self._weights[left]
-        self._weighted = [self._weighted[at] for at in places]
-        self._ids = [self._ids[at] for at in places]
-        self._keys = [self._keys[at] for at in places]
-        self._count = len(left)
+        others = Recent(self._options)
+        others._since, others._count = self._since, len(left)
+        others._rows = self._rows[left]
+        others._weights = None if self._weights is None else self._weights[left]
+        others._weighted = [self._weighted[at] for at in places]
+        others._ids = [self._ids[at] for at in places]
+        others._keys = [self._keys[at] for at in places]
+        return others

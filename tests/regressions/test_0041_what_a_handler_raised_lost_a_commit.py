@@ -162,6 +162,30 @@ def test_an_append_that_fails_leaves_what_was_buffered_before(
         assert index.check() == []
 
 
+def test_what_waits_is_handed_over_once(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the first rows, those with weights, are handed over and the others are not."""
+    weights = np.full((1, 64), -1, np.float32)
+    weights[0, -12] = 1  # of the row 1 << 11
+    real = writing.Writer.append
+
+    def append(writer: Any, batch: simindex.Batch) -> Any:
+        if batch.weights is None:
+            raise KeyboardInterrupt
+        return real(writer, batch)
+
+    with simindex.open(filled, "w") as index:
+        for batch in (simindex.Batch(np.array([1 << 11], np.uint64), weights=weights),
+                      simindex.Batch(np.array([1 << 12], np.uint64))):
+            assert index.seen_or_add(batch, h=0, commit_s=None) is None
+        with monkeypatch.context() as patch:
+            patch.setattr(writing.Writer, "append", append)
+            with pytest.raises(KeyboardInterrupt):
+                index.commit()
+        index.commit()
+        assert len(index) == 402
+        assert len(index.query(np.array([1 << 11, 1 << 12], np.uint64), h=0)) == 2
+
+
 @pytest.mark.parametrize("change", CHANGES)
 def test_nothing_is_written_where_another_index_took_the_place(
     filled: Path, change: Callable[[Any], Any]
