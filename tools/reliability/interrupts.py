@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 import simindex
+from reliability.model import descriptors
 from reliability.report import Outcome, Pace
 from simindex import Batch, IndexOptions
 
@@ -205,11 +206,6 @@ def storm(seed: int, count: int) -> Counter[str]:
         return counts
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def descriptors() -> int:
-    """That this process has open."""
-    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208  names only, and fast
 
 
 def _apart(seed: int, count: int) -> tuple[Counter[str], str]:
