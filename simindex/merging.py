@@ -53,6 +53,9 @@ when it is interrupted."""
 PATIENCE_S = 0.1
 """So long a merge waits for what another thread may have been kept from telling."""
 
+RELEASING = "simindex release"
+"""Name of the threads that give up segments."""
+
 log = logging.getLogger("simindex")
 
 
@@ -292,7 +295,7 @@ def release(segments: list[Segment], descriptors: list[int]) -> None:
                 durable.free(descriptors.pop())
 
     try:
-        Thread(target=work, name="simindex release", daemon=True).start()
+        Thread(target=work, name=RELEASING, daemon=True).start()
     except RuntimeError:  # no thread could be had
         segments.clear()
         for fd in descriptors:

@@ -64,10 +64,12 @@ def checked_call(
         directory = Path(path)
     except TypeError as error:
         raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
+    if "\0" in str(directory):
+        raise InvalidOption(f"{path!r} is no path: it has a null byte", option="path", found=path)
     try:
         directory.exists()
-    except (ValueError, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.EINVAL):
+    except OSError as error:
+        if error.errno not in (errno.ENAMETOOLONG, errno.EINVAL):
             raise refusal(error, directory) from error
         raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
     return directory

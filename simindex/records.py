@@ -53,7 +53,7 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
                 found=type(values).__name__, expected="uint64 (n,) or (n, W)",
             )
         try:
-            values = np.array(values, dtype=np.uint64)
+            values = np.array([int(value) for value in values], dtype=np.uint64)
         except (OverflowError, ValueError) as error:
             raise InvalidBatch("a fingerprint is not within 0 .. 2**64 - 1") from error
     if values.dtype != np.uint64:

@@ -27,6 +27,7 @@ from simindex.designs import checked_designs, slice_design
 from simindex.errors import CorruptFile, IndexNotFound, SimindexError
 from simindex.index import open as open_index
 from simindex.opening import checked_call, translated
+from simindex.options import as_flag
 from simindex.records import Finding, RepairReport
 from simindex.segmentfiles import SegmentFiles
 from simindex.snapshot import take
@@ -86,6 +87,7 @@ def repair(
     are sorted one at a time in memory, 8 bytes a row of 64 bits.
     """
     directory = checked_call(path, "r", None, "lazy").absolute()
+    apply = as_flag(apply, "apply")
     with translated(directory, apply):
         # Before the lock: its file would be made, or written over, in a folder of somebody else.
         if not anything_of_an_index(directory):
@@ -299,7 +301,7 @@ class _Work:
             return None
         segment = open_segment(
             self.directory, record, index=self.found.uuid, bits=self.options.bits,
-            load_directory=lambda: None,
+            keyed=file.keyed, load_directory=lambda: None,
         )
         found = self._with_missing(record, segment)
         record, directories = beside.recorded(record, found, self.designs, self.options)

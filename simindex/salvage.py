@@ -112,12 +112,10 @@ def waiting(
         try:
             if payload is None:
                 raise CorruptFile(name)
-            table, sample = pending.decode(name, payload, run.horizon)
-            if len(table) != run.rows or table.fingerprints.shape[1] != options.words or (
-                (table.keys is None) != (options.keys is False)
-            ):
-                raise CorruptFile(name)
-            found.append((table, sample))
+            found.append(pending.decode(
+                name, payload, rows=run.rows, words=options.words,
+                keyed=options.keys is not False, horizon=run.horizon,
+            ))
         except CorruptFile:
             losses.append((f"{run.rows:,} rows that waited for a segment", run.rows))
     return found, losses

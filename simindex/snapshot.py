@@ -221,9 +221,10 @@ def _take(
                 runs.append(known[name])
                 samples.append(kept[name])
             else:
-                table, sample = pending.decode(name, reading.run("pending", run), run.horizon)
-                if len(table) != run.rows or table.fingerprints.shape[1] != options.words:
-                    raise CorruptFile(f"{name} is not the one the head names", path=name)
+                table, sample = pending.decode(
+                    name, reading.run("pending", run), rows=run.rows, words=options.words,
+                    keyed=keyed, horizon=run.horizon,
+                )
                 runs.append(table)
                 samples.append(sample)
         if before is not None and head.tombstones == before.head.tombstones:
@@ -244,8 +245,8 @@ def _take(
     for record in records:
         load = partial(_load_directory, catalog, record)
         segment = open_segment(
-            directory, record, index=index, bits=options.bits, load_directory=partial(load, 0),
-            verify=verify,
+            directory, record, index=index, bits=options.bits, keyed=keyed,
+            load_directory=partial(load, 0), verify=verify,
         )
         segment.structures = {
             structure.structure: open_permuted(

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ from simindex.errors import (
     ReadOnlyIndex,
     StorageFull,
 )
+from simindex.segmentfiles import SegmentFiles
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog
 from simindex.storage.format import NewFile
@@ -1089,3 +1091,52 @@ def test_reader_keeps_the_rows_of_merged_files(
             assert not {segment.name for segment in before} & names
             assert ids_of(pinned) == [0, 1, 2, 3]
             assert all(segment.envelope.damaged_chunks() == [] for segment in before)
+
+
+def test_merge_that_is_given_up_as_it_ends_leaves_no_file(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its segment is written, and nobody has been told yet."""
+    real, written, given_up = SegmentFiles.merge, threading.Event(), threading.Event()
+
+    def merge(self: SegmentFiles, *arguments: Any, **named: Any) -> Any:
+        done = real(self, *arguments, **named)
+        written.set()
+        given_up.wait(30)
+        return done
+
+    monkeypatch.setattr(SegmentFiles, "merge", merge)
+    index = simindex.open(index_path, "c", options=OPTIONS)
+    commit(index, 0, 4)
+    assert written.wait(30)
+    for running in merges_of(index)._merges:
+        running.cancel()
+    given_up.set()
+    index.close()
+    assert left_over(index_path) == []
+    with simindex.open(index_path) as reader:
+        assert ids_of(reader) == list(range(8))
+
+
+def test_merge_that_failed_is_let_go_with_the_maps_of_its_inputs(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before garbage is collected."""
+
+    def fail(*arguments: Any, **named: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(compaction, "merge", fail)
+    monkeypatch.setattr(merging.log, "warning", lambda *told, **named: None)  # keeps errors
+    with simindex.open(index_path, "c", options=OPTIONS) as index:
+        assert index._writer is not None
+        gc.collect()
+        gc.disable()
+        try:
+            commit(index, 0, 4)
+            failed = weakref.ref(merges_of(index)._merges[0])
+            index._writer.await_merges()
+            commit(index, 8)
+            assert failed() is None
+        finally:
+            gc.enable()

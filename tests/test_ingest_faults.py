@@ -31,7 +31,7 @@ from test_writer_faults import (
 )
 
 import simindex
-from simindex import Batch, IndexOptions
+from simindex import Batch, IndexOptions, recent
 from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFull
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -396,3 +396,23 @@ def test_a_disk_that_fills_and_is_cleared_loses_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("survived")
     assert done.stdout.split()[2] == "3", "compaction met the full disk, too"
+
+
+def test_row_that_was_interrupted_as_it_joined_leaves_nothing_to_the_next(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of its key and its id."""
+    waiting = recent.Recent(IndexOptions(keys=True))
+
+    def interrupted(key: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recent, "key_hash", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            waiting.add(Batch(np.array([1], np.uint64), keys=["lost"]), 0)
+    waiting.add(Batch(np.array([2], np.uint64), keys=["kept"]), 0)
+    found = waiting.nearest(np.array([[2]], np.uint64), 0)
+    assert found is not None
+    assert found.key == "kept"
+    assert waiting.portion()[0].keys == ["kept"]

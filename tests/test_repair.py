@@ -11,9 +11,10 @@ import errno
 import os
 import shutil
 import stat
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,11 +37,14 @@ from simindex.errors import (
     IndexNotFound,
     SimindexError,
     StorageFailed,
+    UnsupportedStorage,
 )
 from simindex.lineage import Kin
 from simindex.storage import format as durable
 from simindex.storage import pages
+from simindex.storage.catalog import Head, seal
 from simindex.storage.environment import Transaction
+from simindex.storage.remains import Remains
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
@@ -1104,3 +1108,87 @@ def test_files_of_anything_give_typed_errors(
     except SimindexError:
         pass
     shutil.rmtree(path)
+
+
+def test_repair_refuses_a_network_file_system(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes as a writer does, so not where locks and maps cannot be trusted."""
+    simindex.open(index_path, "c").close()
+    (index_path / "FORMAT").unlink()
+    monkeypatch.setattr(durable, "file_system_kind", lambda path: "nfs4")
+    with pytest.raises(UnsupportedStorage, match="nfs4"):
+        simindex.repair(index_path, apply=True)
+    assert not (index_path / "FORMAT").exists()
+
+
+def test_repair_whose_commit_fails_removes_what_it_had_written(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch, tree: Callable[[Path], Any]
+) -> None:
+    with simindex.open(index_path, "c", options=IndexOptions(batch_rows=32, min_merge=0)) as index:
+        index.append(np.arange(20, dtype=np.uint64))
+        index.commit()
+    for file in segments(index_path, ".bphs"):
+        file.write_bytes(b"")
+    (index_path / "FORMAT").unlink()
+    before = tree(index_path)
+
+    def full(self: Transaction) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Transaction, "commit", full)
+    with pytest.raises(SimindexError):
+        simindex.repair(index_path, apply=True)
+    assert {name for name in tree(index_path) if name != "LOCK"} == before.keys() - {"LOCK"}
+
+
+def test_segment_of_another_index_is_none_though_its_header_is_gone(tmp_path: Path) -> None:
+    """All that stands beside it tells what its header held."""
+    mine, other = (write(tmp_path / name, keyed=False) for name in ("mine", "other"))
+    file = segments(other.path)[0]
+    for path in (file, *segments(other.path, ".bphs"), *segments(other.path, ".issl")):
+        if path.name.startswith(file.name[:25]):
+            (mine.path / "segments" / path.name).write_bytes(path.read_bytes())
+    foreign = mine.path / "segments" / file.name
+    foreign.write_bytes(bytes(4096) + foreign.read_bytes()[4096:])
+    (mine.path / "catalog" / "data.mdb").unlink()
+    simindex.repair(mine.path, apply=True)
+    assert examine(mine.path) == mine.sealed
+
+
+def test_copy_of_a_segment_under_another_name_is_no_second_one(tmp_path: Path) -> None:
+    held = write(tmp_path / "index", keyed=False)
+    file = segments(held.path)[0]
+    (file.parent / f"{file.name[:17]}00000000.rows").write_bytes(file.read_bytes())
+    (held.path / "catalog" / "data.mdb").unlink()
+    simindex.repair(held.path, apply=True)
+    assert examine(held.path) == held.sealed
+
+
+def test_key_that_looks_like_a_page_is_no_page(tmp_path: Path) -> None:
+    """A document's key that holds a page with a head, for the very place where it is stored."""
+
+    def data_with(name: str, key: bytes) -> Path:
+        options = IndexOptions(keys="bytes", batch_rows=1 << 10)
+        with simindex.open(tmp_path / name, "c", options=options) as index:
+            index.append(Batch(np.zeros(1, np.uint64), keys=[key]))
+        return tmp_path / name / "catalog" / "data.mdb"
+
+    marker = bytes(range(1, 251)) * 80
+    at = data_with("first", marker).read_bytes().index(marker)
+    number = -(-at // 4096)
+    value = seal("head", b"head", Head(999, 0, 0).encode())
+    node = struct.pack("<HHHH", len(value), 0, 0, 4) + b"head" + value
+    node += bytes(len(node) % 2)
+    page = bytearray(4096)
+    struct.pack_into("<QHHHHH", page, 0, number, 0, 2, 18, 4096 - len(node), 4096 - len(node))
+    page[-len(node) :] = node
+    key = bytes(number * 4096 - at) + bytes(page)
+    data = data_with("second", key.ljust(len(marker), b"\0"))
+    content = data.read_bytes()
+    assert content[number * 4096 :][:4096] == page
+    data.write_bytes(bytes(8192) + content[8192:])  # without meta pages, every page is looked at
+    remains = Remains.read(data)
+    assert remains is not None
+    with closing(remains):
+        assert [head.generation for head, _ in remains.heads()] == [2, 1]

@@ -20,11 +20,11 @@ from typing import Any
 import lmdb
 import numpy as np
 import pytest
-from test_background_merge import pages_named, pages_stored
+from test_background_merge import left_over, pages_named, pages_stored
 
 import simindex
-from simindex import Batch, IndexOptions, merging, writer
-from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFull
+from simindex import Batch, IndexOptions, merging, segmentfiles, writer
+from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFailed, StorageFull
 from simindex.storage import format as durable
 from simindex.storage.environment import Transaction
 
@@ -401,3 +401,21 @@ def test_disk_that_really_fills_keeps_every_commit(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("survived")
+
+
+def test_merged_segment_that_cannot_be_opened_is_removed(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **named: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    options = IndexOptions(batch_rows=4, min_merge=0)
+    with simindex.open(index_path, "c", options=options) as index:
+        index.append(np.arange(8, dtype=np.uint64))
+        index.commit()
+        with monkeypatch.context() as patch:
+            patch.setattr(segmentfiles, "open_segment", fail)
+            with pytest.raises(StorageFailed):
+                index.compact(full=True)
+        assert left_over(index_path) == []
+        assert len(index) == 8

@@ -170,8 +170,8 @@ class Environment:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed; it opens no more."""
-        return self._env is None
+        """Whether it opens no more; one that could not be opened anew may be, yet."""
+        return self._env is None and not (self._broken and self.users)
 
     def close_now(self) -> None:
         """Closes it without waiting."""

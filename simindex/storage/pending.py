@@ -40,16 +40,23 @@ def encode(table: Table, reservoir: Reservoir) -> bytes:
     return b"".join([header.tobytes(), *parts, sample])
 
 
-def decode(name: str, payload: bytes, horizon: int) -> tuple[Table, Reservoir]:
-    """The table and the reservoir part of a payload whose checksum held."""
+def decode(
+    name: str, payload: bytes, *, rows: int, words: int, keyed: bool, horizon: int
+) -> tuple[Table, Reservoir]:
+    """The table and the reservoir part of a payload whose checksum held.
+
+    Raises CorruptFile if it holds no such rows, as the head and the index's options tell of.
+    """
     if len(payload) < PENDING.itemsize:
         raise CorruptFile(f"the {name} is cut short", path=name)
     header = np.frombuffer(payload, PENDING, 1)[0]
-    rows, words, keyed, key_bytes, sample_bytes = (int(field) for field in header.item())
+    *found, key_bytes, sample_bytes = (int(field) for field in header.item())
+    if found != [rows, words, int(keyed)]:
+        raise CorruptFile(f"the {name} is not the one the head names", path=name)
     sizes = [8 * rows * words, 8 * rows]
     if keyed:
         sizes += [8 * (rows + 1), key_bytes]
-    if PENDING.itemsize + sum(sizes) + sample_bytes != len(payload) or not words:
+    if PENDING.itemsize + sum(sizes) + sample_bytes != len(payload):
         raise CorruptFile(f"the {name} has a wrong size", path=name)
     bounds = np.cumsum([PENDING.itemsize, *sizes]).tolist()
     pieces = [

@@ -220,6 +220,7 @@ def open_segment(
     *,
     index: bytes,
     bits: int,
+    keyed: bool,
     load_directory: Loader,
     verify: Verify = "lazy",
 ) -> Segment:
@@ -241,7 +242,14 @@ def open_segment(
             f"{envelope.path} is another file than the catalog names", path=envelope.path,
             found=found, expected=expected,
         )
-    return Segment(envelope, record, load_directory)
+    segment = Segment(envelope, record, load_directory)
+    if (segment.keys is not None) != keyed:
+        has, options = ("no keys", "some") if keyed else ("keys", "none")
+        raise CorruptFile(
+            f"{envelope.path} has {has}, and the index's options tell of {options}",
+            path=envelope.path,
+        )
+    return segment
 
 
 def open_structure(

@@ -129,9 +129,11 @@ def test_catalog_is_sound_at_every_moment_of_a_writer(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "ready\n"
-        for _ in range(goal):
-            preflight(data)
-        stop.touch()
+        try:
+            for _ in range(goal):
+                preflight(data)
+        finally:
+            stop.touch()
         commits = int(writer.stdout.readline())
     print(f"pages: {goal} looks during {commits} commits")
     assert commits > 50

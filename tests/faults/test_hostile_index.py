@@ -28,7 +28,7 @@ import simindex
 from simindex import Recipe
 from simindex._kernels import _native
 from simindex.errors import SimindexError
-from simindex.storage import catalog
+from simindex.storage import catalog, pending
 from simindex.storage.envelope import (
     CHUNK_BYTES,
     FOOTER,
@@ -43,7 +43,9 @@ from simindex.storage.format import NewFile
 from simindex.storage.pages import META
 from simindex.storage.remains import DATABASE
 from simindex.storage.remnant import Remnant
+from simindex.storage.reservoir import Reservoir
 from simindex.storage.segment import DESCRIPTION
+from simindex.storage.table import KeyHeap, sort_table
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -516,6 +518,33 @@ def test_pending_runs_that_lie_are_refused(
     whole = (1).to_bytes(4, "little") + catalog_crc(payload).to_bytes(4, "little") + payload
     forge_named(path, "pending", (999).to_bytes(8, "big"), whole, 3, 999)
     assert require_safe(specimen, path, writer=False)["errors"]
+
+
+@pytest.mark.parametrize("other", ["words", "keys"])
+def test_pending_rows_of_other_options_are_refused(
+    specimen: Specimen, path: Path, other: str
+) -> None:
+    """Whole ones; two fields of the header that agree with its size."""
+    words = 2 if other == "words" else 1
+    keyed = specimen.keyed != (other == "keys")
+    table = sort_table(
+        "", np.zeros((1, words), np.uint64), np.zeros(1, np.uint64),
+        KeyHeap.of(["x"]) if keyed else None, horizon=1,
+    )
+    payload = pending.encode(table, Reservoir.empty(words))
+    whole = (1).to_bytes(4, "little") + catalog_crc(payload).to_bytes(4, "little") + payload
+    forge_named(path, "pending", (999).to_bytes(8, "big"), whole, 3, 999)
+    assert require_safe(specimen, path, writer=True)["errors"]
+
+
+def test_segments_of_other_options_are_refused(specimen: Specimen, path: Path) -> None:
+    with simindex.open(path) as index:
+        values = index.options.to_dict()
+    values["keys"] = False if specimen.keyed else "str"
+    payload = msgpack.packb(values)
+    whole = (1).to_bytes(4, "little") + catalog_crc(payload).to_bytes(4, "little") + payload
+    forge_named(path, "meta", b"options", whole, 5, "options")
+    assert require_safe(specimen, path, writer=True)["errors"]
 
 
 def test_tombstones_of_any_number_are_read(specimen: Specimen, path: Path) -> None:

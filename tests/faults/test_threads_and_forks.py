@@ -381,3 +381,33 @@ def test_a_process_may_end_with(how: str, filled: Path) -> None:
         with simindex.open(filled, "w") as index:
             assert len(index) == 40
             assert index.check() == []
+
+
+CHILD_THAT_ENDS = """
+import os, signal, sys, numpy, simindex
+options = simindex.IndexOptions(batch_rows=32, min_merge=2)
+index = simindex.open(sys.argv[1], "c", options=options)
+for first in (0, 4):
+    values = numpy.arange(first, first + 4, dtype=numpy.uint64)
+    index.append(values, ids=values)
+    index.commit()
+assert index._writer.await_merges(), "one has ended and is not installed"
+pid = os.fork()
+if pid == 0:
+    signal.alarm(20)
+    sys.exit(0)  # as a child of multiprocessing does, with what is registered for the end
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+index.compact()
+assert index.stats().segments == 1
+assert len(index) == 8
+assert index.check() == []
+index.close()
+"""
+
+
+def test_child_that_ends_leaves_the_parents_merges(index_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CHILD_THAT_ENDS, str(index_path)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

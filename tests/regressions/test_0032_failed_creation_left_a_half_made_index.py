@@ -159,3 +159,18 @@ def test_creation_that_is_refused_its_place_leaves_nothing(
     with pytest.raises(MemoryError):
         create(index_path)
     assert not index_path.exists()
+
+
+def test_lock_that_was_there_before_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody may wait for it."""
+    path = tmp_path / "index"
+    path.mkdir()
+    (path / "LOCK").touch()
+
+    def fail(*arguments: Any) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(creation, "_fill", fail)
+    with pytest.raises(simindex.SimindexError):
+        simindex.open(path, "c")
+    assert [file.name for file in path.iterdir()] == ["LOCK"]

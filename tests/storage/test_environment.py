@@ -422,7 +422,7 @@ def test_lock_file_has_its_space_before_it_is_mapped(
             assert not lock.exists()
     with simindex.open(filled) as reader:
         assert len(reader) == 30
-    assert lock.stat().st_blocks * 512 >= 64 * module.MAX_READERS
+    assert lock.stat().st_blocks * 512 >= lock.stat().st_size >= 64 * module.MAX_READERS
 
 
 def test_existing_lock_file_is_never_opened(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,3 +490,35 @@ def test_environment_is_the_old_engine_and_never_writes_through_the_map(filled: 
     environment.close()
     data = (filled / "catalog" / "data.mdb").read_bytes()[:4096]
     assert int.from_bytes(data[20:24], "little") == 1
+
+
+def test_writer_that_is_refused_leaves_the_environment_to_its_reader(
+    filled: Path, tmp_path: Path
+) -> None:
+    with simindex.open(filled) as reader:
+        held = reader._environment
+        os.link(filled / "catalog" / "data.mdb", tmp_path / "second")
+        with pytest.raises(CorruptFile, match="second name"):
+            simindex.open(filled, "w")
+        assert len(reader) == 30
+    assert held.closed
+
+
+def test_environment_that_could_not_be_opened_anew_is_tried_again(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failed commit; handles that are opened meanwhile share it."""
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise lmdb.MemoryError("none")
+
+    with simindex.open(filled) as reader:
+        reader._environment._broken = True
+        with monkeypatch.context() as patch:
+            patch.setattr(module.lmdb, "open", refuse)
+            with pytest.raises(UnsupportedStorage):
+                reader.refresh()
+        with simindex.open(filled, "w") as writer:
+            assert writer._environment is reader._environment
+            reader.refresh()
+            assert len(reader) == len(writer) == 30

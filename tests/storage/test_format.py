@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import stat
@@ -12,6 +13,7 @@ import mmh3
 import msgpack
 import numpy as np
 import pytest
+from children import in_child
 
 import simindex
 from simindex._kernels import _native
@@ -69,7 +71,7 @@ def test_golden_segment_is_read() -> None:
     size = (GOLDEN / NAME).stat().st_size
     footer = int.from_bytes((GOLDEN / NAME).read_bytes()[-12:-8], "little")
     segment = open_segment(
-        GOLDEN, SegmentRecord(NAME, 5, 2, size, footer, 0), index=UUID, bits=128,
+        GOLDEN, SegmentRecord(NAME, 5, 2, size, footer, 0), index=UUID, bits=128, keyed=True,
         load_directory=lambda: None,
     )
     assert segment.fingerprints.tolist() == FINGERPRINTS.tolist()
@@ -303,3 +305,34 @@ def test_golden_index_is_read_and_written_further(tmp_path: Path, mode: str) -> 
             index.compact(full=True)
             assert len(index) == 12
             assert index.check() == []
+
+
+def test_folder_that_another_run_put_in_the_place_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the opening and the lock."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    real = fcntl.flock
+
+    def flock(fd: int, how: int) -> None:
+        folder.rmdir()
+        folder.mkdir()
+        real(fd, how)
+
+    monkeypatch.setattr(durable.fcntl, "flock", flock)
+    assert durable.hold(folder) is None
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_child_gives_space_back_while_a_thread_of_its_parent_did(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"some bytes")
+
+    def child() -> None:
+        fd = durable.unlink_held(path)
+        assert fd is not None
+        durable.free(fd)
+
+    with durable._freeing:
+        assert in_child(child) == 0

@@ -27,6 +27,12 @@ def a_table(rows: int, words: int = 1, keyed: bool = False) -> Table:
     )
 
 
+def decode(
+    name: str, payload: bytes, rows: int, words: int = 1, keyed: bool = False, horizon: int = 0
+) -> tuple[Table, Reservoir]:
+    return pending.decode(name, payload, rows=rows, words=words, keyed=keyed, horizon=horizon)
+
+
 @pytest.mark.parametrize("rows", [0, 1, 15, 16, 1000])
 @pytest.mark.parametrize("words", [1, 2, 64])
 @pytest.mark.parametrize("keyed", [False, True])
@@ -35,7 +41,8 @@ def test_encoded_rows_decode(rows: int, words: int, keyed: bool) -> None:
     sample = Reservoir.drawn(
         table.fingerprints, np.ones((rows, 64 * words), np.float32), first=0, size=5
     )
-    read, read_sample = pending.decode("run 1", pending.encode(table, sample), 9)
+    payload = pending.encode(table, sample)
+    read, read_sample = decode("run 1", payload, rows, words, keyed, horizon=9)
     assert read.horizon == 9
     assert read.name == "run 1"
     assert np.array_equal(read.fingerprints, table.fingerprints)
@@ -48,7 +55,7 @@ def test_encoded_rows_decode(rows: int, words: int, keyed: bool) -> None:
 
 
 def test_read_rows_cannot_be_changed() -> None:
-    read, _ = pending.decode("x", pending.encode(a_table(5), NONE), 0)
+    read, _ = decode("x", pending.encode(a_table(5), NONE), 5)
     for column in (read.fingerprints, read.ids):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 1
@@ -59,7 +66,7 @@ def test_run_of_a_wrong_size_is_noticed(cut: int, extra: int) -> None:
     payload = pending.encode(a_table(9, keyed=True), NONE)
     for wrong in (payload[: max(0, len(payload) - cut)], payload + bytes(extra)):
         with pytest.raises(CorruptFile):
-            pending.decode("x", wrong, 0)
+            decode("x", wrong, 9, keyed=True)
 
 
 @given(
@@ -74,8 +81,18 @@ def test_forged_header_is_noticed_or_means_the_same(field: str, value: int, keye
     header[field] = value & limit
     payload[: PENDING.itemsize] = header.tobytes()
     try:
-        table, _ = pending.decode("x", bytes(payload), 0)
+        table, _ = decode("x", bytes(payload), 9, keyed=keyed)
     except CorruptFile:
         return
     assert len(table) == 9
     assert table.fingerprints.shape == (9, 1)
+
+
+@pytest.mark.parametrize(("rows", "words", "keyed"), [(8, 1, True), (9, 2, True), (9, 1, False)])
+def test_run_of_other_rows_than_were_asked_for_is_noticed(
+    rows: int, words: int, keyed: bool
+) -> None:
+    payload = pending.encode(a_table(9, keyed=True), NONE)
+    assert len(decode("x", payload, 9, 1, keyed=True)[0]) == 9
+    with pytest.raises(CorruptFile, match="not the one the head names"):
+        decode("x", payload, rows, words, keyed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -272,3 +273,18 @@ def test_design_that_does_not_fit_creates_nothing(index_path: Path) -> None:
         index.compact(structures=("bphs:G=65,g=1",))
     with simindex.open(index_path) as index:
         assert index.options.structures == ("psm",)
+
+
+def test_tables_of_other_rows_under_the_segments_name_are_refused(tmp_path: Path) -> None:
+    """They carry the checksum of their rows' footer."""
+    rows = np.arange(50, dtype=np.uint64)[:, None]
+    segment = SegmentRecord("0000000000000001-00000001.rows", 50, 1, 0, 7, 0)
+    design = BlockDesign.parse("bphs:G=2,g=1", 64)
+    record, _ = permuted.write(
+        tmp_path, segment, rows, design, first_table=1, index=bytes(16), generation=1
+    )
+    for owner, theirs in ((segment, True), (replace(segment, footer_checksum=8), False)):
+        tables = permuted.open_permuted(
+            tmp_path, owner, record, index=bytes(16), bits=64, load_directory=lambda table: None
+        )
+        assert (tables.damage is None) is theirs

@@ -42,9 +42,11 @@ def write(
         return writer.finish()
 
 
-def opened(directory: Path, record: SegmentRecord, bits: int = 64) -> Segment:
+def opened(
+    directory: Path, record: SegmentRecord, bits: int = 64, *, keyed: bool = False
+) -> Segment:
     return open_segment(
-        directory, record, index=INDEX, bits=bits, load_directory=lambda: None
+        directory, record, index=INDEX, bits=bits, keyed=keyed, load_directory=lambda: None
     )
 
 
@@ -57,7 +59,7 @@ def test_written_rows_are_opened(tmp_path: Path, rows: int, words: int, keyed: s
     record = write(tmp_path, rows, words=words, keys=keys)
     assert NAME.fullmatch(record.name)
     assert generation_of(record.name) == 1
-    segment = opened(tmp_path, record, 64 * words)
+    segment = opened(tmp_path, record, 64 * words, keyed=keys is not None)
     assert segment.fingerprints.shape == (rows, words)
     assert (np.diff(segment.fingerprints[:, 0].astype(object)) >= 0).all()
     assert sorted(segment.ids.tolist()) == list(range(rows))
@@ -183,3 +185,25 @@ def test_damaged_rows_are_found_by_check_and_stop_a_merge(index_path: Path, keye
         assert index.check() == []
         index.compact(full=True)
         assert len(index) == 128
+
+
+def test_bytes_that_belong_to_no_key_are_refused(tmp_path: Path) -> None:
+    """A merge would count them, and find them nowhere."""
+    heap = KeyHeap.of(["a", "b"])
+    with SegmentWriter(
+        tmp_path, index=INDEX, generation=1, horizon=1, bits=64, rows=2, key_bytes=5,
+        description=b"\x80",
+    ) as writer:
+        writer.write(np.arange(2, dtype=np.uint64)[:, None], heap.hashes()[:, 0], heap)
+        writer._envelope.write(4, np.zeros(3, np.uint8))
+        record = writer.finish()
+    with pytest.raises(CorruptFile, match="disagree"):
+        opened(tmp_path, record, keyed=True)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_segment_with_keys_is_one_of_an_index_with_keys(tmp_path: Path, keyed: bool) -> None:
+    record = write(tmp_path, 2, keys=["a", "b"] if keyed else None)
+    opened(tmp_path, record, keyed=keyed)
+    with pytest.raises(CorruptFile, match="keys"):
+        opened(tmp_path, record, keyed=not keyed)

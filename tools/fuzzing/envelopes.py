@@ -28,7 +28,13 @@ from simindex.storage.envelope import (
     SECTION,
     open_envelope,
 )
-from simindex.storage.segment import Segment, SegmentRecord, StructureRecord, open_segment
+from simindex.storage.segment import (
+    KEY_OFFSETS,
+    Segment,
+    SegmentRecord,
+    StructureRecord,
+    open_segment,
+)
 from simindex.storage.table import header_bits
 
 BPHS = "bphs:G=3,g=1,r=2"
@@ -133,7 +139,8 @@ def execute(data: bytes) -> None:
         )
         path.rename(directory / record.name)
         segment = open_segment(
-            directory, record, index=identity.index, bits=bits, load_directory=lambda: None
+            directory, record, index=identity.index, bits=bits,
+            keyed=envelope.section(KEY_OFFSETS, "<i8") is not None, load_directory=lambda: None,
         )
         search_rows(segment)
         return

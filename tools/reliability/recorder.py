@@ -24,8 +24,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
+from threading import enumerate as enumerate_threads
 from typing import TypeVar
 
+from simindex.merging import RELEASING
 from simindex.storage import disk
 from simindex.storage.disk import System
 
@@ -388,7 +390,13 @@ def changed_pages(before: Content, after: Content) -> list[int]:
 
 @contextmanager
 def record(recorder: Recorder) -> Iterator[Recorder]:
-    """Lets all writing go through a recorder meanwhile."""
+    """Lets all writing go through a recorder meanwhile.
+
+    Space that indexes which were closed before give back is none of its own, so that is waited for.
+    """
+    for thread in enumerate_threads():
+        if thread.name == RELEASING:
+            thread.join()
     real = disk.system
     disk.system = recorder
     try:
