@@ -170,7 +170,7 @@ class Environment:
 
     @property
     def closed(self) -> bool:
-        """Whether it opens no more; one that could not be opened anew may be, yet."""
+        """Whether it opens no more. After a failed commit, opening it anew is tried until it is."""
         return self._env is None and not (self._broken and self.users)
 
     def close_now(self) -> None:
