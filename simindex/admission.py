@@ -38,7 +38,7 @@ def checked_batch(
             f"the batch is {batch.bits} bits wide, the index {options.bits}",
             found=batch.bits, expected=options.bits,
         )
-    if options.keys is False:
+    if not options.keyed:
         if batch.keys is not None:
             raise InvalidBatch(
                 "this index has no keys: give ids=, or create it with IndexOptions(keys=True)"

@@ -130,7 +130,7 @@ class WritableHandle(Handle):
             writer = self._changing()
             if (ids is None) == (keys is None):
                 raise InvalidBatch("give ids or keys to delete")
-            if self.options.keys is not False:
+            if self.options.keyed:
                 if keys is None:
                     raise InvalidBatch("this index has keys: give keys=")
                 return writer.delete(None, checked_keys(keys, self.options))

@@ -67,7 +67,7 @@ def index_clusters(
     stored = StoredRows(
         snapshot.tables, snapshot.tombstones, words=options.words, ids=False, numbered=True
     )
-    keys = partial(stored_keys, stored, options) if options.keys is not False else None
+    keys = partial(stored_keys, stored, options) if options.keyed else None
     return _clusters(
         stored, h=h, mode=mode, singletons=singletons, memory_limit=memory_limit,
         threads=threads, progress=progress, keys=keys,

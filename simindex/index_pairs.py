@@ -49,7 +49,7 @@ def index_pairs(
             f"method={method!r} is unknown: give one of {', '.join(METHODS)}",
             option="method", found=method, expected=METHODS,
         )
-    keyed = options.keys is not False
+    keyed = options.keyed
     stored = StoredRows(
         snapshot.tables, snapshot.tombstones, words=options.words, numbered=keyed
     )

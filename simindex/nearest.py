@@ -69,7 +69,7 @@ def nearest(
         compared, len(plan.tables), time.perf_counter() - started,
     ))
     fetch: NearestKeys | None = None
-    if options.keys is not False:
+    if options.keyed:
         fetch = partial(_fetch_keys, snapshot.tables, found, source, options)
     return TopMatches(found.id, found.distance, stats, options.bits, fetch)
 

@@ -153,6 +153,11 @@ class IndexOptions:
         return self.bits // 64
 
     @property
+    def keyed(self) -> bool:
+        """Whether rows have keys."""
+        return self.keys is not False
+
+    @property
     def key_kind(self) -> KeyKind:
         """Type of the keys, in an index that has them."""
         return "bytes" if self.keys == "bytes" else "str"

@@ -56,14 +56,14 @@ def admitted(
     """
     named: dict[str, Any] = {}
     if key is not None:
-        named = {"ids": [key]} if options.keys is False else {"keys": [key]}
+        named = {"keys": [key]} if options.keyed else {"ids": [key]}
     if isinstance(given, (str, bytes)):
         if recipe is None:
             raise InvalidBatch(
                 "this index has no recipe to make a fingerprint of a text: give a Batch of one, or "
                 "create the index with IndexOptions(recipe=...)"
             )
-        if options.keys is not False and key is None:
+        if options.keyed and key is None:
             raise InvalidBatch("this index has keys: give key=")
         batch = recipe.batch([given], **named)
     elif not isinstance(given, Batch):
@@ -168,7 +168,7 @@ class Recent:
             return None
         best = int(np.argmin(distance))
         at = int(place[best])
-        key = None if self._options.keys is False else self._keys[at]
+        key = self._keys[at] if self._options.keyed else None
         return Match(0, self._ids[at], key, int(distance[best]))
 
     def add(self, document: Batch, ordinal: int) -> None:
@@ -214,7 +214,7 @@ class Recent:
         if not self._weighted[int(np.argmax(taken))]:
             weights = None
         places = np.flatnonzero(taken).tolist()
-        if self._options.keys is False:
+        if not self._options.keyed:
             named: dict[str, Any] = {"ids": np.array([self._ids[at] for at in places], np.uint64)}
         else:
             named = {"keys": [self._keys[at] for at in places]}

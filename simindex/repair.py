@@ -65,6 +65,8 @@ def repair(
 
     Raises
     ------
+    InvalidOption
+        If `path` is no path, or `apply` neither true nor false.
     IndexNotFound, IndexLocked
         If there is nothing of an index, or it is open for writing: close it first.
     FormatTooNew, FormatTooOld

@@ -114,7 +114,7 @@ def waiting(
                 raise CorruptFile(name)
             found.append(pending.decode(
                 name, payload, rows=run.rows, words=options.words,
-                keyed=options.keys is not False, horizon=run.horizon,
+                keyed=options.keyed, horizon=run.horizon,
             ))
         except CorruptFile:
             losses.append((f"{run.rows:,} rows that waited for a segment", run.rows))

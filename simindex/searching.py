@@ -262,7 +262,7 @@ def _arranged(
     options: IndexOptions,
     threads: int,
 ) -> Matches:
-    keyed = options.keys is not False
+    keyed = options.keyed
     if not parts:
         empty_keys: list[str] = []
         return Matches(

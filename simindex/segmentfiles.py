@@ -145,7 +145,7 @@ class SegmentFiles:
         try:
             merged = open_segment(
                 self.directory, record, index=self.index, bits=self.options.bits,
-                keyed=self.options.keys is not False, load_directory=lambda: None,
+                keyed=self.options.keyed, load_directory=lambda: None,
             )
         except BaseException:
             self.remove([record])

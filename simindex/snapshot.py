@@ -201,7 +201,7 @@ def _take(
     missing_ok: bool,
     verify: Verify,
 ) -> Snapshot:
-    keyed = options.keys is not False
+    keyed = options.keyed
     kept: dict[str, Reservoir] = {}
     if before is not None:
         kept = dict(zip((t.name for t in before.pending), before.samples, strict=True))

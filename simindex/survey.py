@@ -348,7 +348,7 @@ def _read_options(found: Survey, remains: Remains | None) -> None:
             path=str(found.path),
         )
     for name, file in list(found.files.items()):
-        if file.identity.bits != options.bits or file.keyed != (options.keys is not False):
+        if file.identity.bits != options.bits or file.keyed != options.keyed:
             found.foreign[name] = "is of an index with other options"
             del found.files[name]
 
@@ -450,7 +450,7 @@ def _read_headless(found: Survey, remains: Remains | None) -> None:
             with suppress(CorruptFile):
                 page = header_again(
                     directory / name, rows=rows, horizon=horizon, bits=found.options.bits,
-                    keyed=found.options.keys is not False,
+                    keyed=found.options.keyed,
                 )
                 if page is not None:
                     file = Remnant(directory / name, header=page)
@@ -481,7 +481,7 @@ def _read_records(found: Survey, remains: Remains | None) -> None:
     assert options is not None
     found.values, lost_values = salvage.values(remains, head, options)
     found.tombstones, lost_deletions = salvage.deletions(
-        remains, head, certain=found.certain, keyed=options.keys is not False
+        remains, head, certain=found.certain, keyed=options.keyed
     )
     runs, lost_runs = salvage.waiting(remains, head, options)
     for what, rows in [*lost_runs, *lost_deletions, *lost_values]:
@@ -521,7 +521,7 @@ def _likely_appended(found: Survey) -> int:
     """At least as many rows as were ever appended, and more than any number given as an id."""
     assert found.options is not None
     rows = sum(file.rows for file in found.files.values()) + sum(len(t) for t, _ in found.runs)
-    if found.options.keys is not False:
+    if found.options.keyed:
         return rows
     highest = -1
     columns = [file.columns()[1] for file in found.files.values()]

@@ -395,7 +395,7 @@ class Writer:
             raise
 
     def _new_tombstones(self, generation: int) -> Tombstones:
-        if self._options.keys is not False:
+        if self._options.keyed:
             return tombstones.from_hashes(self._deleted_keys, generation)
         none = np.empty(0, np.uint64)
         return tombstones.from_ids(np.concatenate([none, *self._deleted_ids]), generation)
@@ -456,7 +456,7 @@ class Writer:
 
     def _sorted(self, name: str, parts: Sequence[_Rows], horizon: int) -> Table:
         keys = None
-        if self._options.keys is not False:
+        if self._options.keyed:
             keys = KeyHeap.joined([part.keys for part in parts if part.keys is not None])
         return sort_table(
             name,

@@ -227,7 +227,8 @@ def open_segment(
     """Maps the segment a catalog record names, once file and record agree.
 
     Raises FileNotFoundError when the file is gone, which a reader meets when a compaction has just
-    replaced it, and CorruptFile when it is another file than the record's.
+    replaced it, and CorruptFile when it is another file than the record's, or has keys where
+    `keyed` says that rows of the index have none, or the other way round.
     """
     if not NAME.fullmatch(record.name):
         raise CorruptFile(f"the catalog names a segment {record.name!r}", path=record.name)

@@ -15,7 +15,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lmdb
 import msgpack
@@ -336,8 +336,18 @@ def forge_record(path: Path, segment: str, change: Callable[[list[Any]], Any]) -
 
 def forge_value(path: Path, name: str, payload: bytes) -> None:
     """A value of `meta`, in one part."""
-    whole = (1).to_bytes(4, "little") + catalog_crc(payload).to_bytes(4, "little") + payload
-    forge_named(path, "meta", name.encode(), whole, 5, name)
+    forge_named(path, "meta", name.encode(), in_parts(payload), 5, name)
+
+
+def forge_run(path: Path, database: Literal["pending", "tombstones"], payload: bytes) -> None:
+    """A run of a number that none has, in one part."""
+    place = {"pending": 3, "tombstones": 4}[database]
+    forge_named(path, database, (999).to_bytes(8, "big"), in_parts(payload), place, 999)
+
+
+def in_parts(payload: bytes, count: int = 1) -> bytes:
+    """What the catalog holds of a payload, in the first of so many parts."""
+    return count.to_bytes(4, "little") + catalog_crc(payload).to_bytes(4, "little") + payload
 
 
 def catalog_crc(payload: bytes) -> int:
@@ -497,8 +507,7 @@ def test_values_that_lie_hurt_nobody(
 def test_values_in_more_parts_than_there_are_are_refused(
     specimen: Specimen, path: Path, count: int
 ) -> None:
-    payload = msgpack.packb({})
-    whole = count.to_bytes(4, "little") + catalog_crc(payload).to_bytes(4, "little") + payload
+    whole = in_parts(msgpack.packb({}), count)
     forge_named(path, "meta", b"options", whole, 5, "options")
     assert require_safe(specimen, path, writer=False)["errors"]
 
@@ -514,9 +523,7 @@ def test_pending_runs_that_lie_are_refused(
     fields = [5, 1, int(specimen.keyed), 0, 16]
     fields[place] = value
     header = np.array([tuple(fields)], "<u8,<u4,<u4,<u8,<u8").tobytes()
-    payload = header + bytes(200)
-    whole = (1).to_bytes(4, "little") + catalog_crc(payload).to_bytes(4, "little") + payload
-    forge_named(path, "pending", (999).to_bytes(8, "big"), whole, 3, 999)
+    forge_run(path, "pending", header + bytes(200))
     assert require_safe(specimen, path, writer=False)["errors"]
 
 
@@ -531,9 +538,7 @@ def test_pending_rows_of_other_options_are_refused(
         "", np.zeros((1, words), np.uint64), np.zeros(1, np.uint64),
         KeyHeap.of(["x"]) if keyed else None, horizon=1,
     )
-    payload = pending.encode(table, Reservoir.empty(words))
-    whole = (1).to_bytes(4, "little") + catalog_crc(payload).to_bytes(4, "little") + payload
-    forge_named(path, "pending", (999).to_bytes(8, "big"), whole, 3, 999)
+    forge_run(path, "pending", pending.encode(table, Reservoir.empty(words)))
     assert require_safe(specimen, path, writer=True)["errors"]
 
 
@@ -541,9 +546,7 @@ def test_segments_of_other_options_are_refused(specimen: Specimen, path: Path) -
     with simindex.open(path) as index:
         values = index.options.to_dict()
     values["keys"] = False if specimen.keyed else "str"
-    payload = msgpack.packb(values)
-    whole = (1).to_bytes(4, "little") + catalog_crc(payload).to_bytes(4, "little") + payload
-    forge_named(path, "meta", b"options", whole, 5, "options")
+    forge_value(path, "options", msgpack.packb(values))
     assert require_safe(specimen, path, writer=True)["errors"]
 
 
@@ -552,9 +555,7 @@ def test_tombstones_of_any_number_are_read(specimen: Specimen, path: Path) -> No
     rng = np.random.default_rng(1)
     payload = rng.integers(0, 1 << 64, 3 * 50, dtype=np.uint64).tobytes()
     for cut in (len(payload), 13, 0):
-        part = payload[:cut]
-        whole = (1).to_bytes(4, "little") + catalog_crc(part).to_bytes(4, "little") + part
-        forge_named(path, "tombstones", (998).to_bytes(8, "big"), whole, 4, 998)
+        forge_run(path, "tombstones", payload[:cut])
         require_safe(specimen, path, writer=False)
 
 

@@ -120,7 +120,7 @@ def make(directory: Path, name: str, seed: int = 0) -> Specimen:
     shape = SHAPES[name]
     steps, step_rows, batch_rows = SIZES.get(name, (4, 60, 400))
     options = IndexOptions(batch_rows=batch_rows, min_merge=0, reservoir_rows=8, **shape)
-    keyed = options.keys is not False
+    keyed = options.keyed
     paths = [directory / name / part for part in ("index", "older", "other")]
     paths[0].parent.mkdir(parents=True)
     truths = []
