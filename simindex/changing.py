@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 
 from simindex import auditing, compaction, ingestion
 from simindex.admission import check_recipe, checked_batch, checked_keys
+from simindex.change import Changing, foreseen
 from simindex.compaction import Progress
 from simindex.designs import checked_designs
 from simindex.errors import (
@@ -56,8 +57,8 @@ class WritableHandle(Handle):
     ) -> None:
         try:
             if kind is None and self._writer is not None and not self._closed:
-                with self._lock:
-                    self.commit()
+                with self._lock, Changing(self, "commit") as writer:
+                    self._commit(writer)
                     self._finish_merges(start=True)
         finally:
             self.close()
@@ -93,13 +94,14 @@ class WritableHandle(Handle):
         Every `batch_rows` rows are written to a file at once, so memory does not grow.
         """
         with self._lock:
-            writer = self._changing()
+            self._changing()
             checked = checked_batch(
                 batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
             )
-            self._hand_over(writer)
-            self._adopt_recipe(writer, checked)
-            return self._given_space(lambda: writer.append(checked))
+            with Changing(self, "append") as writer:
+                self._hand_over(writer)
+                self._adopt_recipe(writer, checked)
+                return self._given_space(lambda: writer.append(checked))
 
     @typed
     def replace(self, batch: Batch) -> U64:
@@ -109,15 +111,16 @@ class WritableHandle(Handle):
         `append` does.
         """
         with self._lock:
-            writer = self._changing()
+            self._changing()
             checked = checked_batch(batch, self.options, self._recipe)
             if checked.keys is None and checked.ids is None:
                 raise InvalidBatch("a replacement needs ids or keys")
-            self._hand_over(writer)
-            self._adopt_recipe(writer, checked)
-            appended = self._given_space(lambda: writer.append(checked))
-            writer.delete(None if checked.keys is not None else checked.ids, checked.keys)
-            return appended
+            with Changing(self, "replace") as writer:
+                self._hand_over(writer)
+                self._adopt_recipe(writer, checked)
+                appended = self._given_space(lambda: writer.append(checked))
+                writer.delete(None if checked.keys is not None else checked.ids, checked.keys)
+                return appended
 
     @typed
     def delete(self, *, ids: Any = None, keys: Any = None) -> int:
@@ -127,16 +130,17 @@ class WritableHandle(Handle):
         list. Rows appended since the last commit stay.
         """
         with self._lock:
-            writer = self._changing()
+            self._changing()
             if (ids is None) == (keys is None):
                 raise InvalidBatch("give ids or keys to delete")
-            if self.options.keyed:
-                if keys is None:
-                    raise InvalidBatch("this index has keys: give keys=")
-                return writer.delete(None, checked_keys(keys, self.options))
-            if ids is None:
+            if self.options.keyed and keys is None:
+                raise InvalidBatch("this index has keys: give keys=")
+            if not self.options.keyed and ids is None:
                 raise InvalidBatch("this index has no keys: give ids=")
-            return writer.delete(as_ids(ids, None), None)
+            checked_ids = None if ids is None else as_ids(ids, None)
+            checked = None if keys is None else checked_keys(keys, self.options)
+            with Changing(self, "delete") as writer:
+                return writer.delete(checked_ids, checked)
 
     @typed
     def commit(self) -> None:
@@ -154,24 +158,23 @@ class WritableHandle(Handle):
             The outcome is unknown; the handle stops writing, and the index, opened anew, holds
             either this commit or the one before.
         """
-        self._commit()
+        with self._lock, Changing(self, "commit") as writer:
+            self._commit(writer)
 
-    def _commit(self, *, seal_pending: bool = False) -> None:
-        with self._lock:
-            writer = self._changing()
-            self._hand_over(writer)
-            if writer.changed:
-                self._check_place()
-                writer.keep_pace(self._current())
-            changed = self._given_space(
-                lambda: writer.commit(self._current(), seal_pending=seal_pending)
-            )
-            try:
-                if self._install_merges(whole=False) or changed:
-                    writer.start_merges(self._current())
-                writer.release_retired()
-            except (ClosedIndex, CorruptFile, OSError, MemoryError) as error:
-                put_off(error)  # what is committed stays so: it is not for the caller to repeat
+    def _commit(self, writer: Writer, *, seal_pending: bool = False) -> None:
+        self._hand_over(writer)
+        if writer.changed:
+            self._check_place()
+            writer.keep_pace(self._current())
+        changed = self._given_space(
+            lambda: writer.commit(self._current(), seal_pending=seal_pending)
+        )
+        try:
+            if self._install_merges(whole=False) or changed:
+                writer.start_merges(self._current())
+            writer.release_retired()
+        except (ClosedIndex, CorruptFile, OSError, MemoryError) as error:
+            put_off(error)  # what is committed stays so: it is not for the caller to repeat
 
     def _given_space(self, work: Callable[[], Result]) -> Result:
         """What `work` returns; on a full disk it is tried again without the files of merges."""
@@ -241,14 +244,10 @@ class WritableHandle(Handle):
         row of 64 bits.
         """
         full = as_flag(full, "full")
-        with self._lock:
-            writer = self._changing()
+        changing = Changing(self, "compact")
+        with self._lock, changing as writer:
             self._check_place()
-            self._compacting = True
-            try:
-                self._compact(writer, full, structures, progress)
-            finally:
-                self._compacting = False
+            self._compact(writer, full, structures, changing.reporting(progress))
 
     def _compact(
         self, writer: Writer, full: bool, structures: Sequence[str] | None,
@@ -282,7 +281,9 @@ class WritableHandle(Handle):
                 writer.compact(self._current(), inputs, progress)
         if full and structures is not None:
             writer.restructure(self._current(), wanted)
-        if self._self_audit(self._current()):
+        found = self._self_audit(self._current())
+        if found is not None:
+            writer.set_value("audit", auditing.encode(found))
             writer.commit(self._current())
         self._current()
 
@@ -342,34 +343,36 @@ class WritableHandle(Handle):
         started = time.perf_counter()
         first = as_flag(first, "first")
         with self._lock:
-            writer = self._changing()
+            self._changing()
             checked = checked_batch(
                 batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
             )
             answerer = self._answerer
             answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
             workers = thread_count(threads, len(checked), worth=THREADED_QUERIES)
-            self.commit()
-            recipe = self._recipe
-            try:
-                self._adopt_recipe(writer, checked)
-                inside = ingestion.within(checked.rows, h, first=first, threads=workers)
-                stored = answerer.search(
-                    self._current(), checked.rows, checked.weights, h=h, first=first,
-                    recall=recall, method=method, memory=None, threads=threads,
-                    memory_limit=memory_limit,
-                )
-                found = ingestion.joined(
-                    stored, inside, writer.append(checked), checked.keys, first=first,
-                    started=started,
-                )
-                self._commit(seal_pending=len(checked) >= ingestion.sealed_rows(self.options))
-            except BaseException:
-                if writer.changed:  # not if a merge after the commit was interrupted
-                    writer.discard()
-                    self._recipe = recipe
-                raise
-            return found
+            with Changing(self, "ingest") as writer:
+                self._commit(writer)
+                recipe = self._recipe
+                try:
+                    self._adopt_recipe(writer, checked)
+                    inside = ingestion.within(checked.rows, h, first=first, threads=workers)
+                    stored = answerer.search(
+                        self._current(), checked.rows, checked.weights, h=h, first=first,
+                        recall=recall, method=method, memory=None, threads=threads,
+                        memory_limit=memory_limit,
+                    )
+                    found = ingestion.joined(
+                        stored, inside, writer.append(checked), checked.keys, first=first,
+                        started=started,
+                    )
+                    seal = len(checked) >= ingestion.sealed_rows(self.options)
+                    self._commit(writer, seal_pending=seal)
+                except BaseException as error:
+                    if foreseen(error) and writer.changed:  # else nobody knows what is committed
+                        writer.discard()
+                        self._recipe = recipe
+                    raise
+                return found
 
     @typed
     def seen_or_add(
@@ -426,11 +429,9 @@ class WritableHandle(Handle):
             return None
         snapshot = self._current()
         found = self._nearest(snapshot, document, h, recall)
-        with self._lock:
-            writer = self._changing()
-            writer.check_usable()
+        with self._lock, Changing(self, "seen_or_add") as writer:
             if writer.changed or self._recent.due(commit_s):
-                self.commit()
+                self._commit(writer)
             if writer.generation != snapshot.head.generation:
                 found = self._nearest(self._current(), document, h, recall)
             found = nearer(found, self._recent.nearest(document.rows, h))
@@ -471,21 +472,18 @@ class WritableHandle(Handle):
             writer.set_value("recipe", batch.recipe.to_bytes())
             self._recipe = batch.recipe
 
-    def _self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> bool:
-        """Measures the recall if the last audit tells of another index; buffers the result.
+    def _self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> Audit | None:
+        """Measures the recall if the last audit tells of another index.
 
         What damage prevents is left out with a warning: the caller's own work is done.
         """
         try:
-            found = self._answerer.self_audit(snapshot, h=h)
+            return self._answerer.self_audit(snapshot, h=h)
         except (CorruptFile, OSError) as error:
             if raised_by_a_handler(error):
                 raise
             log.warning("the recall was not measured: %s", error)
-            return False
-        if found is not None:
-            self._keep(found)
-        return found is not None
+            return None
 
     def _check_may_keep(self) -> None:
         """Refuses, before it is measured, what the next commit would not store."""
@@ -496,5 +494,5 @@ class WritableHandle(Handle):
 
     def _keep(self, found: Audit) -> None:
         if self._writer is not None:
-            with self._lock:
-                self._writing().set_value("audit", auditing.encode(found))
+            with self._lock, Changing(self, "audit") as writer:
+                writer.set_value("audit", auditing.encode(found))

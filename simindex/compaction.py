@@ -6,6 +6,7 @@ Deciding and doing are apart: `pick` sees sizes only, `merge` sees segments and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,12 +66,26 @@ def fitting(sizes: Sequence[int]) -> list[list[int]]:
     return groups
 
 
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What a merge has made of all rows of its inputs. Only a merge that came to its end has one.
+
+    A merge that failed or was cancelled has none, so "nothing was written" and "every row was
+    deleted" are different values.
+    """
+
+    record: SegmentRecord | None
+    """The segment that was written; None if every row of the inputs is deleted."""
+    dead: tuple[int, ...]
+    """Rows of each input, in their order, that a tombstone covers."""
+
+
 def merge(
     inputs: Sequence[Segment],
     tombstones: Tombstones,
     open_writer: Callable[[int, int | None], SegmentWriter],
     progress: Progress | None = None,
-) -> SegmentRecord | None:
+) -> Rewritten:
     """Writes the live rows of some segments as one, durable but not yet part of the index.
 
     Parameters
@@ -78,10 +93,6 @@ def merge(
     inputs : segments, oldest first
         Each is verified against its checksums before a row of it is used.
     open_writer : function (rows, key bytes or None) -> SegmentWriter
-
-    Returns
-    -------
-    SegmentRecord, or None when no row is left.
 
     Notes
     -----
@@ -91,12 +102,14 @@ def merge(
     for segment in inputs:
         segment.envelope.verify()
     live = [_live_mask(segment, tombstones) for segment in inputs]
-    total = sum(
+    kept = [
         len(segment) if mask is None else int(np.bitwise_count(mask).sum())
         for segment, mask in zip(inputs, live, strict=True)
-    )
+    ]
+    dead = tuple(len(segment) - rows for segment, rows in zip(inputs, kept, strict=True))
+    total = sum(kept)
     if total == 0:
-        return None
+        return Rewritten(None, dead)
     keyed = inputs[0].keys is not None
     key_bytes = (
         sum(_key_bytes(segment, mask) for segment, mask in zip(inputs, live, strict=True))
@@ -110,7 +123,7 @@ def merge(
             done += len(ids)
             if progress is not None:
                 progress(done, total)
-        return writer.finish()
+        return Rewritten(writer.finish(), dead)
 
 
 def _live_mask(segment: Segment, tombstones: Tombstones) -> Mask:

@@ -3,6 +3,7 @@
     opened      the catalog's environment, shared within the process; a writer, which holds the lock
     followed    the head is compared at every call; a new one gives a new snapshot, and whatever of
                 options and recipe came with it
+    changed     by one call at a time; after one that was cut off, the handle only reads (change.py)
     closed      by `close`, by a fork in the child, at the end of the process
     replaced    by another index or catalog at its path: it would never see a commit again, and says
                 so within LOOK_S
@@ -21,6 +22,7 @@ from time import monotonic
 from typing import Literal
 
 from simindex.answering import Answerer
+from simindex.change import Change
 from simindex.errors import ClosedIndex, CorruptFile, InvalidOption, ReadOnlyIndex
 from simindex.opening import (
     check_agreement,
@@ -71,7 +73,8 @@ class Handle:
         self._lock = RLock()
         self._looked = monotonic()
         self._writer: Writer | None = None
-        self._compacting = False
+        self._change: Change | None = None
+        """The call that changes the index now, or that was cut off."""
         writable = mode != "r"
         try:
             with remedied(path):
@@ -187,7 +190,7 @@ class Handle:
         with self._lock:
             if self._ended:
                 return
-            self._check_not_compacting()
+            self._check_not_within_a_change()
             self._closed = True
             if self._pid != os.getpid():
                 self._ended = True
@@ -203,6 +206,8 @@ class Handle:
         try:
             if self._writer is not None:
                 try:
+                    if self._change is not None:
+                        self._writer.refuse(self._cut_off(self._change))
                     self._writer.discard()
                 finally:
                     self._writer.close()
@@ -235,14 +240,19 @@ class Handle:
             f"the handle on {self.path} is closed: open the index again", path=str(self.path)
         )
 
-    def _check_not_compacting(self) -> None:
-        """Under the lock, which only the thread that compacts can have taken meanwhile."""
-        if self._compacting:
+    def _check_not_within_a_change(self) -> None:
+        """Under the lock, which only the thread of the change can have taken meanwhile."""
+        change = self._change
+        if change is not None and change.under_way(self):
             raise InvalidOption(
-                f"progress: what {self.path} is compacted from may not change meanwhile: append, "
-                "commit and close once `compact` has returned",
+                f"progress: `{change.call}` is changing {self.path}, and what it calls may not "
+                f"change or close it: do so once `{change.call}` has returned. A signal handler "
+                "may raise an exception to end it",
                 option="progress",
             )
+
+    def _cut_off(self, change: Change) -> str:
+        return f"`{change.call}` was interrupted, at a place where what it had done is not known"
 
     def _writing(self) -> Writer:
         self._check_open()
@@ -255,7 +265,10 @@ class Handle:
     def _changing(self) -> Writer:
         """The writer, for a change; under the lock."""
         writer = self._writing()
-        self._check_not_compacting()
+        self._check_not_within_a_change()
+        if self._change is not None:
+            writer.refuse(self._cut_off(self._change))
+        writer.check_usable()
         return writer
 
     @typed
@@ -292,11 +305,19 @@ class Handle:
         with self._lock:
             snapshot = self._last()
             if self._catalog.head_value() != snapshot.value:
-                self._snapshot = snapshot = self._take(snapshot)
+                before, snapshot = snapshot, self._followed(snapshot)
                 self._follow_recipe(snapshot)
                 if self._follow_options(snapshot):
-                    self._snapshot = snapshot = self._take(snapshot)
+                    snapshot = self._followed(before)
+                self._snapshot = snapshot  # last: after an interrupt all of it is done again
             return snapshot
+
+    def _followed(self, before: Snapshot) -> Snapshot:
+        try:
+            return self._take(before)
+        except CorruptFile:
+            self._check_place()  # files of an index that was replaced are missing, or another's
+            raise
 
     def _follow_recipe(self, snapshot: Snapshot) -> None:
         if self._recipe is None and "recipe" in snapshot.head.values:
@@ -359,7 +380,7 @@ def _after_fork() -> None:
     # The child must not keep the parent's writer lock alive, nor wait for threads it lacks.
     for handle in list(_handles):
         handle._lock = RLock()
-        handle._compacting = False
+        handle._change = None
         if handle._writer is not None:
             handle._writer.forget_lock()
 

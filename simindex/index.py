@@ -14,6 +14,7 @@ from typing import Any
 from simindex import auditing, creation
 from simindex.admission import check_recipe
 from simindex.calibration import Calibration
+from simindex.change import Changing
 from simindex.changing import WritableHandle
 from simindex.check import check
 from simindex.clustering import Clusters
@@ -461,14 +462,17 @@ class Index(WritableHandle):
             largest = max(snapshot.segments, key=len, default=None)
             file = None if largest is None else self.path / "segments" / largest.name
             measured = measure(file)
+            if self._writer is not None:
+                with self._lock, Changing(self, "tune") as writer:
+                    writer.set_value("machine", pack(measured.to_dict()))
             with self._lock:
-                if self._writer is not None:
-                    self._writer.set_value("machine", pack(measured.to_dict()))
                 self._answerer.go_by(measured, snapshot)
         learned = self._answerer.planner.learn(
             snapshot, h=h, budget_s=float("inf"), queries=None
         )
-        self._self_audit(snapshot, h=h)
+        found = self._self_audit(snapshot, h=h)
+        if found is not None:
+            self._keep(found)
         return learned
 
     @property
@@ -535,7 +539,8 @@ class Index(WritableHandle):
         unfinished: set[str] = set()
         if self._writer is not None:
             self._writer.await_merges()
-            unfinished = self._writer.uninstalled
+            with self._lock:
+                unfinished = self._writer.uninstalled
         found = check(
             self.path, self._catalog, index=self._uuid, options=self.options,
             snapshot=self._current(),

@@ -9,6 +9,8 @@ Invariants
 1. A thread reads segment files and writes new ones. It opens no transaction: those of LMDB belong
    to the thread that began them, so what is written is installed by the writer's own.
 2. A segment is an input of one merge at a time, and stays live until that merge is installed.
+   Only a merge that is WRITTEN can be installed. One that was cancelled never becomes WRITTEN,
+   whatever interrupts the cancelling, and what it has written is never named by a commit.
 3. The horizon of a merged segment is the commit its inputs were taken from. Tombstones committed
    since apply to it, and are kept as long as an input is live.
 4. A thread knows neither writer nor index, so a handle that is dropped is closed as ever; and it
@@ -26,15 +28,16 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import Enum, auto
 from math import inf
 from threading import Condition, RLock, Thread, current_thread
 from time import monotonic, sleep
 
 from simindex.errors import CorruptFile, raised_by_a_handler
-from simindex.segmentfiles import SegmentFiles
+from simindex.segmentfiles import Merged, SegmentFiles
 from simindex.storage import format as durable
 from simindex.storage.catalog import Pages
-from simindex.storage.segment import Segment, SegmentRecord
+from simindex.storage.segment import Segment
 from simindex.storage.tombstones import Tombstones
 
 MAX_MERGES = 4
@@ -59,8 +62,15 @@ RELEASING = "simindex release"
 log = logging.getLogger("simindex")
 
 
-Merged = tuple[SegmentRecord, Pages]
-"""A merged segment that is not live yet, with its header directories as they will be stored."""
+class State(Enum):
+    """How far a merge is; it changes under the lock of `Merges`, and never back."""
+
+    RUNNING = auto()
+    WRITTEN = auto()
+    """Its outcome is whole: it may be installed."""
+    FAILED = auto()
+    CANCELLED = auto()
+    """It is given up: nothing of it may become part of the index."""
 
 
 class _Cancelled(Exception):
@@ -88,39 +98,41 @@ class Merge:
         """Rows of the index when it began."""
         self.done = 0.0
         """Share of the work."""
-        self.ended = False
-        self.written: Merged | None = None
+        self.state = State.RUNNING
         self.staged = 0
         """Pages of its directories that are stored; -1 while it is not known."""
         self.error: BaseException | None = None
+        self._merged: Merged | None = None
+        self._ended = False
         self._files, self._tombstones = files, tombstones
         self._lock, self._moved = lock, moved
         self._beside = beside
         self._at_once = max(1, len(os.sched_getaffinity(0)) - 1)
-        self._cancelled = False
         self._tables = 1 + files.steps
         self._steps = 0
         self.thread = Thread(target=self._run, name="simindex merge", daemon=True)
 
     def _run(self) -> None:
-        written: Merged | None = None
+        merged: Merged | None = None
+        failure: BaseException | None = None
         try:
-            written = self._files.merge(
+            merged = self._files.merge(
                 self.inputs, self._tombstones, horizon=self.horizon, generation=self.horizon + 1,
                 progress=lambda rows, total: self._move(rows / total), step=self._step,
             )
         except _Cancelled:
             pass
         except BaseException as error:  # it is for the writer to say, who is in another thread
-            self.error = error
-        finally:
-            with self._lock:
-                if not self._cancelled:
-                    self.written, written = written, None
-                self.ended = True
-                self._moved.notify_all()
-            if written is not None:
-                self._files.remove([written[0]])
+            failure = error
+        with self._lock:
+            if self.state is State.RUNNING:
+                self._merged, self.error = merged, failure
+                self.state = State.FAILED if merged is None else State.WRITTEN
+                merged = None
+            failure = None  # its traceback leads to this frame
+            self._ended = True
+            self._moved.notify_all()
+        self._remove(merged)  # of a merge that was cancelled meanwhile
 
     def _step(self) -> None:
         self._steps += 1
@@ -129,9 +141,9 @@ class Merge:
     def _move(self, share: float) -> None:
         """Notes what share of the table being written is done, and lets smaller merges go first."""
         with self._lock:
-            while not self._cancelled and self._smaller() >= self._at_once:
+            while self.state is State.RUNNING and self._smaller() >= self._at_once:
                 self._moved.wait(PATIENCE_S)
-            if self._cancelled:
+            if self.state is not State.RUNNING:
                 raise _Cancelled
             self.done = (self._steps + share) / self._tables
             self._moved.notify_all()
@@ -144,18 +156,33 @@ class Merge:
         )
 
     def cancel(self) -> None:
-        """Makes the thread end soon, and removes what it has written."""
+        """Makes the thread end soon, and removes what it has written; it cannot be installed."""
         with self._lock:
-            self._cancelled = True
+            self.state = State.CANCELLED
             self._moved.notify_all()
-            written, self.written = self.written, None
-        if written is not None:
-            self._files.remove([written[0]])
+            merged, self._merged = self._merged, None
+        self._remove(merged)
+
+    def _remove(self, merged: Merged | None) -> None:
+        if merged is not None and merged.record is not None:
+            self._files.remove([merged.record])
+
+    @property
+    def ended(self) -> bool:
+        """Whether its thread is at work no more, however it came to that."""
+        return self._ended or (self.thread.ident is not None and not self.thread.is_alive())
+
+    @property
+    def merged(self) -> Merged:
+        """What it has made; of a merge that is WRITTEN only."""
+        if self.state is not State.WRITTEN or self._merged is None:
+            raise AssertionError(f"a merge that is {self.state.name} has no outcome")
+        return self._merged
 
     @property
     def unstaged(self) -> Pages:
-        """Directories of the merged segment that are not stored yet, once it has ended."""
-        return [] if self.written is None else self.written[1][max(0, self.staged) :]
+        """Directories of the merged segment that are not stored yet."""
+        return self.merged.pages[max(0, self.staged) :]
 
     def late(self, appended: int) -> bool:
         """Whether it is not as far as it should be by now, with so many rows in the index."""
@@ -188,8 +215,8 @@ class Merges:
     @property
     def files(self) -> set[str]:
         """Names of the files that ended merges have written."""
-        return {name for merge in self._merges if merge.written is not None
-                for name in merge.written[0].files}
+        records = [merge.merged.record for merge in self._merges if merge.state is State.WRITTEN]
+        return {name for record in records if record is not None for name in record.files}
 
     @property
     def full(self) -> bool:
@@ -223,17 +250,20 @@ class Merges:
         return True
 
     def next_ended(self) -> Merge | None:
-        """Of the merges that have ended well the one with least to store, or None.
+        """Of the merges that are WRITTEN the one with least to store, or None.
 
-        Those that failed are put off, with a warning: what is committed stays as it is.
+        Those that failed are put off, with a warning: what is committed stays as it is. Those that
+        were cancelled are forgotten.
         """
-        for merge in [merge for merge in self._merges if merge.error is not None and merge.ended]:
+        for merge in [merge for merge in self._merges if merge.ended]:
+            if merge.state is State.WRITTEN:
+                continue
             self._merges.remove(merge)
-            assert merge.error is not None
-            put_off(merge.error)
+            if merge.state is not State.CANCELLED:
+                put_off(merge.error or RuntimeError("its thread came to no end"))
             merge.error = None  # it holds what its thread had in hand, and that this merge
-        ended = [merge for merge in self._merges if merge.ended]
-        return min(ended, key=lambda merge: len(merge.unstaged), default=None)
+        written = [merge for merge in self._merges if merge.state is State.WRITTEN]
+        return min(written, key=lambda merge: len(merge.unstaged), default=None)
 
     def take(self, merge: Merge) -> None:
         """Keeps a merge here no longer: the caller installs it, or removes what it wrote."""

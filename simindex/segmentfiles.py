@@ -11,14 +11,14 @@ name it. Nothing here reads or writes the catalog, so any thread may call it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from simindex import compaction
 from simindex.designs import slice_design
-from simindex.errors import raised_by_a_handler
+from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import IndexOptions
 from simindex.records import U64
 from simindex.simhash.permutation import BlockDesign
@@ -41,8 +41,21 @@ from simindex.storage.verification import verified
 log = logging.getLogger("simindex")
 
 Progress = compaction.Progress
+
 Step = Callable[[], None]
 """Called after each table, and after slices of 256 bits; what it raises ends the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge has made of its inputs, to be put in their place by one commit."""
+
+    record: SegmentRecord | None
+    """The durable segment; None if every row of the inputs is deleted."""
+    pages: Pages
+    """Its header directories as they will be stored."""
+    dead: dict[str, int]
+    """Rows that tombstones cover, by input."""
 
 
 def describe(options: IndexOptions, inputs: Sequence[str], *, salvaged: bool = False) -> bytes:
@@ -116,8 +129,8 @@ class SegmentFiles:
         generation: int,
         progress: Progress | None = None,
         step: Step | None = None,
-    ) -> tuple[SegmentRecord, Pages] | None:
-        """The live rows of some segments as one, or None if there are none.
+    ) -> Merged:
+        """Writes the live rows of some segments as one.
 
         Parameters
         ----------
@@ -132,16 +145,19 @@ class SegmentFiles:
         CorruptFile, StorageFull
             If an input is damaged, or there is no space.
         """
-        record = compaction.merge(
+        names = [segment.name for segment in inputs]
+        rewritten = compaction.merge(
             inputs, tombstones,
             lambda rows, key_bytes: self.open_writer(
                 rows, key_bytes, horizon=horizon, generation=generation,
-                inputs=[segment.name for segment in inputs],
+                inputs=names,
             ),
             progress,
         )
+        dead = dict(zip(names, rewritten.dead, strict=True))
+        record = rewritten.record
         if record is None:
-            return None
+            return Merged(None, [], dead)
         try:
             merged = open_segment(
                 self.directory, record, index=self.index, bits=self.options.bits,
@@ -151,7 +167,7 @@ class SegmentFiles:
             self.remove([record])
             raise
         record, directories = self._with_structures(record, merged, generation, step)
-        return record, directory_pages(record.name, directories)
+        return Merged(record, directory_pages(record.name, directories), dead)
 
     def _with_structures(
         self, record: SegmentRecord, table: Table, generation: int, step: Step | None
@@ -202,6 +218,25 @@ class SegmentFiles:
             self.remove_named(structure.name for structure in written)
             raise
         return written, directories
+
+    def require(self, files: Mapping[str, int]) -> None:
+        """Refuses to have a file named that is not there with so many bytes.
+
+        Who removes files of an index by hand, or by opening it for writing a second time, may have
+        taken it away since it was written.
+        """
+        for name, file_bytes in files.items():
+            path = self.directory / name
+            try:
+                found = path.lstat().st_size
+            except FileNotFoundError:
+                found = None
+            if found != file_bytes:
+                raise CorruptFile(
+                    f"{path} was removed or changed before the commit that names it: nothing was "
+                    "committed. Open the index again, and repeat what was not committed",
+                    path=str(path), found=found, expected=file_bytes,
+                )
 
     def remove(self, records: Iterable[SegmentRecord]) -> None:
         """Unlinks all files of some segments; see `remove_named`."""

@@ -37,10 +37,10 @@ from simindex.errors import (
     SimindexError,
     raised_by_a_handler,
 )
-from simindex.merging import Merge, Merged, Merges, put_off, release
+from simindex.merging import Merge, Merges, State, put_off, release
 from simindex.options import IndexOptions, checked_structures
 from simindex.records import U64, Batch
-from simindex.segmentfiles import SegmentFiles
+from simindex.segmentfiles import Merged, SegmentFiles
 from simindex.snapshot import Snapshot
 from simindex.storage import format as durable
 from simindex.storage import pending, permuted, slicelist, tombstones
@@ -49,7 +49,6 @@ from simindex.storage.reservoir import Reservoir
 from simindex.storage.segment import (
     NAME,
     Segment,
-    SegmentRecord,
     StructureRecord,
     generation_of,
 )
@@ -168,15 +167,20 @@ class Writer:
         """Of the last commit."""
         return int(self._head.generation)
 
+    def refuse(self, reason: str) -> None:
+        """Changes nothing from now on, and unlinks nothing that a commit may have named."""
+        if self._failed is None:
+            self._failed = reason
+
     def check_usable(self) -> None:
-        """Raises ReadOnlyIndex once a commit has failed."""
+        """Raises ReadOnlyIndex once a commit has failed, or a change was cut off."""
         self._check_usable()
 
     def _check_usable(self) -> None:
         if self._failed is not None:
             raise ReadOnlyIndex(
                 f"{self._directory} is no longer written by this handle: {self._failed}. "
-                "Open the index anew",
+                "Close it and open the index again, which holds its last commit",
                 path=str(self._directory),
             )
 
@@ -325,6 +329,7 @@ class Writer:
         rows = self._buffered + self._head.pending_rows
         if not self.changed and not (seal_pending and rows):
             return False
+        self._check_alone(snapshot)
         began = thread_time()
         written: list[Written] = []
         try:
@@ -332,9 +337,26 @@ class Writer:
         except BaseException:
             self._files.remove(record for record, _ in written)
             raise
-        self._finish(edit, [record for record, _ in written])
+        self._finish(edit, [name for record, _ in written for name in record.files])
         self._commit_s = thread_time() - began
         return True
+
+    def _check_alone(self, snapshot: Snapshot) -> None:
+        """Refuses to change an index that another writer has changed, or may change now.
+
+        LOCK keeps others out for as long as its name leads to it.
+        """
+        if snapshot.value != self._snapshot_value:
+            self._failed = "another writer has changed the index, though this one held LOCK"
+        elif not durable.is_locked(self._lock, self._directory / "LOCK"):
+            self._failed = "its LOCK was removed or replaced, so that another writer may be open"
+        else:
+            return
+        raise CommitFailed(
+            f"{self._directory} was not changed: {self._failed}. Nothing may remove LOCK while a "
+            "writer is open. Open the index again, and repeat what was not committed",
+            path=str(self._directory),
+        )
 
     def _edited(self, snapshot: Snapshot, written: list[Written], *, seal_pending: bool) -> Edit:
         """What the commit changes in the catalog; a segment made for it is added to `written`."""
@@ -350,7 +372,7 @@ class Writer:
         if rows and (seal_pending or (self._buffered and rows >= self._options.seal_rows)):
             live = [self._live(table, dead) for table in snapshot.pending]
             table = self._sorted("", [*live, *self._buffer], generation)
-            samples += self._drop_pending(edit, snapshot, list(self._head.pending))
+            samples += self._drop_pending(edit, snapshot, live, list(self._head.pending))
             if len(table):
                 written.append(self._files.write(table, generation))
         elif self._buffered:
@@ -367,28 +389,28 @@ class Writer:
         horizons = [segment.horizon for segment in snapshot.segments]
         horizons += [run.horizon for run in edit.head.pending]
         oldest = min(horizons, default=generation)
+        edit.deletions = len(deleted)
         if len(deleted) and oldest < generation:
             self._add_tombstones(edit, deleted)
         self._drop_settled(edit, oldest)
         return edit
 
-    def _finish(
-        self, edit: Edit, written: Sequence[SegmentRecord], files: Sequence[str] = ()
-    ) -> None:
-        """Commits, and unlinks what was written for it only if it is certain that it did not.
+    def _finish(self, edit: Edit, written: Sequence[str]) -> None:
+        """Commits, and unlinks the files written for it only if it is certain that it did not.
 
-        Raises ClosedIndex if another index has taken this one's place.
+        Nobody else unlinks them: who calls this cannot tell what an error means. Raises ClosedIndex
+        if another index has taken this one's place.
         """
         try:
             self._catalog.environment.check_place()
+            self._files.require(edit.files)
             head = self._catalog.commit(edit)
             self._snapshot_value = seal("head", b"head", head.encode())
             self._head = head
             self._forget()
         except BaseException as error:
             if isinstance(error, (ClosedIndex, OSError)) and not edit.begun:
-                self._files.remove(written)
-                self._files.remove_named(files)
+                self._files.remove_named(written)
             else:
                 # An interrupt arrives when the transaction has just ended, most likely well.
                 self._failed = str(error) or f"its commit was interrupted by {type(error).__name__}"
@@ -431,15 +453,19 @@ class Writer:
         merged = [place for place in chosen if place < len(runs)] if len(runs) in chosen else []
         rows = [self._live(snapshot.pending[place], dead) for place in merged]
         table = self._sorted("", [*rows, *self._buffer], edit.head.generation)
-        parts = samples + self._drop_pending(edit, snapshot, [runs[place] for place in merged])
+        parts = samples
+        parts += self._drop_pending(edit, snapshot, rows, [runs[place] for place in merged])
         sample = Reservoir.merged(
             [Reservoir.empty(self._options.words), *parts], self._options.reservoir_rows
         )
         edit.add_run("pending", pending.encode(table, sample), len(table))
 
-    def _drop_pending(self, edit: Edit, snapshot: Snapshot, runs: list[Run]) -> list[Reservoir]:
-        for run in runs:
-            edit.drop_run("pending", run)
+    def _drop_pending(
+        self, edit: Edit, snapshot: Snapshot, live: list[_Rows], runs: list[Run]
+    ) -> list[Reservoir]:
+        """Drops runs whose live rows are given; returns their samples."""
+        for run, rows in zip(runs, live, strict=True):
+            edit.drop_pending(run, run.rows - len(rows.ids))
         dropped = {run.number for run in runs}
         return [
             sample
@@ -522,17 +548,20 @@ class Writer:
         merge = self._merges.next_ended()
         if merge is None:
             return None
+        self._check_alone(snapshot)
+        before = self._snapshot_value
         try:
             if len(merge.unstaged) > STAGED_PAGES and not (
                 whole or len(snapshot.segments) >= MAX_SEGMENTS
             ):
                 self._stage(merge)
                 return None
-            written = None if merge.written is None else (merge.written[0], merge.unstaged)
+            merged = replace(merge.merged, pages=merge.unstaged)
             self._merges.take(merge)
-            self._install(snapshot, merge.inputs, written, merge.horizon)
+            self._install(snapshot, merge.inputs, merged, merge.horizon, unlink=False)
         except OSError as error:
-            if self._failed is not None:
+            committed = self._failed is not None or self._snapshot_value != before
+            if committed or raised_by_a_handler(error):
                 raise
             if merge in self._merges:
                 self._merges.take(merge)
@@ -546,8 +575,7 @@ class Writer:
     def _stage(self, merge: Merge) -> None:
         """Stores some of a merged segment's directories ahead of its installing."""
         count, merge.staged = max(0, merge.staged), -1
-        assert merge.written is not None
-        pages = merge.written[1][count : count + STAGED_PAGES]
+        pages = merge.merged.pages[count : count + STAGED_PAGES]
         try:
             self._catalog.stage(self._snapshot_value, pages)
         except CommitFailed as error:
@@ -560,11 +588,8 @@ class Writer:
 
         What cannot be removed now is left to the next writer.
         """
-        if merge.written is None:
-            return
-        record = merge.written[0]
-        merge.written = None
-        if merge.staged:
+        record = merge.merged.record if merge.state is State.WRITTEN else None
+        if record is not None and merge.staged:
             if self._failed is not None:
                 return
             try:
@@ -574,7 +599,7 @@ class Writer:
                     raise
                 log.warning("%s is not removed yet, the next writer does: %s", record.name, error)
                 return
-        self._files.remove([record])
+        merge.cancel()  # which unlinks its files
 
     def release_retired(self) -> None:
         """Gives up the inputs of installed merges, once no snapshot of the writer's has them."""
@@ -598,37 +623,41 @@ class Writer:
 
     @property
     def uninstalled(self) -> set[str]:
-        """Names of the files of merges that have ended, which are no part of the index yet."""
-        return self._merges.files
+        """Names of files of this writer that no commit names yet: of rows that were appended, and
+        of merges that have ended."""
+        spilled = {name for record, _ in self._spilled for name in record.files}
+        return spilled | self._merges.files
 
     def compact(
         self, snapshot: Snapshot, inputs: Sequence[Segment], progress: Progress | None
     ) -> None:
         """Replaces some segments by one, without their dead rows; drops settled tombstones."""
         self._check_usable()
+        self._check_alone(snapshot)
         horizon = self._head.generation
-        written = self._files.merge(
+        merged = self._files.merge(
             inputs, snapshot.tombstones, horizon=horizon, generation=horizon + 1, progress=progress
         )
-        try:
-            self._install(snapshot, inputs, written, horizon)
-        except OSError:
-            if written is not None and self._failed is None:
-                self._files.remove([written[0]])
-            raise
+        self._install(snapshot, inputs, merged, horizon, unlink=True)
         self._files.remove(segment.record for segment in inputs)
 
     def _install(
-        self, snapshot: Snapshot, inputs: Sequence[Segment], merged: Merged | None, horizon: int
+        self, snapshot: Snapshot, inputs: Sequence[Segment], merged: Merged, horizon: int, *,
+        unlink: bool,
     ) -> None:
-        """Puts a merged segment in the place of its inputs, whose files may then be unlinked."""
+        """Puts a merged segment in the place of its inputs, whose files may then be unlinked.
+
+        With `unlink`, the merged segment's files go if it is certain that the commit failed.
+        """
         edit = Edit(self._snapshot_value, self._head)
-        record, pages = (None, []) if merged is None else merged
-        edit.merge_segments([segment.record for segment in inputs], record, pages)
+        edit.merge_segments(
+            [segment.record for segment in inputs], merged.record, merged.pages, merged.dead
+        )
         gone = {segment.name for segment in inputs}
         horizons = [table.horizon for table in snapshot.tables if table.name not in gone]
         self._drop_settled(edit, min([*horizons, horizon]))
-        self._finish(edit, [])
+        written = merged.record.files if unlink and merged.record is not None else ()
+        self._finish(edit, written)
 
     def restructure(self, snapshot: Snapshot, structures: Sequence[str]) -> bool:
         """Gives all segments these structures, in one commit; returns whether anything changed.
@@ -636,6 +665,7 @@ class Writer:
         Tables and lists that are there and undamaged stay; their files are read to know it.
         """
         self._check_usable()
+        self._check_alone(snapshot)
         options = replace(self._options, structures=checked_structures(structures))
         designs, slices = checked_designs(options), slice_design(options)
         edit = Edit(self._snapshot_value, self._head)
@@ -671,7 +701,7 @@ class Writer:
         except BaseException:
             self._files.remove_named(added)
             raise
-        self._finish(edit, [], added)
+        self._finish(edit, added)
         self._options = options
         self._files = replace(self._files, options=options, designs=tuple(designs))
         self._files.remove_named(dropped)

@@ -466,10 +466,10 @@ def test_full_disk_while_directories_are_stored_puts_the_merge_off(
     assert staging.check() == []
 
 
-def test_interrupt_while_directories_are_stored_costs_nothing(
-    staging: simindex.Index, gate: Gate, monkeypatch: pytest.MonkeyPatch
+def test_interrupt_while_directories_are_stored_leaves_them_to_the_next_writer(
+    staging: simindex.Index, index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether they were stored or not is not known then; they are stored anew."""
+    """Whether they were stored or not is not known then."""
     real = Catalog.stage
 
     def stage(self: Catalog, *arguments: Any) -> None:
@@ -481,13 +481,16 @@ def test_interrupt_while_directories_are_stored_costs_nothing(
         with pytest.raises(KeyboardInterrupt):
             commit(staging, 12)
     assert staged(staging) == [-1]
-    commit(staging, 16, 20, 24)
-    assert max(len(s) for s in staging._current().segments) == 8
+    with pytest.raises(ReadOnlyIndex, match="`commit` was interrupted"):
+        commit(staging, 16)
     gate.open.set()
-    staging.compact()
-    assert pages_stored(staging) == pages_named(staging)
-    assert staging.check() == []
-    assert ids_of(staging) == list(range(28))
+    staging.close()
+    with simindex.open(index_path, "w") as again:
+        assert pages_stored(again) == pages_named(again)
+        again.compact()
+        assert pages_stored(again) == pages_named(again)
+        assert again.check() == []
+        assert ids_of(again) == list(range(16))
 
 
 def test_commit_that_fails_while_directories_are_stored_leaves_them_to_the_next_writer(
@@ -613,6 +616,11 @@ def test_merge_that_fails_is_put_off_with_a_warning(
             index.compact()  # what is asked for is not put off
         assert index.stats().segments == 10
         monkeypatch.undo()
+        if isinstance(error, ZeroDivisionError):  # no error of ours: nobody knows what was done
+            with pytest.raises(ReadOnlyIndex):
+                index.compact()
+            index.close()
+            index = simindex.open(index_path, "w")
         index.compact()
         assert index.stats().segments == 1
         assert ids_of(index) == list(range(40))
@@ -749,7 +757,7 @@ def test_merge_without_a_thread_is_not_waited_for_by_larger_ones(
             commit(index, 20)
         gate.open.set()
         larger.thread.join(20)
-        ended, larger.ended = larger.ended, True  # or leaving waits for ever
+        ended, larger._ended = larger.ended, True  # or leaving waits for ever
         assert ended
     with simindex.open(index_path) as index:
         assert ids_of(index) == list(range(24))

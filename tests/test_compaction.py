@@ -218,7 +218,7 @@ def test_memory_of_a_merge_does_not_grow_with_the_index(
             index.commit()
             snapshot, writer = index._current(), index._writer
             tracemalloc.start()
-            record = compaction.merge(
+            rewritten = compaction.merge(
                 snapshot.segments, snapshot.tombstones,
                 lambda n, key_bytes: writer._files.open_writer(  # type: ignore[union-attr] # noqa: B023
                     n, key_bytes, horizon=0, generation=1
@@ -226,6 +226,7 @@ def test_memory_of_a_merge_does_not_grow_with_the_index(
             )
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-            assert record is not None
-            assert record.rows == rows
+            assert rewritten.record is not None
+            assert rewritten.record.rows == rows
+            assert rewritten.dead == (0,) * len(snapshot.segments)
     assert peaks[1] < 1.3 * peaks[0] < 16_000_000

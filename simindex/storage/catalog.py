@@ -22,11 +22,14 @@ Invariants
 
        key              number of parts u4 | CRC-32C of the whole payload | first part
        key, part u4 BE  further parts
+5. A commit loses no row. Every row of a table that it drops, and every row that it appends, is in a
+   table that it adds, or was deleted. The transaction counts this, table by table, and refuses a
+   commit in which a row is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -287,6 +290,7 @@ class Catalog:
             raise CorruptFile("the catalog's head leaves no numbers for another commit")
 
         def work(txn: Transaction) -> int:
+            edit.require_all_rows(Reading(txn))
             for database, key in edit.deletes:
                 _delete(txn, database, key)
             for database, key, value in edit.puts:
@@ -458,10 +462,20 @@ class Edit:
     """What one commit changes, built up before the transaction begins."""
 
     def __init__(self, expected: bytes, head: Head) -> None:
-        self.expected = expected
+        self.expected, self.before = expected, head
         self.begun = False
         """Whether its commit has begun, which may succeed whatever is raised from then on."""
         self.head = replace(head, generation=head.generation + 1)
+        self.dead: dict[str | int, int] = {}
+        """Rows that tombstones cover of each table that is dropped: a segment, by its name, or a
+        pending run, by its number."""
+        self.deletions = 0
+        """Ids or keys that it deletes."""
+        self.withdrawn = 0
+        """Rows that were deleted again before the commit which appends them."""
+        self.adopted = 0
+        """Rows that a repair has found in files and brings in."""
+        self._records: dict[str, SegmentRecord] = {}
         self.puts: list[tuple[str, bytes, bytes]] = []
         self.deletes: list[tuple[str, bytes]] = []
 
@@ -491,6 +505,51 @@ class Edit:
         crc = self._put_parts("meta", name.encode(), payload)
         self.head = replace(self.head, values={**self.head.values, name: crc})
 
+    def require_all_rows(self, reading: Reading) -> None:
+        """Refuses an edit after which a live row would be in no table; `reading` is as before it.
+
+        Raises CommitFailed that says how many rows are missing. Costs a get for each segment that
+        is dropped or changed.
+        """
+        before, after = self.before, self.head
+        expected = after.appended - before.appended - self.withdrawn + self.adopted
+        for name in before.segments.keys() - after.segments.keys():
+            record = reading.segment(before, name)
+            expected += self._living(name, record.rows, record.horizon)
+        for run in set(before.pending) - set(after.pending):
+            expected += self._living(run.number, run.rows, run.horizon)
+        found = sum(run.rows for run in set(after.pending) - set(before.pending))
+        for name, crc in after.segments.items():
+            if crc != before.segments.get(name):
+                found += self._records[name].rows
+                if name in before.segments:  # it was given other structures
+                    expected += reading.segment(before, name).rows
+        if found != expected:
+            raise CommitFailed(
+                f"a commit would have kept {found} rows of {expected}: it was refused and nothing "
+                "has changed. Open the index again, and report this as a fault of simindex",
+                found=found, expected=expected,
+            )
+
+    @property
+    def files(self) -> dict[str, int]:
+        """Bytes of each file, by name, of the segments that it makes live or changes."""
+        found = {}
+        for record in self._records.values():
+            found[record.name] = record.file_bytes
+            found.update((s.name, s.file_bytes) for s in record.structures)
+        return found
+
+    def _living(self, table: str | int, rows: int, horizon: int) -> int:
+        """Rows of a dropped table that must be in a new one.
+
+        A table that nobody has accounted for keeps all its rows, and so does one that no tombstone
+        of a later commit concerns.
+        """
+        later = any(run.horizon > horizon for run in self.before.tombstones)
+        dead = self.dead.get(table, 0)
+        return rows - dead if 0 <= dead <= rows and (later or self.deletions) else rows
+
     def add_rows(self, count: int) -> None:
         """Counts appended rows."""
         self.head = replace(self.head, appended=self.head.appended + count)
@@ -503,6 +562,11 @@ class Edit:
         self._set_runs(database, (*getattr(self.head, database), run))
         self.head = replace(self.head, next_run=number + 1)
         return run
+
+    def drop_pending(self, run: Run, dead: int) -> None:
+        """Removes a pending run of which `dead` rows are deleted; the others are in a new table."""
+        self.dead[run.number] = dead
+        self.drop_run("pending", run)
 
     def drop_run(self, database: str, run: Run) -> None:
         """Removes a pending or tombstone run."""
@@ -550,22 +614,32 @@ class Edit:
                 for s in record.structures
             ])
         crc = self._put("segments", record.name.encode(), pack(packed))
+        self._records[record.name] = record
         self.head = replace(self.head, segments={**self.head.segments, record.name: crc})
 
     def drop_segment(self, record: SegmentRecord) -> None:
-        """Takes a segment out of the index; its files are unlinked after the commit."""
+        """Takes a segment out of the index; its files are unlinked after the commit.
+
+        Unless `dead` or a new table accounts for all its rows, the commit is refused.
+        """
         self._delete_directories(record.name, record.directories)
         self.deletes.append(("segments", record.name.encode()))
         kept = {n: crc for n, crc in self.head.segments.items() if n != record.name}
         self.head = replace(self.head, segments=kept)
 
     def merge_segments(
-        self, inputs: Sequence[SegmentRecord], merged: SegmentRecord | None, pages: Pages
+        self,
+        inputs: Sequence[SegmentRecord],
+        merged: SegmentRecord | None,
+        pages: Pages,
+        dead: Mapping[str, int],
     ) -> None:
-        """Puts a segment in the place of others, or nothing where no row of them was left.
+        """Puts a segment in the place of others, or nothing where all their rows are deleted.
 
-        It stands where the first of them stood, so that segments stay in order of age.
+        It stands where the first of them stood, so that segments stay in order of age. `dead` says
+        how many rows of each tombstones cover.
         """
+        self.dead.update(dead)
         before = list(self.head.segments)
         gone = {record.name for record in inputs}
         for record in inputs:

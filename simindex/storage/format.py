@@ -651,6 +651,11 @@ def _locked(path: Path) -> FileIO | None:
     return file
 
 
+def is_locked(file: FileIO, path: Path) -> bool:
+    """Whether a lock still keeps others out: its name leads to the file that is locked."""
+    return not file.closed and _is_named(file.fileno(), path)
+
+
 def _create_lock(path: str, flags: int) -> int:
     return disk.system.create(Path(path), os.O_RDWR | os.O_NOFOLLOW)
 

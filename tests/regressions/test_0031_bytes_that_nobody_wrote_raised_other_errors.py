@@ -83,6 +83,7 @@ def test_a_sample_of_another_width_is_damage(index_path: Path, index: simindex.I
         edit = Edit(value, head)
         wide = reservoir.Reservoir(ONE, np.ones((1, 2), np.uint64), np.ones((1, 128), np.float16))
         table = sort_table("more", np.ones((1, 1), np.uint64), ONE, None, horizon=1)
+        edit.add_rows(1)
         edit.add_run("pending", pending.encode(table, wide), 1)
         catalog.commit(edit)
     finally:

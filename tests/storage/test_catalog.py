@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -166,6 +166,7 @@ def test_values_and_runs_of_any_size_read_back(catalog: Catalog, size: int) -> N
     payload = np.random.default_rng(size).bytes(size)
     edit = edit_of(catalog)
     edit.set_value("recipe", payload)
+    edit.add_rows(3)
     runs = [edit.add_run("pending", payload, 3), edit.add_run("tombstones", payload, 4)]
     catalog.commit(edit)
     with catalog.reading() as reading:
@@ -213,8 +214,10 @@ def test_replaced_and_dropped_values_leave_no_part_behind(catalog: Catalog) -> N
     for size in (5 * PART_BYTES, 1, 3 * PART_BYTES):
         edit = edit_of(catalog)
         edit.set_value("recipe", bytes(size))
+        edit.deletions = 1
         for run in edit.head.pending:
-            edit.drop_run("pending", run)
+            edit.drop_pending(run, run.rows)
+        edit.add_rows(1)
         edit.add_run("pending", bytes(size), 1)
         catalog.commit(edit)
     for database, parts in (("meta", 3), ("pending", 3)):
@@ -229,9 +232,11 @@ def test_space_of_old_values_is_used_again(catalog: Catalog) -> None:
     peak = 0
     for step in range(120):
         edit = edit_of(catalog)
+        edit.add_rows(1)
         if len(edit.head.pending) == 7:
+            edit.deletions = 7
             for run in edit.head.pending:
-                edit.drop_run("pending", run)
+                edit.drop_pending(run, run.rows)
         edit.add_run("pending", rng.bytes(int(rng.integers(10, 3 * PART_BYTES))), 1)
         catalog.commit(edit)
         if step == 30:
@@ -243,6 +248,7 @@ def test_segments_come_and_go_with_their_directories(catalog: Catalog) -> None:
     record = SegmentRecord("0000000000000001-00000009.rows", 5, 1, 4242, 77, 16)
     directory = np.linspace(0, 5, (1 << 16) + 1).astype(np.uint32)
     edit = edit_of(catalog)
+    edit.add_rows(5)
     edit.add_segment(record, [(0, directory)])
     catalog.commit(edit)
     with catalog.reading() as reading:
@@ -250,6 +256,7 @@ def test_segments_come_and_go_with_their_directories(catalog: Catalog) -> None:
         assert reading.segment(head, record.name) == record
         assert np.array_equal(reading.directory(record), directory)
     edit = edit_of(catalog)
+    edit.deletions, edit.dead[record.name] = 1, 5
     edit.drop_segment(record)
     catalog.commit(edit)
     with catalog.environment._env.begin() as txn:
@@ -275,6 +282,7 @@ def test_structures_come_and_go_with_their_directories(catalog: Catalog) -> None
     two = structure("bphs:G=2,g=1", "0000000b", 1, (4,))
     with_one, with_two = replace(bare, structures=(one,)), replace(bare, structures=(two,))
     edit = edit_of(catalog)
+    edit.add_rows(5)
     edit.add_segment(with_one, [(0, directory(2)), (1, directory(3)), (2, directory(17))])
     catalog.commit(edit)
     assert entries() == 1 + 1 + 4
@@ -287,6 +295,7 @@ def test_structures_come_and_go_with_their_directories(catalog: Catalog) -> None
         assert reading.segment(head, bare.name) == with_two
         assert np.array_equal(reading.directory(with_two, 1), directory(4))
     edit = edit_of(catalog)
+    edit.deletions, edit.dead[bare.name] = 1, 5
     edit.drop_segment(with_two)
     catalog.commit(edit)
     assert entries() == 0
@@ -307,15 +316,10 @@ def test_structures_come_and_go_with_their_directories(catalog: Catalog) -> None
 def test_structures_of_another_shape_are_noticed(catalog: Catalog, structures: Any) -> None:
     name = "0000000000000001-00000009.rows"
     sealed = seal("segments", name.encode(), pack([5, 1, 4242, 77, 2, structures]))
-    edit = edit_of(catalog)
-    edit.puts.append(("segments", name.encode(), sealed))
-    crc = int.from_bytes(sealed[-4:], "little")
-    edit.head = replace(edit.head, segments={name: crc})
-    catalog.commit(edit)
-    with catalog.reading() as reading:
-        _, head = reading.head()
-        with pytest.raises(CorruptFile, match="not whole"):
-            reading.segment(head, name)
+    overwrite(catalog, "segments", name.encode(), sealed)
+    head = Head(0, 0, 0, {name: int.from_bytes(sealed[-4:], "little")})
+    with catalog.reading() as reading, pytest.raises(CorruptFile, match="not whole"):
+        reading.segment(head, name)
 
 
 @pytest.mark.parametrize(
@@ -335,13 +339,106 @@ def test_segment_record_of_another_shape_is_noticed(catalog: Catalog, value: Any
 
 def test_edit_of_a_head_that_has_changed_is_refused(catalog: Catalog) -> None:
     first, second = edit_of(catalog), edit_of(catalog)
-    first.add_rows(1)
-    second.add_rows(2)
+    for edit, rows in ((first, 1), (second, 2)):
+        edit.add_rows(rows)
+        edit.add_run("pending", b"", rows)
     catalog.commit(first)
     with pytest.raises(CommitFailed, match="another writer"):
         catalog.commit(second)
     with catalog.reading() as reading:
         assert reading.head()[1].appended == 1
+
+
+# -- no row is lost -------------------------------------------------------------------------------
+
+OLD = [
+    SegmentRecord(f"0000000000000001-0000000{number}.rows", rows, 1, 4242, 77, 0)
+    for number, rows in enumerate((5, 7))
+]
+NEW = SegmentRecord("0000000000000002-00000009.rows", 10, 2, 4242, 77, 0)
+
+
+@pytest.fixture
+def stocked(catalog: Catalog) -> Catalog:
+    """Segments of five and seven rows, three pending rows, and a deletion after all of them."""
+    edit = edit_of(catalog)
+    edit.add_rows(15)
+    for record in OLD:
+        edit.add_segment(record, [])
+    edit.add_run("pending", b"", 3)
+    catalog.commit(edit)
+    edit = edit_of(catalog)
+    edit.add_run("tombstones", b"", 1)
+    catalog.commit(edit)
+    return catalog
+
+
+def merging(edit: Edit, merged: SegmentRecord | None, dead: Sequence[int]) -> None:
+    edit.merge_segments(
+        OLD, merged, [], {record.name: rows for record, rows in zip(OLD, dead, strict=False)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "kept", "expected"),
+    [
+        (lambda edit: merging(edit, None, ()), 0, 12),
+        (lambda edit: merging(edit, None, (5,)), 0, 7),
+        (lambda edit: merging(edit, NEW, (1,)), 10, 11),
+        (lambda edit: merging(edit, NEW, (1, 2)), 10, 9),
+        (lambda edit: merging(edit, NEW, (-5, 7)), 10, 5),
+        (lambda edit: merging(edit, NEW, (6, 1)), 10, 11),
+        (lambda edit: edit.drop_segment(OLD[0]), 0, 5),
+        (lambda edit: edit.drop_run("pending", edit.head.pending[0]), 0, 3),
+        (lambda edit: edit.drop_pending(edit.head.pending[0], 2), 0, 1),
+        (lambda edit: edit.add_rows(4), 0, 4),
+        (lambda edit: edit.add_segment(NEW, []), 10, 0),
+        (lambda edit: edit.add_run("pending", b"", 2), 2, 0),
+        (lambda edit: edit.change_structures(OLD[0], replace(OLD[0], rows=4), []), 4, 5),
+    ],
+)
+def test_commit_that_would_lose_a_row_is_refused(
+    stocked: Catalog, change: Callable[[Edit], None], kept: int, expected: int
+) -> None:
+    """Or that would bring in one which nobody has appended."""
+    before = stocked.head_value()
+    edit = edit_of(stocked)
+    change(edit)
+    with pytest.raises(CommitFailed, match=f"kept {kept} rows of {expected}: it was refused"):
+        stocked.commit(edit)
+    assert stocked.head_value() == before
+    assert not edit.begun
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda edit: merging(edit, NEW, (2, 0)),
+        lambda edit: merging(edit, None, (5, 7)),
+        lambda edit: edit.drop_pending(edit.head.pending[0], 3),
+        lambda edit: edit.change_structures(OLD[0], OLD[0], []),
+    ],
+)
+def test_commit_that_accounts_for_every_row_is_made(
+    stocked: Catalog, change: Callable[[Edit], None]
+) -> None:
+    edit = edit_of(stocked)
+    change(edit)
+    assert stocked.commit(edit).generation == 4
+
+
+def test_rows_that_no_later_deletion_concerns_are_not_dead(catalog: Catalog) -> None:
+    edit = edit_of(catalog)
+    edit.add_run("tombstones", b"", 9)
+    edit.add_rows(5)
+    record = replace(OLD[0], horizon=2)
+    edit.add_segment(record, [])
+    catalog.commit(edit)
+    edit = edit_of(catalog)
+    edit.dead[record.name] = 5
+    edit.drop_segment(record)
+    with pytest.raises(CommitFailed, match="kept 0 rows of 5"):
+        catalog.commit(edit)
 
 
 def test_stale_head_is_whole_and_names_what_is_gone(catalog: Catalog) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import simindex
 from simindex import IndexOptions, snapshot
 from simindex.errors import CorruptFile, InvalidOption
-from simindex.merging import Merge
+from simindex.merging import Merge, State
 from simindex.storage import slicelist
 from simindex.storage.catalog import Edit
 from simindex.storage.envelope import HEADER, open_envelope
@@ -625,7 +625,7 @@ def test_a_merge_knows_how_far_it_is(index_path: Path) -> None:
         moved = merge._step
         merge._step = lambda: (moved(), done.append(merge.done))[0]  # type: ignore[method-assign]
         merge._run()
-        assert merge.error is None and merge.written is not None
+        assert merge.error is None and merge.state is State.WRITTEN
         assert len(done) == 2 + 5
         assert done == sorted(done)
         assert done[-1] == 1.0
