@@ -357,12 +357,12 @@ class Index(WritableHandle):
         Notes
         -----
         Stars are those of Aslam, Pelekhov and Rus (The star clustering algorithm, 2004), but
-        disjoint: the document with most pairs of its rows and others within h becomes a
-        representative, of several the one of the smallest id; what is near it can no longer become
-        one; so on with what is left. Then each other document joins the representative nearest to
-        it, of several that of the smallest id. So no two representatives are within h of each
-        other. The result depends on documents and h only, not on the order of appending, on
-        segments, threads or memory.
+        disjoint: the document with most pairs of one of its rows and a row of another document
+        within h becomes a representative, of several the one of the smallest id; what is near it
+        can no longer become one; so on with what is left. Then each other document joins the
+        representative nearest to it, of several that of the smallest id. So no two representatives
+        are within h of each other. The result depends on documents and h only, not on the order of
+        appending, on segments, threads or memory.
 
         Equal fingerprints are compared as one, so a million equal rows cost no more than others.
         """

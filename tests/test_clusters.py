@@ -103,11 +103,12 @@ class Documents:
         )
 
     def stars(self) -> list[Line]:
-        rows_near = {
-            x: int((self.apart[self.rows[x]] <= self.h).sum()) for x in self.names
-        }
+        pairs = {}
+        for x in self.names:
+            within = self.apart[self.rows[x]] <= self.h
+            pairs[x] = int(within.sum() - within[:, self.rows[x]].sum())
         free, centres = set(self.names), []
-        for x in sorted(self.names, key=lambda name: (-rows_near[name], name)):
+        for x in sorted(self.names, key=lambda name: (-pairs[name], name)):
             if x in free:
                 centres.append(x)
                 free -= {y for y in free if y == x or self.near(x, y)}

@@ -136,14 +136,18 @@ bool star(const StarInput& input, std::span<std::uint32_t> centre,
   auto order = allocate<std::uint64_t>(documents);
   {
     auto keys = allocate<std::uint64_t>(documents);
+    auto own = allocate<std::uint32_t>(n);  // rows of the document at hand, by fingerprint
+    std::fill_n(own.get(), n, std::uint32_t{0});
     for (std::size_t x = 0; x < documents; ++x) {
-      std::uint64_t near_rows = 0;
+      for (const std::uint32_t row : rows_of.of(x)) ++own[input.first[row]];
+      std::uint64_t pairs = 0;
       for (const std::uint32_t row : rows_of.of(x)) {
         const std::uint32_t f = input.first[row];
-        near_rows += documents_of.of(f).size();
-        for (const std::uint32_t g : near.of(f)) near_rows += documents_of.of(g).size();
+        pairs += documents_of.of(f).size() - own[f];
+        for (const std::uint32_t g : near.of(f)) pairs += documents_of.of(g).size() - own[g];
       }
-      keys[x] = ~near_rows;
+      for (const std::uint32_t row : rows_of.of(x)) own[input.first[row]] = 0;
+      keys[x] = ~pairs;
     }
     auto sorted = allocate<std::uint64_t>(documents);
     sort_pairs({keys.get(), nullptr, documents}, sorted.get(), order.get());
