@@ -359,8 +359,12 @@ class Handle:
         snapshot = self._current()
         return snapshot.stored_rows - snapshot.dead_rows
 
+    def __bool__(self) -> bool:
+        """True, also without rows: `if index:` asks whether there is an index, as for a file."""
+        return True
+
     def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:
-        """All live rows as batches of at most `chunk_rows`, without weights, as of one commit.
+        """All live rows as batches of 1 to `chunk_rows`, without weights, as of one commit.
 
         Raises InvalidOption if `chunk_rows` is no whole number of 1 or more.
         """

@@ -452,11 +452,17 @@ class Index(WritableHandle):
         Calibration
             What was learned: volatility, and how many near-duplicates it rests on.
 
+        Raises
+        ------
+        InvalidOption
+            If `h` is out of range, as in `query`.
+
         Notes
         -----
         Queries learn by themselves on a part of the sample that costs them under half a second.
         """
         self._check_may_keep()
+        self._answerer.planner.check(h=h, recall=1.0, method="auto", bits=self.options.bits)
         snapshot = self._current()
         if machine:
             largest = max(snapshot.segments, key=len, default=None)

@@ -146,11 +146,13 @@ class Snapshot:
 def live_rows(
     snapshot: Snapshot, chunk_rows: int, options: IndexOptions, recipe: Recipe | None
 ) -> Iterator[Batch]:
-    """All live rows as batches of at most `chunk_rows`; see `Index.rows`."""
+    """All live rows as batches of 1 to `chunk_rows`; see `Index.rows`."""
     for table in snapshot.tables:
         for start in range(0, len(table), chunk_rows):
             stop = min(start + chunk_rows, len(table))
             live = snapshot.tombstones.alive(table, start, stop)
+            if live is not None and not len(live):
+                continue
             fingerprints = verified(table.fingerprints[start:stop])
             ids = verified(table.ids[start:stop])
             heap = None if table.keys is None else table.keys.slice(start, stop)
