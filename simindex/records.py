@@ -87,7 +87,8 @@ class Batch:
     ids : integers (n,), optional
         Any numbers from 0 to 2**64 - 1; they need not be unique.
     keys : sequence of str, or of bytes, optional
-        Names instead of ids, at most 65,535 bytes each, of one type.
+        Names instead of ids, at most 65,535 bytes each, of one type; str is stored as UTF-8, which
+        cannot hold a lone surrogate.
     weights : float32 (n, b), optional
         The sums W whose signs are the bits, in any unit; bit 63 of word 0 is column 0. A weight of
         0 or above stands for a bit of 1.
@@ -224,14 +225,26 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
                 "keys are str or bytes, of one type",
                 row=row, found=type(key).__name__, expected=kind.__name__,
             )
-        if len(key) > MAX_KEY_BYTES // 4 and (
-            len(key if isinstance(key, bytes) else key.encode("utf-8", "surrogatepass"))
-            > MAX_KEY_BYTES
-        ):
+        size = len(key) if isinstance(key, bytes) or key.isascii() else _utf8_bytes(key, row)
+        if size > MAX_KEY_BYTES:
             raise InvalidBatch(
                 f"the key of row {row} is longer than {MAX_KEY_BYTES} bytes", row=row
             )
     return listed
+
+
+def _utf8_bytes(key: str, row: int) -> int:
+    """Length of a key as it is stored."""
+    try:
+        return len(key.encode())
+    except UnicodeEncodeError as error:
+        lost = f"U+{ord(key[error.start]):04X}"
+        raise InvalidBatch(
+            f"the key of row {row} has half of a surrogate pair, {lost}, at character "
+            f"{error.start}, which UTF-8 cannot hold: mend the text, or give keys of bytes to an "
+            'index made with keys="bytes"',
+            row=row, found=lost, offset=error.start,
+        ) from error
 
 
 def _as_weights(weights: Any, rows: U64) -> F32:

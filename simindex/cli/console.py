@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+_HALVES = re.compile("[\ud800-\udfff]")
+"""Of surrogate pairs: Python has one for each byte of a path that is no UTF-8."""
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -19,7 +22,12 @@ def emit(record: dict[str, Any]) -> None:
 
 def as_json_line(record: dict[str, Any]) -> str:
     """A JSON object without a line end."""
-    return json.dumps(record, ensure_ascii=False, separators=(", ", ": "))
+    return encodable(json.dumps(record, ensure_ascii=False, separators=(", ", ": ")))
+
+
+def encodable(text: str) -> str:
+    """A text that UTF-8 can hold, as JSON escapes it: paths may have bytes that are no UTF-8."""
+    return text if text.isascii() else _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def say(sentence: object) -> None:
@@ -39,7 +47,7 @@ def cell(value: object) -> str:
     if text.isprintable() and "\\" not in text:
         return text
     text = text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
-    return text.replace("\r", "\\r")
+    return encodable(text.replace("\r", "\\r"))
 
 
 def key_text(key: str | bytes | None) -> str | None:

