@@ -112,9 +112,11 @@ def text_of(value: object, field: str) -> str:
 
 
 def key_of(value: object, field: str, otherwise: str) -> str:
-    """The value of the key field as a string; `otherwise` when it is None or empty."""
-    if value is None or value == "":
+    """The value of the key field as a string; `otherwise` when it is None."""
+    if value is None:
         return otherwise
+    if value == "":
+        raise Unusable(f"field {field!r} is empty: give an id, or leave the field out")
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):

@@ -38,10 +38,11 @@ def read_jsonl(
 ) -> Iterator[Document]:
     """Documents of a stream of JSON lines, in its order.
 
-    A record without the key field is named ``name:line``. Lines of nothing but white space are
-    passed over. Bad records: a line over `limit` bytes, of more than MAX_VALUES values or nested
-    more than MAX_NESTING deep, bytes that are no UTF-8, no JSON, no object, no text field, a text
-    that is no string.
+    A record without the key field, or with null in it, is named ``name:line``. Lines of nothing but
+    white space are passed over. Bad records: a line over `limit` bytes, of more than MAX_VALUES
+    values or nested more than MAX_NESTING deep, bytes that are no UTF-8, no JSON, no object, no
+    text field, a text that is no string, a key that is empty or neither a string nor a whole
+    number, half of a surrogate pair in either.
     """
     for number, line in lines(stream, limit):
         if line is None:

@@ -68,10 +68,10 @@ def read_table(
 ) -> Iterator[Document]:
     """Documents of a table with a header row, in its order.
 
-    Without the key column, or with an empty cell in it, a row is named ``name:line``. Bad records:
-    a row over `limit` bytes, MAX_COLUMNS columns or MAX_SEPARATORS separators, of another number of
-    columns than the header, with broken quotes, or with bytes that are no UTF-8. A header without
-    the text column makes the file one bad record.
+    Without the key column, rows are named ``name:line``. Bad records: a row over `limit` bytes,
+    MAX_COLUMNS columns or MAX_SEPARATORS separators, of another number of columns than the header,
+    with an empty key, with broken quotes, or with bytes that are no UTF-8. A header without the
+    text column makes the file one bad record.
     """
     if csv.field_size_limit() < limit:
         csv.field_size_limit(limit)
@@ -119,6 +119,8 @@ def _document(
     if len(cells) != len(header):
         raise Unusable(f"has {len(cells)} columns, the header has {len(header)}")
     row = dict(zip(header, cells, strict=True))
+    if row.get(key_field) == "":
+        raise Unusable(f"column {key_field!r} is empty: give an id, or leave the whole column out")
     return Document(
         key=key_of(row.get(key_field), key_field, f"{name}:{line}"),
         text=text_of(row[text_field], text_field),

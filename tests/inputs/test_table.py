@@ -28,7 +28,11 @@ def documents_of(data: bytes, intake: Intake, limit: int = 1 << 20) -> list[Docu
     )
 
 
-@given(st.lists(st.tuples(CELLS, CELLS, CELLS)), st.sampled_from(["\n", "\r\n"]), st.booleans())
+@given(
+    st.lists(st.tuples(CELLS.filter(bool), CELLS, CELLS)),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
 def test_what_the_csv_module_writes_is_read_back(
     rows: list[tuple[str, str, str]], end: str, marked: bool
 ) -> None:
@@ -39,8 +43,7 @@ def test_what_the_csv_module_writes_is_read_back(
     data = (b"\xef\xbb\xbf" if marked else b"") + out.getvalue().encode()
     documents = documents_of(data, Intake())
     assert [document.text for document in documents] == [text for _, text, _ in rows]
-    keys = [document.key for document in documents]
-    assert all(key == row[0] for key, row in zip(keys, rows, strict=True) if row[0])
+    assert [document.key for document in documents] == [key for key, _, _ in rows]
     assert [document.fields["other"] for document in documents] == [row[2] for row in rows]  # type: ignore[index]
 
 
