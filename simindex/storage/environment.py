@@ -125,6 +125,7 @@ class Environment:
             max_readers=MAX_READERS,
             readonly=not writable,
             create=create,
+            mode=0o666,  # the umask decides, as for all other files; LMDB's own is 0644
             lock=locked,
             readahead=False,
             writemap=False,
