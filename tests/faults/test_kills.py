@@ -6,11 +6,15 @@ Quick forms of `python tools/torture.py kills syscalls shutdowns`.
 from __future__ import annotations
 
 import gc
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from children import in_child
 from reliability import examination, kills, report, shutdowns, syscalls
 
 import simindex
@@ -41,6 +45,45 @@ def test_writer_killed_at_a_call_leaves_the_last_commit_or_the_one_in_flight() -
 
 def test_file_system_that_is_shut_down_keeps_every_acknowledged_commit() -> None:
     require(shutdowns.run(8, SEED, 2))
+
+
+CALLS: dict[str, tuple[Callable[[simindex.Index], object], list[int]]] = {
+    "append": (lambda index: index.append(ROWS, ids=[7, 8]), [1, 2]),
+    "replace": (lambda index: index.replace(simindex.Batch(ROWS, ids=[2, 7])), [1, 2]),
+    "delete": (lambda index: index.delete(ids=[1]), [1, 2]),
+    "seen_or_add": (lambda index: index.seen_or_add(simindex.Batch(ROWS[:1], ids=[7])), [1, 2]),
+    "commit": (lambda index: (index.delete(ids=[1]), index.commit()), [2]),
+    "ingest": (
+        lambda index: (index.delete(ids=[1]), index.ingest(ROWS, ids=[7, 8])), [2, 7, 8]
+    ),
+    "compact": (lambda index: (index.append(ROWS, ids=[7, 8]), index.compact()), [1, 2, 7, 8]),
+    "compact(full=True)": (lambda index: (index.delete(ids=[1]), index.compact(full=True)), [2]),
+    "seen_or_add after delete": (
+        lambda index: (
+            index.delete(ids=[1]), index.seen_or_add(simindex.Batch(ROWS[:1], ids=[7])),
+        ),
+        [2],
+    ),
+}  # fmt: skip
+
+ROWS = np.array([1 << 20, 1 << 40], np.uint64) - np.uint64(1)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_kill_leaves_what_the_call_promises(index_path: Path, call: str) -> None:
+    """The table of docs/operations.md that says when a change is durable."""
+    work, left = CALLS[call]
+    with simindex.open(index_path, "n") as index:
+        index.append(np.array([0, 2**64 - 1], np.uint64), ids=[1, 2])
+
+    def changed_and_killed() -> None:
+        work(simindex.open(index_path, "w"))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_child(changed_and_killed) == -signal.SIGKILL
+    with simindex.open(index_path, "w") as index:
+        assert sorted(np.concatenate([batch.ids for batch in index.rows()]).tolist()) == left
+        assert index.check() == []
 
 
 def test_closed_index_holds_no_file_before_garbage_is_collected(tmp_path: Path) -> None:
