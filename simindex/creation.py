@@ -20,6 +20,7 @@ from simindex.errors import (
     IndexLocked,
     IndexNotFound,
     InvalidOption,
+    UnsupportedStorage,
 )
 from simindex.options import IndexOptions
 from simindex.ownership import (
@@ -61,6 +62,10 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
         If there is an index and `overwrite` is false, or anything that is no index: it is kept.
     IndexLocked
         If it is being written or made by another process.
+    IndexNotFound
+        If there is no directory for it.
+    UnsupportedStorage
+        If the file system there holds no index, or lets nobody make a directory.
     FormatTooNew
         If a newer version made what was to be overwritten.
     """
@@ -119,9 +124,7 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
     Returns whether it did.
     """
     made = False
-    if directory.is_symlink() or directory.exists():
-        if not directory.is_dir():
-            raise IndexExists(f"{directory} is a file: it was kept", path=str(directory))
+    if require_place(directory):
         if exists(directory) and not overwrite:
             raise IndexExists(
                 f"there is already an index at {directory}: it was kept. "
@@ -130,14 +133,19 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
             )
         require_nothing_else(directory)
     else:
-        if not directory.parent.is_dir():
-            raise IndexNotFound(
-                f"there is no directory {directory.parent} for an index: make it first",
-                path=str(directory.parent),
-            )
-        with suppress(FileExistsError):  # another process makes the same one
+        try:
             durable.make_directory(directory)
             made = True
+        except FileExistsError:  # another process makes the same one
+            pass
+        except FileNotFoundError as error:
+            require_place(directory)  # unless its parent has just been removed
+            system = durable.file_system_kind(directory.parent)
+            raise UnsupportedStorage(
+                f"no index can be made at {directory}: the file system there"
+                f"{system and f', {system},'} lets nobody make a directory; name another place",
+                path=str(directory), found=system,
+            ) from error
     if not exists(directory) and not overwrite and was_an_index(directory):
         raise IndexExists(
             f"{directory} has lost its FORMAT, and holds what was in an index: it was kept. "
@@ -145,6 +153,32 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
             path=str(directory), found="segments",
         )
     return made
+
+
+def require_place(directory: Path) -> bool:
+    """Whether there is a directory at a path, where one may be or may be made.
+
+    Raises IndexExists if there is anything else, IndexNotFound if there is no directory for it.
+    """
+    if directory.is_dir():
+        return True
+    if directory.exists():
+        raise IndexExists(
+            f"{directory} is no directory: it was kept. Name another path for the index",
+            path=str(directory),
+        )
+    if directory.is_symlink():
+        raise IndexExists(
+            f"{directory} is a symbolic link to nothing, so no index can be made there: it was "
+            "kept. Make that directory, or name another path",
+            path=str(directory),
+        )
+    if not directory.parent.is_dir():
+        raise IndexNotFound(
+            f"there is no directory {directory.parent} for an index: make it first",
+            path=str(directory.parent),
+        )
+    return False
 
 
 def discard(directory: Path, *, made: bool) -> bool:

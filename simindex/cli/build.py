@@ -39,9 +39,10 @@ from simindex.cli.recipes import (
     stored_recipe,
 )
 from simindex.cli.replacement import clear_up, replacing
-from simindex.creation import discard
+from simindex.creation import discard, require_place
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
 from simindex.inputs import Document, Intake, require_inputs
+from simindex.opening import checked_call
 
 NO_TEXTS = (
     "texts cannot be added to it from the command line: append fingerprints with the Python API"
@@ -237,7 +238,8 @@ def _batch(recipe: Any, chunk: list[Document]) -> Any:
 
 def _require_free(path: Path, overwrite: bool) -> None:
     # Before any reading: learning tf-idf weights from the inputs can take long.
-    if overwrite or not path.exists():
+    checked_call(path, "c", None)
+    if not require_place(path) or overwrite:
         return
     with suppress(IndexNotFound):
         simindex.open(path, "r").close()
