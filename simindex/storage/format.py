@@ -90,6 +90,7 @@ CATALOG_FILES = {"data.mdb", "lock.mdb"}
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 _LONGEST_HOLDER = 512
+_TOLD_HOLDER = 200
 _HOLDER = re.compile(rb"process [0-9]+( (o(n( [^\n]{0,400}\n?)?)?)?)?")
 """What the lock's file says of who holds it, whole or cut short by a crash behind the word."""
 
@@ -635,7 +636,7 @@ def _locked(path: Path) -> FileIO | None:
         named = _is_named(fd, path)
     except BlockingIOError as error:
         try:
-            holder = os.pread(fd, 256, 0).decode("utf-8", "replace").strip() or "another process"
+            holder = _told_holder(os.pread(fd, _LONGEST_HOLDER, 0))
         finally:
             file.close()
         raise IndexLocked(
@@ -654,6 +655,13 @@ def _locked(path: Path) -> FileIO | None:
 def is_locked(file: FileIO, path: Path) -> bool:
     """Whether a lock still keeps others out: its name leads to the file that is locked."""
     return not file.closed and _is_named(file.fileno(), path)
+
+
+def _told_holder(text: bytes) -> str:
+    """Who a lock's text says holds it, for people: anybody may have written it."""
+    found = text.rstrip(b"\0").decode("utf-8", "backslashreplace").strip() or "another process"
+    shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in found)
+    return shown if len(shown) <= _TOLD_HOLDER else f"{shown[: _TOLD_HOLDER - 3]}..."
 
 
 def _create_lock(path: str, flags: int) -> int:

@@ -1,16 +1,17 @@
-"""A place where no index can be gave CorruptFile, with repair for a remedy."""
+"""A place where no index can be gave CorruptFile; who holds a lock was told in raw bytes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import simindex
 from simindex.cli import program
-from simindex.errors import IndexExists, IndexNotFound, UnsupportedStorage
+from simindex.errors import IndexExists, IndexLocked, IndexNotFound, UnsupportedStorage
 
 MODES: list[Any] = ["n", "c", "w", "r"]
 
@@ -103,3 +104,35 @@ def test_build_looks_at_the_place_before_it_reads(places: Path) -> None:
         for option in ([], ["--overwrite"]):
             call = ["build", place, "bad.jsonl", "--weighting", "tfidf", *option]
             assert CliRunner().invoke(program, call).exit_code == (2 if len(place) == 300 else 3)
+
+
+# -- who holds the lock ----------------------------------------------------------------------------
+
+HOLDERS = [
+    (b"process 7 on here\n", "process 7 on here"),
+    (b"\x1b]0;owned\x07\x9b31m", "\\x1b]0;owned\\x07\\x9b31m"),
+    ("of a\u202e\u2028\x85host".encode(), "of a\\u202e\\u2028\\x85host"),
+    (b"process 7 on a\0\0\0", "process 7 on a"),
+    (b"\0" * 4096, "another process"),
+    (b"", "another process"),
+    (b"x" * 10_000, "x" * 197 + "..."),
+    (b"\x1b" * 10_000, ("\\x1b" * 50)[:197] + "..."),
+    ("é".encode() * 200, "é" * 200),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), HOLDERS, ids=[str(n) for n in range(len(HOLDERS))])
+def test_who_holds_an_index_is_told_in_printable_characters(
+    index_path: Path, text: bytes, shown: str
+) -> None:
+    """And in at most 200, whatever is in LOCK; in the message and in the data."""
+    with simindex.open(index_path, "n") as index:
+        index.append(np.zeros(1, np.uint64))
+        index.commit()
+        (index_path / "LOCK").write_bytes(text)
+        with pytest.raises(IndexLocked) as told:
+            simindex.open(index_path, "w")
+        assert told.value.data["holder"] == shown
+        assert f"is being written by {shown}: " in str(told.value)
+        assert index_path.name in str(told.value)
+        assert str(told.value).isprintable()
