@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs import ReadOptions, read, rereadable
+from simindex.inputs.textfile import printable
 
 Take = Callable[..., Any]
 
@@ -156,6 +160,20 @@ def test_file_names_that_are_no_utf8_become_printable_keys(tmp_path: Path, take:
     with open(os.fsencode(tmp_path) + b"/caf\xe9.txt", "wb") as file:  # noqa: PTH123
         file.write(b"text")
     assert keys(take(tmp_path)) == ["caf\\xe9.txt"]
+
+
+PIECES = [
+    b"\\", b"\\x", b"\\xe9", b"\\x5c", b"x5c", b"\xe9", "é".encode(), b"\xed\xa0\x80", b"a", b"9",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES)).map(b"".join))
+def test_the_name_of_a_file_can_be_turned_back_into_it(raw: bytes) -> None:
+    """So no two files have one name, and one without escapes stays as it is."""
+    name = printable(os.fsdecode(raw)).encode()
+    back = re.sub(rb"\\x([0-9a-f]{2})", lambda found: bytes.fromhex(found[1].decode()), name)
+    assert back == raw
+    assert name == raw or b"\\x" in name
 
 
 def test_a_folder_can_be_left_out(tree: Path, take: Take) -> None:
