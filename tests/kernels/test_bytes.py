@@ -1,8 +1,9 @@
-"""Checksums and hashes of bytes, against a checksum written bit by bit and against mmh3."""
+"""Checksums and hashes of bytes, against definitions written out in Python and against mmh3."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import struct
 import sys
@@ -137,6 +138,170 @@ def test_murmur3_refuses_offsets_that_do_not_fit_the_data(offsets: list[int]) ->
         _native.murmur3(np.zeros(10, np.uint8), np.array(offsets, np.int64))
 
 
+WORD = 2**64 - 1
+
+COUNTING = bytes(range(16))
+"""The secret of the published test vectors."""
+
+
+def siphash(text: bytes, secret: bytes) -> tuple[int, int]:
+    """SipHash-2-4 with 128 bits by its specification, one word and one round at a time."""
+    k0, k1 = struct.unpack("<2Q", secret)
+    v0, v1 = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D ^ 0xEE
+    v2, v3 = k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
+
+    def left(value: int, places: int) -> int:
+        return (value << places | value >> (64 - places)) & WORD
+
+    def rounds(count: int) -> None:
+        nonlocal v0, v1, v2, v3
+        for _ in range(count):
+            v0 = (v0 + v1) & WORD
+            v1 = left(v1, 13) ^ v0
+            v0 = left(v0, 32)
+            v2 = (v2 + v3) & WORD
+            v3 = left(v3, 16) ^ v2
+            v0 = (v0 + v3) & WORD
+            v3 = left(v3, 21) ^ v0
+            v2 = (v2 + v1) & WORD
+            v1 = left(v1, 17) ^ v2
+            v2 = left(v2, 32)
+
+    padded = text + bytes(7 - len(text) % 8) + bytes([len(text) % 256])
+    for (word,) in struct.iter_unpack("<Q", padded):
+        v3 ^= word
+        rounds(2)
+        v0 ^= word
+    v2 ^= 0xEE
+    rounds(4)
+    first = v0 ^ v1 ^ v2 ^ v3
+    v1 ^= 0xDD
+    rounds(4)
+    return first, v0 ^ v1 ^ v2 ^ v3
+
+
+def siphashes(strings: list[bytes], secret: bytes, start: int = 0) -> list[tuple[int, int]]:
+    """What the kernel makes of strings that begin `start` bytes into their data."""
+    offsets = np.cumsum([start, *map(len, strings)], dtype=np.int64)
+    data = as_bytes(noise(start, 5) + b"".join(strings) + noise(3, 6))
+    hashes = _native.siphash(data, offsets, as_bytes(secret))
+    assert hashes.dtype == np.uint64
+    assert hashes.shape == (len(strings), 2)
+    return [(int(first), int(second)) for first, second in hashes]
+
+
+def test_siphash_gives_the_published_vectors() -> None:
+    """Those of the authors for 128 bits: the bytes 0, 1, 2, ..., of every length below 64.
+
+    All of them are compared by their digest, three of them in full.
+    """
+    messages = [bytes(range(size)) for size in range(64)]
+    made = [struct.pack("<2Q", *pair) for pair in siphashes(messages, COUNTING)]
+    assert made[0].hex() == "a3817f04ba25a8e66df67214c7550293"
+    assert made[1].hex() == "da87c1d86b99af44347659119b22fc45"
+    assert made[63].hex() == "5150d1772f50834a503e069a973fbd7c"
+    digest = "ecfaa9fe47ff788fa834a9863ea2715a2880cd37d2b8c3c194402838428119b9"
+    assert hashlib.sha256(b"".join(made)).hexdigest() == digest
+
+
+@given(
+    strings=st.lists(st.binary(max_size=70)), secret=st.binary(min_size=16, max_size=16),
+    start=st.integers(0, 9),
+)
+@settings(deadline=None, max_examples=60)
+def test_siphash_equals_its_specification(
+    strings: list[bytes], secret: bytes, start: int
+) -> None:
+    assert siphashes(strings, secret, start) == [siphash(text, secret) for text in strings]
+
+
+def test_siphash_of_every_length_up_to_300_at_every_alignment() -> None:
+    """Beyond 255, where the last byte of the last word starts anew."""
+    strings = [noise(size, size) for size in range(301)]
+    expected = [siphash(text, COUNTING) for text in strings]
+    for start in range(8):
+        assert siphashes(strings, COUNTING, start) == expected
+
+
+def test_siphash_of_one_key_is_that_of_a_heap() -> None:
+    for text in (b"", b"a", noise(7), noise(60), noise(256)):
+        assert _native.siphash_key(text, COUNTING) == siphash(text, COUNTING)
+
+
+def test_siphash_of_nothing() -> None:
+    assert siphashes([], COUNTING) == []
+    assert siphashes([], COUNTING, 4) == []
+    nothing = np.zeros(0, np.uint8)
+    hashes = _native.siphash(nothing, np.zeros(3, np.int64), as_bytes(COUNTING))
+    assert [tuple(row) for row in hashes.tolist()] == [siphash(b"", COUNTING)] * 2
+
+
+@pytest.mark.parametrize("offsets", [[], [-1, 2], [0, 3, 2], [0, 11], [11], [0, 2**62]])
+def test_siphash_refuses_offsets_that_do_not_fit_the_data(offsets: list[int]) -> None:
+    with pytest.raises(ValueError, match="offsets"):
+        _native.siphash(np.zeros(10, np.uint8), np.array(offsets, np.int64), as_bytes(COUNTING))
+
+
+@pytest.mark.parametrize("size", [0, 8, 15, 17, 32])
+def test_siphash_takes_secrets_of_16_bytes(size: int) -> None:
+    with pytest.raises(ValueError, match="secret"):
+        _native.siphash(np.zeros(10, np.uint8), np.zeros(2, np.int64), np.zeros(size, np.uint8))
+    with pytest.raises(ValueError, match="secret"):
+        _native.siphash_key(b"a", bytes(size))
+
+
+@given(data=st.data(), strings=st.lists(st.sampled_from([b"", b"a", b"b", b"ab"]), min_size=1))
+def test_equal_bytes_are_those_of_python(data: st.DataObject, strings: list[bytes]) -> None:
+    """Of two heaps in two orders, one of which begins within its data."""
+    others = data.draw(st.permutations(strings)) + [b"abc"]
+    size = data.draw(st.integers(0, 20))
+    rows = data.draw(st.lists(st.integers(0, len(strings) - 1), min_size=size, max_size=size))
+    other = data.draw(st.lists(st.integers(0, len(others) - 1), min_size=size, max_size=size))
+    equal = _native.equal_bytes(
+        np.cumsum([0, *map(len, strings)], dtype=np.int64), as_bytes(b"".join(strings)),
+        np.array(rows, np.int64),
+        np.cumsum([2, *map(len, others)], dtype=np.int64), as_bytes(b"zz" + b"".join(others)),
+        np.array(other, np.int64),
+    )
+    assert equal.dtype == np.uint8
+    assert equal.tolist() == [
+        strings[a] == others[b] for a, b in zip(rows, other, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "row"),
+    [
+        ([0, 2], 1), ([0, 2], -1), ([0, 2], 2**62), ([], 0), ([0], 0), ([-1, 2], 0), ([3, 2], 0),
+        ([0, 11], 0), ([11, 11], 0), ([0, 2**62], 0), ([-(2**63), 2**63 - 1], 0),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_equal_bytes_follows_no_offset_out_of_its_heap(
+    offsets: list[int], row: int, first: bool
+) -> None:
+    hostile = (np.array(offsets, np.int64), np.zeros(10, np.uint8), np.array([row], np.int64))
+    sound = (np.array([0, 4], np.int64), np.zeros(10, np.uint8), np.zeros(1, np.int64))
+    heaps = (*hostile, *sound) if first else (*sound, *hostile)
+    with pytest.raises(ValueError, match="string"):
+        _native.equal_bytes(*heaps)
+
+
+def test_equal_bytes_reads_only_the_offsets_of_the_rows_named() -> None:
+    """A damaged offset elsewhere does not concern them."""
+    offsets = np.array([0, 2, -7, 2**60, 4, 6], np.int64)
+    data = as_bytes(b"abcdab")
+    one, four = np.array([0], np.int64), np.array([4], np.int64)
+    assert _native.equal_bytes(offsets, data, one, offsets, data, four).tolist() == [1]
+
+
+def test_equal_bytes_takes_as_many_rows_of_both() -> None:
+    offsets, data = np.zeros(2, np.int64), np.zeros(0, np.uint8)
+    rows = np.zeros(2, np.int64)
+    with pytest.raises(ValueError, match="length"):
+        _native.equal_bytes(offsets, data, rows, offsets, data, rows[:1])
+
+
 @pytest.mark.parametrize(
     "data", [np.zeros(4, np.int8), np.zeros(8, np.uint8)[::2], np.zeros((2, 2), np.uint8)]
 )
@@ -153,6 +318,7 @@ def test_memory_that_cannot_be_written_is_read() -> None:
     assert _native.crc32c(data) == bitwise_crc32c(bytes(100))
     assert len(_native.crc32c_chunks(data, 10, 0)) == 10
     assert len(_native.murmur3(data, offsets)) == 1
+    assert len(_native.siphash(data, offsets, as_bytes(COUNTING))) == 1
 
 
 def test_write_back_returns_what_went_wrong(tmp_path: Path) -> None:

@@ -119,6 +119,8 @@ def columns(chosen: _Chosen) -> None:
     data = chosen.bytes(chosen(200))
     _native.crc32c_chunks(data, 1 + chosen(60), chosen(255), level=chosen(LEVELS - 1))
     _native.murmur3(data, offsets)
+    _native.siphash(data, offsets, chosen.bytes(16))
+    _native.equal_bytes(offsets, data, order, offsets[::-1].copy(), data, order[::-1].copy())
     _native.take_bytes(offsets, data, order)
 
 

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <nanobind/stl/pair.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "lmdb_pages.hpp"
 #include "murmur3.hpp"
 #include "offsets.hpp"
+#include "siphash.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -58,6 +60,39 @@ Out<std::uint64_t, 2> bind_murmur3(const In<std::uint8_t, 1>& data,
   return hashes.release({n, 2});
 }
 
+Out<std::uint64_t, 2> bind_siphash(const In<std::uint8_t, 1>& data,
+                                   const In<std::int64_t, 1>& offsets,
+                                   const In<std::uint8_t, 1>& secret) {
+  const std::span<const std::int64_t> at = as_span(offsets);
+  require(!at.empty(), "offsets must hold at least one value, the start of the first string");
+  require(secret.shape(0) == kSecretBytes, "secret must hold 16 bytes");
+  const std::size_t n = at.size() - 1;
+  Fresh<std::uint64_t> hashes(2 * n);
+  {
+    ReleasedGil release;
+    require(offsets_hold(at, data.shape(0)), "offsets must rise and stay within the data");
+    const SipState start = sip_start(as_span(secret).first<kSecretBytes>());
+    const std::uint8_t* const heap = data.data();
+    std::uint64_t* out = hashes.data();
+    for (std::size_t i = 0; i < n; ++i, out += 2) {
+      const auto size = static_cast<std::size_t>(at[i + 1] - at[i]);
+      const auto [first, second] = siphash_128(start, heap + at[i], size);
+      out[0] = first;
+      out[1] = second;
+    }
+  }
+  return hashes.release({n, 2});
+}
+
+// The hash of one key, for callers that have no heap: the GIL stays, since it takes about 50 ns.
+std::pair<std::uint64_t, std::uint64_t> bind_siphash_key(const nb::bytes& key,
+                                                         const nb::bytes& secret) {
+  require(secret.size() == kSecretBytes, "secret must hold 16 bytes");
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(secret.c_str());
+  return siphash_128(sip_start(std::span<const std::uint8_t, kSecretBytes>(bytes, kSecretBytes)),
+                     reinterpret_cast<const std::uint8_t*>(key.c_str()), key.size());
+}
+
 // Has the kernel write bytes of a file to the disk, without a flush of it; returns errno or 0.
 // With `wait` it returns when they are written. An error is told once: fsync would not tell it again.
 int bind_write_back(int fd, std::int64_t offset, std::int64_t size, bool wait) {
@@ -101,6 +136,9 @@ void bind_bytes(nb::module_& m) {
   m.def("crc32c_chunks", &bind_crc32c_chunks, "data"_a.noconvert(), "chunk_bytes"_a, "seed"_a,
         "first_chunk"_a = 0, "level"_a = -1);
   m.def("murmur3", &bind_murmur3, "data"_a.noconvert(), "offsets"_a.noconvert(), "seed"_a = 0);
+  m.def("siphash", &bind_siphash, "data"_a.noconvert(), "offsets"_a.noconvert(),
+        "secret"_a.noconvert());
+  m.def("siphash_key", &bind_siphash_key, "key"_a, "secret"_a);
   m.def("check_pages", &bind_check_pages, "file"_a.noconvert(), "meta"_a.noconvert(),
         "exact"_a = false);
   m.def("write_back", &bind_write_back, "fd"_a, "offset"_a, "size"_a, "wait"_a);

@@ -97,6 +97,22 @@ std::pair<Out<std::int64_t, 1>, Out<std::uint8_t, 1>> bind_take_bytes(
   return {taken_offsets.release(), taken.release()};
 }
 
+Out<std::uint8_t, 1> bind_equal_bytes(const I64& offsets, const In<std::uint8_t, 1>& data,
+                                      const I64& rows, const I64& other_offsets,
+                                      const In<std::uint8_t, 1>& other_data,
+                                      const I64& other_rows) {
+  require(rows.shape(0) == other_rows.shape(0), "rows and other_rows differ in length");
+  Fresh<std::uint8_t> equal(rows.shape(0));
+  {
+    ReleasedGil release;
+    require(equal_bytes({as_span(offsets), as_span(data), as_span(rows)},
+                        {as_span(other_offsets), as_span(other_data), as_span(other_rows)},
+                        equal.span()),
+            "a row names a string that is not there, or offsets leave the data");
+  }
+  return equal.release();
+}
+
 using Arranged = std::tuple<Out<std::int64_t, 1>, Out<std::uint64_t, 1>, Out<std::uint16_t, 1>,
                             Out<std::int64_t, 1>, bool>;
 
@@ -133,6 +149,9 @@ void bind_rows(nb::module_& m) {
   m.def("take_at", &bind_take_at, "values"_a.noconvert(), "rows"_a.noconvert());
   m.def("take_bytes", &bind_take_bytes, "offsets"_a.noconvert(), "data"_a.noconvert(),
         "order"_a.noconvert());
+  m.def("equal_bytes", &bind_equal_bytes, "offsets"_a.noconvert(), "data"_a.noconvert(),
+        "rows"_a.noconvert(), "other_offsets"_a.noconvert(), "other_data"_a.noconvert(),
+        "other_rows"_a.noconvert());
   m.def("arrange", &bind_arrange, "query"_a.noconvert(), "ids"_a.noconvert(),
         "distance"_a.noconvert(), "queries"_a, "with_order"_a = true, "threads"_a = 1);
 }

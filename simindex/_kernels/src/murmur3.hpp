@@ -1,4 +1,4 @@
-// MurmurHash3, the x64 variant with 128 bits: the hash of features and of keys.
+// MurmurHash3, the x64 variant with 128 bits: the hash of features.
 //
 //   bytes   | 16 | 16 | ... | 16 | tail of 0..15 |
 //             each 16 bytes are two little-endian words k1, k2, mixed into the state h1, h2

@@ -107,4 +107,30 @@ void take_bytes(std::span<const std::int64_t> offsets, std::span<const std::uint
   }
 }
 
+namespace {
+
+// String i of some: false if there is no such string within the heap.
+inline bool string_at(const Strings& strings, std::size_t i, std::span<const std::uint8_t>& found) {
+  const auto row = static_cast<std::uint64_t>(strings.rows[i]);
+  if (strings.offsets.size() < 2 || row >= strings.offsets.size() - 1) return false;
+  const std::int64_t begin = strings.offsets[row];
+  const std::int64_t end = strings.offsets[row + 1];
+  if (begin < 0 || begin > end || static_cast<std::uint64_t>(end) > strings.data.size()) return false;
+  found = strings.data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+  return true;
+}
+
+}  // namespace
+
+bool equal_bytes(const Strings& a, const Strings& b, std::span<std::uint8_t> equal) {
+  std::span<const std::uint8_t> left;
+  std::span<const std::uint8_t> right;
+  for (std::size_t i = 0; i < equal.size(); ++i) {
+    if (!string_at(a, i, left) || !string_at(b, i, right)) return false;
+    equal[i] = left.size() == right.size() &&
+               (left.empty() || std::memcmp(left.data(), right.data(), left.size()) == 0);
+  }
+  return true;
+}
+
 }  // namespace simindex

@@ -33,4 +33,16 @@ bool take_offsets(std::span<const std::int64_t> offsets, std::span<const std::in
 void take_bytes(std::span<const std::int64_t> offsets, std::span<const std::uint8_t> data,
                 std::span<const std::int64_t> order, std::span<std::uint8_t> out);
 
+// Some strings of a heap, in any order. Nothing is assumed of the offsets.
+struct Strings {
+  std::span<const std::int64_t> offsets;
+  std::span<const std::uint8_t> data;
+  std::span<const std::int64_t> rows;
+};
+
+// equal[i] = 1 where string i of `a` has the bytes of string i of `b`, else 0; both name as many.
+// False if a string is not there or its offsets leave its heap; `equal` is then unspecified. Only
+// offsets of the strings named are read, so the cost does not grow with the heap.
+bool equal_bytes(const Strings& a, const Strings& b, std::span<std::uint8_t> equal);
+
 }  // namespace simindex

@@ -9,6 +9,7 @@
 #include "murmur3.hpp"
 #include "offsets.hpp"
 #include "rows.hpp"
+#include "siphash.hpp"
 #include "slicelist.hpp"
 #include "sort.hpp"
 
@@ -43,9 +44,21 @@ void heap(Input& in) {
                              : static_cast<std::int64_t>(in.in(0, offsets.size));
   Array<std::uint8_t> data(in.left());
   for (std::size_t i = 0; i < data.size; ++i) data[i] = in.byte();
+  Array<std::int64_t> others(order.size);
+  std::reverse_copy(order.data, order.data + order.size, others.data);
+  Array<std::uint8_t> equal(order.size);
+  const bool named = equal_bytes({offsets, data, order}, {offsets, data, others}, equal);
+  for (std::size_t i = 0; named && i < equal.size; ++i)
+    REQUIRE(equal[i] == equal[equal.size - 1 - i] && (order[i] != others[i] || equal[i] == 1));
   if (!offsets_hold(offsets, data.size)) return;
-  for (std::size_t i = 0; i + 1 < offsets.size; ++i)
-    murmur3_x64_128(data.data + offsets[i], static_cast<std::size_t>(offsets[i + 1] - offsets[i]), 7);
+  std::uint8_t secret[kSecretBytes];
+  for (std::uint8_t& byte : secret) byte = static_cast<std::uint8_t>(data.size);
+  const SipState start = sip_start(secret);
+  for (std::size_t i = 0; i + 1 < offsets.size; ++i) {
+    const auto size = static_cast<std::size_t>(offsets[i + 1] - offsets[i]);
+    murmur3_x64_128(data.data + offsets[i], size, 7);
+    siphash_128(start, data.data + offsets[i], size);
+  }
   Array<std::int64_t> taken(order.size + 1);
   if (!take_offsets(offsets, order, taken)) return;
   Array<std::uint8_t> out(static_cast<std::size_t>(taken[order.size]));
