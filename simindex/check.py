@@ -46,9 +46,13 @@ def check(
     found += _check_pages(path)
     found += _check_values(path, catalog, snapshot)
     for segment in snapshot.segments:
-        found += _check_segment(path, catalog, segment)
+        found += _check_segment(path, catalog, segment, options.key_secret)
     for table in snapshot.pending:
-        found += [_error(path / "catalog", f"{table.name}: {what}") for what in _disorder(table)]
+        found += [
+            _error(path / "catalog", f"{table.name}: {what}")
+            for what in _disorder(table, options.key_secret)
+        ]
+    found += _check_deletions(path, snapshot, options.key_secret)
     found += _strays(path, snapshot)
     found += _of_repairs(path)
     return sorted(found, key=lambda finding: finding.severity)
@@ -82,12 +86,22 @@ def _check_values(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[
                 yield _error(path / "catalog", str(error))
 
 
-def _check_segment(path: Path, catalog: Catalog, segment: Segment) -> Iterator[Finding]:
+def _check_deletions(path: Path, snapshot: Snapshot, secret: bytes | None) -> Iterator[Finding]:
+    misplaced = 0 if secret is None else snapshot.tombstones.misplaced(secret)
+    if misplaced:
+        yield _error(
+            path / "catalog", f"{misplaced:,} deletions stand under ids that their keys do not make"
+        )
+
+
+def _check_segment(
+    path: Path, catalog: Catalog, segment: Segment, secret: bytes | None
+) -> Iterator[Finding]:
     file = path / "segments" / segment.name
     damaged = segment.envelope.damaged_chunks()
     yield from _check_bytes(file, segment.envelope, damaged)
     if not damaged:
-        for what in _disorder(segment):
+        for what in _disorder(segment, secret):
             yield _error(file, what)
     yield from _check_directory(path, catalog, segment.record, 0, None if damaged else segment)
     if segment.structures and not damaged:
@@ -156,8 +170,8 @@ def _check_directory(
         yield _error(path / "catalog", str(error))
 
 
-def _disorder(table: Table) -> Iterator[str]:
-    """What is inconsistent in a table's rows."""
+def _disorder(table: Table, secret: bytes | None) -> Iterator[str]:
+    """What is inconsistent in a table's rows; `secret` is that of their keys."""
     previous = 0
     for start in range(0, len(table), SLICE_ROWS):
         stop = min(start + SLICE_ROWS, len(table))
@@ -165,14 +179,14 @@ def _disorder(table: Table) -> Iterator[str]:
         if int(words[0]) < previous or (words[1:] < words[:-1]).any():
             yield f"rows {start} to {stop} are not sorted"
         previous = int(words[-1])
-        if table.keys is None:
+        if table.keys is None or secret is None:
             continue
         offsets = table.keys.offsets[start : stop + 1]
         if (offsets[1:] < offsets[:-1]).any() or offsets[0] < 0 or (
             int(offsets[-1]) > len(table.keys.data)
         ):
             yield f"the keys of rows {start} to {stop} are out of bounds"
-        elif (table.keys.slice(start, stop).hashes()[:, 0] != table.ids[start:stop]).any():
+        elif (table.keys.slice(start, stop).hashes(secret)[:, 0] != table.ids[start:stop]).any():
             yield f"a key of rows {start} to {stop} does not make its id"
 
 

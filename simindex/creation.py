@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from simindex.designs import checked_designs
@@ -22,7 +23,7 @@ from simindex.errors import (
     InvalidOption,
     UnsupportedStorage,
 )
-from simindex.options import IndexOptions
+from simindex.options import SECRET_BYTES, IndexOptions
 from simindex.ownership import (
     FIRST_GENERATION,
     exists,
@@ -213,6 +214,8 @@ def discard(directory: Path, *, made: bool) -> bool:
 
 def _fill(directory: Path, options: IndexOptions) -> None:
     uuid = secrets.token_bytes(16)
+    if options.keyed and options.key_secret is None:
+        options = replace(options, key_secret=secrets.token_bytes(SECRET_BYTES))
     for name in ("catalog", "segments"):
         durable.make_directory(directory / name)
     environment = acquire(directory / "catalog", writable=True, create=True)

@@ -139,6 +139,12 @@ def check_agreement(
     differences = options.differences(asked)
     if differences:
         name, (mine, theirs) = next(iter(differences.items()))
+        if name == "key_secret":
+            raise InvalidOption(
+                f"the index at {path} hashes keys with another secret (option key_secret): leave "
+                "the option out, or build a new index",
+                option=name, differences=differences,
+            )
         raise InvalidOption(
             f"the index at {path} has {name}={mine!r}, not {theirs!r}: "
             "leave the option out, or "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from simindex.errors import InvalidOption
@@ -34,6 +34,9 @@ LEAST_SLICE_MEMORY = 1 << 24
 """Least bytes for building slice lists. They could be built in less, in the more parts."""
 
 KeyKind = Literal["str", "bytes"]
+
+SECRET_BYTES = 16
+"""Of the secret that keys are hashed with."""
 
 MAX_PENDING_ROWS = 1 << 16
 """More rows cost less as a segment than to write them into the catalog and to take them out again:
@@ -76,6 +79,10 @@ class IndexOptions:
     recipe : Recipe, optional
         How texts become the fingerprints; stored with the index, and every batch is held to it. An
         index without one takes that of the first batch that has one. It sets `bits`.
+    key_secret : bytes, optional
+        16 bytes that the ids of keys are made with, only with keys. By default, creating an index
+        draws them at random. Indexes that share a secret give equal keys equal ids. Who knows it
+        can build keys of equal ids, so it is not shown by `repr`, and is not to be published.
     """
 
     bits: int = 64
@@ -87,6 +94,7 @@ class IndexOptions:
     slice_memory: int = 1 << 28
     allow_remote: bool = False
     recipe: Any = None
+    key_secret: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _require(
@@ -115,6 +123,7 @@ class IndexOptions:
             self.keys is False or (isinstance(self.keys, str) and self.keys in ("str", "bytes")),
             "keys", self.keys, 'True, False, "str" or "bytes"',
         )
+        _check_secret(self.key_secret, keyed=self.keyed)
         _require(
             _is_int(self.min_merge) and (self.min_merge == 0 or 2 <= self.min_merge <= 64),
             "min_merge", self.min_merge, "0, or from 2 to 64",
@@ -162,29 +171,51 @@ class IndexOptions:
         """Type of the keys, in an index that has them."""
         return "bytes" if self.keys == "bytes" else "str"
 
+    @property
+    def stored_secret(self) -> bytes:
+        """What keys are hashed with, in an index that has them: creating it has set it."""
+        if self.key_secret is None:
+            raise InvalidOption("these options were not read from an index", option="key_secret")
+        return self.key_secret
+
     def to_dict(self) -> dict[str, Any]:
-        """The options but the recipe as plain values, for the catalog and for people."""
+        """The options but the recipe as plain values, for the catalog: with the secret of keys."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         del values["recipe"]
+        if self.key_secret is None:
+            del values["key_secret"]
         return {**values, "structures": list(self.structures)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> IndexOptions:
-        """Options read back from `to_dict`; unknown names raise InvalidOption."""
+        """Options read back from `to_dict`, as they stand in an index.
+
+        Unknown names raise InvalidOption, and keys without the secret they are hashed with.
+        """
         known = {field.name for field in fields(cls)} - {"recipe"}
         if not isinstance(values, dict):
             raise InvalidOption("the stored options are no map of names", option="options")
         unknown = sorted(map(str, set(values) - known))
         if unknown:
             raise InvalidOption(f"unknown index option {unknown[0]!r}", option=unknown[0])
-        return cls(**values)
+        options = cls(**values)
+        if options.keyed and options.key_secret is None:
+            raise InvalidOption("the stored options have keys and no secret", option="key_secret")
+        return options
 
     def differences(self, other: IndexOptions) -> dict[str, tuple[Any, Any]]:
-        """Options that differ, as name -> (mine, other's); structures only if the other has any."""
+        """Options that differ, as name -> (mine, other's).
+
+        Structures and the secret of keys only if the other has any, and of secrets only that they
+        differ.
+        """
         mine, theirs = self.to_dict(), other.to_dict()
         if other.has_usual_structures:
             theirs["structures"] = mine["structures"]
-        return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
+        secret = theirs.pop("key_secret", None)
+        same_secret = secret in (None, mine.pop("key_secret", None))
+        found = {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
+        return found if same_secret else {**found, "key_secret": ("a secret", "another one")}
 
 
 def is_structure(name: str) -> bool:
@@ -234,6 +265,24 @@ def as_flag(value: object, option: str) -> bool:
             f"option {option}={value!r} is not valid: give true or false",
             option=option, found=value, expected="true or false",
         ) from error
+
+
+def _check_secret(secret: object, *, keyed: bool) -> None:
+    """Refuses what is no secret, without showing it."""
+    if secret is None:
+        return
+    if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
+        found = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
+        raise InvalidOption(
+            f"option key_secret is not valid ({found}): give {SECRET_BYTES} bytes, such as "
+            f"secrets.token_bytes({SECRET_BYTES}), or leave it out",
+            option="key_secret", found=found, expected=f"{SECRET_BYTES} bytes",
+        )
+    if not keyed:
+        raise InvalidOption(
+            "option key_secret is for an index with keys: give keys=True with it, or leave it out",
+            option="key_secret", expected=None,
+        )
 
 
 def _is_int(value: object) -> bool:

@@ -188,7 +188,7 @@ class Recent:
         self._weighted.append(kept)
         self._keys.append(key)
         if key is not None:
-            self._ids.append(key_hash(key)[0])
+            self._ids.append(key_hash(key, self._options.stored_secret)[0])
         else:
             self._ids.append(ordinal if document.ids is None else int(document.ids[0]))
         if not count:

@@ -6,6 +6,7 @@ Each function returns what there is, and what is lost in words, with a number of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,16 +88,20 @@ def deletions(
     numbers = set()
     for run in () if head is None else head.tombstones:
         payload = None if remains is None else remains.run("tombstones", run)
-        if payload is None:
-            losses.append((f"{run.rows:,} deletions: rows they deleted are back", 0))
-        else:
+        name = f"run {run.number}"
+        try:
+            if payload is None:
+                raise CorruptFile(name)
+            parts.append(Tombstones.decode(name, payload, keyed=keyed))
             numbers.add(run.number)
-            parts.append(Tombstones.decode(f"run {run.number}", payload, keyed=keyed))
+        except CorruptFile:
+            losses.append((f"{run.rows:,} deletions: rows they deleted are back", 0))
     if remains is not None and not certain:
         for number in remains.run_numbers("tombstones"):
             payload = remains.whole("tombstones", number.to_bytes(8, "big"))
             if payload is not None and number not in numbers:
-                parts.append(Tombstones.decode(f"run {number}", payload, keyed=keyed))
+                with suppress(CorruptFile):
+                    parts.append(Tombstones.decode(f"run {number}", payload, keyed=keyed))
     return Tombstones.merged(parts, keyed=keyed), losses
 
 

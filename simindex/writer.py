@@ -64,6 +64,9 @@ MAX_SEGMENTS = 64
 MAX_DELETIONS = 1 << 26
 """In one commit: each takes up to 90 bytes while they are sorted, and 24 in every reader."""
 
+MAX_DELETED_KEY_BYTES = 1 << 30
+"""In one commit: of keys, up to four times as much is taken while they are sorted and stored."""
+
 PATIENCE = 0.6
 """Share of its own time that a commit waits for merges which are late: the less each waits, the
 more alike they are."""
@@ -129,9 +132,9 @@ class Writer:
         self._spilled: list[Written] = []
         self._drawn: list[Reservoir] = []
         self._deleted_ids: list[U64] = []
-        self._deleted_keys: list[U64] = []
-        """Hashes of keys, (n, 2): a key of a few characters takes four times as much."""
+        self._deleted_keys: list[KeyHeap] = []
         self._deletions = 0
+        self._deleted_key_bytes = 0
         self._values: dict[str, bytes] = {}
 
     def close(self) -> None:
@@ -237,7 +240,7 @@ class Writer:
         keys = None
         if batch.keys is not None:
             keys = KeyHeap.of(batch.keys)
-            ids = np.ascontiguousarray(keys.hashes()[:, 0])
+            ids = np.ascontiguousarray(keys.hashes(self._options.stored_secret)[:, 0])
         elif batch.ids is not None:
             ids = batch.ids.copy()
         else:
@@ -301,7 +304,16 @@ class Writer:
         if ids is not None:
             self._deleted_ids.append(ids.copy())
         elif keys:
-            self._deleted_keys.append(KeyHeap.of(keys).hashes())
+            heap = KeyHeap.of(keys)
+            key_bytes = self._deleted_key_bytes + len(heap.data)
+            if key_bytes > MAX_DELETED_KEY_BYTES:
+                raise InvalidBatch(
+                    f"the keys of one commit's deletions have more than {MAX_DELETED_KEY_BYTES:,} "
+                    "bytes: commit those before, or give them in several runs",
+                    found=key_bytes, expected=MAX_DELETED_KEY_BYTES,
+                )
+            self._deleted_keys.append(heap)
+            self._deleted_key_bytes = key_bytes
         self._deletions += number
         return number
 
@@ -418,7 +430,9 @@ class Writer:
 
     def _new_tombstones(self, generation: int) -> Tombstones:
         if self._options.keyed:
-            return tombstones.from_hashes(self._deleted_keys, generation)
+            return tombstones.from_keys(
+                self._deleted_keys, generation, self._options.stored_secret
+            )
         none = np.empty(0, np.uint64)
         return tombstones.from_ids(np.concatenate([none, *self._deleted_ids]), generation)
 

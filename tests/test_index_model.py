@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import mmh3
 import numpy as np
 import oracle
 import pytest
@@ -25,6 +24,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from siphash import key_id
 
 import simindex
 from simindex import Batch, IndexOptions
@@ -253,7 +253,7 @@ class IndexMachine(RuleBasedStateMachine):
 
     def number(self, name: Any) -> int:
         """The id that a name has in the index."""
-        return int(mmh3.hash64(name.encode(), signed=False)[0]) if self.keyed else int(name)
+        return key_id(name, self.writer.options.key_secret) if self.keyed else int(name)
 
     @invariant()
     def uncommitted_rows_are_not_seen(self) -> None:

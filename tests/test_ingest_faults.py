@@ -404,9 +404,9 @@ def test_row_that_was_interrupted_as_it_joined_leaves_nothing_to_the_next(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of its key and its id."""
-    waiting = recent.Recent(IndexOptions(keys=True))
+    waiting = recent.Recent(IndexOptions(keys=True, key_secret=bytes(16)))
 
-    def interrupted(key: Any) -> Any:
+    def interrupted(key: Any, secret: bytes) -> Any:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

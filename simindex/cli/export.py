@@ -37,11 +37,12 @@ def export(index_path: str, kind: str, as_json: bool) -> None:
 
 
 def _rows(index: Any) -> Iterator[tuple[int, str | None, str]]:
+    secret = index.options.key_secret
     for batch in index.rows():
         fingerprints = ["".join(f"{word:016x}" for word in row) for row in batch.rows.tolist()]
         if batch.keys is not None:
             for key, fingerprint in zip(batch.keys, fingerprints, strict=True):
-                yield key_hash(key)[0], key_text(key), fingerprint
+                yield key_hash(key, secret)[0], key_text(key), fingerprint
         else:
             for row_id, fingerprint in zip(batch.ids.tolist(), fingerprints, strict=True):
                 yield row_id, None, fingerprint

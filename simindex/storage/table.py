@@ -18,7 +18,6 @@ from math import log2
 from threading import Lock
 from typing import TYPE_CHECKING
 
-import mmh3
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,7 +25,7 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile
 from simindex.options import KeyKind
 from simindex.records import U64
-from simindex.storage.verification import section_of, verified, verify_spans
+from simindex.storage.verification import section_of, verified, verified_at, verify_spans
 
 if TYPE_CHECKING:
     from simindex.storage.permuted import PermutedTables
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 @contextmanager
@@ -91,10 +91,27 @@ class KeyHeap:
         low = int(offsets[0])
         return KeyHeap(offsets - low, verified(self.data[low : max(low, int(offsets[-1]))]))
 
-    def hashes(self) -> U64:
-        """uint64 (n, 2): both halves of MurmurHash3 x64-128 of each key; half 0 is its id."""
+    def hashes(self, secret: bytes) -> U64:
+        """uint64 (n, 2): both halves of SipHash-2-4-128 of each key; half 0 is its id.
+
+        `secret` is that of the index, 16 bytes.
+        """
         with _sound_keys():
-            return _native.murmur3(self.data, self.offsets)
+            return _native.siphash(self.data, self.offsets, np.frombuffer(secret, np.uint8))
+
+    def equal(self, rows: I64, other: KeyHeap, other_rows: I64) -> Bools:
+        """Which of the given rows have the bytes of the row of another heap at the same place.
+
+        Reads no more of either heap than these rows. CorruptFile if an offset leaves its heap.
+        """
+        for heap, chosen in ((self, rows), (other, other_rows)):
+            starts = verified_at(heap.offsets, chosen)
+            verify_spans(heap.data, starts, verified_at(heap.offsets, chosen + 1))
+        with _sound_keys():
+            equal = _native.equal_bytes(
+                self.offsets, self.data, rows, other.offsets, other.data, other_rows
+            )
+        return equal.view(np.bool_)
 
     def decoded(self, kind: KeyKind) -> list[str] | list[bytes]:
         """The keys as Python values; CorruptFile if one that is to be str is no UTF-8."""
@@ -109,11 +126,10 @@ class KeyHeap:
 _SLICE_ROWS = 1 << 20
 
 
-def key_hash(key: str | bytes) -> tuple[int, int]:
-    """Both halves of a key's 128-bit hash; the first is its id."""
+def key_hash(key: str | bytes, secret: bytes) -> tuple[int, int]:
+    """Both halves of a key's 128-bit hash with the secret of its index; the first is its id."""
     raw = key if isinstance(key, bytes) else key.encode("utf-8", "surrogatepass")
-    first, second = mmh3.hash64(raw, signed=False)
-    return int(first), int(second)
+    return _native.siphash_key(raw, secret)
 
 
 def header_bits(rows: int) -> int:

@@ -1,8 +1,12 @@
 """Deletions: a tombstone (id, commit) kills every row of that id committed before it.
 
-A keyed tombstone also carries the second half of its key's hash and is compared with the stored
-key, so that two keys that share an id are never confused. A table that was written at commit
-`horizon` has had all tombstones up to that one applied; only later ones concern it.
+In an index with keys it carries the whole key, and kills the rows whose stored key has the same
+bytes: ids only say where to look, so two keys that share an id are never confused, whoever built
+them. A table that was written at commit `horizon` has had all tombstones up to that one applied;
+only later ones concern it.
+
+    payload, of ids    id, second, commit of each
+    payload, of keys   u8 rows, u8 key bytes | id, second, commit of each | key offsets | key bytes
 """
 
 from __future__ import annotations
@@ -10,29 +14,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex.errors import CorruptFile
 from simindex.records import U64
-from simindex.storage.table import I64, Table
+from simindex.storage.table import I64, Bools, KeyHeap, Table
 from simindex.storage.verification import verified
 
 TOMBSTONE = np.dtype([("id", "<u8"), ("second", "<u8"), ("commit", "<u8")])
 
-Bools = NDArray[np.bool_]
+KEYED = np.dtype([("rows", "<u8"), ("key_bytes", "<u8")])
+"""Before the rows of an index with keys."""
+
+
+_SLICE_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tombstones:
     """Deleted ids, sorted by (id, second), each with the latest commit that deleted it.
 
-    `keyed` says that `second` counts.
+    `second` is the other half of a key's hash, 0 in an index without keys, where `keys` is None.
     """
 
     id: U64
     second: U64
     commit: U64
-    keyed: bool
+    keys: KeyHeap | None
     newest: int = field(init=False)
     """The latest commit; 0 where there is none."""
 
@@ -43,14 +50,30 @@ class Tombstones:
     def __len__(self) -> int:
         return len(self.id)
 
+    @property
+    def keyed(self) -> bool:
+        """Whether they are of an index with keys."""
+        return self.keys is not None
+
     @classmethod
-    def of(cls, ids: U64, second: U64, commit: U64, *, keyed: bool) -> Tombstones:
-        """From columns in any order; of several for one id the latest is kept."""
+    def of(cls, ids: U64, second: U64, commit: U64, keys: KeyHeap | None) -> Tombstones:
+        """From columns in any order; of several for one id or key the latest is kept.
+
+        Where different keys have equal hashes, which chance does not bring about, earlier ones of
+        a key may stay as well. That does no harm.
+        """
+        if (ids[1:] > ids[:-1]).all():  # as one run is stored
+            return cls(ids, second, commit, keys)
         order = np.lexsort((commit, second, ids))
         ids, second, commit = ids[order], second[order], commit[order]
-        last = np.ones(len(ids), np.bool_)
-        last[:-1] = (ids[1:] != ids[:-1]) | (second[1:] != second[:-1])
-        return cls(ids[last], second[last], commit[last], keyed)
+        repeated = (ids[1:] == ids[:-1]) & (second[1:] == second[:-1])
+        if keys is not None:
+            places = np.flatnonzero(repeated)
+            repeated[places] = keys.equal(order[places], keys, order[places + 1])
+        last = np.append(~repeated, True)
+        if keys is not None:
+            keys = keys.take(order[last])
+        return cls(ids[last], second[last], commit[last], keys)
 
     @classmethod
     def merged(cls, parts: list[Tombstones], *, keyed: bool) -> Tombstones:
@@ -60,22 +83,52 @@ class Tombstones:
             np.concatenate([none, *(p.id for p in parts)]),
             np.concatenate([none, *(p.second for p in parts)]),
             np.concatenate([none, *(p.commit for p in parts)]),
-            keyed=keyed,
+            KeyHeap.joined([p.keys for p in parts if p.keys is not None]) if keyed else None,
         )
 
     def encode(self) -> bytes:
         """The payload of a tombstone run."""
         rows = np.zeros(len(self), TOMBSTONE)
         rows["id"], rows["second"], rows["commit"] = self.id, self.second, self.commit
-        return rows.tobytes()
+        if self.keys is None:
+            return rows.tobytes()
+        heap = self.keys.slice(0, len(self))
+        header = np.zeros((), KEYED)
+        header["rows"], header["key_bytes"] = len(self), len(heap.data)
+        return b"".join([
+            header.tobytes(), rows.tobytes(), heap.offsets.astype("<i8").tobytes(),
+            heap.data.tobytes(),
+        ])
 
     @classmethod
     def decode(cls, name: str, payload: bytes, *, keyed: bool) -> Tombstones:
-        """The tombstones of a payload whose checksum held."""
-        if len(payload) % TOMBSTONE.itemsize:
-            raise CorruptFile(f"the tombstones of {name} are cut short", path=name)
-        rows = np.frombuffer(payload, TOMBSTONE)
-        return cls.of(rows["id"], rows["second"], rows["commit"], keyed=keyed)
+        """The tombstones of a payload whose checksum held.
+
+        Raises CorruptFile if nobody can have written it; no offset of keys is then followed.
+        """
+        count, keys = len(payload) // TOMBSTONE.itemsize, None
+        start = KEYED.itemsize if keyed else 0
+        if keyed:
+            if len(payload) < start:
+                raise CorruptFile(f"the tombstones of {name} are cut short", path=name)
+            count, key_bytes = (int(size) for size in np.frombuffer(payload, KEYED, 1)[0].item())
+            sizes = [start, count * TOMBSTONE.itemsize, 8 * (count + 1), key_bytes]
+        else:
+            sizes = [count * TOMBSTONE.itemsize]
+        if sum(sizes) != len(payload):
+            raise CorruptFile(f"the tombstones of {name} have a wrong size", path=name)
+        rows = np.frombuffer(payload, TOMBSTONE, count, start)
+        if keyed:
+            place = start + count * TOMBSTONE.itemsize
+            offsets = np.frombuffer(payload, "<i8", count + 1, place)
+            data = np.frombuffer(payload, np.uint8, key_bytes, place + offsets.nbytes)
+            if offsets[0] != 0 or offsets[-1] != key_bytes or (offsets[1:] < offsets[:-1]).any():
+                raise CorruptFile(f"the keys of the tombstones of {name} are damaged", path=name)
+            keys = KeyHeap(offsets, data)
+        ids, second, commit = (
+            np.ascontiguousarray(rows[column]) for column in ("id", "second", "commit")
+        )
+        return cls.of(ids, second, commit, keys)
 
     def later_than(self, horizon: int) -> bool:
         """Whether any concerns a table of that horizon."""
@@ -89,23 +142,18 @@ class Tombstones:
         place = np.searchsorted(self.id, ids)
         inside = place < len(self)
         hits = np.flatnonzero(inside & (self.id[np.minimum(place, len(self) - 1)] == ids))
-        if not len(hits):
-            return dead
-        second = None
-        if self.keyed and table.keys is not None:
-            second = table.keys.take(rows[hits].astype(np.int64)).hashes()[:, 1]
         at = place[hits]
-        open_rows = np.arange(len(hits))
-        while len(open_rows):  # more than one round only where several keys share an id
-            same = np.ones(len(open_rows), np.bool_)
-            if second is not None:
-                same = self.second[at[open_rows]] == second[open_rows]
-            killed = same & (self.commit[at[open_rows]] > table.horizon)
-            dead[hits[open_rows[killed]]] = True
-            at[open_rows] += 1
-            more = at[open_rows] < len(self)
-            more[more] = self.id[at[open_rows[more]]] == ids[hits[open_rows[more]]]
-            open_rows = open_rows[more]
+        while len(hits):  # more than one round only where several keys share an id
+            killed = self.commit[at] > table.horizon
+            if self.keys is not None and table.keys is not None:
+                later = np.flatnonzero(killed)
+                chosen = rows[hits[later]].astype(np.int64)
+                killed[later] = table.keys.equal(chosen, self.keys, at[later])
+            dead[hits[killed]] = True
+            hits, at = hits[~killed], at[~killed] + 1
+            more = at < len(self)
+            more[more] = self.id[at[more]] == ids[hits[more]]
+            hits, at = hits[more], at[more]
         return dead
 
     def alive(self, table: Table, start: int, stop: int) -> I64 | None:
@@ -116,17 +164,31 @@ class Tombstones:
         dead = self.dead(table, verified(table.ids[start:stop]), rows)
         return np.flatnonzero(~dead).astype(np.int64) if dead.any() else None
 
+    def misplaced(self, secret: bytes) -> int:
+        """How many are not found by their keys, since `id` or `second` is not the key's hash."""
+        if self.keys is None:
+            return 0
+        found = 0
+        for start in range(0, len(self), _SLICE_ROWS):
+            part = slice(start, min(start + _SLICE_ROWS, len(self)))
+            hashes = self.keys.slice(part.start, part.stop).hashes(secret)
+            other = (hashes[:, 0] != self.id[part]) | (hashes[:, 1] != self.second[part])
+            found += int(other.sum())
+        return found
+
 
 def from_ids(ids: U64, commit: int) -> Tombstones:
     """Tombstones of ids, made by a commit."""
     return Tombstones.of(
-        ids, np.zeros(len(ids), np.uint64), np.full(len(ids), commit, np.uint64), keyed=False
+        ids, np.zeros(len(ids), np.uint64), np.full(len(ids), commit, np.uint64), None
     )
 
 
-def from_hashes(parts: list[U64], commit: int) -> Tombstones:
-    """Tombstones of keys by their hashes, (n, 2) each, made by a commit."""
-    hashes = np.concatenate([np.empty((0, 2), np.uint64), *parts])
+def from_keys(parts: list[KeyHeap], commit: int, secret: bytes) -> Tombstones:
+    """Tombstones of keys, made by a commit of an index with that secret."""
+    keys = KeyHeap.joined(parts)
+    hashes = keys.hashes(secret)
     return Tombstones.of(
-        hashes[:, 0], hashes[:, 1], np.full(len(hashes), commit, np.uint64), keyed=True
+        np.ascontiguousarray(hashes[:, 0]), np.ascontiguousarray(hashes[:, 1]),
+        np.full(len(hashes), commit, np.uint64), keys,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from siphash import key_id
 
 import simindex
 from simindex.errors import IndexNotFound
@@ -55,9 +56,8 @@ def test_a_folder_is_indexed_and_found_again(run: Run, texts: list[str]) -> None
 
 
 def id_of(line: str) -> int:
-    import mmh3
-
-    return mmh3.hash64(line.split("\t")[1], signed=False)[0]
+    with simindex.open("i.sim", "r") as index:
+        return key_id(line.split("\t")[1], index.options.key_secret)
 
 
 def test_json_gives_one_object_a_line(run: Run, texts: list[str], objects: Any) -> None:

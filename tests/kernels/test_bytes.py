@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from siphash import siphash
 
 from simindex._kernels import LEVELS, _native
 
@@ -138,46 +139,8 @@ def test_murmur3_refuses_offsets_that_do_not_fit_the_data(offsets: list[int]) ->
         _native.murmur3(np.zeros(10, np.uint8), np.array(offsets, np.int64))
 
 
-WORD = 2**64 - 1
-
 COUNTING = bytes(range(16))
 """The secret of the published test vectors."""
-
-
-def siphash(text: bytes, secret: bytes) -> tuple[int, int]:
-    """SipHash-2-4 with 128 bits by its specification, one word and one round at a time."""
-    k0, k1 = struct.unpack("<2Q", secret)
-    v0, v1 = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D ^ 0xEE
-    v2, v3 = k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
-
-    def left(value: int, places: int) -> int:
-        return (value << places | value >> (64 - places)) & WORD
-
-    def rounds(count: int) -> None:
-        nonlocal v0, v1, v2, v3
-        for _ in range(count):
-            v0 = (v0 + v1) & WORD
-            v1 = left(v1, 13) ^ v0
-            v0 = left(v0, 32)
-            v2 = (v2 + v3) & WORD
-            v3 = left(v3, 16) ^ v2
-            v0 = (v0 + v3) & WORD
-            v3 = left(v3, 21) ^ v0
-            v2 = (v2 + v1) & WORD
-            v1 = left(v1, 17) ^ v2
-            v2 = left(v2, 32)
-
-    padded = text + bytes(7 - len(text) % 8) + bytes([len(text) % 256])
-    for (word,) in struct.iter_unpack("<Q", padded):
-        v3 ^= word
-        rounds(2)
-        v0 ^= word
-    v2 ^= 0xEE
-    rounds(4)
-    first = v0 ^ v1 ^ v2 ^ v3
-    v1 ^= 0xDD
-    rounds(4)
-    return first, v0 ^ v1 ^ v2 ^ v3
 
 
 def siphashes(strings: list[bytes], secret: bytes, start: int = 0) -> list[tuple[int, int]]:

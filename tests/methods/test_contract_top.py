@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import mmh3
 import numpy as np
 import oracle
 import pytest
 from contract import ROWS, Case, MethodContract, fill, opened_case
+from siphash import key_id
 
 import simindex
 from simindex import IndexOptions
@@ -69,8 +69,7 @@ def number_of(case: Case, name: Any) -> int:
     """The id that a name has in the index."""
     if case.index.options.keys is False:
         return int(name)
-    raw = name if isinstance(name, bytes) else name.encode()
-    return int(mmh3.hash64(raw, signed=False)[0])
+    return key_id(name, case.index.options.key_secret)
 
 
 def assert_nearest(case: Case, found: simindex.TopMatches, queries: oracle.U64, k: int) -> None:

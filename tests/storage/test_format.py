@@ -9,11 +9,11 @@ import shutil
 import stat
 from pathlib import Path
 
-import mmh3
 import msgpack
 import numpy as np
 import pytest
 from children import in_child
+from siphash import key_id
 
 import simindex
 from simindex._kernels import _native
@@ -29,6 +29,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 
 UUID = bytes(range(100, 116))
 FILE_ID = 0x8F1D_22C3_4A5B_6C7D
+SECRET = bytes(range(16))
 NAME = "0000000000000003-4a5b6c7d.rows"
 KEYS = ["", "http://example.org/a", "é漢", "same", "same"]
 FINGERPRINTS = np.array([[1, 9], [1, 2], [2**63, 0], [2**64 - 1, 5], [2**64 - 1, 5]], np.uint64)
@@ -42,7 +43,7 @@ def write_golden(directory: Path) -> SegmentRecord:
         directory, index=UUID, generation=3, horizon=2, bits=128, rows=5,
         key_bytes=len(keys.data), description=msgpack.packb({"bits": 128}),
     ) as writer:
-        ids = np.array([mmh3.hash64(k, signed=False)[0] for k in KEYS], np.uint64)
+        ids = np.array([key_id(key, SECRET) for key in KEYS], np.uint64)
         writer.write(FINGERPRINTS[:2], ids[:2], keys.slice(0, 2))
         writer.write(FINGERPRINTS[2:], ids[2:], keys.slice(2, 5))
         return writer.finish()
@@ -76,7 +77,7 @@ def test_golden_segment_is_read() -> None:
     assert segment.fingerprints.tolist() == FINGERPRINTS.tolist()
     assert segment.keys is not None
     assert segment.keys.decoded("str") == KEYS
-    assert segment.ids.tolist() == segment.keys.hashes()[:, 0].tolist()
+    assert segment.ids.tolist() == segment.keys.hashes(SECRET)[:, 0].tolist()
     assert segment.directory.tolist() == [0, 5]
     assert segment.envelope.identity.generation == 3
     assert segment.envelope.damaged_chunks() == []

@@ -194,7 +194,7 @@ def test_bytes_that_belong_to_no_key_are_refused(tmp_path: Path) -> None:
         tmp_path, index=INDEX, generation=1, horizon=1, bits=64, rows=2, key_bytes=5,
         description=b"\x80",
     ) as writer:
-        writer.write(np.arange(2, dtype=np.uint64)[:, None], heap.hashes()[:, 0], heap)
+        writer.write(np.arange(2, dtype=np.uint64)[:, None], heap.hashes(bytes(16))[:, 0], heap)
         writer._envelope.write(4, np.zeros(3, np.uint8))
         record = writer.finish()
     with pytest.raises(CorruptFile, match="disagree"):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from itertools import pairwise
 
-import mmh3
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from siphash import siphash
 
 from simindex.errors import CorruptFile
 from simindex.storage import table as module
@@ -18,14 +18,31 @@ from simindex.storage.table import KeyHeap, Table, header_bits, key_hash, sort_t
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 
 
-@given(keys=st.one_of(st.lists(TEXT, max_size=20), st.lists(st.binary(max_size=9), max_size=20)))
-def test_keys_come_back_and_hash_as_mmh3(keys: list[str] | list[bytes]) -> None:
+@given(
+    keys=st.one_of(st.lists(TEXT, max_size=20), st.lists(st.binary(max_size=9), max_size=20)),
+    secret=st.binary(min_size=16, max_size=16),
+)
+def test_keys_come_back_and_hash_with_the_secret(
+    keys: list[str] | list[bytes], secret: bytes
+) -> None:
     heap = KeyHeap.of(keys)
     kind = "bytes" if keys and isinstance(keys[0], bytes) else "str"
     assert heap.decoded(kind) == keys  # type: ignore[arg-type]
     raw = [k if isinstance(k, bytes) else k.encode() for k in keys]
-    assert heap.hashes().tolist() == [list(mmh3.hash64(k, signed=False)) for k in raw]
-    assert [list(key_hash(k)) for k in keys] == heap.hashes().tolist()
+    assert heap.hashes(secret).tolist() == [list(siphash(k, secret)) for k in raw]
+    assert [list(key_hash(k, secret)) for k in keys] == heap.hashes(secret).tolist()
+
+
+def test_rows_are_compared_by_their_bytes() -> None:
+    heap, other = KeyHeap.of(["a", "", "ab", "a"]), KeyHeap.of(["ab", "a", ""])
+    rows = np.array([0, 3, 1, 2, 2, 0], np.int64)
+    assert heap.equal(rows, other, np.array([1, 1, 2, 0, 1, 2], np.int64)).tolist() == [
+        True, True, True, True, False, False
+    ]
+    damaged = KeyHeap(np.array([0, 99], np.int64), np.zeros(4, np.uint8))
+    for pair in ((damaged, other), (other, damaged)):
+        with pytest.raises(CorruptFile, match="keys"):
+            pair[0].equal(np.zeros(1, np.int64), pair[1], np.zeros(1, np.int64))
 
 
 @given(keys=st.lists(TEXT, max_size=20), data=st.data())

@@ -1,76 +1,73 @@
-"""Tombstones kill what a list of (id, key, commit) would kill, also where two keys share an id."""
+"""Tombstones kill what a list of (id, key, commit) would kill, also where keys share a hash."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from siphash import siphash
 
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
 from simindex.storage.table import KeyHeap, Table
-from simindex.storage.tombstones import Tombstones, from_hashes, from_ids
+from simindex.storage.tombstones import KEYED, TOMBSTONE, Tombstones, from_ids, from_keys
+
+SECRET = bytes(range(16))
+
+Key = tuple[int, str]
+"""Its id and its bytes: keys collide at will."""
 
 
-@dataclass
-class Keys:
-    """Stands for a KeyHeap whose second halves are given, so that ids can collide at will."""
-
-    second: np.ndarray
-
-    def take(self, rows: np.ndarray) -> Keys:
-        return Keys(self.second[rows])
-
-    def hashes(self) -> np.ndarray:
-        return np.stack([np.zeros_like(self.second), self.second], axis=1)
+def second_of(key: str) -> int:
+    """The other half of its hash, which "" and "c" share."""
+    return {"": 0, "a": 1, "bb": 2**64 - 1, "c": 0}[key]
 
 
-def table_of(ids: list[int], second: list[int] | None, horizon: int) -> Table:
-    heap: Any = None if second is None else Keys(np.array(second, np.uint64))
+def table_of(rows: list[Key], horizon: int, *, keyed: bool) -> Table:
     return Table(
-        "t", np.zeros((len(ids), 1), np.uint64), np.array(ids, np.uint64), heap,
-        horizon=horizon, header_bits=0,
+        "t", np.zeros((len(rows), 1), np.uint64), np.array([i for i, _ in rows], np.uint64),
+        KeyHeap.of([key for _, key in rows]) if keyed else None, horizon=horizon, header_bits=0,
     )
 
 
-def tombstones_of(triples: list[tuple[int, int, int]], *, keyed: bool) -> Tombstones:
-    ids, second, commit = (np.array([t[i] for t in triples], np.uint64) for i in range(3))
-    return Tombstones.of(ids, second if keyed else np.zeros_like(second), commit, keyed=keyed)
+def tombstones_of(triples: list[tuple[int, str, int]], *, keyed: bool) -> Tombstones:
+    ids, commit = (np.array([t[i] for t in triples], np.uint64) for i in (0, 2))
+    second = np.array([second_of(t[1]) if keyed else 0 for t in triples], np.uint64)
+    keys = KeyHeap.of([t[1] for t in triples]) if keyed else None
+    return Tombstones.of(ids, second, commit, keys)
 
 
 # Few values, so that they meet; the largest, where an empty search ends.
 IDS = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])
-SECONDS = st.sampled_from([0, 1, 2, 2**64 - 1])
+KEYS = st.sampled_from(["", "a", "bb", "c"])
 COMMITS = st.integers(1, 6)
-TRIPLES = st.lists(st.tuples(IDS, SECONDS, COMMITS), max_size=12)
-ROWS = st.lists(st.tuples(IDS, SECONDS), max_size=12)
+TRIPLES = st.lists(st.tuples(IDS, KEYS, COMMITS), max_size=12)
+ROWS = st.lists(st.tuples(IDS, KEYS), max_size=12)
 
 
 def expected_dead(
-    triples: list[tuple[int, int, int]], rows: list[tuple[int, int]], horizon: int, keyed: bool
+    triples: list[tuple[int, str, int]], rows: list[Key], horizon: int, keyed: bool
 ) -> list[bool]:
     return [
         any(
-            i == row_id and commit > horizon and (not keyed or s == row_second)
-            for i, s, commit in triples
+            i == row_id and commit > horizon and (not keyed or key == row_key)
+            for i, key, commit in triples
         )
-        for row_id, row_second in rows
+        for row_id, row_key in rows
     ]
 
 
 @settings(max_examples=300)
 @given(triples=TRIPLES, rows=ROWS, horizon=st.integers(0, 6), keyed=st.booleans())
 def test_dead_rows_are_those_of_a_list(
-    triples: list[tuple[int, int, int]], rows: list[tuple[int, int]], horizon: int, keyed: bool
+    triples: list[tuple[int, str, int]], rows: list[Key], horizon: int, keyed: bool
 ) -> None:
-    table = table_of([r[0] for r in rows], [r[1] for r in rows] if keyed else None, horizon)
+    table = table_of(rows, horizon, keyed=keyed)
     dead = tombstones_of(triples, keyed=keyed).dead(
         table, table.ids, np.arange(len(rows), dtype=np.int64)
     )
@@ -79,12 +76,11 @@ def test_dead_rows_are_those_of_a_list(
 
 @given(triples=TRIPLES, rows=ROWS, horizon=st.integers(0, 6), data=st.data())
 def test_alive_rows_of_a_slice_are_counted_from_its_start(
-    triples: list[tuple[int, int, int]], rows: list[tuple[int, int]], horizon: int,
-    data: st.DataObject,
+    triples: list[tuple[int, str, int]], rows: list[Key], horizon: int, data: st.DataObject
 ) -> None:
     start = data.draw(st.integers(0, len(rows)))
     stop = data.draw(st.integers(start, len(rows)))
-    table = table_of([r[0] for r in rows], [r[1] for r in rows], horizon)
+    table = table_of(rows, horizon, keyed=True)
     alive = tombstones_of(triples, keyed=True).alive(table, start, stop)
     dead = expected_dead(triples, rows, horizon, True)[start:stop]
     if alive is None:
@@ -95,9 +91,9 @@ def test_alive_rows_of_a_slice_are_counted_from_its_start(
 
 @given(parts=st.lists(TRIPLES, max_size=4), rows=ROWS, horizon=st.integers(0, 6))
 def test_merged_runs_kill_what_each_of_them_kills(
-    parts: list[list[tuple[int, int, int]]], rows: list[tuple[int, int]], horizon: int
+    parts: list[list[tuple[int, str, int]]], rows: list[Key], horizon: int
 ) -> None:
-    table = table_of([r[0] for r in rows], [r[1] for r in rows], horizon)
+    table = table_of(rows, horizon, keyed=True)
     runs = [tombstones_of(part, keyed=True) for part in parts]
     places = np.arange(len(rows), dtype=np.int64)
     merged = Tombstones.merged(runs, keyed=True)
@@ -106,21 +102,55 @@ def test_merged_runs_kill_what_each_of_them_kills(
     )] if runs and rows else [False] * len(rows)
     assert merged.dead(table, table.ids, places).tolist() == killed
     assert merged.newest == max((t[2] for part in parts for t in part), default=0)
-    assert len(merged) == len({t[:2] for part in parts for t in part})
+    if not {"", "c"} <= {t[1] for part in parts for t in part}:  # one tombstone a key
+        assert len(merged) == len({t[:2] for part in parts for t in part})
 
 
 @given(triples=TRIPLES, keyed=st.booleans())
-def test_encoded_tombstones_decode(triples: list[tuple[int, int, int]], keyed: bool) -> None:
+def test_encoded_tombstones_decode(triples: list[tuple[int, str, int]], keyed: bool) -> None:
     written = tombstones_of(triples, keyed=keyed)
     read = Tombstones.decode("x", written.encode(), keyed=keyed)
     for name in ("id", "second", "commit"):
         assert np.array_equal(getattr(read, name), getattr(written, name))
+    assert read.keyed == written.keyed == keyed
+    if read.keys is not None and written.keys is not None:
+        assert read.keys.decoded("str") == written.keys.decoded("str")
 
 
 @pytest.mark.parametrize("size", [1, 8, 23, 25, 47])
 def test_tombstones_of_a_wrong_size_are_noticed(size: int) -> None:
-    with pytest.raises(CorruptFile):
-        Tombstones.decode("x", bytes(size), keyed=False)
+    for keyed in (False, True):
+        with pytest.raises(CorruptFile):
+            Tombstones.decode("x", bytes(size), keyed=keyed)
+
+
+@pytest.mark.parametrize("size", [0, 15, 16, 23, 25, 127])
+def test_keyed_tombstones_cut_short_are_noticed(size: int) -> None:
+    whole = from_keys([KeyHeap.of(["one", "two"])], 3, SECRET).encode()
+    assert len(whole) == 16 + 2 * 24 + 3 * 8 + 6
+    with pytest.raises(CorruptFile, match="tombstones"):
+        Tombstones.decode("x", whole[:size] if size < len(whole) else whole + bytes(1), keyed=True)
+
+
+@pytest.mark.parametrize("offsets", [[0, 4, 3], [1, 3, 6], [-1, 3, 6], [0, 3, 5], [0, 7, 6],
+                                     [0, 2**62, 6], [0, 3, 2**62], [-(2**62), 0, 6]])
+def test_keys_of_tombstones_out_of_bounds_are_noticed(offsets: list[int]) -> None:
+    whole = from_keys([KeyHeap.of(["one", "two"])], 3, SECRET).encode()
+    at = KEYED.itemsize + 2 * TOMBSTONE.itemsize
+    hostile = whole[:at] + np.array(offsets, "<i8").tobytes() + whole[at + 24 :]
+    with pytest.raises(CorruptFile, match="keys of the tombstones"):
+        Tombstones.decode("x", hostile, keyed=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "key_bytes"),
+    [(1, 6), (3, 6), (2, 5), (2**64 - 1, 6), (2**61, 2**63), (2, 2**64 - 1), (0, 0), (2**59, 6)],
+)
+def test_counts_of_tombstones_that_do_not_fit_are_noticed(rows: int, key_bytes: int) -> None:
+    whole = from_keys([KeyHeap.of(["one", "two"])], 3, SECRET).encode()
+    header = np.array((rows, key_bytes), KEYED).tobytes()
+    with pytest.raises(CorruptFile, match="size"):
+        Tombstones.decode("x", header + whole[KEYED.itemsize :], keyed=True)
 
 
 def test_only_later_commits_concern_a_table() -> None:
@@ -131,25 +161,33 @@ def test_only_later_commits_concern_a_table() -> None:
 
 
 def test_keys_make_both_halves() -> None:
-    import mmh3
-
-    dead = from_hashes([KeyHeap.of([key]).hashes() for key in "ab"], 3)
-    pairs = sorted(mmh3.hash64(key.encode(), signed=False) for key in "ab")
+    dead = from_keys([KeyHeap.of([key]) for key in "ab"], 3, SECRET)
+    pairs = sorted(siphash(key.encode(), SECRET) for key in "ab")
     assert list(zip(dead.id.tolist(), dead.second.tolist(), strict=True)) == pairs
+    assert dead.misplaced(SECRET) == 0
+    assert dead.misplaced(bytes(16)) == 2
+
+
+def test_of_a_key_deleted_often_the_latest_commit_is_kept() -> None:
+    parts = [from_keys([KeyHeap.of(["a", "b", "a"])], commit, SECRET) for commit in (4, 9, 2)]
+    dead = Tombstones.merged(parts, keyed=True)
+    assert dead.commit.tolist() == [9, 9]
+    assert dead.keys is not None
+    assert sorted(dead.keys.decoded("str")) == ["a", "b"]
 
 
 # -- in an index ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def colliding(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """All keys share the id 7; only their second halves tell them apart."""
+@pytest.fixture(params=[True, False], ids=["id", "hash"])
+def colliding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All keys share the id 7, and all of their hash: only their bytes tell them apart."""
 
     real = KeyHeap.hashes
 
-    def hashes(self: KeyHeap) -> np.ndarray:
-        found = real(self).copy()
-        found[:, 0] = 7
+    def hashes(self: KeyHeap, secret: bytes) -> np.ndarray:
+        found = real(self, secret).copy()
+        found[:, : 1 if request.param else 2] = 7
         return found
 
     monkeypatch.setattr(KeyHeap, "hashes", hashes)

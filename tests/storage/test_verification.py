@@ -120,6 +120,18 @@ def test_keys_are_verified_as_far_as_they_are_taken(tmp_path: Path) -> None:
         for wrong in (lambda: heap().slice(90, 110), lambda: heap().take(np.array([7777]))):
             with pytest.raises(CorruptFile):
                 wrong()
+        assert equal(heap(), 19_999, "000019999")  # another chunk of offsets
+    for damage, row in ((data_at + 70_000, 7777), (offsets_at + 8 * 100, 100)):
+        with damaged.flipped(path, damage):
+            assert equal(heap(), 19_999, "000019999")
+            assert not equal(heap(), 19_998, "000019999")
+            with pytest.raises(CorruptFile):
+                equal(heap(), row, f"{row:09d}")
+
+
+def equal(heap: KeyHeap, row: int, key: str) -> bool:
+    other = KeyHeap.of([key])
+    return bool(heap.equal(np.array([row]), other, np.zeros(1, np.int64))[0])
 
 
 def test_never_has_no_sections_and_open_has_none_left(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def search_rows(segment: Segment) -> None:
     if segment.keys is not None:
         with suppress(ValueError):  # what `take` is documented to raise
             taken = segment.keys.take(found[1][:8].astype(np.int64))
-            taken.hashes()
+            taken.hashes(bytes(16))
         segment.keys.slice(0, 8).decoded("bytes")
 
 

@@ -28,7 +28,6 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import mmh3
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,6 +35,7 @@ import simindex
 from reliability.report import Outcome, Pace
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidOption, SimindexError
+from simindex.storage.table import key_hash
 
 U64 = NDArray[np.uint64]
 
@@ -123,6 +123,7 @@ class Walk:
         self.options = IndexOptions(
             bits=self.bits, structures=self.designs, batch_rows=rng.choice([16, 64]),
             min_merge=rng.choice([0, 2, 3]), keys=self.kind, reservoir_rows=32,
+            key_secret=rng.randbytes(16) if self.kind else None,
         )
         state = np.random.default_rng(rng.randrange(1 << 32))
         self.templates = state.integers(0, 1 << 64, (5, self.bits // 64), dtype=np.uint64)
@@ -165,8 +166,7 @@ class Walk:
         """The id of a name."""
         if not self.kind:
             return int(name)
-        data = name if isinstance(name, bytes) else name.encode()
-        return int(mmh3.hash64(data, signed=False)[0])
+        return key_hash(name, self.options.stored_secret)[0]  # tests/siphash.py defines it
 
     def weights(self, values: U64) -> NDArray[np.float32]:
         """Whose signs are the bits."""
