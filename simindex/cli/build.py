@@ -20,6 +20,7 @@ from simindex.cli.choices import (
     Reading,
     index_argument,
     input_options,
+    key_secret_option,
     output_options,
     say_passed_over,
     structures_option,
@@ -61,14 +62,15 @@ NO_TEXTS = (
 )
 @click.option("--batch-rows", type=int, help="Rows of one segment file before merging.")
 @structures_option
+@key_secret_option
 @recipe_options
 @idf_options
 @input_options
 @output_options
 def build(
     index_path: str, inputs: tuple[str, ...], append: bool, overwrite: bool, commit_every: int,
-    batch_rows: int | None, structures: tuple[str, ...] | None, recipe_given: dict[str, Any],
-    learning: Learning, reading: Reading, as_json: bool, quiet: bool,
+    batch_rows: int | None, structures: tuple[str, ...] | None, key_secret: bytes | None,
+    recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Create INDEX from documents, or add to it.
 
@@ -81,6 +83,8 @@ def build(
     options: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
     if structures is not None:
         options["structures"] = structures
+    if key_secret is not None:
+        options["key_secret"] = key_secret
     if append and (recipe_given or learning.asked or options):
         raise click.UsageError("--append uses the index's own recipe and options; drop the others")
     require_inputs(inputs)

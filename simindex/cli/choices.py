@@ -16,11 +16,13 @@ import click
 from simindex.cli.console import count, say
 from simindex.errors import InvalidInput
 from simindex.inputs import FORMATS, Document, Intake, ReadOptions, read
-from simindex.options import split_structures
+from simindex.options import SECRET_BYTES, split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:([kmgt])(i?b)?|b)?", re.ASCII | re.IGNORECASE)
+_SECRET = re.compile(rb"\s*([0-9a-fA-F]{%d})\s*" % (2 * SECRET_BYTES))
+_SECRET_FILE_BYTES = 1 << 10
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 
 MOST_BYTES = 1 << 60
@@ -50,6 +52,36 @@ structures_option = click.option(
     help="What each segment carries, such as psm,bphs:G=5,g=2: permuted tables for exact queries; "
     "issl adds slice lists, for the nearest of wide fingerprints.",
 )
+
+
+def _secret(ctx: click.Context, parameter: click.Parameter, file: str | None) -> bytes | None:
+    if file is None:
+        return None
+    make = (
+        'make one with  python -c "import secrets; '
+        f'print(secrets.token_hex({SECRET_BYTES}))" > FILE'
+    )
+    try:
+        with open(file, "rb") as opened:
+            text = opened.read(_SECRET_FILE_BYTES)
+    except (OSError, ValueError) as error:
+        what = error.strerror if isinstance(error, OSError) else error
+        raise click.BadParameter(f"{file!r} cannot be read ({what}): {make}") from error
+    found = _SECRET.fullmatch(text)
+    if found is None or len(text) == _SECRET_FILE_BYTES:
+        # Without what it holds, which may be a secret with a slip.
+        raise click.BadParameter(
+            f"{file!r} does not hold {2 * SECRET_BYTES} hexadecimal digits alone: {make}"
+        )
+    return bytes.fromhex(found[1].decode("ascii"))
+
+
+key_secret_option = click.option(
+    "--key-secret", metavar="FILE", callback=_secret,
+    help="A file of 32 hexadecimal digits, the secret that ids of keys are made with: indexes that "
+    "share it give equal keys equal ids. Drawn at random by default.",
+)
+
 
 def _size(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
     if value is None:

@@ -216,7 +216,7 @@ def test_siphash_takes_secrets_of_16_bytes(size: int) -> None:
 @given(data=st.data(), strings=st.lists(st.sampled_from([b"", b"a", b"b", b"ab"]), min_size=1))
 def test_equal_bytes_are_those_of_python(data: st.DataObject, strings: list[bytes]) -> None:
     """Of two heaps in two orders, one of which begins within its data."""
-    others = data.draw(st.permutations(strings)) + [b"abc"]
+    others = [*data.draw(st.permutations(strings)), b"abc"]
     size = data.draw(st.integers(0, 20))
     rows = data.draw(st.lists(st.integers(0, len(strings) - 1), min_size=size, max_size=size))
     other = data.draw(st.lists(st.integers(0, len(others) - 1), min_size=size, max_size=size))
