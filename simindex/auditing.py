@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from math import isfinite
 
 import msgpack
 import numpy as np
@@ -113,6 +114,13 @@ _NONE = Audit(0, 0, 0.0, "", "", None, 0.0, 1.0, 0, 0, 0, 0)
 def decode(payload: bytes) -> Audit:
     """The audit of a payload whose checksum held."""
     try:
-        return replace(_NONE, **unpack("meta/audit", payload))
+        found = replace(_NONE, **unpack("meta/audit", payload))
+        for name, usual in asdict(_NONE).items():
+            value = getattr(found, name)
+            number = isinstance(usual, float) or name == "recall"
+            kinds: tuple[type, ...] = (float, int, type(usual)) if number else (type(usual),)
+            if type(value) not in kinds or (isinstance(value, float) and not isfinite(value)):
+                raise TypeError(f"{name} is {value!r}")
     except TypeError as error:
         raise CorruptFile("the audit in the catalog cannot be read", path="meta/audit") from error
+    return found

@@ -1,27 +1,25 @@
-"""Files of permuted tables and slice lists that stand beside a segment and are whole."""
+"""Files of permuted tables and slice lists that stand beside a segment and are those of its rows.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
-from simindex.designs import slice_design
+from simindex.designs import checked_designs, slice_design
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
-from simindex.records import Finding
+from simindex.records import U64, Finding
 from simindex.simhash.permutation import BlockDesign
 from simindex.storage import permuted, slicelist
 from simindex.storage.envelope import Envelope, open_envelope
-from simindex.storage.permuted import Directories
-from simindex.storage.segment import (
-    FINGERPRINTS,
-    SegmentRecord,
-    StructureRecord,
-    description_of,
-)
-from simindex.storage.table import SortedRows, header_bits
+from simindex.storage.permuted import Directories, PermutedTables
+from simindex.storage.segment import SegmentRecord, StructureRecord, description_of
+from simindex.storage.slicelist import SliceLists
+from simindex.storage.table import header_bits
 
 
 def files_of(names: Sequence[str], segment: str) -> Iterator[str]:
@@ -36,15 +34,27 @@ def files_of(names: Sequence[str], segment: str) -> Iterator[str]:
 
 
 def whole(
-    directory: Path, names: Sequence[str], record: SegmentRecord, index: bytes,
+    directory: Path, names: Sequence[str], record: SegmentRecord, fingerprints: U64, index: bytes,
     options: IndexOptions,
 ) -> tuple[dict[str, Envelope], list[Finding]]:
     """The structures of the options that a segment has a whole file of, by name; what is wrong.
 
-    `names` are those of all files in `directory`, sorted. Reads the files.
+    `names` are those of all files in `directory`, sorted, and `fingerprints` (n, W) the segment's
+    rows, which are whole. Reads the files, and compares them with what the rows make.
     """
     found: dict[str, Envelope] = {}
     findings: list[Finding] = []
+    designs = {design.structure: design for design in checked_designs(options)}
+    slices = slice_design(options)
+    expected_sum = cache(lambda: permuted.content_sum(fingerprints))
+
+    def disorder(structure: str, envelope: Envelope) -> Iterator[str]:
+        if slices is not None and slices.structure == structure:
+            lists = SliceLists(_sliced(structure, envelope), slices, envelope)
+            return slicelist.disorder(lists, fingerprints)
+        tables = _tables(record, envelope, designs[structure], 1)
+        return permuted.disorder(tables, expected_sum())
+
     for path in map(directory.joinpath, files_of(names, record.name)):
         try:
             envelope = open_envelope(path)
@@ -57,6 +67,9 @@ def whole(
             envelope.verify()
             if envelope.filled_gaps():
                 raise CorruptFile(f"{path} is not zero between its sections", path=str(path))
+            if structure in options.structures:
+                for what in disorder(structure, envelope):
+                    raise CorruptFile(f"{path}: {what}", path=str(path))
         except (CorruptFile, OSError, TypeError, ValueError) as error:
             findings.append(Finding("error", str(path), str(error)))
             continue
@@ -66,6 +79,28 @@ def whole(
         if name != "psm" and name not in found:
             findings.append(Finding("error", str(directory / record.name), f"has no whole {name}"))
     return found, findings
+
+
+def _tables(
+    record: SegmentRecord, envelope: Envelope, design: BlockDesign, first_table: int
+) -> PermutedTables:
+    """Permuted tables of a file that no catalog names yet, whose directories are to be computed."""
+    widths = tuple(
+        min(header_bits(record.rows), design.header_bits[table])
+        for table in range(1, design.tables)
+    )
+    structure = StructureRecord(
+        design.structure, Path(envelope.path).name, envelope.file_bytes,
+        envelope.footer_checksum, first_table, widths,
+    )
+    return PermutedTables(structure, design, envelope, lambda table: None)
+
+
+def _sliced(structure: str, envelope: Envelope) -> StructureRecord:
+    """The record of a file of slice lists that no catalog names yet."""
+    return StructureRecord(
+        structure, Path(envelope.path).name, envelope.file_bytes, envelope.footer_checksum, 1, ()
+    )
 
 
 def recorded(
@@ -79,40 +114,23 @@ def recorded(
     Directories are computed from the rows, each when it is asked for.
     """
     structures: list[StructureRecord] = []
-    made: list[tuple[BlockDesign, StructureRecord, Envelope]] = []
+    made: list[PermutedTables] = []
     for design in designs:
         if design.structure not in found:
             continue
-        envelope = found[design.structure]
         taken = [d for structure in structures for d in structure.directories]
-        structure = StructureRecord(
-            design.structure, Path(envelope.path).name, envelope.file_bytes,
-            envelope.footer_checksum, permuted.free_tables(taken, design.tables - 1),
-            tuple(
-                min(header_bits(record.rows), design.header_bits[table])
-                for table in range(1, design.tables)
-            ),
-        )
-        structures.append(structure)
-        made.append((design, structure, envelope))
+        first_table = permuted.free_tables(taken, design.tables - 1)
+        tables = _tables(record, found[design.structure], design, first_table)
+        structures.append(tables.record)
+        made.append(tables)
     slices = slice_design(options)
     if slices is not None and slices.structure in found:
-        envelope = found[slices.structure]
-        structures.append(StructureRecord(
-            slices.structure, Path(envelope.path).name, envelope.file_bytes,
-            envelope.footer_checksum, 1, (),
-        ))
+        structures.append(_sliced(slices.structure, found[slices.structure]))
 
     def directories() -> Iterator[Directories]:
-        for design, structure, envelope in made:
-            words = envelope.identity.bits // 64
-            section = envelope.section(FINGERPRINTS, f"V{8 * words}")
-            if section is None or len(section) != (design.tables - 1) * record.rows:
-                raise CorruptFile(
-                    f"{envelope.path} has sections that disagree", path=envelope.path
-                )
-            tables = section.view("<u8").reshape(design.tables - 1, record.rows, words)
-            for (number, width), rows in zip(structure.directories, tables, strict=True):
-                yield [(number, SortedRows(rows, header_bits=width).compute_directory())]
+        for tables in made:
+            numbers = [number for number, _ in tables.record.directories]
+            for number, table in zip(numbers, tables.tables, strict=True):
+                yield [(number, table.compute_directory())]
 
     return replace(record, structures=tuple(structures)), directories()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,10 @@ from simindex.storage.format import (
 from simindex.storage.permuted import PermutedTables
 from simindex.storage.segment import Segment, SegmentRecord
 from simindex.storage.slicelist import SliceLists
-from simindex.storage.table import SortedRows, Table
+from simindex.storage.table import KeyHeap, SortedRows, Table
+from simindex.stored_values import require_usable
 
 SLICE_ROWS = 1 << 20
-
-SLICES_BYTES = 1 << 26
-"""Memory for building slice lists anew, to compare."""
-
 
 def check(
     path: Path, catalog: Catalog, *, index: bytes, options: IndexOptions, snapshot: Snapshot
@@ -44,15 +41,13 @@ def check(
     except (CorruptFile, OSError) as error:
         found.append(_error(path / "FORMAT", str(error)))
     found += _check_pages(path)
-    found += _check_values(path, catalog, snapshot)
-    for segment in snapshot.segments:
-        found += _check_segment(path, catalog, segment, options.key_secret)
-    for table in snapshot.pending:
-        found += [
-            _error(path / "catalog", f"{table.name}: {what}")
-            for what in _disorder(table, options.key_secret)
-        ]
+    found += _check_values(path, catalog, options)
     found += _check_deletions(path, snapshot, options.key_secret)
+    for segment in snapshot.segments:
+        found += _check_segment(path, catalog, segment, options)
+    for table, sample in zip(snapshot.pending, snapshot.samples, strict=True):
+        wrong = [*_disorder(table, options), *_fault(sample.check)]
+        found += [_error(path / "catalog", f"{table.name}: {what}") for what in wrong]
     found += _strays(path, snapshot)
     found += _of_repairs(path)
     return sorted(found, key=lambda finding: finding.severity)
@@ -72,18 +67,12 @@ def _check_pages(path: Path) -> Iterator[Finding]:
         yield _error(path / "catalog", str(fault))
 
 
-def _check_values(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[Finding]:
-    with catalog.reading() as reading:
-        _, head = reading.head()
-        wanted: list[partial[Any]] = [partial(reading.value, head, name) for name in head.values]
-        wanted += [partial(reading.segment, head, name) for name in head.segments]
-        wanted += [partial(reading.run, "pending", run) for run in head.pending]
-        wanted += [partial(reading.run, "tombstones", run) for run in head.tombstones]
-        for read in wanted:
-            try:
-                read()
-            except CorruptFile as error:
-                yield _error(path / "catalog", str(error))
+def _fault(act: Callable[[], object]) -> Iterator[str]:
+    """What is wrong, if a call says so."""
+    try:
+        act()
+    except CorruptFile as error:
+        yield str(error)
 
 
 def _check_deletions(path: Path, snapshot: Snapshot, secret: bytes | None) -> Iterator[Finding]:
@@ -92,18 +81,43 @@ def _check_deletions(path: Path, snapshot: Snapshot, secret: bytes | None) -> It
         yield _error(
             path / "catalog", f"{misplaced:,} deletions stand under ids that their keys do not make"
         )
+    newest = snapshot.tombstones.newest
+    if newest > snapshot.head.generation:
+        yield _error(path / "catalog", (
+            f"has deletions of commit {newest}, and the newest commit is "
+            f"{snapshot.head.generation}"
+        ))
+
+
+def _check_values(path: Path, catalog: Catalog, options: IndexOptions) -> Iterator[Finding]:
+    with catalog.reading() as reading:
+        _, head = reading.head()
+
+        def value(name: str) -> None:
+            payload = reading.value(head, name)
+            if payload is not None:
+                require_usable(name, payload, options)
+
+        wanted: list[partial[Any]] = [partial(value, name) for name in head.values]
+        wanted += [partial(reading.segment, head, name) for name in head.segments]
+        wanted += [partial(reading.run, "pending", run) for run in head.pending]
+        wanted += [partial(reading.run, "tombstones", run) for run in head.tombstones]
+        for read in wanted:
+            for what in _fault(read):
+                yield _error(path / "catalog", what)
 
 
 def _check_segment(
-    path: Path, catalog: Catalog, segment: Segment, secret: bytes | None
+    path: Path, catalog: Catalog, segment: Segment, options: IndexOptions
 ) -> Iterator[Finding]:
     file = path / "segments" / segment.name
     damaged = segment.envelope.damaged_chunks()
     yield from _check_bytes(file, segment.envelope, damaged)
-    if not damaged:
-        for what in _disorder(segment, secret):
-            yield _error(file, what)
-    yield from _check_directory(path, catalog, segment.record, 0, None if damaged else segment)
+    wrong = [] if damaged else list(_disorder(segment, options))
+    for what in wrong:
+        yield _error(file, what)
+    sound = not damaged and not wrong
+    yield from _check_directory(path, catalog, segment.record, 0, segment if sound else None)
     if segment.structures and not damaged:
         expected = permuted.content_sum(segment.fingerprints)
         for structure in segment.structures.values():
@@ -131,10 +145,10 @@ def _check_structure(
         yield from _check_bytes(file, structure.envelope, damaged)
         if damaged:
             return
-        for what in permuted.disorder(structure, expected_sum):
-            yield _error(file, what)
+        wrong = [_error(file, what) for what in permuted.disorder(structure, expected_sum)]
+        yield from wrong
         for number, table in enumerate(structure.tables, structure.record.first_table):
-            yield from _check_directory(path, catalog, record, number, table)
+            yield from _check_directory(path, catalog, record, number, None if wrong else table)
     except CorruptFile as error:
         yield _error(file, str(error))
 
@@ -145,7 +159,7 @@ def _check_slices(path: Path, segment: Segment, slices: SliceLists) -> Iterator[
         damaged = slices.envelope.damaged_chunks()
         yield from _check_bytes(file, slices.envelope, damaged)
         if not damaged:
-            for what in slicelist.disorder(slices, segment.fingerprints, SLICES_BYTES):
+            for what in slicelist.disorder(slices, segment.fingerprints):
                 yield _error(file, what)
     except CorruptFile as error:
         yield _error(file, str(error))
@@ -170,9 +184,9 @@ def _check_directory(
         yield _error(path / "catalog", str(error))
 
 
-def _disorder(table: Table, secret: bytes | None) -> Iterator[str]:
-    """What is inconsistent in a table's rows; `secret` is that of their keys."""
-    previous = 0
+def _disorder(table: Table, options: IndexOptions) -> Iterator[str]:
+    """What is inconsistent in a table's rows."""
+    previous, kind, secret = 0, options.key_kind, options.key_secret
     for start in range(0, len(table), SLICE_ROWS):
         stop = min(start + SLICE_ROWS, len(table))
         words = table.fingerprints[start:stop, 0]
@@ -181,13 +195,11 @@ def _disorder(table: Table, secret: bytes | None) -> Iterator[str]:
         previous = int(words[-1])
         if table.keys is None or secret is None:
             continue
-        offsets = table.keys.offsets[start : stop + 1]
-        if (offsets[1:] < offsets[:-1]).any() or offsets[0] < 0 or (
-            int(offsets[-1]) > len(table.keys.data)
-        ):
+        keys = KeyHeap(table.keys.offsets[start : stop + 1], table.keys.data)
+        if not keys.within().all():
             yield f"the keys of rows {start} to {stop} are out of bounds"
-        elif (table.keys.slice(start, stop).hashes(secret)[:, 0] != table.ids[start:stop]).any():
-            yield f"a key of rows {start} to {stop} does not make its id"
+        elif table.keys.slice(start, stop).faulty(table.ids[start:stop], kind, secret).any():
+            yield f"a key of rows {start} to {stop} does not make its id, or is no text"
 
 
 def _strays(path: Path, snapshot: Snapshot) -> Iterator[Finding]:

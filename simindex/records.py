@@ -554,11 +554,15 @@ class RepairReport:
     rows: int
     """Rows that are in the index afterwards, as `len` counts them: without deleted ones."""
     lost_rows: int
-    """Rows that are lost for certain; of others `losses` says what is known."""
+    """Rows that are lost, without those known to have been deleted before; where it is not known
+    how many, `losses` says so."""
     applied: bool
     """Whether it was done."""
     kept: str | None = None
     """The directory with what was replaced, if anything was."""
+    remaining: tuple[Finding, ...] = ()
+    """What is wrong with the index after it was done. The repair has succeeded if this is empty;
+    if not, restore the index from a copy, or build it anew."""
 
     @property
     def needed(self) -> bool:

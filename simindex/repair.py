@@ -5,12 +5,15 @@
     catalog    a new one is made beside the old one, whole and synced, then gets its name
     kept       what was replaced, or is no part of the index, is moved into `damaged-<n>/`
 
+    again      all is read again, as the next repair would: what is still wrong is told
+
 Invariants
 1. Until the new catalog gets the old one's name, the index is what it was: new files are strays.
 2. Nothing is deleted but what a repair itself made and did not finish. A segment's file that will
    be no part of the index has a second name in `damaged-<n>/` before the new catalog is in place,
    since the next writer removes strays.
 3. Whenever it is interrupted, it can be run again, and finds as much.
+4. `RepairReport.remaining` is empty only if the next repair would find nothing to do.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from simindex import beside, salvage
 from simindex.compaction import Progress
@@ -38,9 +44,9 @@ from simindex.storage.envelope import Envelope, open_envelope
 from simindex.storage.environment import acquire, release
 from simindex.storage.format import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY
 from simindex.storage.permuted import Directories
-from simindex.storage.remnant import Remnant
+from simindex.storage.remnant import Block, Remnant
 from simindex.storage.segment import Segment, SegmentRecord, generation_of, open_segment
-from simindex.storage.table import header_bits
+from simindex.storage.table import KeyHeap, header_bits, sort_table
 from simindex.survey import Survey, anything_of_an_index, survey
 
 STAGED_PAGES = 64
@@ -85,8 +91,10 @@ def repair(
     waited in it for a segment, deletions since each segment was written, the recipe, and the sample
     of weights. Rows that were appended but not committed may be back then.
 
-    All files are read once, in bounded memory, but for permuted tables that are built anew: these
-    are sorted one at a time in memory, 8 bytes a row of 64 bits.
+    All files are read, in bounded memory, but for permuted tables that are built anew: these are
+    sorted one at a time in memory, 8 bytes a row of 64 bits; and so are rows of a segment that are
+    out of order, with their ids and keys. With `apply` all are read again in the end, and what is
+    still wrong then is in the report.
     """
     directory = checked_call(path, "r", None, "lazy").absolute()
     apply = as_flag(apply, "apply")
@@ -95,23 +103,37 @@ def repair(
         if not anything_of_an_index(directory):
             raise IndexNotFound(f"there is no index at {path}", path=str(path))
     with translated(directory, apply), _locked(directory, apply=apply):
-        found = survey(directory, progress)
-        durable.check_storage(
-            directory, allow_remote=found.options is not None and found.options.allow_remote
-        )
-        work = _Work(found)
-        if not found.findings:
+        work = _surveyed(directory, progress)
+        found = work.found
+        if not found.findings or not apply:
+            return work.report()
+        _require_known(found)
+        if work.only_obstructed:
+            work.clear()
             found.findings += _checked(directory)
-        if not found.findings:
-            return work.report(applied=False)
-        if apply:
-            _require_known(found)
-            if work.only_obstructed:
-                work.clear()
-                found.findings += _checked(directory)
-            if not work.only_obstructed:
-                work.do()
-        return work.report(applied=apply)
+        if not work.only_obstructed:
+            work.do()
+        return replace(work.report(), applied=True, remaining=tuple(_remaining(directory)))
+
+
+def _surveyed(directory: Path, progress: Progress | None) -> _Work:
+    """What is to be done about all that is wrong with an index."""
+    found = survey(directory, progress)
+    durable.check_storage(
+        directory, allow_remote=found.options is not None and found.options.allow_remote
+    )
+    work = _Work(found)
+    if not found.findings:
+        found.findings += _checked(directory)
+    return work
+
+
+def _remaining(directory: Path) -> list[Finding]:
+    """What is wrong with an index that was repaired; whatever hinders its reading is."""
+    try:
+        return _surveyed(directory, None).found.findings
+    except (SimindexError, OSError) as error:
+        return [Finding("error", str(directory), str(error))]
 
 
 @contextmanager
@@ -171,21 +193,22 @@ class _Work:
         for file in found.segments:
             if file.damage is None:
                 self.beside[file.name], findings = beside.whole(
-                    self.directory, names, _record(file), found.uuid, self.options
+                    self.directory, names, _record(file), file.fingerprints, found.uuid,
+                    self.options,
                 )
                 found.findings += findings
         self.made: list[str] = []
         self.kept: Path | None = None
 
-    def report(self, *, applied: bool) -> RepairReport:
-        """What was found and, with `applied`, done."""
+    def report(self) -> RepairReport:
+        """What was found, and is or was to be done."""
         found = self.found
         rows = sum(salvage.living(file, found.tombstones) for file in found.segments)
         rows += sum(len(table) for table, _ in found.runs)
         return RepairReport(
             str(self.path), tuple(found.findings), tuple(self._steps()) if found.findings else (),
-            tuple(found.losses), rows, found.lost_rows, applied,
-            None if self.kept is None else str(self.kept),
+            tuple(found.losses), rows, found.lost_rows, applied=False,
+            kept=None if self.kept is None else str(self.kept),
         )
 
     @property
@@ -322,7 +345,7 @@ class _Work:
             rows, key_bytes if file.keyed else None, horizon=identity.horizon,
             generation=identity.generation, inputs=[file.name], salvaged=True,
         ) as writer:
-            for fingerprints, ids, keys in file.blocks():
+            for fingerprints, ids, keys in file.blocks() if file.ordered else _sorted(file):
                 writer.write(fingerprints, ids, keys)
             record = writer.finish()
         self.made.append(record.name)
@@ -370,6 +393,17 @@ def _record(file: Remnant) -> SegmentRecord:
         file.name, file.rows, file.identity.horizon, file.file_bytes, file.footer_checksum,
         header_bits(file.rows),
     )
+
+
+def _sorted(file: Remnant) -> Iterator[Block]:
+    """All rows that no damage reaches, in the order of a segment."""
+    fingerprints, ids, heaps = zip(*file.blocks(), strict=True)
+    keys = KeyHeap.joined([heap for heap in heaps if heap is not None]) if file.keyed else None
+    table = sort_table(
+        file.name, np.concatenate(fingerprints), np.concatenate(ids), keys,
+        horizon=file.identity.horizon,
+    )
+    yield table.fingerprints, table.ids, table.keys
 
 
 def _store(catalog: Catalog, segment: str, directories: Directories) -> None:

@@ -11,17 +11,17 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.errors import CorruptFile, SimindexError
+from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.records import U64
-from simindex.simhash.fingerprint import Recipe
 from simindex.storage import pending
-from simindex.storage.catalog import Head, unpack
+from simindex.storage.catalog import LAST_GENERATION, Head
 from simindex.storage.remains import Remains
 from simindex.storage.remnant import Remnant
 from simindex.storage.reservoir import Reservoir
-from simindex.storage.table import Table, sort_table
+from simindex.storage.table import KeyHeap, Table, sort_table
 from simindex.storage.tombstones import Tombstones
+from simindex.stored_values import require_usable
 
 Loss = tuple[str, int]
 """What is lost, and how many rows of it for certain."""
@@ -65,43 +65,45 @@ def values(
 
 def _usable(name: str, payload: bytes, options: IndexOptions) -> bool:
     try:
-        if name == "recipe":
-            bits: int = Recipe.from_bytes(payload).bits
-            return bits == options.bits
-        if name == "reservoir":
-            Reservoir.decode("the index", payload, options.words)
-            return True
-        return isinstance(unpack(name, payload), dict)
-    except (SimindexError, ValueError):
+        require_usable(name, payload, options)
+    except CorruptFile:
         return False
+    return True
 
 
 def deletions(
-    remains: Remains | None, head: Head | None, *, certain: bool, keyed: bool
+    remains: Remains | None, head: Head | None, *, certain: bool, options: IndexOptions
 ) -> tuple[Tombstones, list[Loss]]:
     """Those of the head; if it is not certain, of every run that is left.
 
     A deletion only reaches rows of earlier commits, so one that was already applied does no harm.
+    A run with a deletion of a commit that never was is lost: it would reach rows yet to come. So is
+    one with a key under another id than it makes.
     """
     parts: list[Tombstones] = []
     losses: list[Loss] = []
     numbers = set()
+    keyed, secret = options.keyed, options.key_secret
+    newest = head.generation if certain and head is not None else LAST_GENERATION - 1
+
+    def add(number: int, payload: bytes | None) -> bool:
+        with suppress(CorruptFile):
+            if payload is not None:
+                part = Tombstones.decode(f"run {number}", payload, keyed=keyed)
+                if part.newest <= newest and not (secret and part.misplaced(secret)):
+                    parts.append(part)
+                    return True
+        return False
+
     for run in () if head is None else head.tombstones:
-        payload = None if remains is None else remains.run("tombstones", run)
-        name = f"run {run.number}"
-        try:
-            if payload is None:
-                raise CorruptFile(name)
-            parts.append(Tombstones.decode(name, payload, keyed=keyed))
+        if add(run.number, None if remains is None else remains.run("tombstones", run)):
             numbers.add(run.number)
-        except CorruptFile:
+        else:
             losses.append((f"{run.rows:,} deletions: rows they deleted are back", 0))
     if remains is not None and not certain:
         for number in remains.run_numbers("tombstones"):
-            payload = remains.whole("tombstones", number.to_bytes(8, "big"))
-            if payload is not None and number not in numbers:
-                with suppress(CorruptFile):
-                    parts.append(Tombstones.decode(f"run {number}", payload, keyed=keyed))
+            if number not in numbers:
+                add(number, remains.whole("tombstones", number.to_bytes(8, "big")))
     return Tombstones.merged(parts, keyed=keyed), losses
 
 
@@ -117,13 +119,60 @@ def waiting(
         try:
             if payload is None:
                 raise CorruptFile(name)
-            found.append(pending.decode(
+            table, sample = pending.decode(
                 name, payload, rows=run.rows, words=options.words,
                 keyed=options.keyed, horizon=run.horizon,
-            ))
+            )
         except CorruptFile:
             losses.append((f"{run.rows:,} rows that waited for a segment", run.rows))
+            continue
+        try:
+            sample.check()
+        except CorruptFile:
+            losses.append((f"weights of {len(sample):,} rows that waited for a segment", 0))
+            sample = Reservoir.empty(options.words)
+        whole = _sound(table, options)
+        if len(whole) < len(table):
+            lost = len(table) - len(whole)
+            losses.append((f"{lost:,} rows that waited for a segment, by their keys", lost))
+        found.append((whole, sample))
     return found, losses
+
+
+def _sound(table: Table, options: IndexOptions) -> Table:
+    """The rows of a table that have sound keys, in order."""
+    rows, keys = np.arange(len(table), dtype=np.int64), table.keys
+    if keys is not None:
+        rows = np.flatnonzero(keys.within())
+        data, offsets = keys.data.tobytes(), keys.offsets
+        if len(rows) < len(table):
+            keys = KeyHeap.of([data[offsets[row] : offsets[row + 1]] for row in rows])
+        sound = np.flatnonzero(~keys.faulty(table.ids[rows], options.key_kind, options.stored_secret))
+        rows, keys = rows[sound], keys.take(sound)
+    words = table.fingerprints[rows, 0]
+    if len(rows) == len(table) and not (words[1:] < words[:-1]).any():
+        return table
+    return sort_table(
+        table.name, table.fingerprints[rows], table.ids[rows], keys, horizon=table.horizon
+    )
+
+
+def lost(file: Remnant, deleted: Tombstones) -> tuple[int, int]:
+    """How many rows of a segment damage reaches and no deletion is known to; and of how many of
+    these nothing tells whether one does.
+
+    Keys are not compared: half of a key's hash is its id.
+    """
+    rows = unknown = 0
+    for ids, nameless in file.lost_ids():
+        table = Table(
+            file.name, np.empty((len(ids), 1), np.uint64), ids, None,
+            horizon=file.identity.horizon, header_bits=0,
+        )
+        dead = deleted.dead(table, ids, np.arange(len(ids), dtype=np.int64))
+        rows += len(ids) - int(np.count_nonzero(dead)) + nameless
+        unknown += nameless
+    return rows, unknown if deleted.later_than(file.identity.horizon) else 0
 
 
 def living(file: Remnant, deleted: Tombstones | None) -> int:

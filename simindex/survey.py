@@ -81,6 +81,8 @@ class Survey:
     """Segment files of which nothing can be had, with what is wrong."""
     foreign: dict[str, str] = field(default_factory=dict)
     """Segment files that were never of this index."""
+    missing: dict[str, tuple[int, int | None] | None] = field(default_factory=dict)
+    """Segments that are gone: their rows and horizons, as far as these are known."""
     runs: list[Waiting] = field(default_factory=list)
     """Rows waiting for a segment, without those that are deleted."""
     tombstones: Tombstones | None = None
@@ -137,9 +139,13 @@ def survey(path: Path, progress: Progress | None = None) -> Survey:
             remains = None
         _read_head(found, remains)
         _read_options(found, remains)
+        assert found.options is not None
         _read_headless(found, remains)
+        for file in found.files.values():
+            file.examine(found.options)
         _choose_segments(found, remains)
         _read_records(found, remains)
+        _count_lost(found)
         _number(found, remains)
     _read_lock(found)
     return found
@@ -404,20 +410,14 @@ def _choose_segments(found: Survey, remains: Remains | None) -> None:
     for file in found.segments:
         if file.damage is not None:
             found.error(file.path, file.damage)
-            rows = file.rows - file.count()[0]
-            if rows:
-                found.lose(f"{rows:,} of the {file.rows:,} rows of {file.name}", rows)
     said = {**found.unreadable, **found.foreign}
     for name in sorted(found.foreign.keys() - missing) if not found.certain else ():
         found.error(found.path / "segments" / name, said[name])
     for name in sorted(missing):
         found.error(found.path / "segments" / name, said.get(name, "is missing"))
-        recorded = _recorded(found, remains, name)
-        rows_written = orphaned.get(name) if recorded is None else recorded[0]
-        if rows_written is None:
-            found.lose(f"all rows of {name}; how many they were is not known")
-        else:
-            found.lose(f"all {rows_written:,} rows of {name}", rows_written)
+        found.missing[name] = _recorded(found, remains, name)
+        if found.missing[name] is None and name in orphaned:
+            found.missing[name] = orphaned[name], None
 
 
 def _orphaned(found: Survey) -> dict[str, int]:
@@ -481,7 +481,7 @@ def _read_records(found: Survey, remains: Remains | None) -> None:
     assert options is not None
     found.values, lost_values = salvage.values(remains, head, options)
     found.tombstones, lost_deletions = salvage.deletions(
-        remains, head, certain=found.certain, keyed=options.keyed
+        remains, head, certain=found.certain, options=options
     )
     runs, lost_runs = salvage.waiting(remains, head, options)
     for what, rows in [*lost_runs, *lost_deletions, *lost_values]:
@@ -495,6 +495,25 @@ def _read_records(found: Survey, remains: Remains | None) -> None:
         if not found.certain:  # a later commit may have made a segment of them
             dead |= salvage.stored(table, newer)
         found.runs.append((salvage.without(table, dead), sample))
+
+
+def _count_lost(found: Survey) -> None:
+    """Tells which rows of segments are lost; of these, none that is known to have been deleted."""
+    assert found.tombstones is not None
+    for file in found.segments:
+        if file.damage is not None:
+            rows, unknown = salvage.lost(file, found.tombstones)
+            perhaps = f"; {unknown:,} of them may have been deleted" if unknown else ""
+            if rows:
+                found.lose(f"{rows:,} of the {file.rows:,} rows of {file.name}{perhaps}", rows)
+    for name, known in found.missing.items():
+        if known is None:
+            found.lose(f"all rows of {name}; how many they were is not known")
+            continue
+        rows, horizon = known
+        deleted = found.tombstones.later_than(0 if horizon is None else horizon)
+        perhaps = "; some of them may have been deleted" if deleted else ""
+        found.lose(f"all {rows:,} rows of {name}{perhaps}", rows)
 
 
 def _number(found: Survey, remains: Remains | None) -> None:

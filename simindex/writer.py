@@ -54,6 +54,7 @@ from simindex.storage.segment import (
 )
 from simindex.storage.table import KeyHeap, Table, sort_table
 from simindex.storage.tombstones import Tombstones
+from simindex.storage.verification import verified
 
 OURS = (NAME, permuted.NAME, slicelist.NAME)
 """Names of the files that a writer makes, and removes where no commit names them."""
@@ -723,13 +724,17 @@ class Writer:
 
 
 def _sound(segment: Segment, structure: StructureRecord) -> bool:
-    """Whether a segment's tables or lists are whole."""
+    """Whether a segment's tables or lists are whole, and are those that its rows make."""
     lists = segment.slices
     try:
+        rows = verified(segment.fingerprints)
         if lists is not None and lists.record == structure:
             lists.envelope.verify()
-            return len(lists.starts) == len(lists.numbers)  # raises what checksums do not tell
-        segment.structures[structure.structure].envelope.verify()
+            wrong = slicelist.disorder(lists, rows)
+        else:
+            tables = segment.structures[structure.structure]
+            tables.envelope.verify()
+            wrong = permuted.disorder(tables, permuted.content_sum(rows))
+        return next(wrong, None) is None
     except CorruptFile:
         return False
-    return True

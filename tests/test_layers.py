@@ -7,7 +7,7 @@
               machine  forecast  explanation  compaction  check  pairs  clusters  skew  auditing
               answering  spotchecks  opening  bounded  ingestion  recent  deduplication
               segmentfiles  merging  nearest  nearest_plan  nearest_recall
-              repair  survey  salvage  lineage  beside
+              repair  survey  salvage  lineage  beside  stored_values
     methods
     storage
     simhash
@@ -43,7 +43,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "spotchecks", "opening", "bounded", "stored_pairs", "stored_rows", "tiles", "index_pairs",
         "index_clusters", "ingestion", "recent", "deduplication", "segmentfiles", "merging",
         "nearest", "nearest_plan", "nearest_recall", "repair", "survey", "salvage", "lineage",
-        "beside",
+        "beside", "stored_values",
     ),
     ("",),  # the package itself
     ("cli", "distributed", "integrations", "inputs", "__main__"),

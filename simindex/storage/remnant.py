@@ -5,7 +5,8 @@
     checksums      one a chunk; a chunk counts if it agrees with its own, so footer and further
                    checksums may be damaged
     a row          counts if all chunks that its fingerprint, its id, the ends of its key and its
-                   key stand in do
+                   key stand in do, and its key makes its id and is text where keys are text
+    their order    is looked at, but rows out of order count
 
 Invariant: no byte is given out that does not agree with a checksum of the file.
 """
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, StorageFailed
+from simindex.options import IndexOptions
 from simindex.records import U64
 from simindex.storage.catalog import LAST_GENERATION, unpack
 from simindex.storage.envelope import (
@@ -52,7 +54,9 @@ from simindex.storage.segment import (
     MAX_DESCRIPTION_BYTES,
     MAX_ROWS,
     UNDECODABLE,
+    SegmentRecord,
     generation_of,
+    open_segment,
 )
 from simindex.storage.table import KeyHeap
 
@@ -148,8 +152,50 @@ class Remnant:
                 )
         if not self._blind:
             self._check_sections()
-            if self.damage is None and self.keyed and self.count()[0] < self.rows:
-                self.damage = f"{path} has keys that are out of bounds"
+        self.ordered = True
+        """Whether the rows that it gives stand in order; `examine` tells."""
+        self._options: IndexOptions | None = None
+        self._counted: tuple[int, int] | None = None
+
+    def examine(self, options: IndexOptions) -> None:
+        """Reads the rows, and notes as damage what is wrong with them though checksums hold.
+
+        The options are those of its index. O(bytes of the file), in bounded memory.
+        """
+        self._options = options
+        total = key_bytes = previous = 0
+        for start, stop in self._windows():
+            rows = np.flatnonzero(self.intact(start, stop)) + start
+            if not len(rows):
+                continue
+            total += len(rows)
+            if self.keyed:
+                offsets = self._column(KEY_OFFSETS, "<i8")
+                key_bytes += int((offsets[rows + 1] - offsets[rows]).sum())
+            words = self.columns()[0][rows]
+            if int(words[0]) < previous or (words[1:] < words[:-1]).any():
+                self.ordered = False
+            previous = int(words[-1])
+        self._counted = total, key_bytes
+        if self.damage is None and total < self.rows:
+            self.damage = (
+                f"{self.path} has {self.rows - total:,} keys that are out of bounds, no text, or "
+                "of other ids"
+            )
+        if self.damage is None and not self.ordered:
+            self.damage = f"{self.path} has rows that are not sorted"
+        if self.damage is None and self.footer_checksum is not None:
+            own = self.identity
+            record = SegmentRecord(
+                self.name, own.rows, own.horizon, self.file_bytes, self.footer_checksum, 0
+            )
+            try:
+                open_segment(
+                    self.path.parent, record, index=own.index, bits=own.bits, keyed=self.keyed,
+                    load_directory=lambda: None,
+                )
+            except CorruptFile as error:
+                self.damage = str(error)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -251,7 +297,8 @@ class Remnant:
         return section.data[:whole].view(dtype)
 
     def intact(self, start: int, stop: int) -> Bools:
-        """Which of the rows from start to stop no damage reaches."""
+        """Which of the rows from start to stop no damage reaches, by their keys, too, once these
+        were examined."""
         rows = np.arange(start, stop, dtype=np.int64)
         whole = self._sections[FINGERPRINTS].reaches(rows) & self._sections[IDS].reaches(rows)
         if self.keyed:
@@ -266,18 +313,27 @@ class Remnant:
             before = np.concatenate([[0], np.cumsum(~data.sound)])
             first, last = ends[:, 0] // CHUNK_BYTES, -(-ends[:, 1] // CHUNK_BYTES)
             whole &= inside & (before[np.maximum(first, last)] == before[first])
+            among = np.flatnonzero(whole)
+            options = self._options
+            if options is not None and len(among):
+                ids = self._column(IDS, "<u8")[start + among]
+                keys = self._heap(start, stop).take(among)
+                whole[among] = ~keys.faulty(ids, options.key_kind, options.stored_secret)
         return whole
 
     def count(self) -> tuple[int, int]:
-        """(rows, bytes of their keys) that no damage reaches."""
-        total = key_bytes = 0
+        """(rows, bytes of their keys) that no damage reaches, as `examine` found them."""
+        assert self._counted is not None
+        return self._counted
+
+    def lost_ids(self) -> Iterator[tuple[U64, int]]:
+        """Ids of rows that damage reaches, and of how many of these the ids are lost, too."""
         for start, stop in self._windows():
-            rows = np.flatnonzero(self.intact(start, stop)) + start
-            total += len(rows)
-            if self.keyed and len(rows):
-                offsets = self._column(KEY_OFFSETS, "<i8")
-                key_bytes += int((offsets[rows + 1] - offsets[rows]).sum())
-        return total, key_bytes
+            rows = np.flatnonzero(~self.intact(start, stop)) + start
+            known = rows[self._sections[IDS].reaches(rows)]
+            yield self._column(IDS, "<u8")[known], len(rows) - len(known)
+        if self._blind:
+            yield np.empty(0, np.uint64), self.rows
 
     def blocks(self) -> Iterator[Block]:
         """Fingerprints, ids and keys of the rows that no damage reaches, in order."""
@@ -304,13 +360,19 @@ class Remnant:
         offsets[~sound | (offsets < 0) | (offsets > len(data))] = 0
         return KeyHeap(np.maximum.accumulate(offsets), data)
 
-    def columns(self) -> tuple[U64, U64]:
-        """First words and ids of all rows, on the map, damaged where the file is; or none."""
+    @property
+    def fingerprints(self) -> U64:
+        """uint64 (n, W): of all rows, on the map, damaged where the file is; or none."""
         words = self.identity.bits // 64
         if self._blind:
-            return np.empty(0, np.uint64), np.empty(0, np.uint64)
-        fingerprints = self._column(FINGERPRINTS, f"V{8 * words}").view("<u8")
-        return fingerprints.reshape(-1, words)[:, 0], self._column(IDS, "<u8")
+            return np.empty((0, words), np.uint64)
+        rows: U64 = self._column(FINGERPRINTS, f"V{8 * words}").view("<u8").reshape(-1, words)
+        return rows
+
+    def columns(self) -> tuple[U64, U64]:
+        """First words and ids of all rows, on the map, damaged where the file is; or none."""
+        ids = np.empty(0, np.uint64) if self._blind else self._column(IDS, "<u8")
+        return self.fingerprints[:, 0], ids
 
 
 def _mapped(path: Path, fd: int, size: int) -> NDArray[np.uint8]:

@@ -69,6 +69,11 @@ class Reservoir:
             np.concatenate([part.weights for part in parts])[order],
         )
 
+    def check(self) -> None:
+        """Raises CorruptFile if a weight is no number: no version keeps one."""
+        if not np.isfinite(self.weights).all():
+            raise CorruptFile("the reservoir has weights that are no numbers", path="reservoir")
+
     def encode(self) -> bytes:
         """The sample as bytes."""
         header = np.zeros((), RESERVOIR)

@@ -54,6 +54,9 @@ NUMBERS, STARTS = 1, 2
 WIDE_BITS = 128
 """Fingerprints from so many bits on are cut into slices of 16 bits, narrower ones of 8."""
 
+COMPARED_BYTES = 1 << 26
+"""Memory for building lists anew, to compare them with those of a file."""
+
 STEP_BITS = 256
 """Slices of so many bits are built together, where memory allows, and `step` is called then."""
 
@@ -321,7 +324,9 @@ def open_slices(
     return SliceLists(record, design, envelope, damage)
 
 
-def disorder(slices: SliceLists, fingerprints: U64, memory_bytes: int) -> Iterator[str]:
+def disorder(
+    slices: SliceLists, fingerprints: U64, memory_bytes: int = COMPARED_BYTES
+) -> Iterator[str]:
     """What is wrong with the lists of a file whose checksums hold; builds them all anew.
 
     Raises CorruptFile where `SliceLists.starts` does.

@@ -25,7 +25,7 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile
 from simindex.options import KeyKind
 from simindex.records import U64
-from simindex.storage.verification import section_of, verified, verified_at, verify_spans
+from simindex.storage.verification import map_of, section_of, verified, verified_at, verify_spans
 
 if TYPE_CHECKING:
     from simindex.storage.permuted import PermutedTables
@@ -120,7 +120,48 @@ class KeyHeap:
         if kind == "bytes":
             return raw
         with _sound_keys():
-            return [key.decode() for key in raw]
+            return [_text(key) for key in raw]
+
+    def within(self) -> Bools:
+        """Which rows have a key that lies within the heap."""
+        first, last = self.offsets[:-1], self.offsets[1:]
+        inside: Bools = (first >= 0) & (first <= last) & (last <= len(self.data))
+        return inside
+
+    def faulty(self, ids: U64, kind: KeyKind, secret: bytes) -> Bools:
+        """Which rows have a key that is no text where `kind` is "str", or another id than it makes.
+
+        All keys must lie within the heap. O(bytes of keys).
+        """
+        wrong: Bools = self.hashes(secret)[:, 0] != ids
+        return wrong if kind == "bytes" else wrong | ~self._decodable()
+
+    def _decodable(self) -> Bools:
+        """Which keys are text."""
+        first, last = int(self.offsets[0]), int(self.offsets[-1])
+        data = self.data[first:last].tobytes()
+        places = self.offsets[:-1][self.offsets[:-1] < self.offsets[1:]]
+        try:
+            _text(data)
+            # All of it is text, so a key is none only if one begins within a character.
+            if not (self.data[places] & 0xC0 == 0x80).any():
+                return np.ones(len(self.offsets) - 1, np.bool_)
+        except ValueError:
+            pass
+        bounds = (self.offsets - first).tolist()
+        return np.array([_is_text(data[a:b]) for a, b in pairwise(bounds)], np.bool_)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode()
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        _text(raw)
+    except ValueError:
+        return False
+    return True
 
 
 _SLICE_ROWS = 1 << 20
@@ -178,13 +219,20 @@ class SortedRows:
         return self._directory
 
     def compute_directory(self) -> U32:
-        """The header directory, from the rows. O(n), in bounded memory."""
+        """The header directory, from the rows. O(n), in bounded memory.
+
+        Where the rows are out of order, it leads to some of them only, or raises CorruptFile.
+        """
         if self.fingerprints.shape[1] == 1:
             return _native.header_directory(verified(self.fingerprints)[:, 0], self.header_bits)
         counts = np.zeros((1 << self.header_bits) + 1, np.int64)
         shift = np.uint64(64 - self.header_bits) if self.header_bits else None
         for start in range(0, len(self), _SLICE_ROWS):
             words = verified(self.fingerprints[start : start + _SLICE_ROWS])[:, 0]
+            if (words[1:] < words[:-1]).any():
+                owner = map_of(self.fingerprints)
+                path = "a table" if owner is None else owner.path
+                raise CorruptFile(f"{path} has rows that are not sorted", path=path)
             headers = np.zeros(len(words), np.int64) if shift is None else words >> shift
             first = int(headers[0])
             found = np.bincount((headers - headers[0]).astype(np.int64))

@@ -118,7 +118,7 @@ def forge(path: Path, puts: Callable[[Callable[[str, bytes], Any]], dict[Any, An
         )}
         with env.begin(write=True) as txn:
             def get(database: str, key: bytes) -> Any:
-                return txn.get(key, db=databases[database])[:-4]
+                return (txn.get(key, db=databases[database]) or b"")[:-4]
 
             for (database, key), payload in puts(get).items():
                 txn.put(key, catalog.seal(database, key, payload), db=databases[database])
