@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from simindex.errors import CorruptFile
 from simindex.records import U64
 from simindex.storage.segment import MAX_ROWS, Segment, SegmentRecord, SegmentWriter
 from simindex.storage.table import I64, KeyHeap, sort_table
@@ -98,6 +99,12 @@ def merge(
     -----
     Memory is WINDOW_ROWS words of rows and their keys, and one bit a row where tombstones apply.
     Rows with an equal first word keep the order of the inputs.
+
+    Raises
+    ------
+    CorruptFile
+        If an input is damaged, or rows of one are found to be out of order: else what is written
+        would be.
     """
     for segment in inputs:
         segment.envelope.verify()
@@ -116,14 +123,27 @@ def merge(
         if keyed
         else None
     )
-    done = 0
+    done = previous = 0
     with open_writer(total, key_bytes) as writer:
         for fingerprints, ids, keys in _merged(inputs, live):
+            words = fingerprints[:, 0]
+            if len(words):
+                if int(words[0]) < previous or (words[1:] < words[:-1]).any():
+                    raise _out_of_order(inputs)
+                previous = int(words[-1])
             writer.write(fingerprints, ids, keys)
             done += len(ids)
             if progress is not None:
                 progress(done, total)
         return Rewritten(writer.finish(), dead)
+
+
+def _out_of_order(inputs: Sequence[Segment]) -> CorruptFile:
+    names = ", ".join(segment.name for segment in inputs)
+    return CorruptFile(
+        f"one of {names} has rows that are not sorted: `simindex check` says which",
+        path=inputs[0].envelope.path,
+    )
 
 
 def _live_mask(segment: Segment, tombstones: Tombstones) -> Mask:
@@ -150,13 +170,13 @@ def _key_bytes(segment: Segment, mask: Mask) -> int:
     keys = segment.keys
     if keys is None:
         return 0
+    size, total = len(keys.data), 0
     if mask is None:
-        return len(keys.data)
-    total = 0
+        return size - int(np.clip(keys.offsets[0], 0, size))
     for start in range(0, len(segment), WINDOW_ROWS):
         stop = min(start + WINDOW_ROWS, len(segment))
         rows = _rows_in(mask, start, stop)
-        lengths = np.diff(keys.offsets[start : stop + 1])
+        lengths = np.diff(np.clip(keys.offsets[start : stop + 1], 0, size))
         total += int(lengths[rows].sum())
     return total
 
@@ -186,6 +206,8 @@ def _merged(inputs: Sequence[Segment], live: Sequence[Mask]) -> Iterator[Block]:
             ]
             if below == at:
                 yield from _equal_rows(inputs, live, at, bound, window)
+                if below == at:
+                    raise _out_of_order(inputs)
                 continue
             stops = below
         yield _sorted_block(inputs, live, at, stops)
