@@ -19,7 +19,7 @@ from simindex.storage.catalog import LAST_GENERATION, Head
 from simindex.storage.remains import Remains
 from simindex.storage.remnant import Remnant
 from simindex.storage.reservoir import Reservoir
-from simindex.storage.table import KeyHeap, Table, sort_table
+from simindex.storage.table import Table, sort_table
 from simindex.storage.tombstones import Tombstones
 from simindex.stored_values import require_usable
 
@@ -143,12 +143,9 @@ def _sound(table: Table, options: IndexOptions) -> Table:
     """The rows of a table that have sound keys, in order."""
     rows, keys = np.arange(len(table), dtype=np.int64), table.keys
     if keys is not None:
-        rows = np.flatnonzero(keys.within())
-        data, offsets = keys.data.tobytes(), keys.offsets
-        if len(rows) < len(table):
-            keys = KeyHeap.of([data[offsets[row] : offsets[row + 1]] for row in rows])
-        sound = np.flatnonzero(~keys.faulty(table.ids[rows], options.key_kind, options.stored_secret))
-        rows, keys = rows[sound], keys.take(sound)
+        faulty = keys.faulty(table.ids, options.key_kind, options.stored_secret)
+        rows = np.flatnonzero(~faulty)
+        keys = keys.take(rows)
     words = table.fingerprints[rows, 0]
     if len(rows) == len(table) and not (words[1:] < words[:-1]).any():
         return table

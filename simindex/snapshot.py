@@ -132,7 +132,10 @@ class Snapshot:
 
     @cached_property
     def reservoir(self) -> Reservoir:
-        """Sampled rows with their weights: the segments' and the pending runs'."""
+        """Sampled rows with their weights: the segments' and the pending runs'.
+
+        Raises CorruptFile if it cannot be read, or a weight is no number.
+        """
         parts = [part for part in self.samples if len(part)]
         with self._catalog.reading() as reading:
             _, newest = reading.head()
@@ -140,7 +143,9 @@ class Snapshot:
             if newest.values.get("reservoir") == self.head.values.get("reservoir"):
                 payload = reading.value(self.head, "reservoir")
                 parts += [Reservoir.decode("the index", payload, self._words)] if payload else []
-        return Reservoir.merged([Reservoir.empty(self._words), *parts], MAX_RESERVOIR_ROWS)
+        merged = Reservoir.merged([Reservoir.empty(self._words), *parts], MAX_RESERVOIR_ROWS)
+        merged.check()
+        return merged
 
 
 def live_rows(

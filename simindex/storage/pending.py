@@ -64,6 +64,10 @@ def decode(
         for start, stop in pairwise(bounds)
     ]
     keys = KeyHeap(pieces[2].view("<i8"), pieces[3]) if keyed else None
+    if keys is not None and not (
+        keys.offsets[0] == 0 and keys.offsets[-1] == key_bytes and keys.within().all()
+    ):
+        raise CorruptFile(f"the {name} has keys that are out of bounds", path=name)
     table = Table(
         name, pieces[0].view("<u8").reshape(rows, words), pieces[1].view("<u8"), keys,
         horizon=horizon, header_bits=header_bits(rows),

@@ -317,7 +317,7 @@ class Remnant:
             options = self._options
             if options is not None and len(among):
                 ids = self._column(IDS, "<u8")[start + among]
-                keys = self._heap(start, stop).take(among)
+                keys = self._keys(start, stop, among)
                 whole[among] = ~keys.faulty(ids, options.key_kind, options.stored_secret)
         return whole
 
@@ -345,20 +345,20 @@ class Remnant:
             fingerprints = self._column(FINGERPRINTS, f"V{8 * words}")[rows]
             keys = None
             if self.keyed:
-                keys = self._heap(start, stop).take(rows - start)
+                keys = self._keys(start, stop, rows - start)
             yield (
                 fingerprints.view("<u8").reshape(-1, words), self._column(IDS, "<u8")[rows], keys
             )
 
-    def _heap(self, start: int, stop: int) -> KeyHeap:
-        """Keys of the rows from start to stop; of those that damage reaches, anything."""
-        section, data = self._sections[KEY_OFFSETS], self._sections[KEY_BYTES].data
-        stored = self._column(KEY_OFFSETS, "<i8")[start : stop + 1]
-        offsets = np.zeros(stop + 1 - start, np.int64)
-        offsets[: len(stored)] = stored
-        sound = section.reaches(np.arange(start, stop + 1, dtype=np.int64))
-        offsets[~sound | (offsets < 0) | (offsets > len(data))] = 0
-        return KeyHeap(np.maximum.accumulate(offsets), data)
+    def _keys(self, start: int, stop: int, among: NDArray[np.int64]) -> KeyHeap:
+        """Keys of some of the rows from start to stop, counted from start, that are intact."""
+        data = self._sections[KEY_BYTES].data
+        offsets = self._column(KEY_OFFSETS, "<i8")[start : stop + 1]
+        whole = KeyHeap(offsets, data)
+        if len(offsets) == stop + 1 - start and whole.within().all():
+            return whole.take(among)
+        ends = zip(offsets[among].tolist(), offsets[among + 1].tolist(), strict=True)
+        return KeyHeap.of([data[first:last].tobytes() for first, last in ends])
 
     @property
     def fingerprints(self) -> U64:

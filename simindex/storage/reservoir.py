@@ -72,7 +72,10 @@ class Reservoir:
     def check(self) -> None:
         """Raises CorruptFile if a weight is no number: no version keeps one."""
         if not np.isfinite(self.weights).all():
-            raise CorruptFile("the reservoir has weights that are no numbers", path="reservoir")
+            raise CorruptFile(
+                "the sample of weights has some that are no numbers: `simindex repair` drops it",
+                path="reservoir",
+            )
 
     def encode(self) -> bytes:
         """The sample as bytes."""
