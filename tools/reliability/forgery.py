@@ -4,13 +4,15 @@
     record     `forge_record`, `forge_head`, `forge_value` and `forge_run` put sealed values into a
                catalog, and name them in its head
     both       `forged` changes a file and makes the catalog's records agree with it
+    at random  `disordered`, `altered` and `altered_record`, for trials
 """
 
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +29,7 @@ from simindex.storage.envelope import (
     PAGE_BYTES,
     SECTION,
 )
+from simindex.storage.segment import DESCRIPTION, UNDECODABLE
 
 
 class Forged:
@@ -78,12 +81,20 @@ class Forged:
 
 @contextmanager
 def forged(path: Path, file: Path) -> Iterator[Forged]:
-    """A segment's file to be changed; then its checksums hold and the catalog's records agree."""
+    """A segment's file to be changed; then its checksums hold, and the catalog's records and the
+    files beside it agree."""
     change = Forged(file)
     yield change
     footer = change.save()
     if file.suffix == ".rows":
         agree(path, file.name, footer, int(change.header["rows"][0]))
+        for other in sorted(file.parent.glob(f"{file.stem}-*")):
+            beside = Forged(other)
+            description = beside.section(DESCRIPTION, "u1")
+            with suppress(ValueError, *UNDECODABLE):  # one that was forged itself
+                structure, name, _ = msgpack.unpackb(description.tobytes())
+                description[:] = np.frombuffer(msgpack.packb([structure, name, footer]), np.uint8)
+                structure_agrees(path, other.name, beside.save())
     else:
         structure_agrees(path, file.name, footer)
 
@@ -191,3 +202,70 @@ def in_parts(payload: bytes, count: int = 1) -> bytes:
 
 def catalog_crc(payload: bytes) -> int:
     return _native.crc32c(np.frombuffer(payload, np.uint8))
+
+
+# -- at random ------------------------------------------------------------------------------------
+
+
+def _items(rng: random.Random, made: Forged) -> Any:
+    """The items of a section, as rows of unsigned numbers (n, m)."""
+    entry = rng.choice([entry for entry in made.true_table if int(entry["count"])])
+    size = int(entry["itemsize"])
+    kind = {1: "u1", 4: "<u4"}.get(size, "<u8")
+    return made.section(int(entry["kind"]), kind).reshape(int(entry["count"]), -1)
+
+
+def disordered(rng: random.Random, path: Path, file: Path) -> None:
+    """Puts items of a section of a segment's file into another order."""
+    with forged(path, file) as made:
+        items = _items(rng, made)
+        how = rng.choice(["reversed", "shuffled", "two", "rotated"])
+        order = np.arange(len(items))
+        if how == "reversed":
+            order = order[::-1]
+        elif how == "shuffled":
+            order = np.random.default_rng(rng.getrandbits(32)).permutation(order)
+        elif how == "rotated":
+            order = np.roll(order, rng.randrange(len(items)))
+        else:
+            a, b = rng.randrange(len(items)), rng.randrange(len(items))
+            order[[a, b]] = order[[b, a]]
+        items[:] = items[order]
+
+
+def altered(rng: random.Random, path: Path, file: Path) -> None:
+    """Gives some items of a section of a segment's file other values."""
+    with forged(path, file) as made:
+        items = _items(rng, made)
+        most = (1 << 8 * items.itemsize) - 1
+        for _ in range(rng.choice([1, 1, 2, 10])):
+            value = rng.choice([0, 1, most, most // 2, most // 2 + 1, rng.randrange(most)])
+            items[rng.randrange(len(items)), rng.randrange(items.shape[1])] = value
+
+
+def altered_record(rng: random.Random, path: Path) -> None:
+    """Gives some bytes of a record of the catalog other values, or cuts it."""
+    found: list[tuple[str, bytes, bytes]] = []
+    with lmdb.open(
+        str(path / "catalog"), map_size=1 << 30, max_dbs=6, lib_version=0, readonly=True
+    ) as env, env.begin() as txn:
+        for database in ("meta", "pending", "tombstones", "headers"):
+            cursor = txn.cursor(env.open_db(database.encode(), txn=txn, create=False))
+            records = [(database, bytes(key), bytes(value)[:-4]) for key, value in cursor]
+            found += records if database != "headers" else records[:4]
+    database, key, whole = rng.choice(found)
+    start = 0 if database == "headers" else 8
+    payload = bytearray(whole[start:])
+    if rng.random() < 0.2:
+        del payload[rng.randrange(len(payload) + 1) :]
+    for _ in range(rng.choice([1, 1, 2, 10]) if payload else 0):
+        at = rng.randrange(len(payload))
+        width = rng.choice([1, 4, 8])
+        value = rng.choice([bytes(8), b"\xff" * 8, b"\x7f" * 8, rng.randbytes(8)])[:width]
+        payload[at : at + width] = value[: len(payload) - at]
+    if database == "headers":
+        forge(path, lambda get: {(database, key): bytes(payload)})
+        return
+    place = {"meta": 5, "pending": 3, "tombstones": 4}[database]
+    name = key.decode() if database == "meta" else int.from_bytes(key, "big")
+    forge_named(path, database, key, in_parts(bytes(payload)), place, name)
