@@ -228,12 +228,23 @@ class _Work:
                     f"{self.intact[file.name]:,} of the {file.rows:,} rows of {file.name} are "
                     "written as a new segment"
                 )
+            for structure in self._unbuilt(file):
+                yield f"{structure} of {file.name} is built anew"
         waiting = sum(len(table) for table, _ in self.found.runs)
         yield (
             f"a new catalog of {len(self.found.segments):,} segments, {waiting:,} rows waiting for "
             f"one and {len(self.found.tombstones or ()):,} deletions takes the old one's place"
         )
         yield f"what is replaced, or no part of the index, is moved into {KEPT_PREFIX}<n>"
+
+    def _unbuilt(self, file: Remnant) -> list[str]:
+        """Structures that a whole segment has no whole file of."""
+        if file.damage is not None:
+            return []
+        return [
+            name for name in self.options.structures
+            if name != "psm" and name not in self.beside[file.name]
+        ]
 
     # -- doing -------------------------------------------------------------------------------------
 

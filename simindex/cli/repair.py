@@ -22,7 +22,8 @@ def repair(index_path: str, apply: bool, as_json: bool, quiet: bool) -> None:
 
     Prints what is wrong, what is done about it, and what is lost. Changes nothing without --apply,
     and then exits with 3 when there is anything to repair. What it replaces is kept, in a folder
-    damaged-1 inside INDEX.
+    damaged-1 inside INDEX. In the end the index is read again: exits with 3, too, when anything is
+    still wrong with it.
     """
     with ShareDone("reading", "byte", quiet=quiet or as_json) as share:
         report = simindex.repair(index_path, apply=apply, progress=share.tell)
@@ -35,9 +36,11 @@ def repair(index_path: str, apply: bool, as_json: bool, quiet: bool) -> None:
             click.echo("\t".join(map(cell, ("done" if apply else "to do", index_path, step))))
         for loss in report.losses:
             click.echo("\t".join(map(cell, ("lost", index_path, loss))))
+        for finding in report.remaining:
+            click.echo("\t".join(map(cell, ("left", finding.path, finding.what))))
     if not quiet:
         say(_verdict(report, index_path))
-    if report.needed and not apply:
+    if report.remaining or (report.needed and not apply):
         click.get_current_context().exit(DAMAGED)
 
 
@@ -45,7 +48,7 @@ def _verdict(report: simindex.RepairReport, path: str) -> str:
     rows = count(report.rows, "row")
     if not report.needed:
         return f"nothing to repair: {path} holds {rows}"
-    lost = f"{count(report.lost_rows, 'row')} lost for certain" if report.losses else (
+    lost = f"{count(report.lost_rows, 'row')} lost as far as is known" if report.losses else (
         "nothing is lost"
     )
     if not report.applied:
@@ -54,4 +57,9 @@ def _verdict(report: simindex.RepairReport, path: str) -> str:
             f"`simindex repair {path} --apply` does it"
         )
     kept = f"; what was replaced is in {report.kept}" if report.kept else ""
+    if report.remaining:
+        return (
+            f"{path} is still damaged in {count(len(report.remaining), 'place')}, {lost}{kept}: "
+            "restore it from a copy, or build it anew"
+        )
     return f"{path} holds {rows} again, {lost}{kept}"

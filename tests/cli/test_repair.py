@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import simindex
+from simindex.records import Finding
 
 Run = Callable[..., Any]
 
@@ -54,6 +56,19 @@ def test_the_report_is_an_object(run: Run, damaged: str, objects: Any) -> None:
     assert done["findings"] == told["findings"]
 
 
+def test_what_a_repair_left_is_told_and_no_success(
+    run: Run, damaged: str, objects: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = simindex.repair(damaged, apply=True)
+    left = replace(report, remaining=(Finding("error", "a file", "is as it was"),))
+    monkeypatch.setattr(simindex, "repair", lambda *arguments, **named: left)
+    done = run("repair", damaged, "--apply", code=3)
+    assert "left\ta file\tis as it was" in done.stdout.splitlines()
+    assert "is still damaged in 1 place" in done.stderr
+    (told,) = objects(run("repair", damaged, "--apply", "--json", code=3).stdout)
+    assert told["remaining"] == [{"severity": "error", "path": "a file", "what": "is as it was"}]
+
+
 def test_what_check_finds_in_a_segment_is_repaired(run: Run, tmp_path: Path) -> None:
     options = simindex.IndexOptions(batch_rows=1 << 16)
     with simindex.open("i.sim", "n", options=options) as index:
@@ -65,7 +80,7 @@ def test_what_check_finds_in_a_segment_is_repaired(run: Run, tmp_path: Path) -> 
     assert "simindex repair i.sim" in run("check", "i.sim", code=3).stderr
     done = run("repair", "i.sim", "--apply")
     assert "8,192 of the 30,000 rows" in done.stdout
-    assert "8,192 rows lost for certain; what was replaced is in" in done.stderr
+    assert "8,192 rows lost as far as is known; what was replaced is in" in done.stderr
     assert run("check", "i.sim").stdout.startswith("note\t")
     assert (tmp_path / "i.sim" / "damaged-1" / "segments" / file.name).read_bytes() == content
 

@@ -30,8 +30,8 @@ def wreck(path: Path) -> None:
 
 def cleared(report: simindex.RepairReport, path: Path) -> None:
     """Removes what a repair replaced, as its user does; raises Fault if it lost anything."""
-    if report.losses or report.lost_rows:
-        raise Fault("lost", f"by a repair: {report.losses}")
+    if report.losses or report.lost_rows or report.remaining:
+        raise Fault("lost", f"by a repair: {report.losses}, {report.remaining}")
     for kept in path.glob("damaged-*"):
         shutil.rmtree(kept)
 
