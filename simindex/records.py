@@ -561,8 +561,9 @@ class RepairReport:
     kept: str | None = None
     """The directory with what was replaced, if anything was."""
     remaining: tuple[Finding, ...] = ()
-    """What is wrong with the index after it was done. The repair has succeeded if this is empty;
-    if not, restore the index from a copy, or build it anew."""
+    """What is wrong with the index after it was done. The repair has succeeded if this is empty.
+    After an error restore the index from a copy, or build it anew; a note says that the system
+    would not read it again."""
 
     @property
     def needed(self) -> bool:

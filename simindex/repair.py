@@ -30,7 +30,7 @@ import numpy as np
 from simindex import beside, salvage
 from simindex.compaction import Progress
 from simindex.designs import checked_designs, slice_design
-from simindex.errors import CorruptFile, IndexNotFound, SimindexError
+from simindex.errors import CorruptFile, IndexNotFound, SimindexError, raised_by_a_handler
 from simindex.index import open as open_index
 from simindex.opening import checked_call, translated
 from simindex.options import as_flag
@@ -129,11 +129,20 @@ def _surveyed(directory: Path, progress: Progress | None) -> _Work:
 
 
 def _remaining(directory: Path) -> list[Finding]:
-    """What is wrong with an index that was repaired; whatever hinders its reading is."""
+    """What is wrong with an index that was repaired.
+
+    Where the system refuses to read it, a note says so: the report must not be lost by it.
+    """
     try:
         return _surveyed(directory, None).found.findings
-    except (SimindexError, OSError) as error:
+    except CorruptFile as error:
         return [Finding("error", str(directory), str(error))]
+    except (SimindexError, OSError, MemoryError) as error:
+        if raised_by_a_handler(error):
+            raise
+        why = str(error) or "no memory"
+        what = f"was repaired, but cannot be read again ({why}): run `simindex check`"
+        return [Finding("note", str(directory), what)]
 
 
 @contextmanager

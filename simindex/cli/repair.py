@@ -57,6 +57,8 @@ def _verdict(report: simindex.RepairReport, path: str) -> str:
             f"`simindex repair {path} --apply` does it"
         )
     kept = f"; what was replaced is in {report.kept}" if report.kept else ""
+    if any(finding.severity == "note" for finding in report.remaining):
+        return f"{path} holds {rows} again, {lost}{kept}; it is not known to be whole: check it"
     if report.remaining:
         return (
             f"{path} is still damaged in {count(len(report.remaining), 'place')}, {lost}{kept}: "

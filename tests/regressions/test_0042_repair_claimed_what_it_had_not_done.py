@@ -223,3 +223,25 @@ def test_what_a_repair_could_not_do_it_says(
     assert done.remaining == tuple(left)
 
 
+
+
+@pytest.mark.parametrize("error", [OSError(5, "input/output error"), MemoryError()])
+def test_a_report_survives_a_system_that_reads_no_more(
+    index_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = build(index_path)
+    (path / "FORMAT").unlink()
+    module, calls = import_module("simindex.repair"), []
+    real = module.survey
+
+    def survey(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise error
+        return real(*arguments)
+
+    monkeypatch.setattr(module, "survey", survey)
+    done = simindex.repair(path, apply=True)
+    assert (done.applied, done.rows) == (True, 300)
+    assert [finding.severity for finding in done.remaining] == ["note"]
+    assert not simindex.repair(path).needed

@@ -30,8 +30,9 @@ def wreck(path: Path) -> None:
 
 def cleared(report: simindex.RepairReport, path: Path) -> None:
     """Removes what a repair replaced, as its user does; raises Fault if it lost anything."""
-    if report.losses or report.lost_rows or report.remaining:
-        raise Fault("lost", f"by a repair: {report.losses}, {report.remaining}")
+    damaged = [finding for finding in report.remaining if finding.severity == "error"]
+    if report.losses or report.lost_rows or damaged:
+        raise Fault("lost", f"by a repair: {report.losses}, {damaged}")
     for kept in path.glob("damaged-*"):
         shutil.rmtree(kept)
 
