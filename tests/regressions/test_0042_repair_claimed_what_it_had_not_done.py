@@ -20,6 +20,7 @@ from simindex.storage import pending
 from simindex.storage.reservoir import Reservoir
 from simindex.storage.segment import FINGERPRINTS, IDS, KEY_BYTES, KEY_OFFSETS
 from simindex.storage.table import KeyHeap, Table
+from simindex.storage.tombstones import Tombstones
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
@@ -161,12 +162,14 @@ def test_values_that_mean_nothing_are_told_and_left_out(
 
 def test_waiting_rows_are_put_in_order_and_those_without_a_key_left_out(index_path: Path) -> None:
     path = build(index_path, keys="str")
+    with simindex.open(path) as index:
+        secret = index.options.stored_secret
     keys = KeyHeap.of(["a", "b", "c"])
     keys.data.setflags(write=False)
     data = keys.data.copy()
     data[1] = 0xFF
     table = Table(
-        "", np.array([[5], [3], [1]], np.uint64), KeyHeap.of(["a", "b", "c"]).hashes()[:, 0],
+        "", np.array([[5], [3], [1]], np.uint64), keys.hashes(secret)[:, 0],
         KeyHeap(keys.offsets, data), horizon=1, header_bits=0,
     )
     payload = pending.encode(table, Reservoir.empty(1))
@@ -185,6 +188,20 @@ def test_deletions_of_a_commit_that_never_was_are_told_and_left_out(
     """They would delete rows that are appended later."""
     path = build(index_path)
     forge_run(path, "tombstones", np.array([3, 0, commit], "<u8").tobytes())
+    with simindex.open(path) as index:
+        assert [f for f in index.check() if f.severity == "error"]
+    repaired(path, 300, "deletions")
+
+
+def test_deletions_under_ids_that_their_keys_do_not_make_are_told_and_left_out(
+    index_path: Path,
+) -> None:
+    path = build(index_path, keys="str")
+    keys = KeyHeap.of(["key 3"])
+    with simindex.open(path) as index:
+        ids, second = keys.hashes(index.options.stored_secret).T
+    wrong = Tombstones.of(ids ^ np.uint64(1), second, np.ones(1, np.uint64), keys)
+    forge_run(path, "tombstones", wrong.encode())
     with simindex.open(path) as index:
         assert [f for f in index.check() if f.severity == "error"]
     repaired(path, 300, "deletions")
