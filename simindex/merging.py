@@ -37,6 +37,7 @@ from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.segmentfiles import Merged, SegmentFiles
 from simindex.storage import format as durable
 from simindex.storage.catalog import Pages
+from simindex.storage.descriptor import Descriptor
 from simindex.storage.segment import Segment
 from simindex.storage.tombstones import Tombstones
 
@@ -313,7 +314,7 @@ class Merges:
         self._merges.clear()  # last: it is done again after an interrupt
 
 
-def release(segments: list[Segment], descriptors: list[int]) -> None:
+def release(segments: list[Segment], descriptors: list[Descriptor]) -> None:
     """Gives up some segments and the space of their unlinked files, in a thread.
 
     Their pages are freed when the last map is closed, which takes 0.9 s for 400 MB.
@@ -328,8 +329,7 @@ def release(segments: list[Segment], descriptors: list[int]) -> None:
         Thread(target=work, name=RELEASING, daemon=True).start()
     except RuntimeError:  # no thread could be had
         segments.clear()
-        for fd in descriptors:
-            os.close(fd)
+        descriptors.clear()
 
 
 def put_off(error: BaseException) -> None:

@@ -25,6 +25,7 @@ from simindex.simhash.permutation import BlockDesign
 from simindex.storage import format as durable
 from simindex.storage import permuted, slicelist
 from simindex.storage.catalog import Pages, Written, directory_pages, pack
+from simindex.storage.descriptor import Descriptor
 from simindex.storage.permuted import Directories
 from simindex.storage.segment import (
     Segment,
@@ -243,14 +244,14 @@ class SegmentFiles:
         for record in records:
             self.remove_named(record.files)
 
-    def remove_held(self, records: Iterable[SegmentRecord]) -> list[int]:
+    def remove_held(self, records: Iterable[SegmentRecord]) -> list[Descriptor]:
         """Unlinks all files of some segments; descriptors that keep their space for now."""
         held = []
         for record in records:
             for name in record.files:
                 with _left_to_the_next_writer(self.directory / name):
                     held.append(durable.unlink_held(self.directory / name))
-        return [fd for fd in held if fd is not None]
+        return [file for file in held if file is not None]
 
     def remove_named(self, names: Iterable[str]) -> None:
         """Unlinks some files; one that cannot be unlinked now is a stray, and harms nothing."""

@@ -45,6 +45,7 @@ from simindex.snapshot import Snapshot
 from simindex.storage import format as durable
 from simindex.storage import pending, permuted, slicelist, tombstones
 from simindex.storage.catalog import Catalog, Edit, Run, Written, pack, seal
+from simindex.storage.descriptor import Descriptor
 from simindex.storage.reservoir import Reservoir
 from simindex.storage.segment import (
     NAME,
@@ -110,7 +111,7 @@ class Writer:
         )
         self._merges = Merges()
         self._retired: list[Segment] = []
-        self._held: list[int] = []
+        self._held: list[Descriptor] = []
         self._commit_s = 0.0
         self._failed: str | None = None
         self._lock = durable.lock(directory / "LOCK")
@@ -618,7 +619,7 @@ class Writer:
 
     def release_retired(self) -> None:
         """Gives up the inputs of installed merges, once no snapshot of the writer's has them."""
-        if self._retired:
+        if self._retired or self._held:
             segments, self._retired = self._retired, []
             held, self._held = self._held, []
             release(segments, held)

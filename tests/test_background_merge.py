@@ -1055,10 +1055,11 @@ def test_space_is_given_back_little_by_little_only_where_nobody_else_has_the_fil
 
     def freed(path: Path) -> list[int]:
         lengths.clear()
-        fd = durable.unlink_held(path)
-        assert fd is not None
+        file = durable.unlink_held(path)
+        assert file is not None
         assert not path.exists()
-        durable.free(fd)
+        fd = file.fileno()
+        durable.free(file)
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(fd)
         # Threads of indexes that were closed before may still give back the space of others.

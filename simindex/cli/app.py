@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import click
@@ -91,10 +92,8 @@ def _unwritable(error: UnicodeEncodeError) -> str:
 
 def _forget_stdout() -> None:
     # What is still buffered would fail once more, with a message, when the interpreter exits.
-    with contextlib.suppress(OSError, ValueError):
-        devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, sys.stdout.fileno())
-        os.close(devnull)
+    with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as devnull:
+        os.dup2(devnull.fileno(), sys.stdout.fileno())
 
 
 @click.group(cls=Program, context_settings={"max_content_width": 100})

@@ -27,6 +27,7 @@ from simindex.creation import replaceable
 from simindex.errors import IndexNotFound
 from simindex.ownership import require_nothing_else, strangers
 from simindex.storage import format as durable
+from simindex.storage.descriptor import Descriptor
 
 
 @contextmanager
@@ -51,8 +52,8 @@ def replacing(path: Path) -> Iterator[Path]:
         require_nothing_else(path)
         given_up = ExitStack()
         with uninterrupted():
-            beside, fd = _folder_beside(path)
-            held.callback(os.close, fd)
+            beside, folder = _folder_beside(path)
+            held.enter_context(folder)
             held.enter_context(given_up).callback(_remove, beside, path)
         yield beside / "new"
         with uninterrupted():
@@ -82,14 +83,14 @@ def _led_to(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _folder_beside(path: Path) -> tuple[Path, int]:
+def _folder_beside(path: Path) -> tuple[Path, Descriptor]:
     """A new folder and the descriptor that holds it."""
     while True:
         beside = path.parent / f".{path.name}.{secrets.token_hex(4)}"
         durable.make_directory(beside)
-        fd = durable.hold(beside)
-        if fd is not None:  # else another run took it for a dead one's
-            return beside, fd
+        held = durable.hold(beside)
+        if held is not None:  # else another run took it for a dead one's
+            return beside, held
 
 
 def _take_the_place(path: Path, beside: Path) -> None:
@@ -106,10 +107,10 @@ def _take_the_place(path: Path, beside: Path) -> None:
 
 
 def _finish(path: Path, beside: Path) -> None:
-    fd = durable.hold(beside)
-    if fd is None:
+    held = durable.hold(beside)
+    if held is None:
         return
-    try:
+    with held:
         found = list(beside.iterdir())
         if not all(inner.name in ("new", "old") and _is_of_an_index(inner) for inner in found):
             return
@@ -119,8 +120,6 @@ def _finish(path: Path, beside: Path) -> None:
             durable.move(beside / "new", path)
         durable.sync_directory(path.parent)
         _remove(beside, path)
-    finally:
-        os.close(fd)
 
 
 def _is_of_an_index(path: Path) -> bool:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from simindex._kernels import _native
+from simindex.storage.descriptor import Descriptor
 
 Result = TypeVar("Result")
 
@@ -29,9 +30,9 @@ Result = TypeVar("Result")
 class System:
     """The operating system; errors are its own, OSError."""
 
-    def create(self, path: Path, flags: int) -> int:
-        """Opens a file, made if it is not there and `flags` allow it; returns its descriptor."""
-        return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    def create(self, path: Path, flags: int) -> Descriptor:
+        """Opens a file, made if it is not there and `flags` allow it."""
+        return Descriptor(path, flags | os.O_CREAT)
 
     def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
         """Writes at an offset; returns how many bytes it took, which may be fewer than given."""
@@ -85,11 +86,8 @@ class System:
 
     def sync_directory(self, path: Path) -> None:
         """Returns when the names in a directory, there or gone, will survive."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        with Descriptor(path, os.O_RDONLY | os.O_DIRECTORY) as directory:
+            os.fsync(directory.fileno())
 
     def lmdb(self, data: Path, work: Callable[[], Result]) -> Result:
         """Lets LMDB do something that may write `data`, its file, as opening and committing do.

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile
+from simindex.storage.descriptor import Descriptor
 from simindex.storage.format import (
     ENDIAN_TAG,
     MAJOR,
@@ -291,18 +292,15 @@ def open_envelope(path: Path, *, verify: Verify = "lazy", remedy: str = REMEDY) 
     remedy : str
         What helps where one is damaged.
     """
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        fd = os.open(path, flags)
+        file = Descriptor(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENXIO):
             raise
         found = "a symbolic link" if error.errno == errno.ELOOP else "no regular file"
         raise CorruptFile(f"{path} is {found}", path=str(path)) from error
-    try:
-        return Envelope(fd, str(path), verify=verify, remedy=remedy)
-    finally:
-        os.close(fd)
+    with file:
+        return Envelope(file.fileno(), str(path), verify=verify, remedy=remedy)
 
 
 ASKED_BYTES = 128 << 10
@@ -316,14 +314,12 @@ def ask_ahead(paths: Sequence[Path]) -> None:
     Errors are left to the opening.
     """
     for path in paths:
-        with suppress(OSError):
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                os.posix_fadvise(fd, 0, ASKED_BYTES, os.POSIX_FADV_WILLNEED)
-                end = max(0, os.fstat(fd).st_size - ASKED_BYTES)
-                os.posix_fadvise(fd, end, ASKED_BYTES, os.POSIX_FADV_WILLNEED)
-            finally:
-                os.close(fd)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with suppress(OSError), Descriptor(path, flags) as file:
+            fd = file.fileno()
+            os.posix_fadvise(fd, 0, ASKED_BYTES, os.POSIX_FADV_WILLNEED)
+            end = max(0, os.fstat(fd).st_size - ASKED_BYTES)
+            os.posix_fadvise(fd, end, ASKED_BYTES, os.POSIX_FADV_WILLNEED)
 
 
 class Envelope:

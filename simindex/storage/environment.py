@@ -525,15 +525,14 @@ def reserve_lock_file(path: Path) -> None:
     Only when it does not exist: opening and closing an existing one would drop LMDB's locks.
     """
     try:
-        fd = disk.system.create(path, os.O_RDWR | os.O_EXCL)
+        file = disk.system.create(path, os.O_RDWR | os.O_EXCL)
     except FileExistsError:
         return
-    try:
-        disk.system.allocate(fd, _LOCK_FILE_BYTES)
-    except OSError as error:
-        disk.system.unlink(path)
-        raise StorageFull(
-            f"no space for {path}: free some and try again", path=str(path)
-        ) from error
-    finally:
-        os.close(fd)
+    with file:
+        try:
+            disk.system.allocate(file.fileno(), _LOCK_FILE_BYTES)
+        except OSError as error:
+            disk.system.unlink(path)
+            raise StorageFull(
+                f"no space for {path}: free some and try again", path=str(path)
+            ) from error

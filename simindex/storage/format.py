@@ -28,7 +28,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from io import FileIO
 from pathlib import Path
 from threading import Lock
 from time import sleep
@@ -48,6 +47,7 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.storage import disk
+from simindex.storage.descriptor import Descriptor
 
 MAJOR, MINOR = 1, 0
 """Version of everything on disk. Another major is refused; a newer minor is read."""
@@ -157,15 +157,14 @@ def is_file(path: Path) -> bool:
 def is_format(directory: Path) -> bool:
     """Whether there is a FORMAT that begins as one of this package."""
     try:
-        fd = os.open(directory / "FORMAT", _NO_LINK)
+        file = Descriptor(directory / "FORMAT", _NO_LINK)
     except OSError:
         return False
-    try:
-        return os.read(fd, len(FORMAT_MAGIC)) == FORMAT_MAGIC
-    except IsADirectoryError:
-        return False
-    finally:
-        os.close(fd)
+    with file:
+        try:
+            return os.read(file.fileno(), len(FORMAT_MAGIC)) == FORMAT_MAGIC
+        except IsADirectoryError:
+            return False
 
 
 def remove_tree(path: Path) -> None:
@@ -236,21 +235,22 @@ def repaired_catalogs(directory: Path) -> list[Path]:
     return sorted(found, key=lambda path: -int(path.name[len(REPAIRED_CATALOG) :]))
 
 
-def unlink_held(path: Path) -> int | None:
+def unlink_held(path: Path) -> Descriptor | None:
     """Unlinks a file and returns a descriptor that keeps its space, for `free`; None if none."""
-    fd = None
+    file = None
     with suppress(OSError):  # none to be had, or the file is gone
-        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        file = Descriptor(path, os.O_WRONLY | os.O_NOFOLLOW)
     remove(path)
-    return fd
+    return file
 
 
-def free(fd: int) -> None:
+def free(file: Descriptor) -> None:
     """Closes an unlinked file, and gives its space back little by little if nobody else has it.
 
     Where the file system discards freed blocks at once (ext4 with `discard`), an fsync waits for
     all that was freed before it: 1 ms a megabyte, 0.3 s after a file of 200 MB is closed.
     """
+    fd = file.fileno()
     _to_free.add(fd)
     try:
         with _freeing:
@@ -262,7 +262,7 @@ def free(fd: int) -> None:
                     sleep(FREE_PAUSE_S / max(1, len(_to_free)))
     finally:
         _to_free.discard(fd)
-        os.close(fd)
+        file.close()
 
 
 def _nobody_else_has(fd: int) -> bool:
@@ -290,7 +290,7 @@ class NewFile:
         self.directory = directory
         self._path = directory / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
         with storage_errors(self._path):
-            self._fd = disk.system.create(self._path, os.O_RDWR | os.O_EXCL | os.O_NOFOLLOW)
+            self._file = disk.system.create(self._path, os.O_RDWR | os.O_EXCL | os.O_NOFOLLOW)
         self._published = False
         self._sent: deque[int] = deque()
         """Offsets of pieces on their way to the disk."""
@@ -305,7 +305,7 @@ class NewFile:
         trace: TracebackType | None,
     ) -> None:
         try:
-            os.close(self._fd)
+            self._file.close()
         except OSError:
             if not self._published:  # else all of it is on the disk: nothing was lost
                 raise
@@ -313,24 +313,20 @@ class NewFile:
             if not self._published:
                 remove(self._path)
 
-    @property
-    def fd(self) -> int:
-        """Open for reading and writing until the context is left."""
-        return self._fd
-
     def reserve(self, size: int) -> None:
         """Takes the disk space of `size` bytes now, so that a full disk fails here."""
         if size:
             with storage_errors(self._path):
-                disk.system.allocate(self._fd, size)
+                disk.system.allocate(self._file.fileno(), size)
 
     def write(self, data: NDArray[np.uint8] | bytes, offset: int) -> None:
         """Writes all of `data` at `offset`."""
+        fd = self._file.fileno()
         view = memoryview(data)  # type: ignore[arg-type]  # an array is a buffer, unknown to its stub
         with storage_errors(self._path):
             while view:
                 piece = view[: WRITE_BACK_BYTES - offset % WRITE_BACK_BYTES]
-                written = disk.system.write(self._fd, piece, offset)
+                written = disk.system.write(fd, piece, offset)
                 if written == WRITE_BACK_BYTES:
                     self._write_back(offset)
                 view, offset = view[written:], offset + written
@@ -342,7 +338,7 @@ class NewFile:
             self._send(self._sent.popleft(), wait=True)
 
     def _send(self, offset: int, *, wait: bool) -> None:
-        code = disk.system.write_back(self._fd, offset, WRITE_BACK_BYTES, wait)
+        code = disk.system.write_back(self._file.fileno(), offset, WRITE_BACK_BYTES, wait)
         if code in _LOST:  # what else fails here leaves it to fsync
             raise OSError(code, os.strerror(code), str(self._path))
 
@@ -354,8 +350,8 @@ class NewFile:
         """
         final = self.directory / name
         with storage_errors(final):
-            verify(self._fd)
-            disk.system.sync(self._fd)
+            verify(self._file.fileno())
+            disk.system.sync(self._file.fileno())
             disk.system.rename(self._path, final)
             self._published = True
             try:
@@ -388,7 +384,7 @@ def write_format(directory: Path, uuid: bytes) -> None:
     sync_directory(directory.parent)
 
 
-_NO_LINK = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_NO_LINK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def read_format(directory: Path, *, writable: bool = False) -> bytes:
@@ -403,7 +399,7 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
     """
     path = directory / "FORMAT"
     try:
-        fd = os.open(path, _NO_LINK)
+        file = Descriptor(path, _NO_LINK)
     except OSError as error:
         if error.errno in NOT_REGULAR:
             what = "a symbolic link" if path.is_symlink() else "no regular file"
@@ -419,12 +415,11 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
             f"there is no index at {directory}: create one with mode 'c' or `simindex build`",
             path=str(directory),
         ) from error
-    try:
-        data = os.read(fd, FORMAT_DTYPE.itemsize + 1)
-    except IsADirectoryError as error:
-        raise CorruptFile(f"{path} is a directory", path=str(path)) from error
-    finally:
-        os.close(fd)
+    with file:
+        try:
+            data = os.read(file.fileno(), FORMAT_DTYPE.itemsize + 1)
+        except IsADirectoryError as error:
+            raise CorruptFile(f"{path} is a directory", path=str(path)) from error
     if data[:8] != FORMAT_MAGIC:
         raise CorruptFile(f"{path} is not a FORMAT file of simindex", path=str(path), offset=0)
     if len(data) != FORMAT_DTYPE.itemsize:
@@ -449,11 +444,8 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
 
 def format_agrees(directory: Path) -> bool:
     """Whether FORMAT's checksum holds, or it is of a length that no version known here writes."""
-    fd = os.open(directory / "FORMAT", _NO_LINK)
-    try:
-        data = os.read(fd, FORMAT_DTYPE.itemsize + 1)
-    finally:
-        os.close(fd)
+    with Descriptor(directory / "FORMAT", _NO_LINK) as file:
+        data = os.read(file.fileno(), FORMAT_DTYPE.itemsize + 1)
     if len(data) != FORMAT_DTYPE.itemsize:
         return True
     return _native.crc32c(np.frombuffer(data[:-4], np.uint8)) == int.from_bytes(
@@ -504,25 +496,25 @@ def exchange(path: Path, other: Path) -> bool:
     return True
 
 
-def hold(directory: Path) -> int | None:
+def hold(directory: Path) -> Descriptor | None:
     """Holds a directory until the descriptor that is returned is closed, or the process ends.
 
     None where another process holds it, or it is gone or no directory.
     """
     try:
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        held = Descriptor(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_named(fd, directory):
-            return fd
+        fcntl.flock(held.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_named(held.fileno(), directory):
+            return held
     except BlockingIOError:
         pass
     except BaseException:
-        os.close(fd)
+        held.close()
         raise
-    os.close(fd)
+    held.close()
     return None
 
 
@@ -592,10 +584,10 @@ def file_system_kind(path: Path) -> str:
     return ""
 
 
-def lock(path: Path) -> FileIO:
+def lock(path: Path) -> Descriptor:
     """Takes the writer's lock, for `unlock` to give back; IndexLocked names who holds it.
 
-    It goes with the file object, too: an interrupt may drop that before anybody has it.
+    It goes with the descriptor, too: an interrupt may drop that before anybody has it.
     """
     file = _locked(path)
     while file is None:  # a creation that failed has removed it meanwhile
@@ -613,10 +605,10 @@ def lock(path: Path) -> FileIO:
     return file
 
 
-def _locked(path: Path) -> FileIO | None:
+def _locked(path: Path) -> Descriptor | None:
     """The locked file; None if that has lost its name since it was opened."""
     try:
-        file = FileIO(path, "r+", opener=_create_lock)
+        file = disk.system.create(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno in NOT_REGULAR:
             raise CorruptFile(
@@ -652,7 +644,7 @@ def _locked(path: Path) -> FileIO | None:
     return file
 
 
-def is_locked(file: FileIO, path: Path) -> bool:
+def is_locked(file: Descriptor, path: Path) -> bool:
     """Whether a lock still keeps others out: its name leads to the file that is locked."""
     return not file.closed and _is_named(file.fileno(), path)
 
@@ -664,22 +656,16 @@ def _told_holder(text: bytes) -> str:
     return shown if len(shown) <= _TOLD_HOLDER else f"{shown[: _TOLD_HOLDER - 3]}..."
 
 
-def _create_lock(path: str, flags: int) -> int:
-    return disk.system.create(Path(path), os.O_RDWR | os.O_NOFOLLOW)
-
-
 def is_lock(path: Path) -> bool:
     """Whether a file may be the writer's lock: empty, or with the text that `lock` writes."""
     try:
-        fd = os.open(path, _NO_LINK)
+        file = Descriptor(path, _NO_LINK)
     except OSError:
         return False
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+    with file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return False
-        text = os.read(fd, _LONGEST_HOLDER + 1)
-    finally:
-        os.close(fd)
+        text = os.read(file.fileno(), _LONGEST_HOLDER + 1)
     return _tells_holder(text)
 
 
@@ -689,7 +675,7 @@ def _tells_holder(text: bytes) -> bool:
     return b"process ".startswith(text) or _HOLDER.fullmatch(text) is not None
 
 
-def unlock(file: FileIO) -> None:
+def unlock(file: Descriptor) -> None:
     """Gives the writer's lock back, also where a forked child still has its descriptor open.
 
     May be called again, after an interrupt.
@@ -697,6 +683,6 @@ def unlock(file: FileIO) -> None:
     if file.closed:
         return
     try:
-        fcntl.flock(file, fcntl.LOCK_UN)
+        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
     finally:
         file.close()

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile
+from simindex.storage.descriptor import Descriptor
 
 META = np.dtype(
     [
@@ -148,14 +149,15 @@ def damage(data: Path) -> CorruptFile | None:
 
 def _first_fault(data: Path, *, whole: bool) -> CorruptFile | None:
     try:
-        fd = os.open(data, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        file = Descriptor(data, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError as error:
         raise CorruptFile(f"the catalog {data} is missing: {REMEDY}", path=str(data)) from error
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
         raise CorruptFile(f"the catalog {data} is a symbolic link", path=str(data)) from error
-    try:
+    with file:
+        fd = file.fileno()
         for _ in range(TRIES):
             before = _metas(fd)
             # After the meta pages: a writer makes the file longer before one of them says so.
@@ -165,8 +167,6 @@ def _first_fault(data: Path, *, whole: bool) -> CorruptFile | None:
             sleep(PAUSE_S)
             if _metas(fd) == before:
                 return fault
-    finally:
-        os.close(fd)
     return None  # the meta pages change all the time: whoever commits has looked at them
 
 

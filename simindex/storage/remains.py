@@ -36,6 +36,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew
 from simindex.storage.catalog import PARTED, Head, Run, checksum, unpack
+from simindex.storage.descriptor import Descriptor
 from simindex.storage.environment import DATABASES
 from simindex.storage.pages import MAP_BYTES, META, PAGE_SIZES, REMEDY, Meta, preflight
 from simindex.storage.remnant import opened
@@ -98,7 +99,7 @@ class Remains:
     """All sealed records of a file; see the module."""
 
     path: Path
-    fd: int
+    file: Descriptor
     page_bytes: int
     size: int
     metas: list[bytes] = field(default_factory=list)
@@ -127,20 +128,21 @@ class Remains:
         One pass over the file, and one over the pages of the tree: 20 us a page.
         """
         try:
-            fd = opened(path)
+            file = opened(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            return cls._of(path, fd)
+            return cls._of(path, file)
         except BaseException:
-            os.close(fd)
+            file.close()
             raise
 
     @classmethod
-    def _of(cls, path: Path, fd: int) -> Remains:
+    def _of(cls, path: Path, file: Descriptor) -> Remains:
+        fd = file.fileno()
         size = os.fstat(fd).st_size
         page, whole = _metas(fd)
-        self = cls(path, fd, page, size)
+        self = cls(path, file, page, size)
         self._stretches = [*_stretches(fd, size)]
         self._budget = MAX_SUMMED_BYTES + 4 * sum(end - start for start, end in self._stretches)
         try:
@@ -155,7 +157,7 @@ class Remains:
 
     def close(self) -> None:
         """Closes the file."""
-        os.close(self.fd)
+        self.file.close()
 
     # -- pages -------------------------------------------------------------------------------------
 
@@ -164,7 +166,7 @@ class Remains:
 
     def _read(self, offset: int, size: int) -> bytes:
         """Bytes of the file; zeros for those that it has lost meanwhile."""
-        return os.pread(self.fd, size, offset).ljust(size, b"\0")
+        return os.pread(self.file.fileno(), size, offset).ljust(size, b"\0")
 
     def _nodes(self, page: bytes) -> Iterator[tuple[int, int, bytes]]:
         """(offset, flags, key) of the nodes of a page, none of which leaves it; else _Breach."""
@@ -415,7 +417,7 @@ class Remains:
         self._budget -= size + LOOK_BYTES
         if not 4 <= size <= MAX_VALUE_BYTES or self._budget < 0:
             return None
-        value = os.pread(self.fd, size, offset)
+        value = os.pread(self.file.fileno(), size, offset)
         crc = int.from_bytes(value[-4:], "little")
         if len(value) < size or checksum(name, key, value[:-4]) != crc:
             return None
@@ -425,7 +427,7 @@ class Remains:
 
     def payload(self, place: Place) -> bytes:
         """What was sealed."""
-        return os.pread(self.fd, place.size, place.offset)[:-4]
+        return os.pread(self.file.fileno(), place.size, place.offset)[:-4]
 
     def heads(self) -> list[tuple[Head, bool]]:
         """All heads that decode, each with whether the newest tree leads to it, which comes first;

@@ -30,6 +30,7 @@ from simindex.errors import CorruptFile, StorageFailed
 from simindex.options import IndexOptions
 from simindex.records import U64
 from simindex.storage.catalog import LAST_GENERATION, unpack
+from simindex.storage.descriptor import Descriptor
 from simindex.storage.envelope import (
     CHUNK_BYTES,
     FOOTER,
@@ -108,16 +109,14 @@ class Remnant:
         header: NDArray[np.uint8] | None = None,
     ) -> None:
         self.path, self.name = path, path.name
-        fd = _opened(path)
-        try:
+        with _opened(path) as file:
+            fd = file.fileno()
             self.size = os.fstat(fd).st_size
             page = header
             if page is None:
                 page = np.frombuffer(os.pread(fd, PAGE_BYTES, 0), np.uint8)
             self._header = _checked_header(path, page)
             self._map = _mapped(path, fd, self.size)
-        finally:
-            os.close(fd)
         self.identity = Identity(
             bytes(self._header["index"]),
             *(int(self._header[name])
@@ -385,7 +384,7 @@ def _mapped(path: Path, fd: int, size: int) -> NDArray[np.uint8]:
         ) from error
 
 
-def opened(path: Path) -> int:
+def opened(path: Path) -> Descriptor:
     """A descriptor of a regular file, whatever state it is in.
 
     Raises
@@ -398,7 +397,7 @@ def opened(path: Path) -> int:
         If the system refuses it: then it may well be whole.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        file = Descriptor(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
@@ -409,27 +408,21 @@ def opened(path: Path) -> int:
             "lost, then run `simindex repair` again",
             path=str(path), errno=error.errno,
         ) from error
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise CorruptFile(f"{path} is no regular file", path=str(path))
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise CorruptFile(f"{path} is no regular file", path=str(path))
+    return file
 
 
-def _opened(path: Path) -> int:
+def _opened(path: Path) -> Descriptor:
     try:
-        fd = opened(path)
+        file = opened(path)
     except FileNotFoundError as error:
         raise CorruptFile(f"{path} is missing", path=str(path)) from error
-    try:
-        if os.fstat(fd).st_size < PAGE_BYTES:
-            raise CorruptFile(f"{path} is cut short", path=str(path))
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
+    if os.fstat(file.fileno()).st_size < PAGE_BYTES:
+        file.close()
+        raise CorruptFile(f"{path} is cut short", path=str(path))
+    return file
 
 
 def _checked_header(path: Path, page: NDArray[np.uint8]) -> Any:
@@ -465,8 +458,8 @@ def header_again(
     The footer has the checksum of the page, so it is this one to the bit; None if it is not, or
     there is no whole footer.
     """
-    fd = _opened(path)
-    try:
+    with _opened(path) as file:
+        fd = file.fileno()
         size = os.fstat(fd).st_size
         raw = np.frombuffer(os.pread(fd, FOOTER.itemsize, size - FOOTER.itemsize), np.uint8)
         footer = raw.view(FOOTER)[0]
@@ -493,8 +486,6 @@ def header_again(
             sections.append(SectionSpec(KEY_BYTES, 1, int.from_bytes(end, "little")))
         if after(sections) > size:
             return None
-    finally:
-        os.close(fd)
     identity = Identity(
         bytes(footer["index"]), int(footer["file_id"]), generation_of(path.name), horizon, rows,
         bits,

@@ -18,6 +18,7 @@ from simindex._kernels import _native
 from simindex.cli.replacement import clear_up, replacing
 from simindex.storage import disk
 from simindex.storage import format as durable
+from simindex.storage.descriptor import Descriptor
 
 Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]
@@ -182,11 +183,11 @@ def test_kill_between_the_renames_is_finished(index_path: Path) -> None:
     beside.mkdir()
     make(beside / "old", 3)
     make(beside / "new", 5)
-    fd = durable.hold(beside)
-    assert fd is not None
+    held = durable.hold(beside)
+    assert held is not None
     clear_up(index_path)
     assert names(index_path) == [beside.name]  # its run lives
-    os.close(fd)
+    held.close()
     clear_up(index_path)
     assert names(index_path) == [index_path.name]
     assert rows_of(index_path) == 5
@@ -232,7 +233,7 @@ def test_folder_that_another_run_took_for_a_dead_ones_is_made_again(
     """Between making it and holding it, it looks like one of a killed run."""
     real = durable.hold
 
-    def hold(folder: Path) -> int | None:
+    def hold(folder: Path) -> Descriptor | None:
         monkeypatch.setattr(durable, "hold", real)
         clear_up(index_path)
         assert not folder.exists()

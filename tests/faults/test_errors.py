@@ -128,5 +128,5 @@ def test_space_that_cannot_be_given_back_keeps_no_descriptor(
 
     monkeypatch.setattr(disk, "system", Failing())
     monkeypatch.setattr(merging, "Thread", AtOnce)
-    merging.release([], [fd for fd in held if fd is not None])
+    merging.release([], [file for file in held if file is not None])
     assert open_descriptors(tmp_path) == []

@@ -16,6 +16,7 @@ from simindex import IndexOptions, creation
 from simindex.errors import IndexLocked
 from simindex.storage import disk
 from simindex.storage import format as durable
+from simindex.storage.descriptor import Descriptor
 
 CALLS = [name for name in vars(disk.System) if not name.startswith("_")]
 ROWS = np.arange(9, dtype=np.uint64)
@@ -110,11 +111,11 @@ def test_lock_of_a_removed_file_is_no_lock(
     path.touch()
 
     class Late(disk.System):
-        def create(self, path: Path, flags: int) -> int:
-            fd = super().create(path, flags)
+        def create(self, path: Path, flags: int) -> Descriptor:
+            file = super().create(path, flags)
             monkeypatch.setattr(disk, "system", disk.System())
             path.unlink()  # as the other creation does, which fails
-            return fd
+            return file
 
     monkeypatch.setattr(disk, "system", Late())
     lock = durable.lock(path)

@@ -330,9 +330,9 @@ def test_child_gives_space_back_while_a_thread_of_its_parent_did(tmp_path: Path)
     path.write_bytes(b"some bytes")
 
     def child() -> None:
-        fd = durable.unlink_held(path)
-        assert fd is not None
-        durable.free(fd)
+        file = durable.unlink_held(path)
+        assert file is not None
+        durable.free(file)
 
     with durable._freeing:
         assert in_child(child) == 0

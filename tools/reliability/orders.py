@@ -23,6 +23,7 @@ from reliability.recorder import (
     SyncedWrite,
     Write,
 )
+from simindex.storage.descriptor import Descriptor
 
 
 class NoFileSync(Recorder):
@@ -153,13 +154,13 @@ class FormatFirst(Recorder):
         super().__init__(root)
         self._first: int | None = None
 
-    def create(self, path: Path, flags: int) -> int:
+    def create(self, path: Path, flags: int) -> Descriptor:
         start = len(self.trace)
-        fd = super().create(path, flags)
+        file = super().create(path, flags)
         if path.name == "lock.mdb" and len(self.trace) > start:
             self._first = start  # where the catalog begins
         self._format = start
-        return fd
+        return file
 
     def sync_directory(self, path: Path) -> None:
         super().sync_directory(path)

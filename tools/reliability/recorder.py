@@ -29,6 +29,7 @@ from typing import TypeVar
 
 from simindex.merging import RELEASING
 from simindex.storage import disk
+from simindex.storage.descriptor import Descriptor
 from simindex.storage.disk import System
 
 Result = TypeVar("Result")
@@ -232,16 +233,16 @@ class Recorder(System):
 
     # -- the calls ---------------------------------------------------------------------------------
 
-    def create(self, path: Path, flags: int) -> int:
+    def create(self, path: Path, flags: int) -> Descriptor:
         with self._gate:
             new = not os.path.lexists(path)
-            fd = super().create(path, flags)
+            file = super().create(path, flags)
             if new:
-                node = self._new_file(os.fstat(fd).st_ino)
+                node = self._new_file(os.fstat(file.fileno()).st_ino)
                 directory, name = self._place(path)
                 self._names[directory][name] = node
                 self.note(Name(directory, name, node))
-            return fd
+            return file
 
     def _file(self, fd: int) -> int:
         return self._inodes[os.fstat(fd).st_ino]
