@@ -34,7 +34,7 @@ from simindex.ownership import (
 from simindex.storage import disk
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog, Edit, Head, pack
-from simindex.storage.environment import acquire, release
+from simindex.storage.environment import acquire
 
 
 @contextmanager
@@ -195,12 +195,11 @@ def discard(directory: Path, *, made: bool) -> bool:
     except IndexLocked:
         return False
     try:
-        environment = acquire(directory / "catalog", writable=False)
-        try:
-            with Catalog(environment).reading() as reading:
-                _, head = reading.head()
-        finally:
-            release(environment)
+        with (
+            acquire(directory / "catalog", writable=False) as environment,
+            Catalog(environment).reading() as reading,
+        ):
+            _, head = reading.head()
         if head.generation > FIRST_GENERATION or strangers(directory):
             return False
         _clear(directory)
@@ -218,16 +217,13 @@ def _fill(directory: Path, options: IndexOptions) -> None:
         options = replace(options, key_secret=secrets.token_bytes(SECRET_BYTES))
     for name in ("catalog", "segments"):
         durable.make_directory(directory / name)
-    environment = acquire(directory / "catalog", writable=True, create=True)
-    try:
+    with acquire(directory / "catalog", writable=True, create=True) as environment:
         edit = Edit(b"", Head(0, 0, 0))
         edit.set_value("index", uuid)
         edit.set_value("options", pack(options.to_dict()))
         if options.recipe is not None:
             edit.set_value("recipe", options.recipe.to_bytes())
         Catalog(environment).commit(edit)
-    finally:
-        release(environment)
     durable.sync_directory(directory / "catalog")
     durable.write_format(directory, uuid)
 

@@ -39,7 +39,7 @@ from simindex.simhash.fingerprint import Recipe
 from simindex.snapshot import Snapshot, live_rows, take
 from simindex.storage import format as durable
 from simindex.storage.catalog import Catalog
-from simindex.storage.environment import Environment, acquire, release
+from simindex.storage.environment import Lease, acquire
 from simindex.storage.segment import NAME
 from simindex.storage.verification import Verify
 from simindex.writer import Writer, catalog_is_older
@@ -88,11 +88,11 @@ class Handle:
 
     def _open(self, options: IndexOptions | None, *, writable: bool) -> None:
         path = self.path
-        environment: Environment | None = None
+        lease: Lease | None = None
         try:
             with translated(path, writable):
-                self._uuid, environment = self._found(writable=writable)
-            self._environment = environment
+                self._uuid, lease = self._found(writable=writable)
+            self._lease, self._environment = lease, lease.environment
             self._catalog = Catalog(self._environment)
             with translated(path, writable):
                 self.options = self._read_options(options)
@@ -115,11 +115,11 @@ class Handle:
                 if self._writer is not None:
                     self._writer.close()
             finally:
-                if environment is not None:
-                    release(environment)
+                if lease is not None:
+                    lease.release()
             raise
 
-    def _found(self, *, writable: bool) -> tuple[bytes, Environment]:
+    def _found(self, *, writable: bool) -> tuple[bytes, Lease]:
         """The uuid and the catalog of the index at the path, which others may put in its place."""
         path = self.path
         while True:
@@ -128,14 +128,14 @@ class Handle:
                 part = path / name
                 if part.is_symlink() or (part.exists() and not part.is_dir()):
                     raise CorruptFile(f"{part} is no directory", path=str(part))
-            environment = acquire(path / "catalog", writable=writable)
+            lease = acquire(path / "catalog", writable=writable)
             try:
                 if durable.read_format(path, writable=writable) == uuid:
-                    return uuid, environment
+                    return uuid, lease
             except BaseException:
-                release(environment)
+                lease.release()
                 raise
-            release(environment)  # opened, perhaps, while another index took its place
+            lease.release()  # opened, perhaps, while another index took its place
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -213,12 +213,12 @@ class Handle:
                     self._writer.close()
         finally:
             if not self._ended:
-                self._ended = True  # before, so that it is given back once
-                release(self._environment)
+                self._lease.release()
                 # Maps and descriptors of the segments go with them; running calls hold their own.
                 self._answerer = Answerer(self._catalog, self.options)
                 self._recent = Recent(self.options)
                 self._snapshot = None
+                self._ended = True
 
     def __del__(self) -> None:
         # A handle that was dropped must not keep the writer's lock.

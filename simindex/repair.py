@@ -41,7 +41,7 @@ from simindex.storage import format as durable
 from simindex.storage import pending
 from simindex.storage.catalog import Catalog, Edit, Head, directory_pages, pack
 from simindex.storage.envelope import Envelope, open_envelope
-from simindex.storage.environment import acquire, release
+from simindex.storage.environment import acquire
 from simindex.storage.format import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY
 from simindex.storage.permuted import Directories
 from simindex.storage.remnant import Block, Remnant
@@ -325,8 +325,7 @@ class _Work:
 
     def _build(self, directory: Path) -> set[str]:
         """Makes the new catalog, and the files it names; returns their names."""
-        environment = acquire(directory, writable=True, create=True)
-        try:
+        with acquire(directory, writable=True, create=True) as environment:
             catalog = Catalog(environment)
             records = [
                 record for file in self.found.segments
@@ -334,8 +333,6 @@ class _Work:
             ]
             catalog.commit(self._edit(records))
             take(catalog, self.directory, index=self.found.uuid, options=self.options)
-        finally:
-            release(environment)
         durable.sync_directory(directory)
         return {name for record in records for name in record.files}
 

@@ -2,7 +2,14 @@
 
 LMDB allows a directory to be open once in a process, and forgets its locks when anything else in
 the process opens and closes `lock.mdb`; an environment must not cross a fork. So environments are
-kept in a registry, counted, looked at before they are opened, and closed in a forked child.
+kept in a registry, looked at before they are opened, and closed in a forked child.
+
+    acquire     gives a lease: a claim of one user, such as a handle
+    release     ends it; with the last one the environment is closed
+
+Who was interrupted may drop a lease without a release, at any step. So leases are not counted: the
+environment and the registry have weak references, and only leases that live are claims. If nobody
+is left to release one, nobody refers to the environment either, and LMDB closes it as it goes.
 
 Transactions are short: they copy what they read and end, so no stale reader makes the file grow and
 no pointer into LMDB outlives its transaction.
@@ -46,7 +53,7 @@ _LOCK_FILE_BYTES = 128 + 64 * MAX_READERS
 
 
 class Environment:
-    """An open catalog directory; use `acquire` and `release`.
+    """An open catalog directory; see `acquire`.
 
     Transactions of several threads run side by side; opening, closing and forking wait for those
     in progress and let none begin.
@@ -56,7 +63,8 @@ class Environment:
         self.directory = directory
         self._place = Path(os.path.realpath(directory))
         """That a link on the way leads elsewhere later replaces nothing."""
-        self.users = 0
+        self._leases: set[ref[Lease]] = set()
+        """Also of some that were dropped."""
         self.writable = writable
         self._gate = RLock()  # a handle may be dropped, and closed, within any call
         self._active: set[ref[_Token]] = set()
@@ -165,14 +173,19 @@ class Environment:
                 raise
 
     def close(self) -> None:
-        """Closes the environment; only `release` calls this."""
+        """Closes the environment; only `Lease.release` calls this."""
         with self._alone():
             self.close_now()
 
     @property
     def closed(self) -> bool:
         """Whether it opens no more. After a failed commit, opening it anew is tried until it is."""
-        return self._env is None and not (self._broken and self.users)
+        return self._env is None and not (self._broken and self.leased)
+
+    @property
+    def leased(self) -> bool:
+        """Whether anybody has a claim on it."""
+        return any(lease() is not None for lease in tuple(self._leases))
 
     def close_now(self) -> None:
         """Closes it without waiting."""
@@ -219,7 +232,7 @@ class Environment:
         whenever it is in.
         """
         with self._gate:
-            if self._broken and self.users:
+            if self._broken and self.leased:
                 with self._alone():
                     self.close_now()
                     self._open(writable=self.writable, create=False)
@@ -282,7 +295,7 @@ class Environment:
             found = _identity(self._place)
         except OSError:
             return
-        if found is not None and _registry.get(found) is not self:
+        if found is not None and _known(found) is not self:
             index = self.directory.parent
             raise ClosedIndex(
                 f"{index} was repaired or built anew since it was opened: open it again",
@@ -418,7 +431,7 @@ class Transaction:
         disk.system.lmdb(self._data, self._txn.commit)
 
 
-_registry: dict[tuple[int, int], Environment] = {}
+_registry: dict[tuple[int, int], ref[Environment]] = {}
 """By device and inode of `data.mdb`, which no other file gets while it is open."""
 
 _registry_lock = RLock()
@@ -432,45 +445,81 @@ def _identity(directory: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def acquire(directory: Path, *, writable: bool = False, create: bool = False) -> Environment:
-    """The process's environment for a catalog directory; give it back with `release`.
+def _known(key: tuple[int, int] | None) -> Environment | None:
+    """The environment of a file, if there is one."""
+    found = None if key is None else _registry.get(key)
+    return None if found is None else found()
+
+
+def environments() -> list[Environment]:
+    """Those of this process."""
+    return [known for held in tuple(_registry.values()) if (known := held()) is not None]
+
+
+class Lease:
+    """A claim on the process's environment of a catalog; a context manager, which gives it.
+
+    It ends with `release`, and when nobody refers to it any more.
+    """
+
+    __slots__ = ("__weakref__", "environment")
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        environment._leases.add(ref(self))
+
+    def release(self) -> None:
+        """Closes the environment if this was the last claim on it.
+
+        May be called again, after an interrupt.
+        """
+        environment = self.environment
+        with _registry_lock:
+            environment._leases.discard(ref(self))
+            if not environment.leased:
+                # In this order: after an interrupt it may be acquired again.
+                environment.close()
+                for key, known in tuple(_registry.items()):
+                    if known() is environment or known() is None:
+                        del _registry[key]
+
+    def __enter__(self) -> Environment:
+        return self.environment
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def acquire(directory: Path, *, writable: bool = False, create: bool = False) -> Lease:
+    """A claim on the process's environment for a catalog directory.
 
     Raises FileNotFoundError if there is no such directory.
     """
     directory.stat()
     with _registry_lock:
         key = _identity(directory)
-        environment = None if key is None else _registry.get(key)
+        environment = _known(key)
         if environment is None or environment.closed:
             environment = Environment(directory, writable=writable, create=create)
             try:
                 key = _identity(directory)
                 if key is None:  # another process has just removed it
                     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
-                _registry[key] = environment
+                _registry[key] = ref(environment)
             except BaseException:
                 environment.close()
                 raise
-        environment.users += 1
+        lease = Lease(environment)
         if writable:
             try:
                 environment.upgrade()
             except BaseException:
-                release(environment)
+                lease.release()
                 raise
-        return environment
-
-
-def release(environment: Environment) -> None:
-    """Closes the environment when its last user gives it back."""
-    with _registry_lock:
-        environment.users -= 1
-        if environment.users == 0:
-            # In this order: after an interrupt it may be acquired again.
-            environment.close()
-            for key, known in list(_registry.items()):
-                if known is environment:
-                    del _registry[key]
+        return lease
 
 
 FORK_PATIENCE_S = 10.0
@@ -483,7 +532,7 @@ def _before_fork() -> None:
     # Closing the inherited environment in the child would end its transactions, too, and with them
     # the parent's claims in the shared table of readers: so there must be none.
     _forking.enter_context(_registry_lock)
-    for environment in list(_registry.values()):
+    for environment in environments():
         _forking.enter_context(environment._alone(FORK_PATIENCE_S))
 
 
@@ -491,7 +540,7 @@ def _after_fork_in_child() -> None:
     # The child must not use inherited environments; LMDB lets it open its own only once they are
     # closed.
     _forking.close()
-    for environment in _registry.values():
+    for environment in environments():
         with suppress(lmdb.Error):
             environment.close_now()
     _registry.clear()

@@ -61,13 +61,14 @@ def test_environment_that_cannot_be_read_is_closed_again(
 
 def test_reading_does_not_wait_for_a_write_transaction(filled: Path) -> None:
     with simindex.open(filled, "w"), simindex.open(filled) as reader:
-        environment = module.acquire(filled / "catalog")
         seen: list[int] = []
-        with environment.transaction(write=True):
+        with (
+            module.acquire(filled / "catalog") as environment,
+            environment.transaction(write=True),
+        ):
             thread = threading.Thread(target=lambda: seen.append(len(reader)))
             thread.start()
             thread.join(20)
-        module.release(environment)
         assert seen == [5]
 
 

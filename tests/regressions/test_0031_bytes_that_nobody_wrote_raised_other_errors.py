@@ -15,7 +15,7 @@ from simindex import IndexOptions, Recipe, opening
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
 from simindex.storage import reservoir, segment
 from simindex.storage.catalog import Catalog, Edit
-from simindex.storage.environment import acquire, release
+from simindex.storage.environment import acquire
 
 ONE = np.ones(1, np.uint64)
 TWO = np.zeros(2)
@@ -75,8 +75,7 @@ def test_a_sample_of_another_width_is_damage(index_path: Path, index: simindex.I
     from simindex.storage.table import sort_table
 
     index.close()
-    environment = acquire(index_path / "catalog", writable=True)
-    try:
+    with acquire(index_path / "catalog", writable=True) as environment:
         catalog = Catalog(environment)
         with catalog.reading() as reading:
             value, head = reading.head()
@@ -86,8 +85,6 @@ def test_a_sample_of_another_width_is_damage(index_path: Path, index: simindex.I
         edit.add_rows(1)
         edit.add_run("pending", pending.encode(table, wide), 1)
         catalog.commit(edit)
-    finally:
-        release(environment)
     with pytest.raises(CorruptFile, match="pending run"):
         simindex.open(index_path)
 

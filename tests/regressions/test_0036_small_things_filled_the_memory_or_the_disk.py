@@ -20,7 +20,7 @@ from simindex.errors import CorruptFile, InvalidBatch, SimindexError
 from simindex.inputs import Document, read
 from simindex.storage import remains
 from simindex.storage.catalog import LAST_GENERATION, Catalog, Head, Run, seal
-from simindex.storage.environment import acquire, release
+from simindex.storage.environment import acquire
 from simindex.storage.format import link
 from simindex.storage.remains import Remains
 
@@ -110,16 +110,13 @@ def test_nesting_is_refused_before_it_is_too_deep_anywhere(
 
 def with_head(path: Path, change: Any) -> None:
     """An index whose head is what `change` makes of it, sealed."""
-    environment = acquire(path / "catalog", writable=True)
-    try:
+    with acquire(path / "catalog", writable=True) as environment:
         catalog = Catalog(environment)
         with catalog.reading() as reading:
             _, head = reading.head()
         with environment.transaction(write=True) as txn:
             txn.put("head", b"head", seal("head", b"head", change(head).encode()))
             txn.commit()
-    finally:
-        release(environment)
 
 
 def filled(path: Path) -> None:

@@ -16,7 +16,7 @@ import simindex
 from simindex import handle
 from simindex.errors import CorruptFile
 from simindex.storage import catalog, environment
-from simindex.storage.environment import Environment
+from simindex.storage.environment import Environment, Lease
 from simindex.writer import Writer
 
 ROWS = np.arange(40, dtype=np.uint64)
@@ -55,7 +55,7 @@ def test_a_transaction_is_counted_out(
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Writer, "discard"), (Writer, "cancel_merges"), (Writer, "close"), (handle, "release")],
+    [(Writer, "discard"), (Writer, "cancel_merges"), (Writer, "close"), (Lease, "release")],
 )
 def test_the_lock_is_given_back(
     filled: Path, owner: Any, name: str, monkeypatch: pytest.MonkeyPatch
@@ -70,7 +70,7 @@ def test_the_lock_is_given_back(
     index.close()
     with simindex.open(filled, "w") as again:
         assert len(again) == 40
-    assert all(filled not in one.directory.parents for one in environment._registry.values())
+    assert all(filled not in one.directory.parents for one in environment.environments())
 
 
 def test_closing_that_was_interrupted_before_it_began_is_done_by_the_next(
@@ -123,7 +123,7 @@ def test_a_reader_that_opens_while_the_index_is_replaced_gets_the_new_one(
         index.append(ROWS[:7])
     real = environment.acquire
 
-    def acquire(directory: Path, *, writable: bool = False) -> Environment:
+    def acquire(directory: Path, *, writable: bool = False) -> Lease:
         if other.exists():
             filled.rename(filled.with_name("old.sim"))
             other.rename(filled)

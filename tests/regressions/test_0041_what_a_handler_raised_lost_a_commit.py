@@ -251,7 +251,7 @@ def test_a_transaction_that_was_left_is_not_waited_for(
         again.append(ROWS[:5])
         again.commit()
         assert len(again) in (405, 408)
-    assert all(filled not in one.directory.parents for one in environment._registry.values())
+    assert all(filled not in one.directory.parents for one in environment.environments())
     del reading, opening, committing
 
 
@@ -317,7 +317,7 @@ def test_an_opening_that_is_interrupted_when_it_has_ended_holds_nothing(
         patch.setattr(handle.Handle, "_open", opened)
         interrupt = left(lambda: simindex.open(filled, "w"))
     simindex.open(filled, "w").close()
-    assert all(filled not in one.directory.parents for one in environment._registry.values())
+    assert all(filled not in one.directory.parents for one in environment.environments())
     del interrupt
 
 

@@ -28,7 +28,7 @@ from simindex.storage.catalog import (
     unpack,
     unseal,
 )
-from simindex.storage.environment import Transaction, acquire, release
+from simindex.storage.environment import Transaction, acquire
 from simindex.storage.segment import SegmentRecord, StructureRecord
 
 U64 = st.integers(0, 2**63)
@@ -47,11 +47,10 @@ HEADS = st.builds(
 def catalog(tmp_path: Path) -> Iterator[Catalog]:
     """A catalog with an empty head."""
     (tmp_path / "catalog").mkdir()
-    environment = acquire(tmp_path / "catalog", writable=True, create=True)
-    made = Catalog(environment)
-    made.commit(Edit(b"", Head(0, 0, 0)))
-    yield made
-    release(environment)
+    with acquire(tmp_path / "catalog", writable=True, create=True) as environment:
+        made = Catalog(environment)
+        made.commit(Edit(b"", Head(0, 0, 0)))
+        yield made
 
 
 def edit_of(catalog: Catalog) -> Edit:
@@ -503,8 +502,8 @@ def test_full_map_of_lmdb_is_storage_full(
 
     monkeypatch.setattr(environment_module, "MAP_BYTES", 1 << 20)
     (tmp_path / "small").mkdir()
-    environment = acquire(tmp_path / "small", writable=True, create=True)
-    catalog = Catalog(environment)
+    lease = acquire(tmp_path / "small", writable=True, create=True)
+    catalog = Catalog(lease.environment)
     catalog.commit(Edit(b"", Head(0, 0, 0)))
     before = catalog.head_value()
     edit = edit_of(catalog)
@@ -515,7 +514,7 @@ def test_full_map_of_lmdb_is_storage_full(
     edit = edit_of(catalog)
     edit.set_value("options", b"fits")
     catalog.commit(edit)
-    release(environment)
+    lease.release()
 
 
 def test_reading_is_one_view_while_commits_go_on(catalog: Catalog) -> None:

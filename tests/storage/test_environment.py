@@ -20,7 +20,7 @@ from children import in_child
 import simindex
 from simindex.errors import ClosedIndex, CorruptFile, IndexLocked, StorageFull, UnsupportedStorage
 from simindex.storage import environment as module
-from simindex.storage.environment import Environment, acquire, preflight, release
+from simindex.storage.environment import Environment, acquire, preflight
 from simindex.storage.pages import META, Meta
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
@@ -119,7 +119,8 @@ def test_threads_open_and_close_side_by_side(filled: Path) -> None:
 
 
 def test_transaction_that_is_not_committed_changes_nothing(filled: Path) -> None:
-    environment = acquire(filled / "catalog", writable=True)
+    lease = acquire(filled / "catalog", writable=True)
+    environment = lease.environment
     with environment.transaction(write=True) as txn:
         txn.put("meta", b"x", b"1")
     with pytest.raises(KeyError), environment.transaction(write=True) as txn:
@@ -127,13 +128,14 @@ def test_transaction_that_is_not_committed_changes_nothing(filled: Path) -> None
         raise KeyError
     with environment.transaction() as txn:
         assert txn.get("meta", b"x") is None
-    release(environment)
+    lease.release()
 
 
 def test_full_table_of_readers_is_cleared_of_the_dead_once_then_typed(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environment = acquire(filled / "catalog")
+    lease = acquire(filled / "catalog")
+    environment = lease.environment
     real, calls = environment._env, []
 
     class Full:
@@ -157,7 +159,7 @@ def test_full_table_of_readers_is_cleared_of_the_dead_once_then_typed(
     with pytest.raises(UnsupportedStorage, match="read"), environment.transaction():
         pass
     monkeypatch.undo()
-    release(environment)
+    lease.release()
 
 
 def test_killed_reader_does_not_make_the_catalog_grow_for_ever(index_path: Path) -> None:

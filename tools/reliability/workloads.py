@@ -28,7 +28,7 @@ from reliability.recorder import Recorder, record
 from simindex import Batch, IndexOptions, merging, writer
 from simindex import index as index_module
 from simindex.model import Machine
-from simindex.storage import environment, headers
+from simindex.storage import headers
 from simindex.storage.format import unlock
 
 Row = tuple[str, bytes]
@@ -145,7 +145,7 @@ class Work:
         unlock(index._writer._lock)
         index._writer._merges._merges.clear()
         index._closed = index._ended = True
-        environment.release(index._environment)
+        index._lease.release()
 
 
 def create(work: Work) -> None:
