@@ -40,6 +40,7 @@ from simindex.storage.catalog import Pages
 from simindex.storage.descriptor import Descriptor
 from simindex.storage.segment import Segment
 from simindex.storage.tombstones import Tombstones
+from simindex.threads import begin
 
 MAX_MERGES = 4
 """That run at a time. Each is of segments that came since the others began, so they are smaller."""
@@ -240,7 +241,7 @@ class Merges:
         )
         self._merges.append(merge)
         try:
-            merge.thread.start()
+            begin(merge.thread)
         except BaseException as error:
             self._merges.remove(merge)
             merge.cancel()  # larger ones wait for it
@@ -326,7 +327,7 @@ def release(segments: list[Segment], descriptors: list[Descriptor]) -> None:
                 durable.free(descriptors.pop())
 
     try:
-        Thread(target=work, name=RELEASING, daemon=True).start()
+        begin(Thread(target=work, name=RELEASING, daemon=True))
     except RuntimeError:  # no thread could be had
         segments.clear()
         descriptors.clear()

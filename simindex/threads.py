@@ -5,13 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
+from threading import Lock, Thread
 from typing import ParamSpec, TypeVar
 
 from simindex.errors import InvalidOption
 
 VARIABLE = "SIMINDEX_THREADS"
 """Environment variable: threads of calls that name none."""
+
+
+def begin(thread: Thread) -> None:
+    """Starts a thread. Raises RuntimeError where the system gives none.
+
+    An exception that a signal handler raises meanwhile may keep the thread from its work, and
+    `threading` may keep the thread's object for ever: it must not refer to the work.
+    """
+    try:
+        thread.start()
+    except BaseException:
+        thread._target = None  # type: ignore[attr-defined]
+        raise
 
 
 Given = ParamSpec("Given")

@@ -59,6 +59,7 @@ from simindex.errors import CorruptFile
 from simindex.records import U64
 from simindex.storage.table import U32
 from simindex.storage.verification import Map, map_of, verify_at
+from simindex.threads import begin
 
 WINDOW_BYTES = 32 << 20
 """Read ahead of a chunk by default: a disk of 1 GB/s is not kept waiting for 32 ms."""
@@ -159,7 +160,7 @@ def brought_in(arrays: Sequence[NDArray[Any]]) -> Iterator[None]:
                     span.bring_in(start, min(start + PIECE_BYTES, span.size), exactly=False)
 
     thread = Thread(target=run, name=THREAD_NAME, daemon=True)
-    thread.start()
+    begin(thread)
     try:
         yield
     finally:
@@ -274,7 +275,7 @@ class _Reader:
             return
         if self._thread is None:
             self._thread = Thread(target=self._run, name=THREAD_NAME, daemon=True)
-            self._thread.start()
+            begin(self._thread)
         with self._lock:
             self._asked = stop
             self._changed.notify_all()
