@@ -212,13 +212,9 @@ def _fault(
         )
     if other.last_page > used.last_page:
         return damaged("the last commit passes for the one before the last", other.page)
-    with mmap.mmap(fd, needed, access=mmap.ACCESS_READ) as mapped:
-        file = np.frombuffer(mapped, np.uint8)
-        try:
-            number, page, _ = _native.check_pages(file, used.raw, whole)
-            before = _native.check_pages(file, other.raw, True)[:2] if whole else (0, 0)
-        finally:
-            del file  # or the map cannot be closed
+    file = np.frombuffer(mmap.mmap(fd, needed, access=mmap.ACCESS_READ), np.uint8)
+    number, page, _ = _native.check_pages(file, used.raw, whole)
+    before = _native.check_pages(file, other.raw, True)[:2] if whole else (0, 0)
     if number:
         return damaged(FAULTS[number].format(page=page), page)
     if before[0]:

@@ -1,0 +1,349 @@
+"""An exception of a signal handler came right after `os.open` had returned, and nobody had stored
+what it returned: the descriptor stayed open, and a deleted file kept its space. LMDB's environment
+stayed open where one came between the counting of a user and the caller's assignment.
+
+An interrupt is an exception that a trace function raises before an operation of Python's byte code.
+Two sets of places:
+
+    any         before every operation; what opens must lose nothing there
+    possible    where Python handles signals: at the entry of a function, after a call, and after a
+                jump backwards. Code that leaves a `with` block of a lock is safe at these only: an
+                exception before the call of `__exit__` would keep the lock, but cannot come there.
+"""
+
+from __future__ import annotations
+
+import dis
+import gc
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import simindex
+from simindex import IndexOptions, handle, merging, segmentfiles, writer
+from simindex.errors import SimindexError
+from simindex.storage import (
+    catalog,
+    descriptor,
+    disk,
+    envelope,
+    environment,
+    pages,
+    remains,
+    remnant,
+    segment,
+)
+from simindex.storage import format as durable
+from simindex.storage.descriptor import Descriptor
+
+OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
+ROWS = np.arange(300, dtype=np.uint64)
+
+OPENING = (descriptor, disk, durable, envelope, environment, pages, remnant, remains)
+HOLDING = (*OPENING, catalog, segment, segmentfiles, writer, handle)
+
+WHOLE_CALLS = 40
+"""So often a whole call is interrupted, at places that are equally far from each other."""
+
+SIGNALS_ARE_HANDLED_AFTER = {"RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD"}
+
+
+def open_descriptors(root: Path) -> list[str]:
+    """What this process has open at a folder or below."""
+    found = []
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            target = str(entry.readlink())
+        except OSError:  # the one that lists them
+            continue
+        if target.startswith(str(root)):
+            found.append(target)
+    return found
+
+
+class Stop(Exception):
+    """What the signal handler raises."""
+
+
+class Interrupt:
+    """Raises at one place of all that some modules pass.
+
+    Parameters
+    ----------
+    modules : tuple[ModuleType, ...]
+        Where an interrupt may come.
+    place : int
+        How many of the places are passed before it comes.
+    possible : bool
+        Whether only those count at which Python handles signals.
+    """
+
+    def __init__(self, modules: tuple[ModuleType, ...], place: int, *, possible: bool) -> None:
+        self._files = {module.__file__ for module in modules}
+        self._place, self._possible = place, possible
+        self.passed = 0
+        """Places that it has passed."""
+        self._last: dict[FrameType, str] = {}
+        self.where: str | None = None
+        """Where it came, if it did."""
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename not in self._files:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._operation
+
+    def _operation(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "return":
+            self._last.pop(frame, None)
+        if event != "opcode":
+            return self._operation
+        name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        last = self._last.get(frame, "RESUME")
+        self._last[frame] = name
+        if not self._possible or last in SIGNALS_ARE_HANDLED_AFTER or "BACKWARD" in last:
+            self.passed += 1
+            if self.passed > self._place:
+                self._last.clear()
+                self.where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+                raise Stop
+        return self._operation
+
+    def during(self, work: Callable[[], object]) -> None:
+        """Does some work; what comes of the interrupt is dropped."""
+        sys.settrace(self)
+        try:
+            work()
+        except (Stop, SimindexError):
+            pass
+        finally:
+            sys.settrace(None)
+
+
+def settled(path: Path) -> list[str]:
+    """What is open below a path once threads have given up what they had."""
+    for thread in threading.enumerate():
+        if thread.name in (merging.RELEASING, "simindex merge"):
+            thread.join(60)
+    if open_descriptors(path):
+        gc.collect()
+    return open_descriptors(path)
+
+
+def interrupted(
+    path: Path, work: Callable[[], object], modules: tuple[ModuleType, ...], *,
+    possible: bool, step: int, start: int = 0,
+) -> Iterator[str]:
+    """Does some work again and again, with an interrupt `step` places later each time.
+
+    Yields where it came, and raises if anything below a path is open afterwards.
+    """
+    place = start
+    while True:
+        interrupt = Interrupt(modules, place, possible=possible)
+        interrupt.during(work)
+        left = settled(path)
+        assert left == [], f"interrupted at {interrupt.where}, place {place}"
+        if interrupt.where is None:
+            return
+        yield interrupt.where
+        place += step
+
+
+@pytest.fixture
+def filled(index_path: Path) -> Path:
+    with simindex.open(index_path, "n", options=OPTIONS) as index:
+        index.append(ROWS)
+    assert settled(index_path) == []
+    return index_path
+
+
+def make_and_name(directory: Path) -> None:
+    with durable.NewFile(directory) as file:
+        file.reserve(9)
+        file.write(b"nine more", 0)
+        file.publish("file", lambda fd: None)
+
+
+def unlink(path: Path) -> None:
+    path.touch()
+    durable.unlink_held(path)
+
+
+OPENERS: dict[str, tuple[int, Callable[[Path, Path], object]]] = {
+    "lock": (1, lambda index, rows: durable.unlock(durable.lock(index / "other"))),
+    "read_format": (1, lambda index, rows: durable.read_format(index)),
+    "is_format": (1, lambda index, rows: durable.is_format(index)),
+    "format_agrees": (1, lambda index, rows: durable.format_agrees(index)),
+    "is_lock": (1, lambda index, rows: durable.is_lock(index / "LOCK")),
+    "sync_directory": (1, lambda index, rows: durable.sync_directory(index)),
+    "hold": (1, lambda index, rows: durable.hold(index)),
+    "unlink_held": (1, lambda index, rows: unlink(index / "other")),
+    "NewFile": (1, lambda index, rows: make_and_name(index)),
+    "reserve_lock_file": (1, lambda index, rows: environment.reserve_lock_file(index / "new")),
+    "open_envelope": (2, lambda index, rows: envelope.open_envelope(rows)),
+    "ask_ahead": (1, lambda index, rows: envelope.ask_ahead([rows, rows])),
+    "preflight": (2, lambda index, rows: pages.preflight(index / "catalog" / "data.mdb")),
+    "Remnant": (7, lambda index, rows: remnant.Remnant(rows)),
+    "Remains": (97, lambda index, rows: remains.Remains.read(index / "catalog" / "data.mdb")),
+}
+
+
+@pytest.mark.parametrize("name", OPENERS)
+def test_no_interrupt_loses_what_is_opened(filled: Path, name: str) -> None:
+    step, opener = OPENERS[name]
+    rows = min((filled / "segments").glob("*.rows"))
+    where = set(interrupted(
+        filled, lambda: opener(filled, rows), OPENING, possible=False, step=step
+    ))
+    assert any(place.startswith("descriptor.py") for place in where)
+
+
+def test_dropped_descriptor_is_closed_whatever_a_handler_raises(tmp_path: Path) -> None:
+    """Python would report an exception at the entry of `__del__`, and leave it undone."""
+    file = Descriptor(tmp_path, os.O_RDONLY)
+    entered: list[str] = []
+
+    def trace(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            entered.append(frame.f_code.co_name)
+
+    sys.settrace(trace)
+    try:
+        del file
+    finally:
+        sys.settrace(None)
+    assert entered == []
+    assert open_descriptors(tmp_path) == []
+
+
+def test_descriptor_is_closed_once(tmp_path: Path) -> None:
+    """The system gives its number to the next file."""
+    file = Descriptor(tmp_path, os.O_RDONLY)
+    number = file.fileno()
+    file.close()
+    assert file.closed
+    with Descriptor(tmp_path, os.O_RDONLY) as other:
+        assert other.fileno() == number
+        file.close()
+        with pytest.raises(ValueError, match="closed"):
+            file.fileno()
+        del file
+        os.fstat(number)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
+
+
+def test_descriptor_that_fails_to_close_is_not_closed_again(tmp_path: Path) -> None:
+    file = Descriptor(tmp_path, os.O_RDONLY)
+    os.close(file.fileno())
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.close()
+    assert file.closed
+    file.close()
+
+
+def test_what_cannot_be_opened_has_no_descriptor(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        Descriptor(tmp_path / "nothing", os.O_RDONLY)
+
+
+# -- the environment -------------------------------------------------------------------------------
+
+
+def test_no_interrupt_keeps_the_environment(filled: Path) -> None:
+    def work() -> None:
+        with environment.acquire(filled / "catalog", writable=True):
+            pass
+
+    assert len(list(interrupted(filled, work, OPENING, possible=True, step=1))) > 50
+    assert all(filled not in one.directory.parents for one in environment.environments())
+
+
+def test_dropped_lease_is_no_claim(filled: Path) -> None:
+    """Another user's release closes the environment; without another it closes as it goes."""
+    with environment.acquire(filled / "catalog") as shared:
+        environment.acquire(filled / "catalog")
+        assert shared.leased
+    assert shared.closed
+    assert open_descriptors(filled) == []
+    environment.acquire(filled / "catalog")
+    assert open_descriptors(filled) == []
+
+
+def test_lease_is_released_twice_and_ends_no_other(filled: Path) -> None:
+    first, second = (environment.acquire(filled / "catalog") for _ in range(2))
+    first.release()
+    first.release()
+    assert not second.environment.closed
+    second.release()
+    assert second.environment.closed
+
+
+# -- whole calls -----------------------------------------------------------------------------------
+
+
+def commit(path: Path) -> None:
+    with simindex.open(path, "w") as index:
+        index.append(ROWS[:150])
+        index.commit()
+
+
+def read(path: Path) -> None:
+    with simindex.open(path) as index:
+        index.query(ROWS[:3], h=1)
+
+
+def compact(path: Path) -> None:
+    with simindex.open(path, "w") as index:
+        index.append(ROWS[:70])
+        index.compact(full=True)
+
+
+@pytest.mark.parametrize("work", [commit, read, compact])
+def test_no_interrupt_leaves_a_descriptor(
+    filled: Path, tmp_path: Path, work: Callable[[Path], None]
+) -> None:
+    def on_a_copy() -> None:
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(filled, copy)
+        work(copy)
+
+    copy = tmp_path / "copy.sim"
+    counting = Interrupt(HOLDING, 1 << 40, possible=True)
+    counting.during(on_a_copy)
+    step = counting.passed // WHOLE_CALLS
+    where = list(interrupted(copy, on_a_copy, HOLDING, possible=True, step=step, start=step // 2))
+    assert len(where) > WHOLE_CALLS // 2
+
+
+def test_no_signal_leaves_a_descriptor(filled: Path, rng: np.random.Generator) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    interrupts = 0
+    try:
+        for _ in range(40):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rng.random() * 0.03 + 1e-4)
+                try:
+                    commit(filled)
+                    compact(filled)
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except (Stop, SimindexError):
+                interrupts += 1
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert interrupts
+    assert settled(filled) == []
