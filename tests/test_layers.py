@@ -59,6 +59,10 @@ DOORS: dict[str, tuple[str, ...]] = {
 }
 """Foreign package -> files and folders that may import it."""
 
+OPENING_DOOR = "storage/descriptor.py"
+OPENING_OS = frozenset({"open", "close", "dup", "fdopen", "pipe"})
+"""Of `os`: a number that nobody owns is lost by an interrupt."""
+
 WRITING_DOOR = "storage/disk.py"
 WRITES_BESIDE_IT = {
     # How a file is to be opened, told to the door; one is to keep its space without a name.
@@ -186,6 +190,20 @@ def mode_writes(node: ast.Call, place: int) -> bool:
     return bool(set("wax+") & set(mode.value))
 
 
+def opening_breaches(path: str, tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if path == OPENING_DOOR:
+            return
+        if isinstance(node, ast.ImportFrom) and node.module == "os":
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "os":
+            names = [node.attr]
+        else:
+            continue
+        for name in OPENING_OS.intersection(names):
+            yield f"{path}:{node.lineno}: takes os.{name} beside {OPENING_DOOR}"
+
+
 def writing_breaches(path: str, tree: ast.AST) -> Iterator[str]:
     home = path.removesuffix(".py").split("/")[0]
     stored = home == "storage" or RANK.get(home) == ENGINE
@@ -228,7 +246,8 @@ def breaches(path: str, source: str) -> list[str]:
     """Every breach in the module at `path` (relative to the package, with `/`)."""
     tree = ast.parse(source)
     return [
-        *layer_breaches(path, tree), *door_breaches(path, tree), *writing_breaches(path, tree),
+        *layer_breaches(path, tree), *door_breaches(path, tree), *opening_breaches(path, tree),
+        *writing_breaches(path, tree),
     ]
 
 
@@ -287,6 +306,10 @@ def test_module_keeps_its_layer_and_its_doors(path: str) -> None:
         ("inputs/jsonl.py", "import click"),
         ("distributed.py", "from click import echo"),
         ("clix.py", "import click"),
+        # descriptors
+        ("storage/segment.py", "import os\nos.open(p, os.O_RDONLY)"),
+        ("cli/app.py", "import os\nlist(map(os.close, held))"),
+        ("inputs/jsonl.py", "from os import pipe"),
         # writing
         ("storage/segment.py", "import os\nos.fsync(3)"),
         ("storage/segment.py", "from os import replace"),
@@ -333,7 +356,8 @@ def test_a_planted_breach_is_found(path: str, source: str) -> None:
         ("storage/segment.py", "open(p)\nopen(p, 'rb')\np.open()\nnp.memmap(p, np.uint8, 'r')"),
         ("storage/environment.py", "import os\ndisk.system.create(p, os.O_RDWR)"),
         ("storage/format.py", "disk.system.unlink(p)\ndisk.system.rename(p, to)"),
-        ("storage/segment.py", "import os\nos.open(p, os.O_RDONLY)\n'a'.replace('b', 'c')"),
+        ("storage/segment.py", "Descriptor(p, os.O_RDONLY)\n'a'.replace('b', 'c')"),
+        ("storage/descriptor.py", "import os\nos.open(p, os.O_RDONLY)"),
         ("methods/psm.py", "from simindex.simhash.vosh import flips"),
         ("index.py", "from simindex.storage import segment\nimport simindex.planner"),
         ("__init__.py", "from simindex.index import Index\nfrom simindex.errors import *"),
