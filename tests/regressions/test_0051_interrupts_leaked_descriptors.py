@@ -44,6 +44,7 @@ from simindex.storage import (
 )
 from simindex.storage import format as durable
 from simindex.storage.descriptor import Descriptor
+from simindex.threads import begin
 
 OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
@@ -324,6 +325,22 @@ def test_no_interrupt_leaves_a_descriptor(
     step = counting.passed // WHOLE_CALLS
     where = list(interrupted(copy, on_a_copy, HOLDING, possible=True, step=step, start=step // 2))
     assert len(where) > WHOLE_CALLS // 2
+
+
+def test_thread_that_was_kept_from_starting_drops_its_descriptors(tmp_path: Path) -> None:
+    """`threading` keeps its object for ever if an interrupt comes within `start`."""
+
+    class Kept(threading.Thread):
+        def start(self) -> None:
+            raise Stop
+
+    held = [Descriptor(tmp_path, os.O_RDONLY)]
+    kept = Kept(target=held.clear)
+    del held
+    assert len(open_descriptors(tmp_path)) == 1
+    with pytest.raises(Stop):
+        begin(kept)
+    assert open_descriptors(tmp_path) == []
 
 
 def test_no_signal_leaves_a_descriptor(filled: Path, rng: np.random.Generator) -> None:
