@@ -391,7 +391,7 @@ def _commits() -> Iterator[Call]:
     """What waits becomes part of the index."""
     for states in ((), ("buffered",), ("spilled",), ("deleting",), ("recent",), ("tuned",),
                    ("merging",), ("merged",), ("merged", "buffered"), ("merging", "buffered"),
-                   ("merging", "spilled", "deleting", "recent")):
+                   ("merging", "recent"), ("merging", "spilled", "deleting")):
         yield Call("commit", states=states, effect=committed)
     yield Call("commit", on="keyed", states=("spilled", "deleting"), effect=committed)
 

@@ -1,255 +1,541 @@
-"""Calls are interrupted at random moments, by Ctrl-C or by an error of a handler of the caller's.
+"""Every public call is interrupted at every line that it passes, one at a time.
 
-    Storm    one index in one process, and calls under a timer whose handler raises
-    judged   after each interrupt, while it and its frames are still held: the handle is closed, the
-             index opened for writing, and its rows are those of all calls that returned, with the
-             interrupted one as a whole or not at all
+    points     the events of one undisturbed call: lines and returns of the package, of `threading`
+               and of `concurrent.futures`, which a call passes while it joins or waits for threads
+    sweep      makes a call once for each of some points, on a fresh copy of its specimen, and
+               raises there: KeyboardInterrupt at odd points, an error of a signal handler of the
+               caller's at even ones
+    judged     while the exception and its frames are held: the handle is used further, closed, the
+               index opened for writing, and its rows are those of all calls that returned, with
+               the interrupted one as a whole or not at all
 
-In the end, the folder holds no file that no commit names. Descriptors that are open then are
-counted and not judged: an interrupt just as a file was opened leaves one.
-`python -m reliability.interrupts SEED COUNT` repeats a storm.
+A handle that was interrupted while it wrote may refuse to write (ReadOnlyIndex, ClosedIndex); what
+was buffered and not committed may be gone then.
+
+A point is a line with the line that called its function. One that is passed again, in a loop, is
+taken once, or as often as `goal` is a multiple of FULL. Calls of one method in one state that
+differ in how they ask (a method of search, a limit) share points: what the first has passed is not
+taken again of the others. The output says how many events there are and how many were taken.
+
+The storms (storms.py) raise at random moments by real signals, which come within a line, too.
+`python -m reliability.interrupts WORD ...` sweeps all points of the calls whose names have a word.
 """
 
 from __future__ import annotations
 
+import errno
 import faulthandler
 import gc
-import json
 import logging
 import os
-import random
-import shutil
-import signal
-import subprocess
+import re
 import sys
-import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent import futures
+from functools import partial
 from pathlib import Path
+from shutil import rmtree
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
 import simindex
+from reliability import storms
+from reliability.brute import Rows, held, within
+from reliability.calls import ASKED, CALLS, ENDING, QUERIES, Call, allowed
+from reliability.examination import open_descriptors
 from reliability.model import descriptors
 from reliability.report import Outcome, Pace
-from simindex import Batch, IndexOptions
+from reliability.stages import (
+    GATE,
+    MERGE_THREAD,
+    RUNS_S,
+    Model,
+    Stage,
+    adding,
+    batch,
+    built,
+    ended,
+    keyed,
+    ready,
+    staged,
+    value,
+    without,
+)
+from reliability.storms import Alarm
+from reliability.trials import Child, Fault, Say, Tally, forked, parts_of, shared, workplace
+from reliability.workloads import pages_left
+from reliability.wreck import cleared
+from simindex.errors import ClosedIndex, ReadOnlyIndex, SimindexError
 
-INTERRUPTS = 250
-"""Of one storm."""
+FULL = 150_000
+"""From this goal on all points are taken, else about as many as the goal, evenly spread."""
 
-STORM_S = 120
-"""After which one counts as hanging."""
+DECISIVE = ("mode", "apply", "full", "structures", "overwrite", "kind")
+"""Arguments that tell calls apart which share no points."""
 
-LONGEST_S = (1e-4, 1e-3, 5e-3, 2e-2)
-"""Of the moments at which a call is interrupted."""
+STORM_GOAL = 20
+"""One random interrupt for so many points."""
 
-ODDS = {"append": 4, "ingest": 3, "delete": 2, "replace": 2, "compact": 2, "query": 1, "reopen": 3,
-        "seen_or_add": 1}
+HANG_S = 60.0
+"""A point takes about ten milliseconds."""
 
-Rows = Counter[tuple[str, int]]
+FOLDERS = (
+    str(Path(simindex.__file__).parent) + "/",
+    str(Path(futures.__file__).parent) + "/",
+)
+WAITS = threading.__file__
 
-
-class Alarm(TimeoutError):
-    """As a handler of `signal.alarm` raises it."""
-
-
-class Storm:
-    """Random calls on one index, each of which may be interrupted."""
-
-    def __init__(self, rng: random.Random, path: Path) -> None:
-        self.rng, self.path = rng, path
-        self.kind: type[BaseException] = rng.choice([KeyboardInterrupt, Alarm])
-        options = IndexOptions(batch_rows=64, keys="str", min_merge=rng.choice([0, 2, 3]))
-        self.index: Any = simindex.open(path, "n", options=options)
-        self.rows: Rows = Counter()
-        self.after: Rows = Counter()
-        """What they are if the call has its effect."""
-        self.named = 0
-        self.counts: Counter[str] = Counter()
-        signal.signal(signal.SIGALRM, self._raise)
-
-    def _raise(self, number: int, frame: Any) -> None:
-        raise self.kind("the caller's own")
-
-    def step(self) -> None:
-        """One call; what it leaves is judged if it was interrupted."""
-        name = self.rng.choices(list(ODDS), list(ODDS.values()))[0]
-        self.after = self.rows.copy()
-        call = getattr(self, name)()
-        self.counts[name] += 1
-        try:
-            try:
-                signal.setitimer(signal.ITIMER_REAL, self.rng.uniform(
-                    1e-6, self.rng.choice(LONGEST_S)
-                ))
-                call()
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            self.rows = self.after
-        except (KeyboardInterrupt, Alarm) as interrupt:
-            self.counts["interrupted"] += 1
-            self._judge(name, interrupt)
-
-    def _judge(self, name: str, interrupt: BaseException) -> None:
-        """`interrupt` is held meanwhile, with the frames that it went through."""
-        self.index.close()
-        self.index = simindex.open(self.path, "w")
-        found = contents(self.index)
-        if found == self.after:
-            self.rows = found
-        elif found != self.rows:
-            missing, more = self.rows - found, found - self.rows
-            raise AssertionError(
-                f"{name}, interrupted by {interrupt!r}: {len(missing)} rows lost, {len(more)} more"
-            )
-        if self.counts["interrupted"] % 25 == 0:
-            wrong = [one for one in self.index.check() if one.severity == "error"]
-            assert not wrong, f"{name}: {wrong}"
-
-    def _batch(self, most: int) -> Batch:
-        count = self.rng.randrange(1, most)
-        keys = [f"k{self.named + number}" for number in range(count)]
-        self.named += count
-        values = [self.rng.getrandbits(64) for _ in keys]
-        self.after.update(zip(keys, values, strict=True))
-        return Batch(np.array(values, np.uint64), keys=keys)
-
-    def _some(self) -> list[str]:
-        keys = [key for key, _ in self.rows]
-        return self.rng.sample(keys, min(len(keys), 5))
-
-    def _without(self, keys: list[str]) -> None:
-        for row in [row for row in self.after if row[0] in keys]:
-            del self.after[row]
-
-    # calls, and what they do to the rows ----------------------------------------------------------
-
-    def append(self) -> Callable[[], Any]:
-        """Some rows, fewer or more than a segment holds."""
-        batch = self._batch(150)
-        return lambda: (self.index.append(batch), self.index.commit())
-
-    def ingest(self) -> Callable[[], Any]:
-        """The same in one step."""
-        batch = self._batch(150)
-        return lambda: self.index.ingest(batch)
-
-    def seen_or_add(self) -> Callable[[], Any]:
-        """One row, which is near none, and a commit."""
-        batch = self._batch(2)
-        return lambda: (self.index.seen_or_add(batch, h=0), self.index.commit())
-
-    def delete(self) -> Callable[[], Any]:
-        """Of some keys."""
-        keys = self._some()
-        self._without(keys)
-        return lambda: (self.index.delete(keys=keys), self.index.commit())
-
-    def replace(self) -> Callable[[], Any]:
-        """Other rows for some keys."""
-        keys = self._some()
-        self._without(keys)
-        values = [self.rng.getrandbits(64) for _ in keys]
-        self.after.update(zip(keys, values, strict=True))
-        batch = Batch(np.array(values, np.uint64), keys=keys)
-        return lambda: (self.index.replace(batch), self.index.commit())
-
-    def compact(self) -> Callable[[], Any]:
-        """Nothing changes but the files."""
-        full = self.rng.random() < 0.3
-        return lambda: self.index.compact(full=full)
-
-    def query(self) -> Callable[[], Any]:
-        """Nothing changes."""
-        return lambda: self.index.query(np.arange(20, dtype=np.uint64), h=3)
-
-    def reopen(self) -> Callable[[], Any]:
-        """The handle, or a reader beside it."""
-        if self.rng.random() < 0.5:
-            return lambda: simindex.open(self.path).close()
-
-        def again() -> None:
-            self.index.close()
-            self.index = simindex.open(self.path, "w")
-
-        return again
+Event = tuple[CodeType, int, str, CodeType | None, int]
+"""Where a call was: line, or return, and the line that called its function."""
 
 
-def contents(index: simindex.Index) -> Rows:
-    """All rows with their keys."""
-    return Counter(
-        (str(key), int(row))
-        for part in index.rows()
-        for key, row in zip(part.keys or [], part.rows[:, 0].tolist(), strict=True)
-    )
+# -- points ----------------------------------------------------------------------------------------
 
 
-def storm(seed: int, count: int) -> Counter[str]:
-    """So many interrupts of calls on a new index; raises AssertionError where rows differ."""
-    logging.getLogger("simindex").setLevel(logging.ERROR)
-    directory = Path(tempfile.mkdtemp(prefix="simindex-storm-"))
-    before = descriptors()
+def _watched(code: CodeType) -> bool:
+    return code.co_filename.startswith(FOLDERS) or code.co_filename == WAITS
+
+
+def traced(work: Callable[[], Any], meet: Callable[[FrameType, str], None]) -> Any:
+    """Does some work, and tells of each event of this thread that is watched."""
+    seen: dict[CodeType, bool] = {}
+
+    def within_it(frame: FrameType, event: str, argument: Any) -> Any:
+        if event != "exception":
+            meet(frame, event)
+        return within_it
+
+    def called(frame: FrameType, event: str, argument: Any) -> Any:
+        code = frame.f_code
+        if code not in seen:
+            seen[code] = _watched(code)
+        return within_it if seen[code] else None
+
+    sys.settrace(called)
     try:
-        one = Storm(random.Random(seed), directory / "pages.sim")
-        while one.counts["interrupted"] < count:
-            one.step()
-        one.index.close()
-        with simindex.open(one.path, "w") as index:
-            one.counts["leaked"] = len(index.check())
-        counts = one.counts
-        del index, one
-        gc.collect()
-        counts["descriptors"] = descriptors() - before
-        return counts
+        return work()
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        sys.settrace(None)
 
 
-def _apart(seed: int, count: int) -> tuple[Counter[str], str]:
-    """A storm in a process of its own: its counts, or what became of it and what it said."""
-    command = [sys.executable, "-P", "-m", "reliability.interrupts", str(seed), str(count)]
+def events(work: Callable[[], Any]) -> list[Event]:
+    """What a call passes when nothing disturbs it."""
+    found: list[Event] = []
+
+    def meet(frame: FrameType, event: str) -> None:
+        caller = frame.f_back
+        found.append((
+            frame.f_code, frame.f_lineno, event, None if caller is None else caller.f_code,
+            0 if caller is None else caller.f_lineno,
+        ))
+
+    traced(work, meet)
+    return found
+
+
+class Interruption:
+    """Raises an error at one event of a call."""
+
+    def __init__(self, at: int, error: BaseException) -> None:
+        self.left, self.error = at, error
+        self.where = ""
+
+    def meet(self, frame: FrameType, event: str) -> None:
+        """Counts down."""
+        self.left -= 1
+        if self.left == 0:
+            code = frame.f_code
+            self.where = f"{Path(code.co_filename).name}:{frame.f_lineno} {event} {code.co_name}"
+            raise self.error
+
+
+def form(call: Call) -> tuple[Any, ...]:
+    """What calls have in common that share points."""
+    rows = len(call.arguments.get("batch", ())) if call.writes else 0
+    given = tuple(call.arguments.get(name) or None for name in DECISIVE)
+    return (call.method, call.on, call.mode, call.states, rows, given)
+
+
+def points(
+    call: Call, specimens: Path, path: Path, passages: int, taken: Counter[Any]
+) -> tuple[list[int], int]:
+    """Numbers of the events to raise at, and how many there are; `taken` is kept for the next."""
+    stage = staged(specimens / call.on, path, call.on, call.mode, call.states)
+    if call.gate:
+        GATE.open(RUNS_S)
+    met = events(partial(call.made, stage))
+    _closed(stage)
+    alike = form(call)
+    chosen: list[int] = []
+    for number, event in enumerate(met, 1):
+        if taken[alike, event] < passages:
+            taken[alike, event] += 1
+            chosen.append(number)
+    return chosen, len(met)
+
+
+def _closed(stage: Stage) -> None:
+    GATE.open()
+    for handle in (*stage.others, stage.index):
+        if handle is not None:
+            handle.close()
+
+
+# -- one point -------------------------------------------------------------------------------------
+
+
+def tried(call: Call, at: int, specimen: Path, path: Path) -> tuple[str, str]:
+    """Interrupts a call at one point: "ended" if it has no such one, "refused", "went on" or
+    "swallowed"; and the line where it was.
+
+    Raises Fault for what did not hold.
+    """
+    before = descriptors()
+    stage = staged(specimen, path, call.on, call.mode, call.states)
+    kind: type[BaseException] = KeyboardInterrupt if at % 2 else Alarm
+    interruption = Interruption(at, kind("the caller's own"))
+    model = stage.model
+    if call.gate:
+        GATE.open(RUNS_S)
     try:
-        ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=STORM_S + 10, check=False,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
+        try:
+            found = traced(partial(call.made, stage), interruption.meet)
+            if isinstance(found, simindex.Index) and found is not stage.index:
+                stage.others.append(found)
+        except BaseException as raised:
+            if interruption.left > 0:
+                raise Fault("wrong", f"without any interrupt: {raised!r}") from raised
+            if raised is not interruption.error and not isinstance(raised, SimindexError):
+                raise Fault("wrong", f"it became {raised!r}") from raised
+            outcome = _judged(call, stage, model, allowed(call, model))
+        else:
+            outcome = "ended" if interruption.left > 0 else "swallowed"
+            _closed(stage)
+            _opened_anew(call, path, {call.effect(model).durable} if call.writes else
+                         {model.durable})
+    except Fault as fault:
+        raise Misdeed(fault, call, at, interruption) from fault
+    where = interruption.where
+    del interruption
+    stage.index = None
+    stage.others.clear()
+    gc.collect()
+    ended()
+    if CLOSED_TWICE:
+        CLOSED_TWICE.clear()
+        raise Misdeed(Fault("wrong", "a descriptor was closed twice"), call, at, None, where)
+    if descriptors() > before:
+        left = open_descriptors(path)
+        if left:
+            what = sorted({_kind_of(name, path) for name in left})
+            raise Misdeed(Fault("leaked", f"open after close: {what}"), call, at, None, where)
+    return outcome, where
+
+
+def _kind_of(name: str, path: Path) -> str:
+    """A file of an index without what is drawn of its name."""
+    return re.sub(r"[0-9a-f]{8,}", "*", name.removeprefix(str(path)))
+
+
+class Misdeed(Fault):
+    """A fault with the point where it was made."""
+
+    def __init__(
+        self, fault: Fault, call: Call, at: int, interruption: Interruption | None, where: str = ""
+    ) -> None:
+        self.where = interruption.where if interruption is not None else where
+        kind = "KeyboardInterrupt" if at % 2 else "Alarm"
+        super().__init__(
+            fault.kind, f"{call.name}, point {at}, {kind} at {self.where or 'none'}: {fault.note}"
         )
-    except subprocess.TimeoutExpired:
-        return Counter(hangs=1), f"seed {seed} did not end"
-    if ended.returncode == 0:
-        return Counter(json.loads(ended.stdout.splitlines()[-1])), ""
-    fault = "signals"
-    if "Timeout (" in ended.stderr:
-        fault = "hangs"
-    elif "rows lost" in ended.stderr:
-        fault = "lost"
-    elif ended.returncode > 0:
-        fault = "wrong"
-    return Counter({fault: 1}), f"seed {seed}, exit {ended.returncode}:\n{ended.stderr[-3000:]}"
+        self.what = fault.note
 
 
-def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
-    """`goal` interrupts, INTERRUPTS in each process; the n-th storm is drawn with seed + n."""
+CLOSED_TWICE: list[int] = []
+"""Descriptors that were closed when they were no longer open: by then they may be of others."""
+
+
+def _close_watched() -> None:
+    close = os.close
+
+    def watched(fd: int) -> None:
+        try:
+            close(fd)
+        except OSError as error:
+            if error.errno == errno.EBADF:
+                CLOSED_TWICE.append(fd)
+            raise
+
+    os.close = watched
+
+
+def _judged(call: Call, stage: Stage, model: Model, holds: set[Rows | None]) -> str:
+    """What became of an interrupted call: "refused" or "went on"."""
+    GATE.open()
+    outcome = "went on"
+    index = stage.index
+    if index is not None:
+        closed = call.method in ENDING
+        try:
+            visible = held(index)
+            _one_of(visible, holds, "the handle sees")
+            _answers(index, visible, stage)
+            if call.mode == "w":
+                holds = _gone_on(call, stage, model, holds)
+        except ClosedIndex:
+            if not closed:
+                raise Fault("wrong", "the handle is closed") from None
+            outcome = "refused"
+        except _Refused as refused:
+            outcome, holds = "refused", refused.holds
+        except Fault:
+            raise
+        except Exception as error:
+            raise Fault("wrong", f"the handle then raises {error!r}") from error
+        try:
+            index.close()
+        except Exception as error:
+            raise Fault("wrong", f"the handle cannot be closed: {error!r}") from error
+        if any(thread.name == MERGE_THREAD for thread in threading.enumerate()):
+            raise Fault("leaked", "a merge is at work after close")
+    _opened_anew(call, stage.path, holds)
+    return outcome
+
+
+class _Refused(Exception):
+    """The handle no longer writes; the index may hold these rows."""
+
+    def __init__(self, holds: set[Rows | None]) -> None:
+        self.holds = holds
+
+
+LATER = batch({900: value(900)})
+LATER_KEYED = keyed(900)
+
+
+def _gone_on(
+    call: Call, stage: Stage, model: Model, holds: set[Rows | None]
+) -> set[Rows | None]:
+    """Appends, deletes and compacts; returns what the index then holds, or raises _Refused."""
+    index = stage.index
+    later = LATER_KEYED if stage.keys else LATER
+    ends = {model.waiting, call.effect(model).waiting}
+    with_later = {adding(later)(Model((), rows)).waiting for rows in ends}
+    try:
+        index.append(later)
+        index.commit()
+        rows = held(index)
+        _one_of(rows, set(with_later), "after another commit the handle sees")
+        holds = {rows}
+        gone = rows[0][0]
+        without_it = without(gone)(Model((), rows)).waiting
+        index.delete(**{"keys" if stage.keys else "ids": [gone]})
+        holds.add(without_it)
+        index.compact()
+        holds = {without_it}
+        _one_of(held(index), holds, "after a deletion and a compaction the handle sees")
+        _answers(index, without_it, stage)
+    except (ReadOnlyIndex, ClosedIndex):
+        raise _Refused(holds) from None
+    return holds
+
+
+def _answers(index: Any, rows: Rows, stage: Stage) -> None:
+    found = index.query(QUERIES, h=3)
+    names = found.id.tolist() if found.keys() is None else found.keys()
+    given = sorted(zip(found.query.tolist(), found.distance.tolist(), names, strict=True))
+    if given != within(rows, ASKED, 3):
+        raise Fault("wrong", f"a query is answered by {given}")
+
+
+def _one_of(rows: Rows, holds: set[Rows | None], what: str) -> None:
+    if rows in holds or (not rows and None in holds):
+        return
+    missing = [len(Counter(one or ()) - Counter(rows)) for one in holds]
+    more = [len(Counter(rows) - Counter(one or ())) for one in holds]
+    raise Fault("lost" if all(missing) else "wrong",
+                f"{what} {len(rows)} rows, {min(missing)} missing, {min(more)} too many")
+
+
+OURS = {"FORMAT", "LOCK", "catalog", "segments"}
+
+
+def _opened_anew(call: Call, path: Path, holds: set[Rows | None]) -> None:
+    """Opens the index for writing, as the next process would, and compares."""
+    if not path.exists() and call.on == "nothing" and call.method not in ("open", "repair"):
+        return
+    if call.method in FUNCTIONS:
+        return
+    try:
+        if call.on == "wrecked":
+            cleared(simindex.repair(path, apply=True), path)
+        with simindex.open(path, "c") as again:
+            _one_of(held(again), holds, "the index opened anew holds")
+            findings = again.check()
+            pages = pages_left(again)
+    except SimindexError as error:
+        raise Fault("lost", f"the index cannot be opened anew: {error!r}") from error
+    for finding in findings:
+        raise Fault("wrong" if finding.severity == "error" else "leaked", str(finding))
+    strays = {file.name for file in path.iterdir()} - OURS
+    if strays or pages:
+        raise Fault("leaked", f"left behind: {sorted(strays)}, {pages} pages")
+
+
+FUNCTIONS = ("find_all", "find_clusters", "rotation_pairs", "hamming")
+
+
+# -- many points -----------------------------------------------------------------------------------
+
+
+def prepare() -> None:
+    """For the rest of this process, which opens indexes and does not fork."""
+    logging.getLogger("simindex").setLevel(logging.CRITICAL)
+    sys.unraisablehook = lambda unraisable: None  # of what the collector closes
+    threading.excepthook = lambda arguments: None  # judged by what it leaves
+    _close_watched()
+    ready()
+
+
+def _counted(specimens: Path, place: Path, numbers: Sequence[int], passages: int, say: Say) -> None:
+    prepare()
+    built(specimens)
+    taken: Counter[Any] = Counter()
+    for number in numbers:
+        path = place / f"count{number}"
+        chosen, total = points(CALLS[number], specimens, path, passages, taken)
+        rmtree(path, ignore_errors=True)
+        say({"call": number, "points": chosen, "events": total})
+
+
+def sweep(call: Call, due: Sequence[int], specimens: Path, place: Path, say: Say) -> None:
+    """Tries some points of a call, and says what became of each."""
+    prepare()
+    for at in due:
+        say({"at": at})
+        path = place / str(at)
+        try:
+            outcome, where = tried(call, at, specimens / call.on, path)
+            say({"outcome": outcome, "where": where})
+        except Misdeed as fault:
+            say({"kind": fault.kind, "note": fault.note, "of": [fault.where, fault.what[:60]]})
+        except Exception as error:  # as of another point that has closed what was not its own
+            say({"kind": "wrong", "note": f"{call.name}, point {at}: {error!r}", "of": []})
+        rmtree(path, ignore_errors=True)
+    left = open_descriptors(place)
+    if left:
+        note = f"{call.name}: open in the end: {left[:5]}"
+        say({"kind": "leaked", "note": note, "of": []})
+
+
+def swept(
+    call: Call, due: Sequence[int], specimens: Path, place: Path, tally: Tally,
+    seen: set[tuple[str, ...]],
+) -> None:
+    """The same in a child, and another where one hangs or ends; `seen` are faults told already."""
+    left = list(due)
+    outcomes: Counter[str] = Counter()
+    while left:
+        child = Child(partial(sweep, call, left, specimens, place))
+        ended = _watched_to_its_end(child)
+        said = [one for one in ended.said if isinstance(one, dict)]
+        last = max((one["at"] for one in said if "at" in one), default=0)
+        for one in said:
+            if "kind" in one:
+                what = (one["kind"], *one["of"])
+                if what in seen:  # the same fault met by another call, or in another round
+                    setattr(tally, one["kind"], getattr(tally, one["kind"]) + 1)
+                else:
+                    tally.fault(one["kind"], one["note"])
+                seen.add(what)
+                outcomes[one["kind"]] += 1
+            elif "outcome" in one:
+                outcomes[one["outcome"]] += 1
+                if one["outcome"] == "swallowed":
+                    tally.count(f"swallowed at {one['where']}")
+        left = [at for at in left if at > last]
+        if ended.hung or ended.code:
+            tally.judge(ended, f"{call.name}, point {last}")
+            outcomes["hung" if ended.hung else "died"] += 1
+    tried_here = sum(outcomes.values()) - outcomes["ended"]
+    tally.done += tried_here
+    tally.count(f"{call.name}: points", tried_here)
+    for name, times in outcomes.items():
+        tally.count(f"{call.name}: {name}", times)
+
+
+def _watched_to_its_end(child: Child) -> Any:
+    values = 0
+    while True:
+        values += 200
+        before = child.heard
+        child.hear(values, HANG_S)
+        if child.heard < values:
+            break
+        assert child.heard > before
+    return child.wait(HANG_S)
+
+
+def share(part: int, parts: int, goal: int, seed: int, only: Sequence[str] = ()) -> Tally:
+    """One interpreter's part of the points of all calls, or of those whose names have a word."""
+    tally = Tally()
+    numbers = [number for number, call in enumerate(CALLS)
+               if not only or any(word in call.name for word in only)]
+    with workplace() as place:
+        specimens = place / "specimens"
+        specimens.mkdir()
+        passages = max(1, goal // FULL)
+        gc.collect()
+        gc.freeze()  # so that the collections of the children are short
+        seen: set[tuple[str, ...]] = set()
+        counted = forked(partial(_counted, specimens, place, numbers, passages), 600.0)
+        if not tally.judge(counted, "the undisturbed calls"):
+            return tally
+        total = sum(len(value["points"]) for value in counted.said)
+        stride = 1 if goal >= FULL else max(1, total // goal)
+        if part == 0:
+            tally.count("events that the calls pass", sum(v["events"] for v in counted.said))
+        pace = Pace(f"interrupts, part {part + 1} of {parts}", total // stride // parts)
+        offset = seed % stride
+        for one in counted.said:
+            chosen = one["points"]
+            due = parts_of(chosen[offset % max(1, min(stride, len(chosen))) :: stride], part, parts)
+            offset += 1  # so that short calls are not always met at the same points
+            pace.at(tally.done)
+            swept(CALLS[one["call"]], due, specimens, place, tally, seen)
+    return tally
+
+
+def described(tally: Tally) -> None:
+    """Prints what became of each call, and takes that out of the counts."""
+    for name in [name for name in tally.counts if name.endswith(": points")]:
+        call, told = name.removesuffix(": points"), []
+        for other in [other for other in tally.counts if other.startswith(f"{call}: ")]:
+            told.append(f"{tally.counts.pop(other):,} {other.removeprefix(f'{call}: ')}")
+        print(f"{call}: {', '.join(told)}", file=sys.stderr)
+
+
+def run(goal: int, seed: int, jobs: int, only: Sequence[str] = ()) -> list[Outcome]:
+    """The points of all calls, and a storm of random interrupts, by real signals."""
     began = time.monotonic()
-    counts: Counter[str] = Counter()
-    pace = Pace("interrupts", goal)
-    storms = -(-goal // INTERRUPTS)
-    with ThreadPoolExecutor(jobs) as pool:
-        for found, fault in pool.map(lambda n: _apart(seed + n, INTERRUPTS), range(storms)):
-            counts += found
-            pace.at(counts["interrupted"])
-            if fault:
-                print(fault, file=sys.stderr, flush=True)
-    print(", ".join(f"{name} {n:,}" for name, n in sorted(counts.items())), file=sys.stderr)
-    return [Outcome(
-        "interrupts", goal, counts["interrupted"], time.monotonic() - began, seed,
-        lost=counts["lost"], wrong=counts["wrong"], signals=counts["signals"],
-        hangs=counts["hangs"], leaked=counts["leaked"],
-    )]
+    tally = shared("interrupts", jobs, goal=goal, seed=seed, only=list(only))
+    least = 1 if only else min(goal, FULL) // 2
+    described(tally)
+    found = tally.outcome("interrupts", least, time.monotonic() - began, seed)
+    if only:
+        return [found]
+    return [found, *storms.run(max(1, goal // STORM_GOAL), seed, jobs)]
 
 
 if __name__ == "__main__":
-    faulthandler.dump_traceback_later(STORM_S, exit=True)
-    print(json.dumps(storm(int(sys.argv[1]), int(sys.argv[2]))))
+    faulthandler.enable()
+    np.seterr(all="ignore")
+    outcomes = run(FULL, 0, 2, sys.argv[1:])
+    from reliability.report import table
+
+    print(table(outcomes))

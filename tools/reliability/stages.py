@@ -29,10 +29,14 @@ from simindex import index as index_module
 from simindex.model import Machine
 from simindex.segmentfiles import SegmentFiles
 from simindex.storage import environment
+from simindex.storage import format as durable
 from simindex.storage.format import unlock
 
 MERGE_THREAD = "simindex merge"
 """Name of the threads that merge."""
+
+THREADS = "simindex "
+"""All threads of the package that outlive a call have names that begin so."""
 
 RUNS_S = 2e-3
 """So long a merge goes on after the call begins that waits for it."""
@@ -190,6 +194,7 @@ def ready() -> None:
     GATE.install()
     changed: Any = index_module
     changed.measure = lambda file: Machine()
+    durable.FREE_PAUSE_S = 0.0
 
 
 # -- specimens -------------------------------------------------------------------------------------
@@ -344,10 +349,10 @@ STATES: dict[str, Callable[[Stage], Effect]] = {
 
 
 def ended() -> None:
-    """Returns once no merge is at work in this process."""
+    """Returns once no merge is at work in this process, and no files are given up."""
     GATE.open()
     for thread in threading.enumerate():
-        if thread.name == MERGE_THREAD:
+        if thread.name.startswith(THREADS):
             thread.join()
 
 
