@@ -1,7 +1,8 @@
 """Every public call is interrupted at every line that it passes, one at a time.
 
-    points     the events of one undisturbed call: lines and returns of the package, of `threading`
-               and of `concurrent.futures`, which a call passes while it joins or waits for threads
+    points     the events of one undisturbed call: lines of the package, of `threading` and of
+               `concurrent.futures`, which a call passes while it joins or waits for threads; and
+               returns, where what is returned is lost
     sweep      makes a call once for each of some points, on a fresh copy of its specimen, and
                raises there: KeyboardInterrupt at odd points, an error of a signal handler of the
                caller's at even ones
@@ -70,7 +71,14 @@ from reliability.storms import Alarm
 from reliability.trials import Child, Fault, Say, Tally, forked, parts_of, shared, workplace
 from reliability.workloads import pages_left
 from reliability.wreck import cleared
-from simindex.errors import ClosedIndex, ReadOnlyIndex, SimindexError
+from simindex.errors import (
+    ClosedIndex,
+    CorruptFile,
+    IndexExists,
+    IndexNotFound,
+    ReadOnlyIndex,
+    SimindexError,
+)
 
 FULL = 150_000
 """From this goal on all points are taken, else about as many as the goal, evenly spread."""
@@ -106,7 +114,7 @@ def traced(work: Callable[[], Any], meet: Callable[[FrameType, str], None]) -> A
     seen: dict[CodeType, bool] = {}
 
     def within_it(frame: FrameType, event: str, argument: Any) -> Any:
-        if event != "exception":
+        if event == "line" or (event == "return" and argument is not None):
             meet(frame, event)
         return within_it
 
@@ -153,6 +161,10 @@ class Interruption:
             self.where = f"{Path(code.co_filename).name}:{frame.f_lineno} {event} {code.co_name}"
             raise self.error
 
+    def forget(self) -> None:
+        """Drops the frames that the error went through; each has this as what traces it."""
+        self.error.__traceback__ = self.error.__context__ = None
+
 
 def form(call: Call) -> tuple[Any, ...]:
     """What calls have in common that share points."""
@@ -197,6 +209,7 @@ def tried(call: Call, at: int, specimen: Path, path: Path) -> tuple[str, str]:
     """
     before = descriptors()
     stage = staged(specimen, path, call.on, call.mode, call.states)
+    examined = not unchanging(call) or at % LOOK == 0
     kind: type[BaseException] = KeyboardInterrupt if at % 2 else Alarm
     interruption = Interruption(at, kind("the caller's own"))
     model = stage.model
@@ -212,16 +225,17 @@ def tried(call: Call, at: int, specimen: Path, path: Path) -> tuple[str, str]:
                 raise Fault("wrong", f"without any interrupt: {raised!r}") from raised
             if raised is not interruption.error and not isinstance(raised, SimindexError):
                 raise Fault("wrong", f"it became {raised!r}") from raised
-            outcome = _judged(call, stage, model, allowed(call, model))
+            outcome = _judged(call, stage, model, allowed(call, model), examined=examined)
         else:
             outcome = "ended" if interruption.left > 0 else "swallowed"
             _closed(stage)
-            _opened_anew(call, path, {call.effect(model).durable} if call.writes else
-                         {model.durable})
+            if examined:
+                _opened_anew(call, path, {call.effect(model).durable} if call.writes else
+                             {model.durable})
     except Fault as fault:
         raise Misdeed(fault, call, at, interruption) from fault
     where = interruption.where
-    del interruption
+    interruption.forget()
     stage.index = None
     stage.others.clear()
     gc.collect()
@@ -274,7 +288,18 @@ def _close_watched() -> None:
     os.close = watched
 
 
-def _judged(call: Call, stage: Stage, model: Model, holds: set[Rows | None]) -> str:
+LOOK = 16
+"""A copy that readers share is opened for writing, and checked, after so many points."""
+
+
+def unchanging(call: Call) -> bool:
+    """Whether a call changes nothing on the disk, so that one copy serves for all points."""
+    return call.mode == "r" and not call.states
+
+
+def _judged(
+    call: Call, stage: Stage, model: Model, holds: set[Rows | None], *, examined: bool
+) -> str:
     """What became of an interrupted call: "refused" or "went on"."""
     GATE.open()
     outcome = "went on"
@@ -301,9 +326,11 @@ def _judged(call: Call, stage: Stage, model: Model, holds: set[Rows | None]) -> 
             index.close()
         except Exception as error:
             raise Fault("wrong", f"the handle cannot be closed: {error!r}") from error
-        if any(thread.name == MERGE_THREAD for thread in threading.enumerate()):
+        if any(thread.name == MERGE_THREAD and thread.is_alive()
+               for thread in threading.enumerate()):
             raise Fault("leaked", "a merge is at work after close")
-    _opened_anew(call, stage.path, holds)
+    if examined:
+        _opened_anew(call, stage.path, holds)
     return outcome
 
 
@@ -374,12 +401,13 @@ def _opened_anew(call: Call, path: Path, holds: set[Rows | None]) -> None:
     try:
         if call.on == "wrecked":
             cleared(simindex.repair(path, apply=True), path)
-        with simindex.open(path, "c") as again:
+        with _opened(call, path) as again:
             _one_of(held(again), holds, "the index opened anew holds")
             findings = again.check()
             pages = pages_left(again)
     except SimindexError as error:
-        raise Fault("lost", f"the index cannot be opened anew: {error!r}") from error
+        kind = "lost" if isinstance(error, (CorruptFile, IndexNotFound, IndexExists)) else "wrong"
+        raise Fault(kind, f"the index cannot be opened anew: {error!r}") from error
     for finding in findings:
         raise Fault("wrong" if finding.severity == "error" else "leaked", str(finding))
     strays = {file.name for file in path.iterdir()} - OURS
@@ -388,6 +416,16 @@ def _opened_anew(call: Call, path: Path, holds: set[Rows | None]) -> None:
 
 
 FUNCTIONS = ("find_all", "find_clusters", "rotation_pairs", "hamming")
+
+
+def _opened(call: Call, path: Path) -> simindex.Index:
+    try:
+        return simindex.open(path, "c")
+    except IndexExists:
+        if not call.arguments.get("overwrite"):
+            raise
+        # What is half removed is kept from who does not overwrite it; the same call goes on.
+        return simindex.open(path, "n", overwrite=True)
 
 
 # -- many points -----------------------------------------------------------------------------------
@@ -418,7 +456,7 @@ def sweep(call: Call, due: Sequence[int], specimens: Path, place: Path, say: Say
     prepare()
     for at in due:
         say({"at": at})
-        path = place / str(at)
+        path = place / ("copy" if unchanging(call) else str(at))
         try:
             outcome, where = tried(call, at, specimens / call.on, path)
             say({"outcome": outcome, "where": where})
@@ -426,7 +464,9 @@ def sweep(call: Call, due: Sequence[int], specimens: Path, place: Path, say: Say
             say({"kind": fault.kind, "note": fault.note, "of": [fault.where, fault.what[:60]]})
         except Exception as error:  # as of another point that has closed what was not its own
             say({"kind": "wrong", "note": f"{call.name}, point {at}: {error!r}", "of": []})
-        rmtree(path, ignore_errors=True)
+        if not unchanging(call):
+            rmtree(path, ignore_errors=True)
+    rmtree(place / "copy", ignore_errors=True)
     left = open_descriptors(place)
     if left:
         note = f"{call.name}: open in the end: {left[:5]}"

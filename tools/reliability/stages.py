@@ -352,13 +352,13 @@ def ended() -> None:
     """Returns once no merge is at work in this process, and no files are given up."""
     GATE.open()
     for thread in threading.enumerate():
-        if thread.name.startswith(THREADS):
+        if thread.name.startswith(THREADS) and thread.ident is not None:  # one may not have begun
             thread.join()
 
 
 def copied(source: Path, path: Path) -> None:
-    """A copy of a specimen; none where there is none."""
-    if source.exists():
+    """A copy of a specimen, unless there is one already; none where there is no specimen."""
+    if source.exists() and not path.exists():
         shutil.copytree(source, path, copy_function=shutil.copyfile)
 
 
