@@ -2,7 +2,8 @@
 
 A script creates an index, appends, deletes, replaces, ingests, merges, compacts, changes
 structures, asks and checks; a reader follows; at last the index is damaged, and repaired. It is run
-again for each use of each kind of call, for each error that the call may give. This must hold:
+again for each use of each kind of call, for each error that the call may give. So is every public
+call (calls.py), on a copy of its specimen. This must hold:
 
 1. What is raised is a SimindexError or MemoryError, says which file and what to do, and comes as an
    exception: no signal, no hang.
@@ -30,7 +31,7 @@ from typing import Any, Literal
 import numpy as np
 
 import simindex
-from reliability import interposed
+from reliability import call_faults, interposed
 from reliability.examination import examine, holds, open_descriptors
 from reliability.interposed import (
     FAIL,
@@ -135,6 +136,10 @@ def share(part: int, parts: int, seed: int, stride: int) -> Tally:
                     tally.count(value["count"])
             if tally.judge(ended, str(plan)):
                 tally.done += 1
+        shutil.rmtree(path, ignore_errors=True)
+        call_faults.refusals(
+            place, tally, plans, judged, part=part, parts=parts, seed=seed, stride=stride
+        )
     return tally
 
 
@@ -195,6 +200,18 @@ def scripted(story: Story, number: int) -> Step:
     if number <= len(script):
         return script[number - 1]()
     return step(number, "append", [number], values[number : number + 1])
+
+
+def judged(path: Path, error: Exception) -> None:
+    """Raises unless an error says what happened and what to do."""
+    text = str(error)
+    if isinstance(error, CorruptFile):
+        raise Fault("signals", f"nothing is corrupt: {text}") from error
+    if isinstance(error, SimindexError):
+        if str(path) not in text + str(error.data.get("path")):
+            raise Fault("signals", f"{type(error).__name__} names no file: {text}") from error
+        if not any(word in text.lower() for word in REMEDIES):
+            raise Fault("signals", f"{type(error).__name__} has no remedy: {text}") from error
 
 
 COMMITS = 8
@@ -273,19 +290,8 @@ class Trial:
             self.over = True
             self.raised += 1
             self.say({"count": type(error).__name__})
-            self.judge(error)
+            judged(self.path, error)
             return error, None
-
-    def judge(self, error: SimindexError | MemoryError) -> None:
-        """Raises unless an error says what happened and what to do."""
-        text = str(error)
-        if isinstance(error, CorruptFile):
-            raise Fault("signals", f"nothing is corrupt: {text}") from error
-        if isinstance(error, SimindexError):
-            if str(self.path) not in text + str(error.data.get("path")):
-                raise Fault("signals", f"{type(error).__name__} names no file: {text}") from error
-            if not any(word in text.lower() for word in REMEDIES):
-                raise Fault("signals", f"{type(error).__name__} has no remedy: {text}") from error
 
     def commit(self, index: simindex.Index, story: Story, number: int) -> simindex.Index:
         """One step of the story, by as many tries as it takes; returns the handle to go on with."""

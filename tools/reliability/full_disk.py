@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import simindex
-from reliability import namespaces
+from reliability import call_faults, namespaces
+from reliability.calls import Call
 from reliability.errors import scripted
 from reliability.examination import examine, holds, open_descriptors
 from reliability.report import Outcome, Pace
@@ -38,7 +39,7 @@ OPERATIONS = (
 
 
 def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
-    """Every operation at `goal` amounts of free space, or more."""
+    """Operations of a story and every public call that writes, at so many amounts of space."""
     began = time.monotonic()
     if forked(lambda say: namespaces.enter()).code:
         why = f"{goal} full disks: nobody may mount a tmpfs here"
@@ -54,10 +55,12 @@ def share(part: int, parts: int, goal: int) -> Tally:
     settle()
     tally = Tally()
     namespaces.enter()
-    amounts = -(-goal // len(OPERATIONS))
+    amounts = -(-goal // (2 * len(OPERATIONS)))
     step = -(-MOST_BYTES // (amounts - 1) // 4096) * 4096
     due = [(operation, step * place) for operation in OPERATIONS for place in range(amounts)]
-    with workplace() as place:
+    of_calls = calls_due(goal // 2)
+    with workplace() as elsewhere, workplace() as place:
+        source = call_faults.specimens(elsewhere / "specimens")
         namespaces.mount("-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(place))
         try:
             mine = parts_of(due, part, parts)
@@ -68,9 +71,28 @@ def share(part: int, parts: int, goal: int) -> Tally:
                 if tally.judge(ended, f"{operation} with {free} bytes free"):
                     tally.done += 1
                     tally.count(ended.said[0])
+            for call, free in parts_of(of_calls, part, parts):
+                pace.at(tally.done)
+                work = partial(
+                    call_faults.on_full_disk, call, source, place, free, MOST_BYTES, fill
+                )
+                ended = forked(work)
+                if tally.judge(ended, f"{call.name} with {free} bytes free"):
+                    tally.done += 1
+                    tally.count(ended.said[0])
         finally:
             namespaces.unmount(place)
     return tally
+
+
+def calls_due(goal: int) -> list[tuple[Call, int]]:
+    """Calls of the table with amounts of free space, `goal` or more: few, or a little more each."""
+    amounts = -(-goal // len(call_faults.WRITERS))
+    step = MOST_BYTES // max(1, amounts)
+    return [
+        (call, (step * place + 7919 * number) % MOST_BYTES // 4096 * 4096)
+        for number, call in enumerate(call_faults.WRITERS) for place in range(amounts)
+    ][:: max(1, len(call_faults.WRITERS) // max(1, goal))]
 
 
 def trial(place: Path, operation: str, free: int, say: Say) -> None:

@@ -25,6 +25,7 @@ The storms (storms.py) raise at random moments by real signals, which come withi
 from __future__ import annotations
 
 import errno
+import faulthandler
 import gc
 import logging
 import os
@@ -35,6 +36,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent import futures
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
@@ -43,8 +45,9 @@ from typing import Any
 
 import simindex
 from reliability import storms
-from reliability.brute import Rows, held, within
-from reliability.calls import ASKED, CALLS, ENDING, QUERIES, Call, allowed
+from reliability.aftermath import answers, one_of, opened_anew
+from reliability.brute import Rows, held
+from reliability.calls import CALLS, ENDING, Call, allowed
 from reliability.examination import open_descriptors
 from reliability.model import descriptors
 from reliability.planted import plant
@@ -67,16 +70,7 @@ from reliability.stages import (
 )
 from reliability.storms import Alarm
 from reliability.trials import Child, Fault, Say, Tally, forked, parts_of, shared, workplace
-from reliability.workloads import pages_left
-from reliability.wreck import cleared
-from simindex.errors import (
-    ClosedIndex,
-    CorruptFile,
-    IndexExists,
-    IndexNotFound,
-    ReadOnlyIndex,
-    SimindexError,
-)
+from simindex.errors import ClosedIndex, ReadOnlyIndex, SimindexError
 
 FULL = 150_000
 """From this goal on all points are taken, else about as many as the goal, evenly spread."""
@@ -87,8 +81,8 @@ DECISIVE = ("mode", "apply", "full", "structures", "overwrite", "kind")
 STORM_GOAL = 20
 """One random interrupt for so many points."""
 
-HANG_S = 60.0
-"""A point takes about ten milliseconds."""
+HANG_S = 30.0
+"""A point takes about ten milliseconds; where one hangs, the stacks go to the standard error."""
 
 FOLDERS = (
     str(Path(simindex.__file__).parent) + "/",
@@ -144,18 +138,40 @@ def events(work: Callable[[], Any]) -> list[Event]:
     return found
 
 
-class Interruption:
-    """Raises an error at one event of a call."""
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where to raise; not after so many events, as a call that waits looks round now and then."""
 
-    def __init__(self, at: int, error: BaseException) -> None:
-        self.left, self.error = at, error
+    at: int
+    """Its number among the events when they were counted."""
+    file: str
+    line: int
+    event: str
+    caller: str
+    caller_line: int
+    passage: int
+    """From 1, of this line with this caller."""
+
+
+class Interruption:
+    """Raises an error at one point of a call."""
+
+    def __init__(self, point: Point, error: BaseException) -> None:
+        self.point, self.error = point, error
+        self.left = point.passage
         self.where = ""
 
     def meet(self, frame: FrameType, event: str) -> None:
-        """Counts down."""
+        """Raises if this is the point."""
+        point, code, caller = self.point, frame.f_code, frame.f_back
+        if (
+            frame.f_lineno != point.line or event != point.event
+            or code.co_filename != point.file or caller is None
+            or caller.f_lineno != point.caller_line or caller.f_code.co_filename != point.caller
+        ):
+            return
         self.left -= 1
         if self.left == 0:
-            code = frame.f_code
             self.where = f"{Path(code.co_filename).name}:{frame.f_lineno} {event} {code.co_name}"
             raise self.error
 
@@ -173,19 +189,24 @@ def form(call: Call) -> tuple[Any, ...]:
 
 def points(
     call: Call, specimens: Path, path: Path, passages: int, taken: Counter[Any]
-) -> tuple[list[int], int]:
-    """Numbers of the events to raise at, and how many there are; `taken` is kept for the next."""
+) -> tuple[list[Point], int]:
+    """Where to raise, and how many events there are; `taken` is kept for the next call."""
     stage = staged(specimens / call.on, path, call.on, call.mode, call.states)
     if call.gate:
         GATE.open(RUNS_S)
     met = events(partial(call.made, stage))
     _closed(stage)
-    alike = form(call)
-    chosen: list[int] = []
+    alike, passed = form(call), Counter[Event]()
+    chosen: list[Point] = []
     for number, event in enumerate(met, 1):
+        passed[event] += 1
         if taken[alike, event] < passages:
             taken[alike, event] += 1
-            chosen.append(number)
+            code, line, kind, caller, caller_line = event
+            chosen.append(Point(
+                number, code.co_filename, line, kind, "" if caller is None else caller.co_filename,
+                caller_line, passed[event],
+            ))
     return chosen, len(met)
 
 
@@ -199,17 +220,17 @@ def _closed(stage: Stage) -> None:
 # -- one point -------------------------------------------------------------------------------------
 
 
-def tried(call: Call, at: int, specimen: Path, path: Path) -> tuple[str, str]:
+def tried(call: Call, point: Point, specimen: Path, path: Path) -> tuple[str, str]:
     """Interrupts a call at one point: "ended" if it has no such one, "refused", "went on" or
     "swallowed"; and the line where it was.
 
     Raises Fault for what did not hold.
     """
-    before = descriptors()
+    before, at = descriptors(), point.at
     stage = staged(specimen, path, call.on, call.mode, call.states)
     examined = not unchanging(call) or at % LOOK == 0
     kind: type[BaseException] = KeyboardInterrupt if at % 2 else Alarm
-    interruption = Interruption(at, kind("the caller's own"))
+    interruption = Interruption(point, kind("the caller's own"))
     model = stage.model
     if call.gate:
         GATE.open(RUNS_S)
@@ -228,7 +249,7 @@ def tried(call: Call, at: int, specimen: Path, path: Path) -> tuple[str, str]:
             outcome = "ended" if interruption.left > 0 else "swallowed"
             _closed(stage)
             if examined:
-                _opened_anew(call, path, {call.effect(model).durable} if call.writes else
+                opened_anew(call, path, {call.effect(model).durable} if call.writes else
                              {model.durable})
     except Fault as fault:
         raise Misdeed(fault, call, at, interruption) from fault
@@ -306,8 +327,8 @@ def _judged(
         closed = call.method in ENDING
         try:
             visible = held(index)
-            _one_of(visible, holds, "the handle sees")
-            _answers(index, visible, stage)
+            one_of(visible, holds, "the handle sees")
+            answers(index, visible)
             if call.mode == "w":
                 holds = _gone_on(call, stage, model, holds)
         except ClosedIndex:
@@ -328,7 +349,7 @@ def _judged(
                for thread in threading.enumerate()):
             raise Fault("leaked", "a merge is at work after close")
     if examined:
-        _opened_anew(call, stage.path, holds)
+        opened_anew(call, stage.path, holds)
     return outcome
 
 
@@ -355,7 +376,7 @@ def _gone_on(
         index.append(later)
         index.commit()
         rows = held(index)
-        _one_of(rows, set(with_later), "after another commit the handle sees")
+        one_of(rows, set(with_later), "after another commit the handle sees")
         holds = {rows}
         gone = rows[0][0]
         without_it = without(gone)(Model((), rows)).waiting
@@ -363,67 +384,11 @@ def _gone_on(
         holds.add(without_it)
         index.compact()
         holds = {without_it}
-        _one_of(held(index), holds, "after a deletion and a compaction the handle sees")
-        _answers(index, without_it, stage)
+        one_of(held(index), holds, "after a deletion and a compaction the handle sees")
+        answers(index, without_it)
     except (ReadOnlyIndex, ClosedIndex):
         raise _Refused(holds) from None
     return holds
-
-
-def _answers(index: Any, rows: Rows, stage: Stage) -> None:
-    found = index.query(QUERIES, h=3)
-    names = found.id.tolist() if found.keys() is None else found.keys()
-    given = sorted(zip(found.query.tolist(), found.distance.tolist(), names, strict=True))
-    if given != within(rows, ASKED, 3):
-        raise Fault("wrong", f"a query is answered by {given}")
-
-
-def _one_of(rows: Rows, holds: set[Rows | None], what: str) -> None:
-    if rows in holds or (not rows and None in holds):
-        return
-    missing = [len(Counter(one or ()) - Counter(rows)) for one in holds]
-    more = [len(Counter(rows) - Counter(one or ())) for one in holds]
-    raise Fault("lost" if all(missing) else "wrong",
-                f"{what} {len(rows)} rows, {min(missing)} missing, {min(more)} too many")
-
-
-OURS = {"FORMAT", "LOCK", "catalog", "segments"}
-
-
-def _opened_anew(call: Call, path: Path, holds: set[Rows | None]) -> None:
-    """Opens the index for writing, as the next process would, and compares."""
-    if not path.exists() and call.on == "nothing" and call.method not in ("open", "repair"):
-        return
-    if call.method in FUNCTIONS:
-        return
-    try:
-        if call.on == "wrecked":
-            cleared(simindex.repair(path, apply=True), path)
-        with _opened(call, path) as again:
-            _one_of(held(again), holds, "the index opened anew holds")
-            findings = again.check()
-            pages = pages_left(again)
-    except SimindexError as error:
-        kind = "lost" if isinstance(error, (CorruptFile, IndexNotFound, IndexExists)) else "wrong"
-        raise Fault(kind, f"the index cannot be opened anew: {error!r}") from error
-    for finding in findings:
-        raise Fault("wrong" if finding.severity == "error" else "leaked", str(finding))
-    strays = {file.name for file in path.iterdir()} - OURS
-    if strays or pages:
-        raise Fault("leaked", f"left behind: {sorted(strays)}, {pages} pages")
-
-
-FUNCTIONS = ("find_all", "find_clusters", "rotation_pairs", "hamming")
-
-
-def _opened(call: Call, path: Path) -> simindex.Index:
-    try:
-        return simindex.open(path, "c")
-    except IndexExists:
-        if not call.arguments.get("overwrite"):
-            raise
-        # What is half removed is kept from who does not overwrite it; the same call goes on.
-        return simindex.open(path, "n", overwrite=True)
 
 
 # -- many points -----------------------------------------------------------------------------------
@@ -446,17 +411,23 @@ def _counted(specimens: Path, place: Path, numbers: Sequence[int], passages: int
         path = place / f"count{number}"
         chosen, total = points(CALLS[number], specimens, path, passages, taken)
         rmtree(path, ignore_errors=True)
-        say({"call": number, "points": chosen, "events": total})
+        files = sorted({name for one in chosen for name in (one.file, one.caller)})
+        say({"call": number, "events": total, "files": files, "points": [
+            [one.at, files.index(one.file), one.line, one.event, files.index(one.caller),
+             one.caller_line, one.passage] for one in chosen
+        ]})
 
 
-def sweep(call: Call, due: Sequence[int], specimens: Path, place: Path, say: Say) -> None:
+def sweep(call: Call, due: Sequence[Point], specimens: Path, place: Path, say: Say) -> None:
     """Tries some points of a call, and says what became of each."""
     prepare()
-    for at in due:
+    for point in due:
+        at = point.at
+        faulthandler.dump_traceback_later(HANG_S, exit=True)
         say({"at": at})
         path = place / ("copy" if unchanging(call) else str(at))
         try:
-            outcome, where = tried(call, at, specimens / call.on, path)
+            outcome, where = tried(call, point, specimens / call.on, path)
             say({"outcome": outcome, "where": where})
         except Misdeed as fault:
             say({"kind": fault.kind, "note": fault.note, "of": [fault.where, fault.what[:60]]})
@@ -472,7 +443,7 @@ def sweep(call: Call, due: Sequence[int], specimens: Path, place: Path, say: Say
 
 
 def swept(
-    call: Call, due: Sequence[int], specimens: Path, place: Path, tally: Tally,
+    call: Call, due: Sequence[Point], specimens: Path, place: Path, tally: Tally,
     seen: set[tuple[str, ...]],
 ) -> None:
     """The same in a child, and another where one hangs or ends; `seen` are faults told already."""
@@ -480,7 +451,7 @@ def swept(
     outcomes: Counter[str] = Counter()
     while left:
         child = Child(partial(sweep, call, left, specimens, place))
-        ended = _watched_to_its_end(child)
+        ended = child.wait(len(left) * HANG_S)
         said = [one for one in ended.said if isinstance(one, dict)]
         last = max((one["at"] for one in said if "at" in one), default=0)
         for one in said:
@@ -496,27 +467,18 @@ def swept(
                 outcomes[one["outcome"]] += 1
                 if one["outcome"] == "swallowed":
                     tally.count(f"swallowed at {one['where']}")
-        left = [at for at in left if at > last]
-        if ended.hung or ended.code:
+        left = [point for point in left if point.at > last]
+        if ended.hung or ended.code == 1:
+            tally.fault("hangs", f"{call.name}, point {last}")
+            outcomes["hung"] += 1
+        elif ended.code:
             tally.judge(ended, f"{call.name}, point {last}")
-            outcomes["hung" if ended.hung else "died"] += 1
+            outcomes["died"] += 1
     tried_here = sum(outcomes.values()) - outcomes["ended"]
     tally.done += tried_here
     tally.count(f"{call.name}: points", tried_here)
     for name, times in outcomes.items():
         tally.count(f"{call.name}: {name}", times)
-
-
-def _watched_to_its_end(child: Child) -> Any:
-    values = 0
-    while True:
-        values += 200
-        before = child.heard
-        child.hear(values, HANG_S)
-        if child.heard < values:
-            break
-        assert child.heard > before
-    return child.wait(HANG_S)
 
 
 def share(
@@ -548,12 +510,16 @@ def share(
         pace = Pace(f"interrupts, part {part + 1} of {parts}", total // stride // parts)
         offset = seed % stride
         for one in counted.said:
-            chosen = one["points"]
+            chosen, files = one["points"], one["files"]
             due = parts_of(chosen[offset % max(1, min(stride, len(chosen))) :: stride], part, parts)
             tally.count("points due", len(due))
             offset += 1  # so that short calls are not always met at the same points
             pace.at(tally.done)
-            swept(CALLS[one["call"]], due, specimens, place, tally, seen)
+            places = [
+                Point(at, files[file], line, event, files[caller], caller_line, passage)
+                for at, file, line, event, caller, caller_line, passage in due
+            ]
+            swept(CALLS[one["call"]], places, specimens, place, tally, seen)
     return tally
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, sleep
@@ -352,8 +353,9 @@ def ended() -> None:
     """Returns once no merge is at work in this process, and no files are given up."""
     GATE.open()
     for thread in threading.enumerate():
-        if thread.name.startswith(THREADS) and thread.ident is not None:  # one may not have begun
-            thread.join()
+        if thread.name.startswith(THREADS):
+            with suppress(RuntimeError):  # an interrupt of `start` has kept it from beginning
+                thread.join()
 
 
 def copied(source: Path, path: Path) -> None:

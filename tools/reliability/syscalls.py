@@ -3,7 +3,8 @@
 The script creates the index, and appends, replaces, deletes, ingests and compacts; merges run at
 once, so that every run makes the same calls; at last the index is damaged, and repaired. Before
 each of them, in the middle of each write, and at each call of some recoveries, the process ends by
-SIGKILL; what is then found is compared with the commits it had acknowledged.
+SIGKILL; what is then found is compared with the commits it had acknowledged. The same is done with
+every public call that writes (calls.py), on a copy of its specimen.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import simindex
-from reliability import interposed
+from reliability import call_faults, interposed
 from reliability.examination import examine, holds, open_descriptors
 from reliability.interposed import CHANGES, KILL, TEAR, Plan, arm, counts, disarm, disturbed, rearm
 from reliability.report import Outcome, Pace
@@ -67,6 +68,8 @@ def share(part: int, parts: int, seed: int, commits: int, stride: int) -> Tally:
             pace.at(number)
             recovered = number % RECOVERY_STRIDE == seed % RECOVERY_STRIDE
             kill(path, story, commits, plan, tally, recovered=recovered)
+        fresh(path)
+        call_faults.kills(place, tally, part=part, parts=parts, seed=seed, stride=stride)
     return tally
 
 

@@ -77,11 +77,6 @@ class Child:
         self._readable = readable
         self._heard = b""
 
-    @property
-    def heard(self) -> int:
-        """How many values it has said, as far as they were read."""
-        return self._heard.count(b"\n")
-
     def hear(self, values: int, patience_s: float = PATIENCE_S) -> None:
         """Waits until it has said so many values, or has ended."""
         deadline = time.monotonic() + patience_s
