@@ -31,6 +31,7 @@ from reliability.trials import Fault, Say, Tally, forked, parts_of
 from simindex.errors import (
     ClosedIndex,
     CommitFailed,
+    IndexExists,
     ReadOnlyIndex,
     SimindexError,
     StorageFull,
@@ -196,6 +197,10 @@ def _repeated(call: Call, stage: Stage, error: Exception) -> set[Rows | None]:
     except (ReadOnlyIndex, ClosedIndex) as refused:
         if not isinstance(error, CommitFailed | MemoryError | OSError):
             raise Fault("wrong", f"poisoned by {error!r}") from refused
+        return holds
+    except IndexExists:  # the index was made, and then not opened
+        if call.arguments.get("mode") != "n":
+            raise
         return holds
     if call.method in ENDING:
         return holds

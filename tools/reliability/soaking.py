@@ -25,6 +25,7 @@ from reliability.actors import STRUCTURES, Actor, Writer, options
 from reliability.journal import Journal
 from reliability.oracle import World
 from reliability.report import Outcome
+from reliability.trials import searched
 
 HANG_S = 90.0
 """A process that is not stopped uses the processor, however busy that is, more often than that."""
@@ -145,9 +146,8 @@ class Soak:
         self.line += 1
         command = [sys.executable, "-m", "reliability.actors", role, str(self.folder),
                    str(self.plan.seed), str(self.line)]
-        tools = str(Path(__file__).resolve().parents[1])
         # In the folder, and not where the sources without built kernels may be found.
-        environment = {**os.environ, "PYTHONPATH": tools}
+        environment = {**os.environ, "PYTHONPATH": searched()}
         popen = subprocess.Popen(command, env=environment, cwd=self.folder)
         return Process(role, place, self.line, popen, used_at=time.monotonic())
 

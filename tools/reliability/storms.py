@@ -35,6 +35,7 @@ import numpy as np
 import simindex
 from reliability.model import descriptors
 from reliability.report import Outcome, Pace
+from reliability.trials import searched
 from simindex import Batch, IndexOptions
 
 INTERRUPTS = 250
@@ -214,7 +215,7 @@ def _apart(seed: int, count: int) -> tuple[Counter[str], str]:
     try:
         ended = subprocess.run(
             command, capture_output=True, text=True, timeout=STORM_S + 10, check=False,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
+            env={**os.environ, "PYTHONPATH": searched()},
         )
     except subprocess.TimeoutExpired:
         return Counter(hangs=1), f"seed {seed} did not end"

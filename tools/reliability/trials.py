@@ -24,6 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import simindex
 from reliability.report import Outcome
 
 
@@ -196,6 +197,14 @@ print(json.dumps(asdict(tally)))
 """
 
 
+def searched() -> str:
+    """PYTHONPATH of an interpreter that tries what this one has imported, installed or not."""
+    tools = Path(__file__).resolve().parents[1]
+    package = Path(simindex.__file__).resolve().parents[1]
+    installed = package.name in ("site-packages", "dist-packages")
+    return os.pathsep.join(map(str, [tools] if installed else [tools, package]))
+
+
 def shared(
     module: str, jobs: int, environment: Mapping[str, str] | None = None, **arguments: Any
 ) -> Tally:
@@ -204,7 +213,7 @@ def shared(
     Each in an interpreter of its own, whose environment may name a library to be loaded first.
     """
     variables = {
-        **os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1]),
+        **os.environ, "PYTHONPATH": searched(),
         "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **(environment or {}),
     }
     running = [
