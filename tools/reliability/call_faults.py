@@ -1,8 +1,8 @@
 """The calls of the table while the process is killed, the system refuses, or the disk is full.
 
-    kills       at each call that changes the disk, and in the middle of each write
-    refusals    each fallible call at each use, once and for good
-    full_disks  with so many kilobytes left
+    kills         at each call that changes the disk, and in the middle of each write
+    refusals      each fallible call at each use, once and for good
+    on_full_disk  with so many kilobytes left
 
 Each point is a fresh copy of a specimen in a child of its own, with merges that run at once, so
 that every run takes the same steps. What is left is judged as after an interrupt (aftermath.py).
@@ -163,7 +163,7 @@ def _refused(
     say: Say,
 ) -> None:
     ready()
-    with overheard() as told:
+    with silent():
         stage = _staged(call, source, path)
         error: Exception | None = None
         arm(path, plan)
@@ -174,12 +174,12 @@ def _refused(
         finally:
             disarm()
         if error is None:
-            _come_to_its_end(call, stage, {call.effect(stage.model).durable}, told)
+            _come_to_its_end(call, stage, {call.effect(stage.model).durable})
             return
         judge(path, error)
         again = _repeated(call, stage, error)
         del error
-        _come_to_its_end(call, stage, again, told)
+        _come_to_its_end(call, stage, again)
 
 
 def _kept(stage: Stage, found: Any) -> None:
@@ -215,9 +215,7 @@ def _repeated(call: Call, stage: Stage, error: Exception) -> set[Rows | None]:
     return {after.durable}
 
 
-def _come_to_its_end(
-    call: Call, stage: Stage, holds: set[Rows | None], told: Sequence[str]
-) -> None:
+def _come_to_its_end(call: Call, stage: Stage, holds: set[Rows | None]) -> None:
     for handle in (*stage.others, stage.index):
         if handle is not None:
             handle.close()
@@ -233,20 +231,14 @@ def _come_to_its_end(
 
 
 @contextmanager
-def overheard() -> Iterator[list[str]]:
-    """What the package logs meanwhile, which is kept from the standard error."""
-    told: list[str] = []
-
-    def hear(record: logging.LogRecord) -> bool:
-        told.append(record.getMessage())
-        return False
-
+def silent() -> Iterator[None]:
+    """Keeps what the package logs from the standard error."""
     log = logging.getLogger("simindex")
-    log.addFilter(hear)
+    log.disabled = True
     try:
-        yield told
+        yield
     finally:
-        log.removeFilter(hear)
+        log.disabled = False
 
 
 # -- full disks ------------------------------------------------------------------------------------
@@ -261,7 +253,7 @@ def on_full_disk(
     path = place / "called"
     shutil.rmtree(path, ignore_errors=True)
     (place / "filler").unlink(missing_ok=True)
-    with overheard() as told:
+    with silent():
         stage = _staged(call, source, path)
         filled = fill(place, free)
         error: Exception | None = None
@@ -273,11 +265,11 @@ def on_full_disk(
             say("StorageFull")
         filled.unlink()
         if error is None:
-            _come_to_its_end(call, stage, {call.effect(stage.model).durable}, told)
+            _come_to_its_end(call, stage, {call.effect(stage.model).durable})
         elif free >= most:
             raise Fault("wrong", f"it needs more than {most} bytes: {error}")
         else:
             holds = _repeated(call, stage, error)
             error = None
-            _come_to_its_end(call, stage, holds, told)
+            _come_to_its_end(call, stage, holds)
     shutil.rmtree(path, ignore_errors=True)

@@ -88,7 +88,7 @@ ERRORS: dict[str, tuple[int, ...]] = {
 }
 """What each call may fail with; PART is no error but a short write."""
 
-CALLS_STRIDE = 4
+CALLS_STRIDE = 8
 """Of the errors of the public calls one in so many is taken; another seed takes others. There are
 69,000, of which a third are allocations."""
 

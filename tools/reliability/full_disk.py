@@ -56,7 +56,7 @@ def share(part: int, parts: int, goal: int) -> Tally:
     tally = Tally()
     namespaces.enter()
     amounts = -(-goal // (2 * len(OPERATIONS)))
-    step = -(-MOST_BYTES // (amounts - 1) // 4096) * 4096
+    step = -(-MOST_BYTES // max(1, amounts - 1) // 4096) * 4096
     due = [(operation, step * place) for operation in OPERATIONS for place in range(amounts)]
     of_calls = calls_due(goal // 2)
     with workplace() as elsewhere, workplace() as place:
@@ -64,14 +64,15 @@ def share(part: int, parts: int, goal: int) -> Tally:
         namespaces.mount("-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(place))
         try:
             mine = parts_of(due, part, parts)
-            pace = Pace(f"full-disk, part {part + 1} of {parts}", len(mine))
+            others = parts_of(of_calls, part, parts)
+            pace = Pace(f"full-disk, part {part + 1} of {parts}", len(mine) + len(others))
             for number, (operation, free) in enumerate(mine):
                 pace.at(number)
                 ended = forked(partial(trial, place, operation, free))
                 if tally.judge(ended, f"{operation} with {free} bytes free"):
                     tally.done += 1
                     tally.count(ended.said[0])
-            for call, free in parts_of(of_calls, part, parts):
+            for call, free in others:
                 pace.at(tally.done)
                 work = partial(
                     call_faults.on_full_disk, call, source, place, free, MOST_BYTES, fill

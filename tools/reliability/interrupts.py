@@ -286,7 +286,9 @@ class Misdeed(Fault):
         super().__init__(
             fault.kind, f"{call.name}, point {at}, {kind} at {self.where or 'none'}: {fault.note}"
         )
-        self.what = fault.note
+        function = re.sub(r":\d+ \w+", "", self.where)
+        self.likeness = [function, re.sub(r"\d+", "*", fault.note)[:60]]
+        """What faults have in common of which one is told in full."""
 
 
 CLOSED_TWICE: list[int] = []
@@ -430,7 +432,7 @@ def sweep(call: Call, due: Sequence[Point], specimens: Path, place: Path, say: S
             outcome, where = tried(call, point, specimens / call.on, path)
             say({"outcome": outcome, "where": where})
         except Misdeed as fault:
-            say({"kind": fault.kind, "note": fault.note, "of": [fault.where, fault.what[:60]]})
+            say({"kind": fault.kind, "note": fault.note, "of": fault.likeness})
         except Exception as error:  # as of another point that has closed what was not its own
             say({"kind": "wrong", "note": f"{call.name}, point {at}: {error!r}", "of": []})
         if not unchanging(call):
