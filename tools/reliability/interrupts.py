@@ -1,8 +1,8 @@
 """Every public call is interrupted at every line that it passes, one at a time.
 
-    points     the events of one undisturbed call: lines of the package, of `threading` and of
-               `concurrent.futures`, which a call passes while it joins or waits for threads; and
-               returns, where what is returned is lost
+    points     the events of one undisturbed call: lines of the package, of `contextlib`, and of
+               `threading` and `concurrent.futures`, which a call passes while it joins or waits
+               for threads; and returns, where what is returned is lost
     sweep      makes a call once for each of some points, on a fresh copy of its specimen, and
                raises there: KeyboardInterrupt at odd points, an error of a signal handler of the
                caller's at even ones
@@ -24,6 +24,7 @@ The storms (storms.py) raise at random moments by real signals, which come withi
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import faulthandler
 import gc
@@ -84,11 +85,11 @@ STORM_GOAL = 20
 HANG_S = 30.0
 """A point takes about ten milliseconds; where one hangs, the stacks go to the standard error."""
 
-FOLDERS = (
-    str(Path(simindex.__file__).parent) + "/",
-    str(Path(futures.__file__).parent) + "/",
+WATCHED = (
+    str(Path(simindex.__file__).parent) + "/", str(Path(futures.__file__).parent) + "/",
+    threading.__file__, contextlib.__file__,
 )
-WAITS = threading.__file__
+"""Folders and files."""
 
 Event = tuple[CodeType, int, str, CodeType | None, int]
 """Where a call was: line, or return, and the line that called its function."""
@@ -98,7 +99,7 @@ Event = tuple[CodeType, int, str, CodeType | None, int]
 
 
 def _watched(code: CodeType) -> bool:
-    return code.co_filename.startswith(FOLDERS) or code.co_filename == WAITS
+    return code.co_filename.startswith(WATCHED)
 
 
 def traced(work: Callable[[], Any], meet: Callable[[FrameType, str], None]) -> Any:
