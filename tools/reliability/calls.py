@@ -282,6 +282,7 @@ def _questions() -> Iterator[Call]:
     yield Call("refresh", mode="r")
     yield Call("refresh", mode="r", states=("behind",))
     yield Call("close", mode="r")
+    yield Call("__bool__", mode="r", answer=is_true)
     for name in ("generation", "machine", "recipe", "__repr__", "__enter__", "__reduce__"):
         yield Call(name, mode="r")
     yield Call("__exit__", LEFT_CLEANLY, mode="r")
