@@ -39,6 +39,8 @@ from simindex.errors import (
 
 WRITERS = tuple(call for call in CALLS if call.writes)
 
+MEASURED_STRIDE = 6
+
 ASKED_OF_FILES = tuple(call for call in CALLS if call.mode or call.method in LOCATED)
 """Calls that meet files of an index at all."""
 
@@ -54,6 +56,17 @@ def specimens(folder: Path) -> Path:
     ended = forked(build)
     assert ended.code == 0, ended.said
     return folder
+
+
+def _some(
+    calls: Sequence[Call], part: int, parts: int, seed: int, stride: int
+) -> tuple[Sequence[Call], int]:
+    """One interpreter's share of calls, and the stride for what is done to each.
+
+    Where that is long fewer calls are measured, which takes as long as to disturb them once.
+    """
+    fewer = max(1, min(MEASURED_STRIDE, stride // 16))
+    return parts_of(calls[seed % fewer :: fewer], part, parts), stride // fewer
 
 
 def measured(call: Call, source: Path, path: Path, tally: Tally) -> dict[str, int]:
@@ -84,13 +97,14 @@ def kills(place: Path, tally: Tally, *, part: int, parts: int, seed: int, stride
     """Of each call that writes, at each `stride`-th of its calls."""
     source, path = specimens(place / "specimens"), place / "killed"
     due: list[tuple[Call, Plan]] = []
-    for call in WRITERS:
+    some, stride = _some(WRITERS, part, parts, seed, stride)
+    for call in some:
         uses = measured(call, source, path, tally)
         changes = sum(uses.get(name, 0) for name in CHANGES)
         due += [(call, Plan(CHANGES, use, use, KILL)) for use in range(1, changes + 1)]
         due += [(call, Plan(("write",), use, use, TEAR))
                 for use in range(1, uses.get("write", 0) + 1)]
-    mine = parts_of(due[seed % stride :: stride], part, parts)
+    mine = due[seed % stride :: stride]
     pace = Pace(f"kills of calls, part {part + 1} of {parts}", len(mine))
     for number, (call, plan) in enumerate(mine):
         pace.at(number)
@@ -143,9 +157,10 @@ def refusals(
     """Of each call, each `stride`-th of the plans that `plans` makes of its uses."""
     source, path = specimens(place / "specimens"), place / "refused"
     due: list[tuple[Call, Plan]] = []
-    for call in ASKED_OF_FILES:
+    some, stride = _some(ASKED_OF_FILES, part, parts, seed, stride)
+    for call in some:
         due += [(call, plan) for plan in plans(measured(call, source, path, tally))]
-    mine = parts_of(due[seed % stride :: stride], part, parts)
+    mine = due[seed % stride :: stride]
     pace = Pace(f"errors of calls, part {part + 1} of {parts}", len(mine))
     for number, (call, plan) in enumerate(mine):
         pace.at(number)

@@ -70,7 +70,7 @@ from reliability.stages import (
     without,
 )
 from reliability.storms import Alarm
-from reliability.trials import Child, Fault, Say, Tally, forked, parts_of, shared, workplace
+from reliability.trials import Child, Fault, Say, Tally, forked, shared, workplace
 from simindex.errors import ClosedIndex, ReadOnlyIndex, SimindexError
 
 FULL = 150_000
@@ -84,6 +84,8 @@ STORM_GOAL = 20
 
 HANG_S = 30.0
 """A point takes about ten milliseconds; where one hangs, the stacks go to the standard error."""
+
+CLOSE_S = 5.0
 
 WATCHED = (
     str(Path(simindex.__file__).parent) + "/", str(Path(futures.__file__).parent) + "/",
@@ -344,10 +346,13 @@ def _judged(
             raise
         except Exception as error:
             raise Fault("wrong", f"the handle then raises {error!r}") from error
+        began = time.monotonic()
         try:
             index.close()
         except Exception as error:
             raise Fault("wrong", f"the handle cannot be closed: {error!r}") from error
+        if time.monotonic() - began > CLOSE_S:
+            raise Fault("hangs", f"closing took more than {CLOSE_S} s")
         if any(thread.name == MERGE_THREAD and thread.is_alive()
                for thread in threading.enumerate()):
             raise Fault("leaked", "a merge is at work after close")
@@ -494,8 +499,10 @@ def share(
     tally = Tally()
     if fault:
         plant(fault)
+    forms = list(dict.fromkeys(map(form, CALLS)))  # those that share points stay together
     numbers = [number for number, call in enumerate(CALLS)
-               if not only or any(word in call.name for word in only)]
+               if (not only or any(word in call.name for word in only))
+               and forms.index(form(call)) % parts == part]
     with workplace() as place:
         specimens = place / "specimens"
         specimens.mkdir()
@@ -507,14 +514,13 @@ def share(
         if not tally.judge(counted, "the undisturbed calls"):
             return tally
         total = sum(len(value["points"]) for value in counted.said)
-        stride = 1 if goal >= FULL else max(1, total // goal)
-        if part == 0:
-            tally.count("events that the calls pass", sum(v["events"] for v in counted.said))
-        pace = Pace(f"interrupts, part {part + 1} of {parts}", total // stride // parts)
+        stride = 1 if goal >= FULL else max(1, total * parts // goal)
+        tally.count("events that the calls pass", sum(v["events"] for v in counted.said))
+        pace = Pace(f"interrupts, part {part + 1} of {parts}", total // stride)
         offset = seed % stride
         for one in counted.said:
             chosen, files = one["points"], one["files"]
-            due = parts_of(chosen[offset % max(1, min(stride, len(chosen))) :: stride], part, parts)
+            due = chosen[offset % max(1, min(stride, len(chosen))) :: stride]
             tally.count("points due", len(due))
             offset += 1  # so that short calls are not always met at the same points
             pace.at(tally.done)
