@@ -245,7 +245,7 @@ def tried(call: Call, point: Point, specimen: Path, path: Path) -> tuple[str, st
         except BaseException as raised:
             if interruption.left > 0:
                 raise Fault("wrong", f"without any interrupt: {raised!r}") from raised
-            if raised is not interruption.error and not isinstance(raised, SimindexError):
+            if not _is_of(raised, interruption.error):
                 raise Fault("wrong", f"it became {raised!r}") from raised
             outcome = _judged(call, stage, model, allowed(call, model), examined=examined)
         else:
@@ -271,6 +271,20 @@ def tried(call: Call, point: Point, specimen: Path, path: Path) -> tuple[str, st
             what = sorted({_kind_of(name, path) for name in left})
             raise Misdeed(Fault("leaked", f"open after close: {what}"), call, at, None, where)
     return outcome, where
+
+
+def _is_of(raised: BaseException, error: BaseException) -> bool:
+    """Whether what was raised is the interrupt, or tells of it.
+
+    A condition of `threading` that loses its lock to an interrupt raises RuntimeError instead.
+    """
+    if raised is error or isinstance(raised, SimindexError):
+        return True
+    trace = raised.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    within_threading = trace is not None and trace.tb_frame.f_code.co_filename == threading.__file__
+    return isinstance(raised, RuntimeError) and within_threading and raised.__context__ is error
 
 
 def _kind_of(name: str, path: Path) -> str:
