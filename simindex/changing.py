@@ -105,7 +105,10 @@ class WritableHandle(Handle):
 
     @typed
     def replace(self, batch: Batch) -> U64:
-        """Deletes all rows of the batch's ids or keys and appends the batch, in one commit.
+        """Deletes all rows of the batch's ids or keys, then appends the batch.
+
+        Both become durable and visible in one commit. Rows that wait for a commit are deleted, too,
+        so the last of several replacements counts. A batch may name several rows by one key.
 
         Returns uint64 (n,) ids. Raises InvalidBatch if the batch names its rows by nothing, or as
         `append` does.
@@ -118,16 +121,15 @@ class WritableHandle(Handle):
             with Changing(self, "replace") as writer:
                 self._hand_over(writer)
                 self._adopt_recipe(writer, checked)
-                appended = self._given_space(lambda: writer.append(checked))
-                writer.delete(None if checked.keys is not None else checked.ids, checked.keys)
-                return appended
+                return self._given_space(lambda: writer.replace(checked))
 
     @typed
     def delete(self, *, ids: Any = None, keys: Any = None) -> int:
-        """Buffers the deletion of all rows of some ids, or of some keys, committed before.
+        """Buffers the deletion of all rows of some ids, or of some keys, that came before.
 
-        Returns how many ids or keys were given; rows are not looked up, so the cost is that of the
-        list. Rows appended since the last commit stay.
+        Rows that wait for a commit are deleted, too; rows that are appended later stay. Returns how
+        many ids or keys were given; rows are not looked up, so the cost is that of the list.
+        `commit` makes it durable.
         """
         with self._lock:
             self._changing()
@@ -140,6 +142,7 @@ class WritableHandle(Handle):
             checked_ids = None if ids is None else as_ids(ids, None)
             checked = None if keys is None else checked_keys(keys, self.options)
             with Changing(self, "delete") as writer:
+                self._hand_over(writer)
                 return writer.delete(checked_ids, checked)
 
     @typed

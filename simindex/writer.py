@@ -17,8 +17,9 @@ leaves its outcome unknown, so the writer then refuses to go on, and unlinks not
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import thread_time
 from typing import Any
@@ -26,13 +27,13 @@ from typing import Any
 import numpy as np
 
 from simindex import compaction
+from simindex.buffer import Buffer, Rows
 from simindex.compaction import Progress
 from simindex.designs import checked_designs, slice_design
 from simindex.errors import (
     ClosedIndex,
     CommitFailed,
     CorruptFile,
-    InvalidBatch,
     ReadOnlyIndex,
     SimindexError,
     raised_by_a_handler,
@@ -43,7 +44,7 @@ from simindex.records import U64, Batch
 from simindex.segmentfiles import Merged, SegmentFiles
 from simindex.snapshot import Snapshot
 from simindex.storage import format as durable
-from simindex.storage import pending, permuted, slicelist, tombstones
+from simindex.storage import pending, permuted, slicelist
 from simindex.storage.catalog import Catalog, Edit, Run, Written, pack, seal
 from simindex.storage.descriptor import Descriptor
 from simindex.storage.reservoir import Reservoir
@@ -62,12 +63,6 @@ OURS = (NAME, permuted.NAME, slicelist.NAME)
 
 MAX_SEGMENTS = 64
 """From so many on, those being merged included, a commit waits until a merge has ended."""
-
-MAX_DELETIONS = 1 << 26
-"""In one commit: each takes up to 90 bytes while they are sorted, and 24 in every reader."""
-
-MAX_DELETED_KEY_BYTES = 1 << 30
-"""In one commit: of keys, up to four times as much is taken while they are sorted and stored."""
 
 PATIENCE = 0.6
 """Share of its own time that a commit waits for merges which are late: the less each waits, the
@@ -89,15 +84,6 @@ def catalog_is_older(file: Path) -> CorruptFile:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    """Some appended rows, in no order."""
-
-    fingerprints: U64
-    ids: U64
-    keys: KeyHeap | None
-
-
 class Writer:
     """Holds the index's lock from creation to `close`."""
 
@@ -116,8 +102,8 @@ class Writer:
         self._failed: str | None = None
         self._lock = durable.lock(directory / "LOCK")
         try:
-            self._forget()
             self._snapshot_value, self._head = self._read_head()
+            self._forget()
             self.remove_strays()
         except BaseException:
             self.close()
@@ -128,15 +114,9 @@ class Writer:
             return reading.head()
 
     def _forget(self) -> None:
-        self._buffer: list[_Rows] = []
-        self._buffered = 0
-        self._appended = 0
+        self._buffer = Buffer(self._options, self._head.generation)
         self._spilled: list[Written] = []
         self._drawn: list[Reservoir] = []
-        self._deleted_ids: list[U64] = []
-        self._deleted_keys: list[KeyHeap] = []
-        self._deletions = 0
-        self._deleted_key_bytes = 0
         self._values: dict[str, bytes] = {}
 
     def close(self) -> None:
@@ -157,15 +137,13 @@ class Writer:
     @property
     def changed(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(
-            self._buffered or self._spilled or self._deleted_ids or self._deleted_keys
-            or self._values
-        )
+        buffer = self._buffer
+        return bool(buffer.rows or buffer.deletions or self._spilled or self._values)
 
     @property
     def appended(self) -> int:
         """Rows ever appended, the buffered ones included."""
-        return int(self._head.appended) + self._appended
+        return int(self._head.appended) + self._buffer.appended
 
     @property
     def generation(self) -> int:
@@ -237,8 +215,7 @@ class Writer:
     def append(self, batch: Batch) -> U64:
         """Buffers the rows of a checked batch, all or none; returns their ids, uint64 (n,)."""
         self._check_usable()
-        count = len(batch)
-        ordinal = self._head.appended + self._appended
+        ordinal = self.appended
         keys = None
         if batch.keys is not None:
             keys = KeyHeap.of(batch.keys)
@@ -246,35 +223,45 @@ class Writer:
         elif batch.ids is not None:
             ids = batch.ids.copy()
         else:
-            ids = np.arange(ordinal, ordinal + count, dtype=np.uint64)
-        buffer, drawn, before = self._buffer, self._drawn, (self._buffered, self._appended)
-        lengths = len(buffer), len(drawn), len(self._spilled)
-        try:
+            ids = np.arange(ordinal, ordinal + len(batch), dtype=np.uint64)
+        with self._all_or_none():
             self._buffer_rows(batch, ids, keys, ordinal)
-        except BaseException:
-            spilled = self._spilled[lengths[2] :]
-            del buffer[lengths[0] :], drawn[lengths[1] :], self._spilled[lengths[2] :]
-            self._buffer, self._drawn, (self._buffered, self._appended) = buffer, drawn, before
-            self._files.remove(record for record, _ in spilled)  # last: it may be interrupted
-            raise
         return ids
 
+    def replace(self, batch: Batch) -> U64:
+        """`delete` of the ids or keys of a checked batch, then `append` of it; all or none."""
+        self._check_usable()
+        with self._all_or_none():
+            self.delete(None if batch.keys is not None else batch.ids, batch.keys)
+            return self.append(batch)
+
+    @contextmanager
+    def _all_or_none(self) -> Iterator[None]:
+        """Buffers as before, and no file of what was spilled since, if the block raises."""
+        buffer, mark, drawn = self._buffer, self._buffer.mark(), self._drawn
+        lengths = len(drawn), len(self._spilled)
+        try:
+            yield
+        except BaseException:
+            more = self._spilled[lengths[1] :]
+            del drawn[lengths[0] :], self._spilled[lengths[1] :]
+            self._drawn = drawn
+            buffer.restore(mark)
+            self._files.remove(record for record, _ in more)  # last: it may be interrupted
+            raise
+
     def _buffer_rows(self, batch: Batch, ids: U64, keys: KeyHeap | None, ordinal: int) -> None:
-        start, count = 0, len(batch)
+        start, count, buffer = 0, len(batch), self._buffer
         while start < count:
-            stop = min(count, start + self._options.batch_rows - self._buffered)
-            self._buffer.append(
-                _Rows(
-                    batch.rows[start:stop].copy(), ids[start:stop].copy(),
-                    None if keys is None else keys.slice(start, stop),
-                )
+            stop = min(count, start + self._options.batch_rows - buffer.rows)
+            buffer.append(
+                batch.rows[start:stop].copy(), ids[start:stop].copy(),
+                None if keys is None else keys.slice(start, stop),
             )
             if batch.weights is not None and self._options.reservoir_rows:
                 self._draw(batch, start, stop, ordinal)
-            self._buffered += stop - start
-            self._appended += stop - start
             start = stop
-            if self._buffered >= self._options.batch_rows:
+            if buffer.rows >= self._options.batch_rows:
                 self._spill()
 
     def _draw(self, batch: Batch, start: int, stop: int, ordinal: int) -> None:
@@ -289,35 +276,18 @@ class Writer:
             self._drawn = [Reservoir.merged(self._drawn, size)]
 
     def _spill(self) -> None:
-        table = self._sorted("", self._buffer, self._head.generation + 1)
-        self._spilled.append(self._files.write(table, self._head.generation + 1))
-        self._buffer, self._buffered = [], 0
+        table = self._sorted("", self._buffer.living(), self._buffer.sequence)
+        if len(table):
+            self._spilled.append(self._files.write(table, self._head.generation + 1))
+        self._buffer.spilled(len(table))
 
     def delete(self, ids: U64 | None, keys: list[str] | list[bytes] | None) -> int:
-        """Buffers deletions; returns how many ids or keys were given."""
+        """Buffers deletions of all rows before them; returns how many ids or keys were given."""
         self._check_usable()
-        number = len(ids) if ids is not None else len(keys or [])
-        if self._deletions + number > MAX_DELETIONS:
-            raise InvalidBatch(
-                f"more than {MAX_DELETIONS:,} deletions in one commit: commit those before, or "
-                "give them in several runs",
-                found=self._deletions + number, expected=MAX_DELETIONS,
-            )
-        if ids is not None:
-            self._deleted_ids.append(ids.copy())
-        elif keys:
-            heap = KeyHeap.of(keys)
-            key_bytes = self._deleted_key_bytes + len(heap.data)
-            if key_bytes > MAX_DELETED_KEY_BYTES:
-                raise InvalidBatch(
-                    f"the keys of one commit's deletions have more than {MAX_DELETED_KEY_BYTES:,} "
-                    "bytes: commit those before, or give them in several runs",
-                    found=key_bytes, expected=MAX_DELETED_KEY_BYTES,
-                )
-            self._deleted_keys.append(heap)
-            self._deleted_key_bytes = key_bytes
-        self._deletions += number
-        return number
+        self._buffer.delete(
+            None if ids is None else ids.copy(), None if keys is None else KeyHeap.of(keys)
+        )
+        return len(ids) if ids is not None else len(keys or [])
 
     def set_value(self, name: str, payload: bytes) -> None:
         """Buffers a whole value of the catalog."""
@@ -340,7 +310,7 @@ class Writer:
         segment, however few they are.
         """
         self._check_usable()
-        rows = self._buffered + self._head.pending_rows
+        rows = self._buffer.rows + self._head.pending_rows
         if not self.changed and not (seal_pending and rows):
             return False
         self._check_alone(snapshot)
@@ -374,24 +344,26 @@ class Writer:
 
     def _edited(self, snapshot: Snapshot, written: list[Written], *, seal_pending: bool) -> Edit:
         """What the commit changes in the catalog; a segment made for it is added to `written`."""
-        rows = self._buffered + self._head.pending_rows
-        edit = Edit(self._snapshot_value, self._head)
+        buffer = self._buffer
+        rows = buffer.rows + self._head.pending_rows
+        edit = Edit(self._snapshot_value, self._head, generation=buffer.sequence)
         generation = edit.head.generation
-        deleted = self._new_tombstones(generation)
+        deleted = buffer.tombstones()
         dead = snapshot.tombstones
         if len(deleted):
             dead = Tombstones.merged([dead, deleted], keyed=deleted.keyed)
-        edit.add_rows(self._appended)
+        living = buffer.living()
+        edit.add_rows(buffer.appended)
+        edit.withdrawn = buffer.withdrawn + buffer.rows - sum(map(len, living))
         samples = list(self._drawn)
-        if rows and (seal_pending or (self._buffered and rows >= self._options.seal_rows)):
+        if rows and (seal_pending or (buffer.rows and rows >= self._options.seal_rows)):
             live = [self._live(table, dead) for table in snapshot.pending]
-            table = self._sorted("", [*live, *self._buffer], generation)
+            table = self._sorted("", [*live, *living], generation)
             samples += self._drop_pending(edit, snapshot, live, list(self._head.pending))
             if len(table):
-                written.append(self._files.write(table, generation))
-        elif self._buffered:
-            self._add_pending(edit, snapshot, dead, samples)
-            samples = []
+                written.append(self._files.write(table, self._head.generation + 1))
+        elif buffer.rows:
+            samples = self._add_pending(edit, snapshot, dead, living, samples)
         if samples:
             size = self._options.reservoir_rows
             samples.insert(0, self._stored_reservoir())
@@ -402,6 +374,7 @@ class Writer:
             edit.set_value(name, payload)
         horizons = [segment.horizon for segment in snapshot.segments]
         horizons += [run.horizon for run in edit.head.pending]
+        horizons += [record.horizon for record, _ in self._spilled]
         oldest = min(horizons, default=generation)
         edit.deletions = len(deleted)
         if len(deleted) and oldest < generation:
@@ -430,14 +403,6 @@ class Writer:
                 self._failed = str(error) or f"its commit was interrupted by {type(error).__name__}"
             raise
 
-    def _new_tombstones(self, generation: int) -> Tombstones:
-        if self._options.keyed:
-            return tombstones.from_keys(
-                self._deleted_keys, generation, self._options.stored_secret
-            )
-        none = np.empty(0, np.uint64)
-        return tombstones.from_ids(np.concatenate([none, *self._deleted_ids]), generation)
-
     def _add_tombstones(self, edit: Edit, deleted: Tombstones) -> None:
         """Adds a run of them, merged with as many others as there are too many."""
         runs = list(self._head.tombstones)
@@ -462,22 +427,27 @@ class Writer:
                 edit.drop_run("tombstones", run)
 
     def _add_pending(
-        self, edit: Edit, snapshot: Snapshot, dead: Tombstones, samples: list[Reservoir]
-    ) -> None:
+        self, edit: Edit, snapshot: Snapshot, dead: Tombstones, living: Sequence[Rows],
+        samples: list[Reservoir],
+    ) -> list[Reservoir]:
+        """Adds a run of rows, with those of earlier runs; returns samples that it does not hold."""
         runs = list(self._head.pending)
-        chosen = compaction.pick([*(run.rows for run in runs), self._buffered], 8)
+        chosen = compaction.pick([*(run.rows for run in runs), sum(map(len, living))], 8)
         merged = [place for place in chosen if place < len(runs)] if len(runs) in chosen else []
         rows = [self._live(snapshot.pending[place], dead) for place in merged]
-        table = self._sorted("", [*rows, *self._buffer], edit.head.generation)
+        table = self._sorted("", [*rows, *living], edit.head.generation)
         parts = samples
         parts += self._drop_pending(edit, snapshot, rows, [runs[place] for place in merged])
+        if not len(table):
+            return parts
         sample = Reservoir.merged(
             [Reservoir.empty(self._options.words), *parts], self._options.reservoir_rows
         )
         edit.add_run("pending", pending.encode(table, sample), len(table))
+        return []
 
     def _drop_pending(
-        self, edit: Edit, snapshot: Snapshot, live: list[_Rows], runs: list[Run]
+        self, edit: Edit, snapshot: Snapshot, live: list[Rows], runs: list[Run]
     ) -> list[Reservoir]:
         """Drops runs whose live rows are given; returns their samples."""
         for run, rows in zip(runs, live, strict=True):
@@ -489,14 +459,14 @@ class Writer:
             if run.number in dropped
         ]
 
-    def _live(self, table: Table, dead: Tombstones) -> _Rows:
+    def _live(self, table: Table, dead: Tombstones) -> Rows:
         rows = dead.alive(table, 0, len(table))
         if rows is None:
-            return _Rows(table.fingerprints, table.ids, table.keys)
+            return Rows(table.fingerprints, table.ids, table.keys)
         keys = None if table.keys is None else table.keys.take(rows)
-        return _Rows(table.fingerprints[rows], table.ids[rows], keys)
+        return Rows(table.fingerprints[rows], table.ids[rows], keys)
 
-    def _sorted(self, name: str, parts: Sequence[_Rows], horizon: int) -> Table:
+    def _sorted(self, name: str, parts: Sequence[Rows], horizon: int) -> Table:
         keys = None
         if self._options.keyed:
             keys = KeyHeap.joined([part.keys for part in parts if part.keys is not None])

@@ -14,7 +14,7 @@ import pytest
 from siphash import key_id
 
 import simindex
-from simindex import Batch, IndexOptions, writer
+from simindex import Batch, IndexOptions, buffer
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
 from simindex.opening import stored_options
 from simindex.storage import tombstones
@@ -233,7 +233,7 @@ def test_check_finds_keys_and_deletions_of_another_secret(
 def test_keys_of_a_commits_deletions_are_bounded_in_bytes(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "MAX_DELETED_KEY_BYTES", 100)
+    monkeypatch.setattr(buffer, "MAX_DELETED_KEY_BYTES", 100)
     with made(index_path, keys="bytes") as index:
         index.append(Batch(np.arange(4, dtype=np.uint64), keys=[b"a" * 60, b"b" * 40, b"c", b""]))
         index.commit()

@@ -461,11 +461,12 @@ class Reading:
 class Edit:
     """What one commit changes, built up before the transaction begins."""
 
-    def __init__(self, expected: bytes, head: Head) -> None:
+    def __init__(self, expected: bytes, head: Head, *, generation: int | None = None) -> None:
         self.expected, self.before = expected, head
         self.begun = False
         """Whether its commit has begun, which may succeed whatever is raised from then on."""
-        self.head = replace(head, generation=head.generation + 1)
+        later = head.generation + 1 if generation is None else generation
+        self.head = replace(head, generation=later)
         self.dead: dict[str | int, int] = {}
         """Rows that tombstones cover of each table that is dropped: a segment, by its name, or a
         pending run, by its number."""

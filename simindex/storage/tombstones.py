@@ -11,6 +11,7 @@ only later ones concern it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -136,19 +137,27 @@ class Tombstones:
 
     def dead(self, table: Table, ids: U64, rows: I64) -> Bools:
         """Which of a table's rows, given with their ids, are deleted."""
-        dead = np.zeros(len(ids), np.bool_)
         if not self.later_than(table.horizon) or not len(ids):
-            return dead
+            return np.zeros(len(ids), np.bool_)
+        return self.killed(ids, table.keys, rows, np.full(1, table.horizon, np.uint64))
+
+    def killed(self, ids: U64, keys: KeyHeap | None, rows: I64, horizons: U64) -> Bools:
+        """Which rows a later tombstone than their horizon concerns.
+
+        `rows` are the places of their keys in `keys`; `horizons` are one for each, or one for all.
+        """
+        dead = np.zeros(len(ids), np.bool_)
+        horizons = np.broadcast_to(horizons, len(ids))
         place = np.searchsorted(self.id, ids)
         inside = place < len(self)
         hits = np.flatnonzero(inside & (self.id[np.minimum(place, len(self) - 1)] == ids))
         at = place[hits]
         while len(hits):  # more than one round only where several keys share an id
-            killed = self.commit[at] > table.horizon
-            if self.keys is not None and table.keys is not None:
+            killed = self.commit[at] > horizons[hits]
+            if self.keys is not None and keys is not None:
                 later = np.flatnonzero(killed)
                 chosen = rows[hits[later]].astype(np.int64)
-                killed[later] = table.keys.equal(chosen, self.keys, at[later])
+                killed[later] = keys.equal(chosen, self.keys, at[later])
             dead[hits[killed]] = True
             hits, at = hits[~killed], at[~killed] + 1
             more = at < len(self)
@@ -177,18 +186,41 @@ class Tombstones:
         return found
 
 
-def from_ids(ids: U64, commit: int) -> Tombstones:
-    """Tombstones of ids, made by a commit."""
-    return Tombstones.of(
-        ids, np.zeros(len(ids), np.uint64), np.full(len(ids), commit, np.uint64), None
-    )
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What one call deletes: some ids or, in an index with keys, some keys."""
+
+    id: U64
+    second: U64
+    keys: KeyHeap | None
+
+    @classmethod
+    def of_ids(cls, ids: U64) -> Deletion:
+        """Of all rows of some ids."""
+        return cls(ids, np.zeros(len(ids), np.uint64), None)
+
+    @classmethod
+    def of_keys(cls, keys: KeyHeap, secret: bytes) -> Deletion:
+        """Of all rows of some keys, in an index with that secret."""
+        hashes = keys.hashes(secret)
+        return cls(
+            np.ascontiguousarray(hashes[:, 0]), np.ascontiguousarray(hashes[:, 1]), keys
+        )
+
+    def __len__(self) -> int:
+        return len(self.id)
 
 
-def from_keys(parts: list[KeyHeap], commit: int, secret: bytes) -> Tombstones:
-    """Tombstones of keys, made by a commit of an index with that secret."""
-    keys = KeyHeap.joined(parts)
-    hashes = keys.hashes(secret)
+def from_deletions(
+    deletions: Sequence[Deletion], commits: Sequence[int], *, keyed: bool
+) -> Tombstones:
+    """Tombstones of some calls, each with the commit, or whatever number, given for it."""
+    none = np.empty(0, np.uint64)
     return Tombstones.of(
-        np.ascontiguousarray(hashes[:, 0]), np.ascontiguousarray(hashes[:, 1]),
-        np.full(len(hashes), commit, np.uint64), keys,
+        np.concatenate([none, *(one.id for one in deletions)]),
+        np.concatenate([none, *(one.second for one in deletions)]),
+        np.repeat(
+            np.array(commits, np.uint64), np.array([len(one) for one in deletions], np.int64)
+        ),
+        KeyHeap.joined([one.keys for one in deletions if one.keys is not None]) if keyed else None,
     )

@@ -20,7 +20,7 @@ from simindex.methods.stream import Stream
 from simindex.model import Machine
 from simindex.simhash.permutation import BlockDesign, designs_for
 from simindex.storage.table import Table, sort_table
-from simindex.storage.tombstones import Tombstones, from_ids
+from simindex.storage.tombstones import Deletion, Tombstones, from_deletions
 
 WIDTHS = (64, 128, 320, 4096)
 
@@ -105,13 +105,17 @@ def test_every_near_row_is_found_once(data: st.DataObject) -> None:
     assert columns(found) == best(hits, lambda hit: hit[1])
 
 
+def of_ids(ids: np.ndarray, commit: int) -> Tombstones:
+    return from_deletions([Deletion.of_ids(ids)], [commit], keyed=False)
+
+
 @pytest.mark.parametrize("bits", [64, 256])
 @pytest.mark.parametrize("first", [False, True])
 def test_deleted_rows_are_no_matches(bits: int, first: bool) -> None:
     """They do not stand for live ones either, be those farther, later, or equal to them."""
     table, batch = case(5, bits, 3000, 500, 60)
     dead = set(range(0, 1500, 3))
-    tombstones = from_ids(np.array(sorted(dead), np.uint64), 1)
+    tombstones = of_ids(np.array(sorted(dead), np.uint64), 1)
     hits = expected(table, batch, 3, dead)
     assert len(hits) < len(expected(table, batch, 3))
     tables = query_tables.build(batch, designs_for(3, bits)[0], h=3)
@@ -124,7 +128,7 @@ def test_deleted_rows_are_no_matches(bits: int, first: bool) -> None:
             table, batch, h=3, first=first, stream=stream, tombstones=tombstones
         )
         assert columns(found) == (best(hits, lambda hit: hit[1]) if first else hits)
-    for older in (Tombstones.merged([], keyed=False), from_ids(np.zeros(1, np.uint64), 0)):
+    for older in (Tombstones.merged([], keyed=False), of_ids(np.zeros(1, np.uint64), 0)):
         found = query_tables.search(tables, table, first=False, stream=stream, tombstones=older)
         assert columns(found) == expected(table, batch, 3)
 

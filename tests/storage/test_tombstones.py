@@ -15,7 +15,7 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
 from simindex.storage.table import KeyHeap, Table
-from simindex.storage.tombstones import KEYED, TOMBSTONE, Tombstones, from_ids, from_keys
+from simindex.storage.tombstones import KEYED, TOMBSTONE, Deletion, Tombstones, from_deletions
 
 SECRET = bytes(range(16))
 
@@ -33,6 +33,10 @@ def table_of(rows: list[Key], horizon: int, *, keyed: bool) -> Table:
         "t", np.zeros((len(rows), 1), np.uint64), np.array([i for i, _ in rows], np.uint64),
         KeyHeap.of([key for _, key in rows]) if keyed else None, horizon=horizon, header_bits=0,
     )
+
+
+def of_keys(keys: list[str], *, commit: int) -> Tombstones:
+    return from_deletions([Deletion.of_keys(KeyHeap.of(keys), SECRET)], [commit], keyed=True)
 
 
 def tombstones_of(triples: list[tuple[int, str, int]], *, keyed: bool) -> Tombstones:
@@ -126,7 +130,7 @@ def test_tombstones_of_a_wrong_size_are_noticed(size: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 15, 16, 23, 25, 127])
 def test_keyed_tombstones_cut_short_are_noticed(size: int) -> None:
-    whole = from_keys([KeyHeap.of(["one", "two"])], 3, SECRET).encode()
+    whole = of_keys(["one", "two"], commit=3).encode()
     assert len(whole) == 16 + 2 * 24 + 3 * 8 + 6
     with pytest.raises(CorruptFile, match="tombstones"):
         Tombstones.decode("x", whole[:size] if size < len(whole) else whole + bytes(1), keyed=True)
@@ -135,7 +139,7 @@ def test_keyed_tombstones_cut_short_are_noticed(size: int) -> None:
 @pytest.mark.parametrize("offsets", [[0, 4, 3], [1, 3, 6], [-1, 3, 6], [0, 3, 5], [0, 7, 6],
                                      [0, 2**62, 6], [0, 3, 2**62], [-(2**62), 0, 6]])
 def test_keys_of_tombstones_out_of_bounds_are_noticed(offsets: list[int]) -> None:
-    whole = from_keys([KeyHeap.of(["one", "two"])], 3, SECRET).encode()
+    whole = of_keys(["one", "two"], commit=3).encode()
     at = KEYED.itemsize + 2 * TOMBSTONE.itemsize
     hostile = whole[:at] + np.array(offsets, "<i8").tobytes() + whole[at + 24 :]
     with pytest.raises(CorruptFile, match="keys of the tombstones"):
@@ -147,21 +151,21 @@ def test_keys_of_tombstones_out_of_bounds_are_noticed(offsets: list[int]) -> Non
     [(1, 6), (3, 6), (2, 5), (2**64 - 1, 6), (2**61, 2**63), (2, 2**64 - 1), (0, 0), (2**59, 6)],
 )
 def test_counts_of_tombstones_that_do_not_fit_are_noticed(rows: int, key_bytes: int) -> None:
-    whole = from_keys([KeyHeap.of(["one", "two"])], 3, SECRET).encode()
+    whole = of_keys(["one", "two"], commit=3).encode()
     header = np.array((rows, key_bytes), KEYED).tobytes()
     with pytest.raises(CorruptFile, match="size"):
         Tombstones.decode("x", header + whole[KEYED.itemsize :], keyed=True)
 
 
 def test_only_later_commits_concern_a_table() -> None:
-    dead = from_ids(np.array([1], np.uint64), 5)
+    dead = from_deletions([Deletion.of_ids(np.array([1], np.uint64))], [5], keyed=False)
     assert dead.later_than(4)
     assert not dead.later_than(5)
     assert not Tombstones.merged([], keyed=False).later_than(0)
 
 
 def test_keys_make_both_halves() -> None:
-    dead = from_keys([KeyHeap.of([key]) for key in "ab"], 3, SECRET)
+    dead = of_keys(["a", "b"], commit=3)
     pairs = sorted(siphash(key.encode(), SECRET) for key in "ab")
     assert list(zip(dead.id.tolist(), dead.second.tolist(), strict=True)) == pairs
     assert dead.misplaced(SECRET) == 0
@@ -169,7 +173,7 @@ def test_keys_make_both_halves() -> None:
 
 
 def test_of_a_key_deleted_often_the_latest_commit_is_kept() -> None:
-    parts = [from_keys([KeyHeap.of(["a", "b", "a"])], commit, SECRET) for commit in (4, 9, 2)]
+    parts = [of_keys(["a", "b", "a"], commit=commit) for commit in (4, 9, 2)]
     dead = Tombstones.merged(parts, keyed=True)
     assert dead.commit.tolist() == [9, 9]
     assert dead.keys is not None
