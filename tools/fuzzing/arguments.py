@@ -85,7 +85,7 @@ PAIRS = ("h", "method", "memory_limit", "collapse_equal", "threads")
 CLUSTERS = ("h", "mode", "singletons", "memory_limit", "threads")
 OPTIONS = (
     "bits", "structures", "batch_rows", "keys", "min_merge", "reservoir_rows", "slice_memory",
-    "allow_remote", "recipe",
+    "allow_remote", "recipe", "key_secret",
 )
 RECIPE = (
     "bits", "unit", "ngram", "weighting", "seed", "min_features", "projection", "tokenizer",

@@ -55,6 +55,9 @@ WIDTHS: dict[int, tuple[tuple[str, ...], ...]] = {
     256: (("psm", "issl:w=8"), ("psm", "bphs:G=4,g=1")),
 }
 
+SECRET = bytes(range(16))
+"""Of all indexes with keys, so that a seed repeats their ids, too."""
+
 KINDS: tuple[Any, ...] = (False, False, "str", "bytes")
 """Of keys."""
 
@@ -123,7 +126,7 @@ class Walk:
         self.options = IndexOptions(
             bits=self.bits, structures=self.designs, batch_rows=rng.choice([16, 64]),
             min_merge=rng.choice([0, 2, 3]), keys=self.kind, reservoir_rows=32,
-            key_secret=rng.randbytes(16) if self.kind else None,
+            key_secret=SECRET if self.kind else None,
         )
         state = np.random.default_rng(rng.randrange(1 << 32))
         self.templates = state.integers(0, 1 << 64, (5, self.bits // 64), dtype=np.uint64)
