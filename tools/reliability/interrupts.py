@@ -1,8 +1,7 @@
 """Every public call is interrupted at every line that it passes, one at a time.
 
-    points     the events of one undisturbed call: lines of the package, of `contextlib`, and of
-               `threading` and `concurrent.futures`, which a call passes while it joins or waits
-               for threads; and returns, where what is returned is lost
+    points     where to raise: each line of the package and of its waits that a call passes
+               (points.py)
     sweep      makes a call once for each of some points, on a fresh copy of its specimen, and
                raises there: KeyboardInterrupt at odd points, an error of a signal handler of the
                caller's at even ones
@@ -24,7 +23,6 @@ The storms (storms.py) raise at random moments by real signals, which come withi
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import faulthandler
 import gc
@@ -35,13 +33,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent import futures
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
-from types import CodeType, FrameType
 from typing import Any
 
 import simindex
@@ -52,6 +47,7 @@ from reliability.calls import CALLS, ENDING, Call, allowed
 from reliability.examination import open_descriptors
 from reliability.model import descriptors
 from reliability.planted import plant
+from reliability.points import Event, Interruption, Point, events, traced
 from reliability.report import Outcome, Pace, table
 from reliability.stages import (
     GATE,
@@ -87,100 +83,8 @@ HANG_S = 30.0
 
 CLOSE_S = 5.0
 
-WATCHED = (
-    str(Path(simindex.__file__).parent) + "/", str(Path(futures.__file__).parent) + "/",
-    threading.__file__, contextlib.__file__,
-)
-"""Folders and files."""
 
-Event = tuple[CodeType, int, str, CodeType | None, int]
-"""Where a call was: line, or return, and the line that called its function."""
-
-
-# -- points ----------------------------------------------------------------------------------------
-
-
-def _watched(code: CodeType) -> bool:
-    return code.co_filename.startswith(WATCHED)
-
-
-def traced(work: Callable[[], Any], meet: Callable[[FrameType, str], None]) -> Any:
-    """Does some work, and tells of each event of this thread that is watched."""
-    seen: dict[CodeType, bool] = {}
-
-    def within_it(frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "line" or (event == "return" and argument is not None):
-            meet(frame, event)
-        return within_it
-
-    def called(frame: FrameType, event: str, argument: Any) -> Any:
-        code = frame.f_code
-        if code not in seen:
-            seen[code] = _watched(code)
-        return within_it if seen[code] else None
-
-    sys.settrace(called)
-    try:
-        return work()
-    finally:
-        sys.settrace(None)
-
-
-def events(work: Callable[[], Any]) -> list[Event]:
-    """What a call passes when nothing disturbs it."""
-    found: list[Event] = []
-
-    def meet(frame: FrameType, event: str) -> None:
-        caller = frame.f_back
-        found.append((
-            frame.f_code, frame.f_lineno, event, None if caller is None else caller.f_code,
-            0 if caller is None else caller.f_lineno,
-        ))
-
-    traced(work, meet)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Where to raise; not after so many events, as a call that waits looks round now and then."""
-
-    at: int
-    """Its number among the events when they were counted."""
-    file: str
-    line: int
-    event: str
-    caller: str
-    caller_line: int
-    passage: int
-    """From 1, of this line with this caller."""
-
-
-class Interruption:
-    """Raises an error at one point of a call."""
-
-    def __init__(self, point: Point, error: BaseException) -> None:
-        self.point, self.error = point, error
-        self.left = point.passage
-        self.where = ""
-
-    def meet(self, frame: FrameType, event: str) -> None:
-        """Raises if this is the point."""
-        point, code, caller = self.point, frame.f_code, frame.f_back
-        if (
-            frame.f_lineno != point.line or event != point.event
-            or code.co_filename != point.file or caller is None
-            or caller.f_lineno != point.caller_line or caller.f_code.co_filename != point.caller
-        ):
-            return
-        self.left -= 1
-        if self.left == 0:
-            self.where = f"{Path(code.co_filename).name}:{frame.f_lineno} {event} {code.co_name}"
-            raise self.error
-
-    def forget(self) -> None:
-        """Drops the frames that the error went through; each has this as what traces it."""
-        self.error.__traceback__ = self.error.__context__ = None
+# -- the points of a call --------------------------------------------------------------------------
 
 
 def form(call: Call) -> tuple[Any, ...]:

@@ -1,0 +1,116 @@
+"""Where a call can be interrupted, and the raising there.
+
+    events         the lines and returns that a call passes when nothing disturbs it
+    Point          one of them, which a repetition of the call finds again
+    Interruption   raises an error at a point
+
+Watched are lines of the package, of `contextlib`, and of `threading` and `concurrent.futures`,
+which a call passes while it joins or waits for threads; and returns, where what is returned is
+lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import simindex
+
+WATCHED = (
+    str(Path(simindex.__file__).parent) + "/", str(Path(futures.__file__).parent) + "/",
+    threading.__file__, contextlib.__file__,
+)
+"""Folders and files."""
+
+Event = tuple[CodeType, int, str, CodeType | None, int]
+"""Where a call was: line, or return, and the line that called its function."""
+
+
+def _watched(code: CodeType) -> bool:
+    return code.co_filename.startswith(WATCHED)
+
+
+def traced(work: Callable[[], Any], meet: Callable[[FrameType, str], None]) -> Any:
+    """Does some work, and tells of each event of this thread that is watched."""
+    seen: dict[CodeType, bool] = {}
+
+    def within_it(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line" or (event == "return" and argument is not None):
+            meet(frame, event)
+        return within_it
+
+    def called(frame: FrameType, event: str, argument: Any) -> Any:
+        code = frame.f_code
+        if code not in seen:
+            seen[code] = _watched(code)
+        return within_it if seen[code] else None
+
+    sys.settrace(called)
+    try:
+        return work()
+    finally:
+        sys.settrace(None)
+
+
+def events(work: Callable[[], Any]) -> list[Event]:
+    """What a call passes when nothing disturbs it."""
+    found: list[Event] = []
+
+    def meet(frame: FrameType, event: str) -> None:
+        caller = frame.f_back
+        found.append((
+            frame.f_code, frame.f_lineno, event, None if caller is None else caller.f_code,
+            0 if caller is None else caller.f_lineno,
+        ))
+
+    traced(work, meet)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where to raise; not after so many events, as a call that waits looks round now and then."""
+
+    at: int
+    """Its number among the events when they were counted."""
+    file: str
+    line: int
+    event: str
+    caller: str
+    caller_line: int
+    passage: int
+    """From 1, of this line with this caller."""
+
+
+class Interruption:
+    """Raises an error at one point of a call."""
+
+    def __init__(self, point: Point, error: BaseException) -> None:
+        self.point, self.error = point, error
+        self.left = point.passage
+        self.where = ""
+
+    def meet(self, frame: FrameType, event: str) -> None:
+        """Raises if this is the point."""
+        point, code, caller = self.point, frame.f_code, frame.f_back
+        if (
+            frame.f_lineno != point.line or event != point.event
+            or code.co_filename != point.file or caller is None
+            or caller.f_lineno != point.caller_line or caller.f_code.co_filename != point.caller
+        ):
+            return
+        self.left -= 1
+        if self.left == 0:
+            self.where = f"{Path(code.co_filename).name}:{frame.f_lineno} {event} {code.co_name}"
+            raise self.error
+
+    def forget(self) -> None:
+        """Drops the frames that the error went through; each has this as what traces it."""
+        self.error.__traceback__ = self.error.__context__ = None
