@@ -65,8 +65,8 @@ CALLS = st.one_of(
 )
 
 
-@settings(max_examples=40)
-@given(calls=st.lists(CALLS, max_size=25), batch_rows=st.sampled_from([1, 2, 3, 7, 50]))
+@settings(max_examples=30)
+@given(calls=st.lists(CALLS, max_size=16), batch_rows=st.sampled_from([1, 2, 3, 7, 50]))
 def test_calls_act_in_their_order(
     calls: list[tuple[str, list[str]]], batch_rows: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -103,14 +103,18 @@ def test_calls_act_in_their_order(
     assert index.check() == []
     index.compact(full=True)
     assert rows_of(index) == now
+    if not now:
+        index.append(batch(KEYS, 99))
+    index.compact(full=True)
     index.close()
     (path / "catalog" / "data.mdb").unlink()
     simindex.repair(path, apply=True)
     with simindex.open(path, "w") as index:
+        assert rows_of(index) == (now or Counter((key, 99) for key in KEYS))
         index.delete(keys=KEYS)
         index.commit()
         assert len(index) == 0
-        assert index.check() == []
+        assert {finding.severity for finding in index.check()} == {"note"}  # what repair has kept
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])
