@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("storage",),
     ("methods",),
     (
-        "index", "changing", "handle", "admission", "statistics", "creation",
+        "index", "changing", "change", "handle", "admission", "statistics", "creation", "buffer",
         "ownership", "searching",
         "snapshot", "writer",
         "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
