@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from simindex.designs import checked_designs, slice_design
-from simindex.errors import CorruptFile
+from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import IndexOptions
 from simindex.records import U64, Finding
 from simindex.simhash.permutation import BlockDesign
@@ -71,6 +71,8 @@ def whole(
                 for what in disorder(structure, envelope):
                     raise CorruptFile(f"{path}: {what}", path=str(path))
         except (CorruptFile, OSError, TypeError, ValueError) as error:
+            if raised_by_a_handler(error):
+                raise
             findings.append(Finding("error", str(path), str(error)))
             continue
         if structure in options.structures and structure not in found:

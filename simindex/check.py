@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from simindex.errors import CorruptFile
+from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import IndexOptions
 from simindex.records import Finding
 from simindex.snapshot import Snapshot
@@ -39,6 +39,8 @@ def check(
         if read_format(path) != index:
             found.append(_error(path / "FORMAT", "names another index than the one opened"))
     except (CorruptFile, OSError) as error:
+        if raised_by_a_handler(error):
+            raise
         found.append(_error(path / "FORMAT", str(error)))
     found += _check_pages(path)
     found += _check_values(path, catalog, options)
@@ -61,6 +63,8 @@ def _check_pages(path: Path) -> Iterator[Finding]:
     try:
         fault = pages.damage(path / "catalog" / "data.mdb")
     except (CorruptFile, OSError) as error:
+        if raised_by_a_handler(error):
+            raise
         yield _error(path / "catalog", str(error))
         return
     if fault is not None:
@@ -207,6 +211,8 @@ def _strays(path: Path, snapshot: Snapshot) -> Iterator[Finding]:
     try:
         files = sorted((path / "segments").iterdir())
     except OSError as error:
+        if raised_by_a_handler(error):
+            raise
         yield _error(path / "segments", str(error))
         return
     for file in files:

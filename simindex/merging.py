@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from math import inf
-from threading import Condition, RLock, Thread, current_thread
+from threading import Condition, Event, RLock, Thread, current_thread
 from time import monotonic, sleep
 
 from simindex.errors import CorruptFile, raised_by_a_handler
@@ -54,6 +54,9 @@ SLACK = 0.1
 LOOK_S = 1e-3
 """So often a writer that waits looks how far merges are: a wait for a condition may lose its lock
 when it is interrupted."""
+
+START_S = 0.5
+"""So long it is looked whether a thread whose start was interrupted is at work."""
 
 PATIENCE_S = 0.1
 """So long a merge waits for what another thread may have been kept from telling."""
@@ -104,6 +107,7 @@ class Merge:
         self.staged = 0
         """Pages of its directories that are stored; -1 while it is not known."""
         self.error: BaseException | None = None
+        self.begun = Event()
         self._merged: Merged | None = None
         self._ended = False
         self._files, self._tombstones = files, tombstones
@@ -115,6 +119,7 @@ class Merge:
         self.thread = Thread(target=self._run, name="simindex merge", daemon=True)
 
     def _run(self) -> None:
+        self.begun.set()
         merged: Merged | None = None
         failure: BaseException | None = None
         try:
@@ -243,10 +248,11 @@ class Merges:
         try:
             begin(merge.thread)
         except BaseException as error:
-            self._merges.remove(merge)
             merge.cancel()  # larger ones wait for it
             if not isinstance(error, RuntimeError):
+                merge.begun.wait(START_S)  # it may be at work, and is joined when it is closed
                 raise
+            self._merges.remove(merge)
             put_off(error)
             return False
         return True
@@ -310,7 +316,8 @@ class Merges:
         # may hold what the others need to end.
         if not any(merge.thread is current_thread() for merge in merges):
             for merge in merges:
-                if merge.thread.ident is not None:
+                # Where its start was interrupted, it may never begin.
+                if merge.thread.ident is not None and merge.begun.wait(START_S):
                     merge.thread.join()
         self._merges.clear()  # last: it is done again after an interrupt
 
@@ -323,14 +330,16 @@ def release(segments: list[Segment], descriptors: list[Descriptor]) -> None:
     def work() -> None:
         segments.clear()
         while descriptors:
-            with suppress(OSError):  # it is closed all the same, and has no name
+            with suppress(OSError, IndexError):  # it is closed all the same, and has no name
                 durable.free(descriptors.pop())
 
     try:
         begin(Thread(target=work, name=RELEASING, daemon=True))
-    except RuntimeError:  # no thread could be had
+    except BaseException as error:
         segments.clear()
         descriptors.clear()
+        if not isinstance(error, RuntimeError):  # no thread could be had
+            raise
 
 
 def put_off(error: BaseException) -> None:

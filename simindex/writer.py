@@ -100,8 +100,9 @@ class Writer:
         self._held: list[Descriptor] = []
         self._commit_s = 0.0
         self._failed: str | None = None
-        self._lock = durable.lock(directory / "LOCK")
+        self._lock: Descriptor | None = None
         try:
+            self._lock = durable.lock(directory / "LOCK")
             self._snapshot_value, self._head = self._read_head()
             self._forget()
             self.remove_strays()
@@ -128,11 +129,13 @@ class Writer:
             self.cancel_merges()
             self.release_retired()
         finally:
-            durable.unlock(self._lock)
+            if self._lock is not None:
+                durable.unlock(self._lock)
 
     def forget_lock(self) -> None:
         """In a forked child: closes the inherited descriptor; the lock stays the parent's."""
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
     @property
     def changed(self) -> bool:
@@ -332,7 +335,7 @@ class Writer:
         """
         if snapshot.value != self._snapshot_value:
             self._failed = "another writer has changed the index, though this one held LOCK"
-        elif not durable.is_locked(self._lock, self._directory / "LOCK"):
+        elif self._lock is None or not durable.is_locked(self._lock, self._directory / "LOCK"):
             self._failed = "its LOCK was removed or replaced, so that another writer may be open"
         else:
             return
@@ -590,9 +593,8 @@ class Writer:
     def release_retired(self) -> None:
         """Gives up the inputs of installed merges, once no snapshot of the writer's has them."""
         if self._retired or self._held:
-            segments, self._retired = self._retired, []
-            held, self._held = self._held, []
-            release(segments, held)
+            release(self._retired, self._held)  # which empties them, also if it is interrupted
+            self._retired, self._held = [], []
 
     @property
     def merging(self) -> bool:

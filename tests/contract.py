@@ -107,7 +107,7 @@ def fill(
                 )
             )
             model.append(fingerprints[start:stop], names[start:stop])
-            # Names of this and of earlier commits: only the earlier commits' rows go.
+            # Names of this and of earlier commits.
             gone = [names[row] for row in rng.choice(stop, 30, replace=False)]
             index.delete(**named(gone))
             model.delete(gone)

@@ -4,9 +4,9 @@
     Model            an index as a list of rows and a list of buffered steps
     uniform, skewed  fingerprints; near_duplicates: weights rewritten as real documents are
 
-A row of the model lives from the commit that appended it until a later commit that deletes its
-name. Deletions reach rows of earlier commits only, so an append and a deletion of one name in one
-commit leave the appended row: that is what a replacement is.
+A row of the model lives from the commit after the call that appended it until the commit after a
+later call that deletes its name. Calls act in their order, so a deletion reaches no row that comes
+after it: that is what a replacement is.
 """
 
 from __future__ import annotations
@@ -90,8 +90,10 @@ class Model:
         self.appended += list(zip(rows, names, strict=True))
 
     def delete(self, names: Iterable[Any]) -> None:
-        """Buffer a deletion of every row of these names that is committed by now."""
-        self.deleted += list(names)
+        """Buffer a deletion of every row of these names that is here by now."""
+        names = set(names)
+        self.deleted += names
+        self.appended = [row for row in self.appended if row[1] not in names]
 
     def replace(self, fingerprints: Any, names: Iterable[Any]) -> None:
         """Delete the names, append the rows; one commit."""

@@ -112,6 +112,7 @@ class Environment:
                 name: disk.system.lmdb(data, partial(env.open_db, name.encode(), create=create))
                 for name in DATABASES
             }
+            self._env, self.writable, self._broken = env, writable, False
         except lmdb.Error as error:
             if env is not None:
                 env.close()
@@ -122,7 +123,6 @@ class Environment:
             if env is not None:
                 env.close()
             raise
-        self._env, self.writable, self._broken = env, writable, False
 
     def _lmdb(self, *, writable: bool, create: bool, locked: bool) -> Any:
         return disk.system.lmdb(self.directory / "data.mdb", partial(
@@ -188,10 +188,10 @@ class Environment:
         return any(lease() is not None for lease in tuple(self._leases))
 
     def close_now(self) -> None:
-        """Closes it without waiting."""
-        env, self._env = self._env, None
-        if env is not None:
-            env.close()
+        """Closes it without waiting. May be called again, after an interrupt."""
+        if self._env is not None:
+            self._env.close()  # before it is forgotten: LMDB refuses to open it twice
+            self._env = None
 
     def transaction(self, *, write: bool = False) -> InTransaction[Transaction]:
         """One transaction, begun and ended on this thread; aborted unless it is committed.
@@ -500,26 +500,27 @@ def acquire(directory: Path, *, writable: bool = False, create: bool = False) ->
     """
     directory.stat()
     with _registry_lock:
-        key = _identity(directory)
-        environment = _known(key)
-        if environment is None or environment.closed:
-            environment = Environment(directory, writable=writable, create=create)
-            try:
+        opened: Environment | None = None
+        lease: Lease | None = None
+        try:
+            environment = _known(_identity(directory))
+            if environment is None or environment.closed:
+                environment = opened = Environment(directory, writable=writable, create=create)
                 key = _identity(directory)
                 if key is None:  # another process has just removed it
                     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
                 _registry[key] = ref(environment)
-            except BaseException:
-                environment.close()
-                raise
-        lease = Lease(environment)
-        if writable:
-            try:
+            lease = Lease(environment)
+            if writable:
                 environment.upgrade()
-            except BaseException:
+            return lease
+        except BaseException:
+            # Also after an interrupt, whose traceback may keep what is open here.
+            if lease is not None:
                 lease.release()
-                raise
-        return lease
+            elif opened is not None:
+                opened.close()
+            raise
 
 
 FORK_PATIENCE_S = 10.0

@@ -589,10 +589,10 @@ def lock(path: Path) -> Descriptor:
 
     It goes with the descriptor, too: an interrupt may drop that before anybody has it.
     """
-    file = _locked(path)
-    while file is None:  # a creation that failed has removed it meanwhile
-        file = _locked(path)
+    file: Descriptor | None = None
     try:
+        while file is None:  # a creation that failed has removed it meanwhile
+            file = _locked(path)
         fd = file.fileno()
         text = f"process {os.getpid()} on {socket.gethostname()}\n".encode(errors="replace")
         with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
@@ -600,7 +600,8 @@ def lock(path: Path) -> Descriptor:
                 disk.system.resize(fd, 0)
                 disk.system.write(fd, text, 0)
     except BaseException:
-        file.close()
+        if file is not None:
+            file.close()
         raise
     return file
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.errors import CorruptFile, StorageFailed
+from simindex.errors import CorruptFile, StorageFailed, raised_by_a_handler
 from simindex.options import IndexOptions
 from simindex.records import U64
 from simindex.storage.catalog import LAST_GENERATION, unpack
@@ -378,6 +378,8 @@ def _mapped(path: Path, fd: int, size: int) -> NDArray[np.uint8]:
     try:
         return np.frombuffer(mmap.mmap(fd, size, access=mmap.ACCESS_READ), np.uint8)
     except (OSError, ValueError) as error:  # too many maps, no address space, or cut short now
+        if raised_by_a_handler(error):
+            raise
         raise StorageFailed(
             f"{path} cannot be mapped ({error}): free memory, or raise the number of maps "
             "that a process may have, in /proc/sys/vm/max_map_count", path=str(path),
@@ -401,6 +403,8 @@ def opened(path: Path) -> Descriptor:
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
+        if raised_by_a_handler(error):
+            raise
         if error.errno in NOT_REGULAR:
             raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
         raise StorageFailed(

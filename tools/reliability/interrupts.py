@@ -7,7 +7,8 @@
                caller's at even ones
     judged     while the exception and its frames are held: the handle is used further, closed, the
                index opened for writing, and its rows are those of all calls that returned, with
-               the interrupted one as a whole or not at all
+               the interrupted one as a whole or not at all. Of calls that have no handle, such as
+               `repair`, the frames are let go first
 
 A handle that was interrupted while it wrote may refuse to write (ReadOnlyIndex, ClosedIndex); what
 was buffered and not committed may be gone then.
@@ -32,11 +33,14 @@ import re
 import sys
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
+from types import FrameType
 from typing import Any
 
 import simindex
@@ -151,6 +155,7 @@ def tried(call: Call, point: Point, specimen: Path, path: Path) -> tuple[str, st
                 raise Fault("wrong", f"without any interrupt: {raised!r}") from raised
             if not _is_of(raised, interruption.error):
                 raise Fault("wrong", f"it became {raised!r}") from raised
+            _let_go(raised, interruption, all_frames=stage.index is None)
             outcome = _judged(call, stage, model, allowed(call, model), examined=examined)
         else:
             outcome = "ended" if interruption.left > 0 else "swallowed"
@@ -175,6 +180,24 @@ def tried(call: Call, point: Point, specimen: Path, path: Path) -> tuple[str, st
             what = sorted({_kind_of(name, path) for name in left})
             raise Misdeed(Fault("leaked", f"open after close: {what}"), call, at, None, where)
     return outcome, where
+
+
+def _let_go(raised: BaseException, interruption: Interruption, *, all_frames: bool) -> None:
+    """Clears frames that a kept exception holds.
+
+    Where there is no handle to close, what a call had open goes when its exception does. And no
+    signal is met as a function returns, but after its frame is gone.
+    """
+    frames: list[FrameType] = []
+    error: BaseException | None = raised if all_frames else None
+    while error is not None:
+        frames += [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        error = error.__context__
+    if interruption.point.event == "return" and interruption.frame is not None:
+        frames.append(interruption.frame)
+    for frame in frames:
+        with suppress(RuntimeError):  # it is at work
+            frame.clear()
 
 
 def _is_of(raised: BaseException, error: BaseException) -> bool:

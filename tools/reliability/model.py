@@ -78,8 +78,9 @@ class Rows:
         self.appended += list(zip(map(tuple, values.tolist()), names, strict=True))
 
     def delete(self, names: list[Any]) -> None:
-        """Buffers deletions of what is committed by now."""
+        """Buffers deletions of what is here by now."""
         self.deleted.update(names)
+        self.appended = [row for row in self.appended if row[1] not in names]
 
     def commit(self) -> None:
         """Deletions take effect, then appends."""

@@ -101,6 +101,8 @@ class Interruption:
         self.point, self.error = point, error
         self.left = point.passage
         self.where = ""
+        self.frame: FrameType | None = None
+        """Where it was raised: no traceback leads there if that was at a return."""
 
     def meet(self, frame: FrameType, event: str) -> None:
         """Raises if this is the point."""
@@ -114,8 +116,9 @@ class Interruption:
         self.left -= 1
         if self.left == 0:
             self.where = f"{Path(code.co_filename).name}:{frame.f_lineno} {event} {code.co_name}"
+            self.frame = frame
             raise self.error
 
     def forget(self) -> None:
         """Drops the frames that the error went through; each has this as what traces it."""
-        self.error.__traceback__ = self.error.__context__ = None
+        self.error.__traceback__ = self.error.__context__ = self.frame = None
