@@ -599,13 +599,14 @@ def test_auto_grid_asks_all_exact_choices_and_slow_ones_less(
     assert 10_000 < most < 30_000
     assert len(np.unique(pairs[:, 0])) == pytest.approx(250, abs=45)
     options = Namespace(single=False, calls=20)
-    # Tables answer all queries in a fifth of it, a scan takes ten times as long, on any machine.
-    monkeypatch.setattr(grid, "CALL_S", 0.03)
     with simindex.open(stored.path, "w") as index:
         index.compact(full=True, structures=("psm", "bphs:G=4,g=1", "bphs:G=3,g=1,r=2"))
     with simindex.open(stored.path) as index:
         assert grid.exact_designs(index, 3) == ["bphs:G=4,g=1", "bphs:G=3,g=1,r=2"]
         assert grid.exact_designs(index, 4) == ["bphs:G=3,g=1,r=2"]
+        # On any machine a scan takes four times as long, and tables answer all queries in it.
+        _, scan_ns = grid.predicted(index, batch, 3, 1.0, "scan", most)
+        monkeypatch.setattr(grid, "CALL_S", scan_ns * 1e-9 * most / 4)
         cell = grid.measured(options, index, batch, Stopwatch(1, "cpu"), 3, 1.0)
         asked = {one.method: one.queries for one in cell.single}
         assert list(asked) == ["bphs:G=4,g=1", "bphs:G=3,g=1,r=2", "psm", "scan"]

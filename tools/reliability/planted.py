@@ -1,7 +1,6 @@
 """Faults that are planted on purpose, so that a trial shows that it finds such ones.
 
-Each changes what an interrupted `Index.compact` leaves behind, by public calls alone, so that it
-stays a fault however the package does its work.
+Each changes what an interrupted `Index.compact` leaves behind.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ KEPT: list[Any] = []
 
 def _lose_rows(index: Any) -> None:
     """Removes committed rows, and check() stays clean; as once the removal of merged segments did
-    whose merge had been cancelled."""
+    whose merge had been cancelled. The handle forgets that it was interrupted."""
+    index._change = index._writer._failed = None
     keys = index.options.keyed
     names = [name for part in index.rows() for name in (part.keys if keys else part.ids.tolist())]
     index.delete(**{"keys" if keys else "ids": names[1:]})
