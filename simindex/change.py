@@ -37,7 +37,7 @@ def foreseen(error: BaseException) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Change:
     """The note of a call that has begun."""
 
@@ -45,6 +45,9 @@ class Change:
     """Name of the method."""
     code: CodeType
     """Its code, by which its frame is known."""
+    disturbed: bool = False
+    """Whether another change was refused within it. Where a signal handler asked for that, the
+    refusal comes out of this call at a place that nobody foresaw."""
 
     def under_way(self, handle: Handle) -> bool:
         """Whether the caller was itself called from within it, on this thread.
@@ -79,7 +82,9 @@ class Changing:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None or error is self._told or foreseen(error):
+        change = self._handle._change
+        disturbed = change is not None and change.disturbed
+        if error is None or error is self._told or (foreseen(error) and not disturbed):
             self._handle._change = None
 
     def reporting(self, progress: Progress | None) -> Progress | None:

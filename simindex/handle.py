@@ -244,6 +244,7 @@ class Handle:
         """Under the lock, which only the thread of the change can have taken meanwhile."""
         change = self._change
         if change is not None and change.under_way(self):
+            change.disturbed = True
             raise InvalidOption(
                 f"progress: `{change.call}` is changing {self.path}, and what it calls may not "
                 f"change or close it: do so once `{change.call}` has returned. A signal handler "

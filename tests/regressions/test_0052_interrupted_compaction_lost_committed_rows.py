@@ -193,3 +193,44 @@ def test_full_disk_gives_up_merges_for_good(
         append(again, *range(12, 24, 4))
         assert ids_of(again) == list(range(24))
         assert again.check() == []
+
+
+@pytest.mark.parametrize("call", ["close", "commit"])
+def test_refusal_that_a_signal_handler_passes_on_is_an_interrupt(
+    index_path: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is an error of ours, and comes at any place of the call that it ends."""
+    index = simindex.open(index_path, "n", options=OPTIONS)
+    append(index, 0)
+
+    def handler(writer: Writer, *arguments: Any) -> None:
+        getattr(index, call)()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "append", handler)
+        with pytest.raises(simindex.errors.InvalidOption, match="`append` is changing"):
+            append(index, 4)
+    with pytest.raises(ReadOnlyIndex, match="`append` was interrupted"):
+        append(index, 4)
+    index.close()
+    with simindex.open(index_path) as again:
+        assert ids_of(again) == list(range(4))
+
+
+def test_refusal_that_a_signal_handler_keeps_to_itself_changes_nothing(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = simindex.open(index_path, "n", options=OPTIONS)
+    real = Writer.append
+
+    def handler(writer: Writer, *arguments: Any) -> Any:
+        with pytest.raises(simindex.errors.InvalidOption):
+            index.close()
+        return real(writer, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "append", handler)
+        append(index, 0)
+    append(index, 4)
+    assert ids_of(index) == list(range(8))
+    index.close()
