@@ -48,13 +48,8 @@ class Rows:
         return len(self.ids)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What a buffer held at some moment: the first of some chunks, and counts."""
-
-    chunks: list[Rows]
-    length: int
-    counts: tuple[int, ...]
+Mark = tuple[list[Rows], tuple[int, ...]]
+"""What a buffer held at some moment: the first of some chunks, and counts."""
 
 
 class Buffer:
@@ -82,18 +77,18 @@ class Buffer:
 
     def mark(self) -> Mark:
         """What `restore` brings back."""
-        counts = (
-            len(self._deletions), self._deleted, self._deleted_key_bytes, self.rows, self.appended,
-            self.withdrawn,
+        return self._chunks, (
+            len(self._chunks), len(self._deletions), self._deleted, self._deleted_key_bytes,
+            self.rows, self.appended, self.withdrawn,
         )
-        return Mark(self._chunks, len(self._chunks), counts)
 
     def restore(self, mark: Mark) -> None:
         """Forgets what was added since, and has back what was spilled since."""
-        count, self._deleted, self._deleted_key_bytes, *rest = mark.counts
-        self.rows, self.appended, self.withdrawn = rest
-        del self._deletions[count:], self._commits[count:], mark.chunks[mark.length :]
-        self._chunks = mark.chunks
+        self._chunks, (
+            chunks, deletions, self._deleted, self._deleted_key_bytes, self.rows, self.appended,
+            self.withdrawn,
+        ) = mark
+        del self._chunks[chunks:], self._deletions[deletions:], self._commits[deletions:]
 
     def append(self, fingerprints: U64, ids: U64, keys: KeyHeap | None) -> None:
         """Adds rows; the arrays are the buffer's from now on."""

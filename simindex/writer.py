@@ -17,8 +17,7 @@ leaves its outcome unknown, so the writer then refuses to go on, and unlinks not
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import thread_time
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from simindex import compaction
-from simindex.buffer import Buffer, Rows
+from simindex.buffer import Buffer, Mark, Rows
 from simindex.compaction import Progress
 from simindex.designs import checked_designs, slice_design
 from simindex.errors import (
@@ -69,6 +68,9 @@ PATIENCE = 0.6
 more alike they are."""
 
 log = logging.getLogger("simindex")
+
+_Before = tuple[Mark, list[Reservoir], int, int]
+"""What was buffered before a call: the buffer, and how many samples and spilled segments."""
 
 STAGED_PAGES = 16
 """Pages of header directories, 128 KiB each, that one commit stores for a merged segment. One of
@@ -227,31 +229,36 @@ class Writer:
             ids = batch.ids.copy()
         else:
             ids = np.arange(ordinal, ordinal + len(batch), dtype=np.uint64)
-        with self._all_or_none():
+        before = self._mark()
+        try:
             self._buffer_rows(batch, ids, keys, ordinal)
+        except BaseException:
+            self._restore(before)
+            raise
         return ids
 
     def replace(self, batch: Batch) -> U64:
         """`delete` of the ids or keys of a checked batch, then `append` of it; all or none."""
         self._check_usable()
-        with self._all_or_none():
+        before = self._mark()
+        try:
             self.delete(None if batch.keys is not None else batch.ids, batch.keys)
             return self.append(batch)
-
-    @contextmanager
-    def _all_or_none(self) -> Iterator[None]:
-        """Buffers as before, and no file of what was spilled since, if the block raises."""
-        buffer, mark, drawn = self._buffer, self._buffer.mark(), self._drawn
-        lengths = len(drawn), len(self._spilled)
-        try:
-            yield
         except BaseException:
-            more = self._spilled[lengths[1] :]
-            del drawn[lengths[0] :], self._spilled[lengths[1] :]
-            self._drawn = drawn
-            buffer.restore(mark)
-            self._files.remove(record for record, _ in more)  # last: it may be interrupted
+            self._restore(before)
             raise
+
+    def _mark(self) -> _Before:
+        return self._buffer.mark(), self._drawn, len(self._drawn), len(self._spilled)
+
+    def _restore(self, before: _Before) -> None:
+        """Buffers as they were, and no file of what was spilled since."""
+        mark, drawn, drawn_count, spilled_count = before
+        more = self._spilled[spilled_count:]
+        del drawn[drawn_count:], self._spilled[spilled_count:]
+        self._drawn = drawn
+        self._buffer.restore(mark)
+        self._files.remove(record for record, _ in more)  # last: it may be interrupted
 
     def _buffer_rows(self, batch: Batch, ids: U64, keys: KeyHeap | None, ordinal: int) -> None:
         start, count, buffer = 0, len(batch), self._buffer
