@@ -131,12 +131,15 @@ class Buffer:
         """Of the deletions, for the rows that are not in memory."""
         return from_deletions(self._deletions, self._commits, keyed=self._options.keyed)
 
-    def living(self) -> Sequence[Rows]:
-        """The rows in memory that were not deleted after they came."""
+    def living(self) -> tuple[Sequence[Rows], int]:
+        """The rows in memory that were not deleted after they came, and how many were.
+
+        Deleted rows are counted where tombstones meet them, not as those that are missing.
+        """
         first = self._chunks[0].deletions if self._chunks else len(self._deletions)
         later = self._deletions[first:]
         if not later:
-            return self._chunks
+            return self._chunks, 0
         numbers = range(first + 1, len(self._deletions) + 1)
         deleted = from_deletions(later, numbers, keyed=self._options.keyed)
         ids = np.concatenate([chunk.ids for chunk in self._chunks])
@@ -147,14 +150,16 @@ class Buffer:
             np.array([len(chunk) for chunk in self._chunks], np.int64),
         )
         dead = deleted.killed(ids, keys, np.arange(len(ids)), before)
-        if not dead.any():
-            return self._chunks
+        count = int(np.count_nonzero(dead))
+        if not count:
+            return self._chunks, 0
         left = np.flatnonzero(~dead)
         fingerprints = np.concatenate([chunk.fingerprints for chunk in self._chunks])
-        return [Rows(fingerprints[left], ids[left], None if keys is None else keys.take(left))]
+        rows = Rows(fingerprints[left], ids[left], None if keys is None else keys.take(left))
+        return [rows], count
 
-    def spilled(self, written: int) -> None:
-        """Forgets the rows in memory, of which so many are in a segment now."""
-        self.withdrawn += self.rows - written
+    def spilled(self, withdrawn: int) -> None:
+        """Forgets the rows in memory, which are in a segment now but for those deleted."""
+        self.withdrawn += withdrawn
+        self._follows_spill |= self.rows > withdrawn
         self._chunks, self.rows = [], 0
-        self._follows_spill |= written > 0

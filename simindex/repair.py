@@ -389,8 +389,7 @@ class _Work:
         edit.set_value("options", pack(self.options.to_dict()))
         for name, payload in found.values.items():
             edit.set_value(name, payload)
-        edit.adopted = sum(record.rows for record in records)
-        edit.adopted += sum(len(table) for table, _ in found.runs)
+        edit.adopted = sum(self.intact.values()) + sum(len(table) for table, _ in found.runs)
         for record in records:
             edit.add_segment(record, [])
         for table, sample in found.runs:

@@ -286,10 +286,11 @@ class Writer:
             self._drawn = [Reservoir.merged(self._drawn, size)]
 
     def _spill(self) -> None:
-        table = self._sorted("", self._buffer.living(), self._buffer.sequence)
+        living, withdrawn = self._buffer.living()
+        table = self._sorted("", living, self._buffer.sequence)
         if len(table):
             self._spilled.append(self._files.write(table, self._head.generation + 1))
-        self._buffer.spilled(len(table))
+        self._buffer.spilled(withdrawn)
 
     def delete(self, ids: U64 | None, keys: list[str] | list[bytes] | None) -> int:
         """Buffers deletions of all rows before them; returns how many ids or keys were given."""
@@ -362,14 +363,14 @@ class Writer:
         dead = snapshot.tombstones
         if len(deleted):
             dead = Tombstones.merged([dead, deleted], keyed=deleted.keyed)
-        living = buffer.living()
+        living, withdrawn = buffer.living()
         edit.add_rows(buffer.appended)
-        edit.withdrawn = buffer.withdrawn + buffer.rows - sum(map(len, living))
+        edit.withdrawn = buffer.withdrawn + withdrawn
         samples = list(self._drawn)
         if rows and (seal_pending or (buffer.rows and rows >= self._options.seal_rows)):
             live = [self._live(table, dead) for table in snapshot.pending]
             table = self._sorted("", [*live, *living], generation)
-            samples += self._drop_pending(edit, snapshot, live, list(self._head.pending))
+            samples += self._drop_pending(edit, snapshot, dead, list(self._head.pending))
             if len(table):
                 written.append(self._files.write(table, self._head.generation + 1))
         elif buffer.rows:
@@ -447,7 +448,7 @@ class Writer:
         rows = [self._live(snapshot.pending[place], dead) for place in merged]
         table = self._sorted("", [*rows, *living], edit.head.generation)
         parts = samples
-        parts += self._drop_pending(edit, snapshot, rows, [runs[place] for place in merged])
+        parts += self._drop_pending(edit, snapshot, dead, [runs[place] for place in merged])
         if not len(table):
             return parts
         sample = Reservoir.merged(
@@ -457,17 +458,17 @@ class Writer:
         return []
 
     def _drop_pending(
-        self, edit: Edit, snapshot: Snapshot, live: list[Rows], runs: list[Run]
+        self, edit: Edit, snapshot: Snapshot, dead: Tombstones, runs: list[Run]
     ) -> list[Reservoir]:
-        """Drops runs whose live rows are given; returns their samples."""
-        for run, rows in zip(runs, live, strict=True):
-            edit.drop_pending(run, run.rows - len(rows.ids))
-        dropped = {run.number for run in runs}
-        return [
-            sample
-            for run, sample in zip(self._head.pending, snapshot.samples, strict=True)
-            if run.number in dropped
-        ]
+        """Drops runs, and accounts for their dead rows; returns their samples."""
+        samples = []
+        for run, table, sample in zip(
+            self._head.pending, snapshot.pending, snapshot.samples, strict=True
+        ):
+            if run in runs:
+                edit.drop_pending(run, dead.count(table))
+                samples.append(sample)
+        return samples
 
     def _live(self, table: Table, dead: Tombstones) -> Rows:
         rows = dead.alive(table, 0, len(table))

@@ -67,8 +67,8 @@ def clear_up(path: Path) -> None:
     """Removes what replacements of `path` that were killed have left beside it.
 
     One that was killed between its two renames is finished. Left alone are the folders of runs
-    that live, whatever does not look as if a replacement had made it, and a folder with both
-    indexes if there is a third at `path`.
+    that live, whatever does not look as if a replacement had made it, a folder with both indexes if
+    there is a third at `path`, and one with the old index if there is none.
     """
     path = _led_to(path)
     name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
@@ -118,6 +118,8 @@ def _finish(path: Path, beside: Path) -> None:
             if os.path.lexists(path):
                 return
             durable.move(beside / "new", path)
+        elif (beside / "old").exists() and not os.path.lexists(path):
+            return  # somebody has moved the new one away: this may be the only one
         durable.sync_directory(path.parent)
         _remove(beside, path)
 

@@ -23,8 +23,8 @@ Invariants
        key              number of parts u4 | CRC-32C of the whole payload | first part
        key, part u4 BE  further parts
 5. A commit loses no row. Every row of a table that it drops, and every row that it appends, is in a
-   table that it adds, or was deleted. The transaction counts this, table by table, and refuses a
-   commit in which a row is missing.
+   table that it adds, or was deleted. The transaction counts this, and refuses a commit in which a
+   row is missing. Deleted rows are those of each table that tombstones were found to cover.
 """
 
 from __future__ import annotations
@@ -458,6 +458,11 @@ class Reading:
         return headers.assemble(record.name, table, width, record.rows, get)
 
 
+def _left(rows: int, dead: int, deletable: bool) -> int:
+    """Rows without those that are said to be dead, where that can be; else all of them."""
+    return rows - dead if deletable and 0 <= dead <= rows else rows
+
+
 class Edit:
     """What one commit changes, built up before the transaction begins."""
 
@@ -513,7 +518,8 @@ class Edit:
         is dropped or changed.
         """
         before, after = self.before, self.head
-        expected = after.appended - before.appended - self.withdrawn + self.adopted
+        expected = self.adopted
+        expected += _left(after.appended - before.appended, self.withdrawn, self.deletions > 0)
         for name in before.segments.keys() - after.segments.keys():
             record = reading.segment(before, name)
             expected += self._living(name, record.rows, record.horizon)
@@ -521,10 +527,13 @@ class Edit:
             expected += self._living(run.number, run.rows, run.horizon)
         found = sum(run.rows for run in set(after.pending) - set(before.pending))
         for name, crc in after.segments.items():
-            if crc != before.segments.get(name):
+            if name not in before.segments:
                 found += self._records[name].rows
-                if name in before.segments:  # it was given other structures
-                    expected += reading.segment(before, name).rows
+            elif crc != before.segments[name]:  # it was given other structures
+                kept, had = self._records[name].rows, reading.segment(before, name).rows
+                if kept != had:
+                    found, expected = kept, had
+                    break
         if found != expected:
             raise CommitFailed(
                 f"a commit would have kept {found} rows of {expected}: it was refused and nothing "
@@ -544,12 +553,10 @@ class Edit:
     def _living(self, table: str | int, rows: int, horizon: int) -> int:
         """Rows of a dropped table that must be in a new one.
 
-        A table that nobody has accounted for keeps all its rows, and so does one that no tombstone
-        of a later commit concerns.
+        Nobody has deleted rows that no tombstone of a later commit concerns.
         """
         later = any(run.horizon > horizon for run in self.before.tombstones)
-        dead = self.dead.get(table, 0)
-        return rows - dead if 0 <= dead <= rows and (later or self.deletions) else rows
+        return _left(rows, self.dead.get(table, 0), later or self.deletions > 0)
 
     def add_rows(self, count: int) -> None:
         """Counts appended rows."""

@@ -165,6 +165,11 @@ class Tombstones:
             hits, at = hits[more], at[more]
         return dead
 
+    def count(self, table: Table) -> int:
+        """How many rows of a table are deleted. Reads all its ids."""
+        rows = np.arange(len(table), dtype=np.int64)
+        return int(np.count_nonzero(self.dead(table, table.ids, rows)))
+
     def alive(self, table: Table, start: int, stop: int) -> I64 | None:
         """Rows of a slice of a table that are not deleted, from 0 at `start`; None means all."""
         if not self.later_than(table.horizon):

@@ -218,6 +218,17 @@ def test_what_nobody_replaced_is_left_alone(
     assert tree(folder) == before
 
 
+def test_the_old_index_stays_where_there_is_no_other(
+    index_path: Path, tree: Callable[[Path], Any]
+) -> None:
+    """Somebody moved the new one away before what it replaced was removed."""
+    (index_path.parent / ".pages.sim.00000001").mkdir()
+    make(index_path.parent / ".pages.sim.00000001" / "old", 3)
+    before = tree(index_path.parent)
+    clear_up(index_path)
+    assert tree(index_path.parent) == before
+
+
 def test_empty_and_half_removed_folders_go(index_path: Path) -> None:
     make(index_path, 3)
     (index_path.parent / ".pages.sim.00000001").mkdir()

@@ -14,8 +14,10 @@ import pytest
 
 import simindex
 from simindex import compaction
+from simindex.buffer import Buffer
 from simindex.errors import CommitFailed, ReadOnlyIndex
 from simindex.merging import State
+from simindex.repair import _Work
 from simindex.writer import Writer
 
 OPTIONS = simindex.IndexOptions(batch_rows=4, min_merge=2)
@@ -234,3 +236,40 @@ def test_refusal_that_a_signal_handler_keeps_to_itself_changes_nothing(
     append(index, 4)
     assert ids_of(index) == list(range(8))
     index.close()
+
+
+@pytest.mark.parametrize("count", [3, 5])
+@pytest.mark.parametrize("deletion", [False, True])
+def test_rows_that_vanish_from_the_buffer_are_missed(
+    index_path: Path, count: int, deletion: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not taken for rows that were deleted before their commit."""
+    index = simindex.open(index_path, "n", options=OPTIONS)
+    append(index, 0)
+    if deletion:
+        index.delete(ids=[1])
+    with monkeypatch.context() as patch:
+        patch.setattr(Buffer, "living", lambda buffer: ([], 0))
+        index.append(np.arange(count, dtype=np.uint64), ids=np.arange(count) + 10)
+        with pytest.raises(CommitFailed, match=f"kept 0 rows of {count}"):
+            index.commit()
+    index.close()
+    with simindex.open(index_path, "w") as again:
+        assert ids_of(again) == list(range(4))
+        assert again.check() == []
+
+
+def test_repair_that_writes_too_few_rows_is_refused(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with simindex.open(index_path, "n", options=simindex.IndexOptions(batch_rows=4)) as index:
+        append(index, 0, 4, 8)
+    (index_path / "catalog" / "data.mdb").unlink()
+    with monkeypatch.context() as patch:
+        real = _Work._edit
+        patch.setattr(_Work, "_edit", lambda repair, records: real(repair, records[1:]))
+        with pytest.raises(CommitFailed, match="kept 8 rows of 12"):
+            simindex.repair(index_path, apply=True)
+    simindex.repair(index_path, apply=True)
+    with simindex.open(index_path) as again:
+        assert ids_of(again) == list(range(12))

@@ -404,8 +404,9 @@ def _compactions() -> Iterator[Call]:
         yield Call("compact", {"full": True}, states=states, effect=committed)
         yield Call("compact", {"structures": OTHERS}, states=states, effect=committed)
     yield Call("compact", {"full": False}, effect=committed)
-    yield Call("compact", {"full": True, "structures": OTHERS}, states=("merging",),
-               effect=committed)
+    for states in (("merging",), ("merged",), ("deleting",)):
+        yield Call("compact", {"full": True, "structures": OTHERS}, states=states,
+                   effect=committed)
     yield Call("compact", {"full": True, "progress": progress}, effect=committed)
     yield Call("compact", {"full": True}, on="keyed", states=("merging",), effect=committed)
 
