@@ -21,7 +21,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.errors import CorruptFile, InvalidOption
+from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.methods.recall import wilson
 from simindex.records import Audit, Batch, Matches
 from simindex.storage.catalog import unpack
@@ -122,5 +122,7 @@ def decode(payload: bytes) -> Audit:
             if type(value) not in kinds or (isinstance(value, float) and not isfinite(value)):
                 raise TypeError(f"{name} is {value!r}")
     except TypeError as error:
+        if raised_by_a_handler(error):
+            raise
         raise CorruptFile("the audit in the catalog cannot be read", path="meta/audit") from error
     return found

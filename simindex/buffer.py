@@ -58,8 +58,8 @@ class Buffer:
     def __init__(self, options: IndexOptions, generation: int) -> None:
         self._options = options
         self._chunks: list[Rows] = []
-        self._deletions: list[Deletion] = []
-        self._commits: list[int] = []
+        self._deletions: list[tuple[Deletion, int]] = []
+        """Each with the generation that its tombstones get."""
         self._deleted = self._deleted_key_bytes = 0
         self._follows_spill = False
         self.sequence = generation + 1
@@ -88,7 +88,7 @@ class Buffer:
             chunks, deletions, self._deleted, self._deleted_key_bytes, self.rows, self.appended,
             self.withdrawn,
         ) = mark
-        del self._chunks[chunks:], self._deletions[deletions:], self._commits[deletions:]
+        del self._chunks[chunks:], self._deletions[deletions:]
 
     def append(self, fingerprints: U64, ids: U64, keys: KeyHeap | None) -> None:
         """Adds rows; the arrays are the buffer's from now on."""
@@ -122,14 +122,15 @@ class Buffer:
             deletion = Deletion.of_keys(keys, self._options.stored_secret)
         if self._follows_spill:
             self.sequence, self._follows_spill = self.sequence + 1, False
-        self._deletions.append(deletion)
-        self._commits.append(self.sequence)
+        self._deletions.append((deletion, self.sequence))
         self._deleted += count
         self._deleted_key_bytes += key_bytes
 
     def tombstones(self) -> Tombstones:
         """Of the deletions, for the rows that are not in memory."""
-        return from_deletions(self._deletions, self._commits, keyed=self._options.keyed)
+        deletions = [deletion for deletion, _ in self._deletions]
+        commits = [commit for _, commit in self._deletions]
+        return from_deletions(deletions, commits, keyed=self._options.keyed)
 
     def living(self) -> tuple[Sequence[Rows], int]:
         """The rows in memory that were not deleted after they came, and how many were.
@@ -137,7 +138,7 @@ class Buffer:
         Deleted rows are counted where tombstones meet them, not as those that are missing.
         """
         first = self._chunks[0].deletions if self._chunks else len(self._deletions)
-        later = self._deletions[first:]
+        later = [deletion for deletion, _ in self._deletions[first:]]
         if not later:
             return self._chunks, 0
         numbers = range(first + 1, len(self._deletions) + 1)

@@ -10,6 +10,9 @@ knows the exit code the command line gives it:
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 
@@ -28,13 +31,33 @@ class SimindexError(Exception):
 
 
 def raised_by_a_handler(error: BaseException) -> bool:
-    """Whether it is none of the system's errors, which have a number, though it is of their kind.
+    """Whether a signal handler of the caller's has raised it: it is for the caller, at any place.
 
-    Such as the TimeoutError of a signal handler: it is for the caller, wherever it came.
+    An OSError is one if it has no number, as those of the system have. Other errors of Python, such
+    as ValueError, are told by their traceback, in which there is then a frame of neither this
+    package nor what it calls. Of our own errors and of MemoryError it is not known.
     """
-    return isinstance(error, OSError) and not isinstance(error, SimindexError) and (
-        error.errno is None
-    )
+    if isinstance(error, (SimindexError, MemoryError)):
+        return False
+    if isinstance(error, OSError):
+        return error.errno is None
+    return any(_is_foreign(frame.f_code.co_filename) for frame, _ in walk_tb(error.__traceback__))
+
+
+_PACKAGE = str(Path(__file__).parent) + os.sep
+_LIBRARY = str(Path(os.__file__).parent) + os.sep
+_PACKAGES = ("site-packages", "dist-packages")
+_CALLED = ("numpy", "lmdb", "msgpack", "mmh3")
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether a file of code is none of this package, of Python's library, or of what we call."""
+    if file.startswith((_PACKAGE, "<frozen")) or file.endswith((".pyx", ".pxd")):
+        return False
+    parts = Path(file).parts
+    if any(name in parts for name in _PACKAGES):
+        return not any(name in parts for name in _CALLED)
+    return not file.startswith(_LIBRARY) and not file.startswith("<__array_function__")
 
 
 def _rebuild(kind: type[SimindexError], message: str, data: dict[str, Any]) -> SimindexError:

@@ -22,7 +22,7 @@ from itertools import pairwise
 from math import comb, factorial, floor, isfinite, log2
 from typing import Any
 
-from simindex.errors import CorruptFile
+from simindex.errors import CorruptFile, raised_by_a_handler
 
 Curve = tuple[tuple[float, float], ...]
 """Points (x, y) in rising x, joined by lines; see `along`."""
@@ -129,6 +129,8 @@ class Machine:
                 raise ValueError("a constant is missing or not above 0")
             return cls(**numbers, **curves, levels=levels, measured=measured)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+            if raised_by_a_handler(error):
+                raise
             raise CorruptFile(
                 f"the catalog's record meta/machine describes no machine: {error}; run "
                 "`simindex tune` to write it anew",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simindex import auditing
-from simindex.errors import CorruptFile, SimindexError
+from simindex.errors import CorruptFile, SimindexError, raised_by_a_handler
 from simindex.model import Machine
 from simindex.opening import stored_options
 from simindex.options import IndexOptions
@@ -31,6 +31,8 @@ def require_usable(name: str, payload: bytes, options: IndexOptions) -> None:
         elif name == "options":
             stored_options(payload)
     except (SimindexError, ValueError) as error:
+        if raised_by_a_handler(error):
+            raise
         raise CorruptFile(
             f"the catalog's record meta/{name} cannot be used: {error}", path=f"meta/{name}"
         ) from error

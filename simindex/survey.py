@@ -33,6 +33,7 @@ from simindex.errors import (
     FormatTooOld,
     IndexNotFound,
     InvalidOption,
+    raised_by_a_handler,
 )
 from simindex.lineage import Kin
 from simindex.options import IndexOptions
@@ -343,7 +344,9 @@ def _read_options(found: Survey, remains: Remains | None) -> None:
             options = IndexOptions.from_dict(values)
             checked_designs(options)
             slice_design(options)
-        except (InvalidOption, TypeError, ValueError):
+        except (InvalidOption, TypeError, ValueError) as error:
+            if raised_by_a_handler(error):
+                raise
             continue
         found.options = options
         break

@@ -147,6 +147,8 @@ def unpack(name: str, payload: bytes) -> Any:
             max_map_len=1 << 16,
         )
     except UNDECODABLE as error:
+        if raised_by_a_handler(error):
+            raise
         raise CorruptFile(f"the catalog's record {name} cannot be decoded", path=name) from error
 
 
@@ -214,6 +216,8 @@ class Head:
                 {str(name): _count(crc) for name, crc in values},
             )
         except (TypeError, ValueError) as error:
+            if raised_by_a_handler(error):
+                raise
             raise CorruptFile("the catalog's head is not one this version wrote") from error
 
     @property
@@ -445,6 +449,8 @@ class Reading:
             if len(more) > 1 or len({found.structure for found in structures}) < len(structures):
                 raise ValueError("not a record of this version")
         except (TypeError, ValueError) as error:
+            if raised_by_a_handler(error):
+                raise
             raise CorruptFile(f"the catalog's record of {name} is not whole", path=name) from error
         return SegmentRecord(name, rows, horizon, file_bytes, footer, header_bits, structures)
 

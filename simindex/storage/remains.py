@@ -34,7 +34,7 @@ from pathlib import Path
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.errors import CorruptFile, FormatTooNew
+from simindex.errors import CorruptFile, FormatTooNew, raised_by_a_handler
 from simindex.storage.catalog import PARTED, Head, Run, checksum, unpack
 from simindex.storage.descriptor import Descriptor
 from simindex.storage.environment import DATABASES
@@ -233,7 +233,9 @@ class Remains:
                 return UNKNOWN
             try:
                 *_, (at, _, key) = self._nodes(page)
-            except (_Breach, ValueError):
+            except (_Breach, ValueError) as error:
+                if raised_by_a_handler(error):
+                    raise
                 return UNKNOWN
             number = _child(page, at)
         return int.from_bytes(key, "little") if len(key) == 8 else UNKNOWN

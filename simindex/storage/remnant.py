@@ -481,7 +481,9 @@ def header_again(
         unpacker.feed(os.pread(fd, DESCRIPTION_BYTES, after(sections)))
         try:
             unpacker.skip()
-        except UNDECODABLE:
+        except UNDECODABLE as error:
+            if raised_by_a_handler(error):
+                raise
             return None
         sections.append(SectionSpec(DESCRIPTION, 1, unpacker.tell()))
         if keyed:

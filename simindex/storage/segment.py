@@ -25,7 +25,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.errors import CorruptFile
+from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.records import U64
 from simindex.storage.envelope import (
     Envelope,
@@ -302,6 +302,8 @@ def description_of(envelope: Envelope) -> Any:
     try:
         return None if section is None else msgpack.unpackb(verified(section).tobytes(), raw=False)
     except UNDECODABLE as error:
+        if raised_by_a_handler(error):
+            raise
         raise CorruptFile(
             f"{envelope.path} has a description that cannot be decoded", path=envelope.path
         ) from error

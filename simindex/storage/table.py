@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.errors import CorruptFile
+from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import KeyKind
 from simindex.records import U64
 from simindex.storage.verification import map_of, section_of, verified, verified_at, verify_spans
@@ -43,6 +43,8 @@ def _sound_keys() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
+        if raised_by_a_handler(error):
+            raise
         raise CorruptFile(f"the keys of some rows are damaged: {error}") from error
 
 
@@ -146,7 +148,7 @@ class KeyHeap:
             # All of it is text, so a key is none only if one begins within a character.
             if not (self.data[places] & 0xC0 == 0x80).any():
                 return np.ones(len(self.offsets) - 1, np.bool_)
-        except ValueError:
+        except UnicodeDecodeError:
             pass
         bounds = (self.offsets - first).tolist()
         return np.array([_is_text(data[a:b]) for a, b in pairwise(bounds)], np.bool_)
@@ -159,7 +161,7 @@ def _text(raw: bytes) -> str:
 def _is_text(raw: bytes) -> bool:
     try:
         _text(raw)
-    except ValueError:
+    except UnicodeDecodeError:
         return False
     return True
 
