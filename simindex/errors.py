@@ -33,17 +33,20 @@ class SimindexError(Exception):
 def raised_by_a_handler(error: BaseException) -> bool:
     """Whether a signal handler of the caller's has raised it: it is for the caller, at any place.
 
-    An OSError is one if it has no number, as those of the system have. Other errors of Python, such
-    as ValueError, are told by their traceback, in which there is then a frame of neither this
-    package nor what it calls. Of our own errors and of MemoryError it is not known.
+    An OSError is one if it has no number, as those of the system have. Errors that may come of
+    bytes which cannot be decoded, such as ValueError, are told by their traceback, in which there
+    is then a frame of neither this package nor what it calls. Of others it is not known.
     """
-    if isinstance(error, (SimindexError, MemoryError)):
+    if isinstance(error, SimindexError):
         return False
     if isinstance(error, OSError):
         return error.errno is None
+    if not isinstance(error, _OF_BYTES):
+        return False
     return any(_is_foreign(frame.f_code.co_filename) for frame, _ in walk_tb(error.__traceback__))
 
 
+_OF_BYTES = (ValueError, TypeError, AttributeError, LookupError, OverflowError)
 _PACKAGE = str(Path(__file__).parent) + os.sep
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
 _PACKAGES = ("site-packages", "dist-packages")

@@ -23,11 +23,11 @@ from typing import Any
 
 import simindex
 
-WATCHED = (
-    str(Path(simindex.__file__).parent) + "/", str(Path(futures.__file__).parent) + "/",
-    threading.__file__, contextlib.__file__,
-)
-"""Folders and files."""
+PACKAGE = str(Path(simindex.__file__).parent) + "/"
+FUTURES = str(Path(futures.__file__).parent) + "/"
+WATCHED = (PACKAGE, threading.__file__, contextlib.__file__)
+"""Folders and files. Pools of threads are not among them: they do not survive interrupts, see
+docs/reliability.md."""
 
 Event = tuple[CodeType, int, str, CodeType | None, int]
 """Where a call was: line, or return, and the line that called its function."""
@@ -37,12 +37,24 @@ def _watched(code: CodeType) -> bool:
     return code.co_filename.startswith(WATCHED)
 
 
+def _of_a_pool(frame: FrameType | None) -> bool:
+    """Whether a function of `threading` works for a pool of threads."""
+    while frame is not None and frame.f_code.co_filename == threading.__file__:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(FUTURES)
+
+
 def traced(work: Callable[[], Any], meet: Callable[[FrameType, str], None]) -> Any:
     """Does some work, and tells of each event of this thread that is watched."""
     seen: dict[CodeType, bool] = {}
 
     def within_it(frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "line" or (event == "return" and argument is not None):
+        # Within the library only lines: what returns as a lock of its own is taken keeps that lock
+        # for ever, and nobody but the library could give it back.
+        if event == "line" or (
+            event == "return" and argument is not None
+            and frame.f_code.co_filename.startswith(PACKAGE)
+        ):
             meet(frame, event)
         return within_it
 
@@ -50,7 +62,7 @@ def traced(work: Callable[[], Any], meet: Callable[[FrameType, str], None]) -> A
         code = frame.f_code
         if code not in seen:
             seen[code] = _watched(code)
-        return within_it if seen[code] else None
+        return within_it if seen[code] and not _of_a_pool(frame) else None
 
     def apart() -> Iterator[Any]:
         yield work()
