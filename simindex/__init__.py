@@ -13,7 +13,7 @@
 
 from importlib.metadata import version
 
-from simindex.clustering import Cluster, Clusters
+from simindex.bits.hamming import hamming
 from simindex.errors import (
     ClosedIndex,
     CommitFailed,
@@ -34,37 +34,27 @@ from simindex.errors import (
     StorageFull,
     UnsupportedStorage,
 )
-from simindex.index import Index, open
-from simindex.index_clusters import find_clusters
-from simindex.methods.rotation import rotation_pairs
+from simindex.index.index import Index, open
 from simindex.options import IndexOptions
-from simindex.pairing import CollapsedPairs, EqualRows
-from simindex.pairs import find_all
-from simindex.records import (
-    Audit,
-    Batch,
-    Finding,
-    Hot,
-    IndexStats,
-    Match,
-    Matches,
+from simindex.pairs.clusters import find_clusters
+from simindex.pairs.find_all import find_all
+from simindex.pairs.rotation import rotation_pairs
+from simindex.records.batch import Batch, Skipped
+from simindex.records.clusters import Cluster, Clusters
+from simindex.records.matches import Match, Matches, QueryStats, TopMatches, TopStats
+from simindex.records.pairs import (
+    CollapsedPairs,
+    EqualRows,
     Pair,
     Pairs,
-    QueryStats,
-    RepairReport,
     RotationPairs,
     RotationStats,
-    Skew,
-    Skipped,
-    SpotCheck,
-    TopMatches,
-    TopStats,
 )
-from simindex.repair import repair
+from simindex.records.reports import Audit, Finding, Hot, IndexStats, RepairReport, Skew, SpotCheck
+from simindex.repair.rebuild import repair
 from simindex.simhash.anatomy import Feature
-from simindex.simhash.bits import hamming
 from simindex.simhash.document_frequencies import DocumentFrequencies
-from simindex.simhash.fingerprint import Recipe
+from simindex.simhash.recipe import Recipe
 
 __version__ = version("simindex")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from simindex.storage.envelope import CHUNK_BYTES, open_envelope
+from simindex.storage.files.envelope import CHUNK_BYTES, open_envelope
 
 Damage = Callable[[Path], None]
 

@@ -13,8 +13,10 @@ import oracle
 import pytest
 
 import simindex
-from simindex import Batch, IndexOptions, answering, auditing, planner
+from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidOption
+from simindex.planning import planner
+from simindex.query import answerer, audit
 
 PSM = IndexOptions(structures=("psm",))
 """Without tables for exact queries, so that a recall below 1 is worth something."""
@@ -134,7 +136,7 @@ def test_a_hot_text_does_not_fill_the_memory(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the first rows show how many matches there are, fewer are asked at once."""
-    monkeypatch.setattr(auditing, "MATCHES_AT_ONCE", 10_000)
+    monkeypatch.setattr(audit, "MATCHES_AT_ONCE", 10_000)
     rng = np.random.default_rng(1)
     weights = np.repeat(oracle.normal_weights(rng, 1), 2000, axis=0)
     weights *= rng.choice([-1, 1], weights.shape, p=[0.01, 0.99])
@@ -148,7 +150,7 @@ def test_a_hot_text_does_not_fill_the_memory(
             asked.append(len(found))
             return found
 
-        found = auditing.audit(
+        found = audit.audit(
             index._current().reservoir, counting, h=3, recall=0.9, sample=300, generation=1,
             index_rows=2000,
         )
@@ -167,7 +169,7 @@ def test_options_out_of_range_are_refused(index_path: Path, options: dict[str, A
 @pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x01", b"\x81\xa4none\x01"])
 def test_a_payload_that_is_no_audit_is_damage(payload: bytes) -> None:
     with pytest.raises(CorruptFile, match="audit"):
-        auditing.decode(payload)
+        audit.decode(payload)
 
 
 # -- by itself ------------------------------------------------------------------------------------
@@ -176,7 +178,7 @@ def test_a_payload_that_is_no_audit_is_damage(payload: bytes) -> None:
 @pytest.fixture
 def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of rows are audited as millions are, and exact plans are never the cheapest."""
-    monkeypatch.setattr(answering, "SELF_AUDIT_ROWS", ROWS)
+    monkeypatch.setattr(answerer, "SELF_AUDIT_ROWS", ROWS)
     exact_takes(1e12, monkeypatch)
 
 
@@ -249,11 +251,11 @@ def test_small_exact_and_weightless_indexes_are_not_audited_by_themselves(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("audited")
 
-    monkeypatch.setattr(answering.Answerer, "audit", never)
+    monkeypatch.setattr(answerer.Answerer, "audit", never)
     with simindex.open(index_path, "n", options=PSM) as index:
         fill(index)
         index.compact(full=True)
-        monkeypatch.setattr(answering, "SELF_AUDIT_ROWS", ROWS)
+        monkeypatch.setattr(answerer, "SELF_AUDIT_ROWS", ROWS)
         exact_takes(0, monkeypatch)
         index.tune(machine=False)
     exact_takes(1e12, monkeypatch)
@@ -269,7 +271,7 @@ def test_compaction_stands_where_the_recall_cannot_be_measured(
     def damaged(*_: object, **__: object) -> None:
         raise CorruptFile("the reservoir is damaged", path="meta/reservoir")
 
-    monkeypatch.setattr(answering.Answerer, "audit", damaged)
+    monkeypatch.setattr(answerer.Answerer, "audit", damaged)
     with simindex.open(index_path, "n", options=PSM) as index:
         fill(index)
         index.compact(full=True)
@@ -281,7 +283,7 @@ def test_an_audit_ends_when_its_time_is_over(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(auditing, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(audit, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     with simindex.open(index_path, "n", options=PSM) as index:
         fill(index)
         index.commit()
@@ -291,7 +293,7 @@ def test_an_audit_ends_when_its_time_is_over(
             return index.query(batch)
 
         def rows_asked(budget_s: float) -> int:
-            return auditing.audit(
+            return audit.audit(
                 index._current().reservoir, ask, h=3, recall=0.9, sample=1000, generation=1,
                 index_rows=ROWS, budget_s=budget_s,
             ).rows

@@ -26,7 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from test_index_model import STRUCTURES, IndexMachine
 
 import simindex
-from simindex import Batch, IndexOptions, compaction, merging, writer
+from simindex import Batch, IndexOptions
 from simindex.errors import (
     ClosedIndex,
     CommitFailed,
@@ -34,11 +34,13 @@ from simindex.errors import (
     ReadOnlyIndex,
     StorageFull,
 )
-from simindex.segmentfiles import SegmentFiles
-from simindex.storage import format as durable
-from simindex.storage.catalog import Catalog
-from simindex.storage.format import NewFile
-from simindex.storage.headers import page_count
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.headers import page_count
+from simindex.storage.files import format as durable
+from simindex.storage.files.format import NewFile
+from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.tables import compaction
+from simindex.writing import merges, policy, writer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
@@ -272,13 +274,13 @@ def test_commits_go_on_while_a_merge_is_held(index_path: Path, gate: Gate) -> No
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         commit(index, *range(0, 80, 4))
         assert index._current().head.generation == 20 + 1
-        assert len(merges_of(index)) == merging.MAX_MERGES
+        assert len(merges_of(index)) == merges.MAX_MERGES
         inputs = [s.name for merge in merges_of(index)._merges for s in merge.inputs]
         assert len(inputs) == len(set(inputs)), "no segment is merged twice"
         gate.open.set()
     with simindex.open(index_path, "w") as index:
         assert ids_of(index) == list(range(80))
-        assert compaction.pick([len(s) for s in index._current().segments], 2) == []
+        assert policy.pick([len(s) for s in index._current().segments], 2) == []
         assert index.check() == []
 
 
@@ -530,7 +532,7 @@ def test_commit_waits_for_a_late_merge_a_part_of_its_own_time(
     index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float | None] = []
-    real = merging.Merges.wait
+    real = merges.Merges.wait
 
     def wait(self: Any, needless: Callable[[], bool], patience_s: float | None = None) -> None:
         waits.append(None if needless() else patience_s)
@@ -538,7 +540,7 @@ def test_commit_waits_for_a_late_merge_a_part_of_its_own_time(
 
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         commit(index, 0, 4)
-        monkeypatch.setattr(merging.Merges, "wait", wait)
+        monkeypatch.setattr(merges.Merges, "wait", wait)
         assert index._writer is not None
         patience = []
         for first in (8, 12, 16):
@@ -862,14 +864,14 @@ def test_handle_that_is_dropped_where_merges_take_turns_is_closed(
     index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A merge's thread may collect garbage while it holds what the others need to end."""
-    real, holder, dropping = merging.Merge._smaller, [], threading.Event()
+    real, holder, dropping = merges.Merge._smaller, [], threading.Event()
 
-    def smaller(self: merging.Merge) -> int:
+    def smaller(self: merges.Merge) -> int:
         if dropping.is_set():
             holder.clear()
         return real(self)
 
-    monkeypatch.setattr(merging.Merge, "_smaller", smaller)
+    monkeypatch.setattr(merges.Merge, "_smaller", smaller)
     holder.append(simindex.open(index_path, "c", options=OPTIONS))
     commit(holder[0], 0, 4, 8, 12)
     threads = merging_threads()
@@ -1136,7 +1138,7 @@ def test_merge_that_failed_is_let_go_with_the_maps_of_its_inputs(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(compaction, "merge", fail)
-    monkeypatch.setattr(merging.log, "warning", lambda *told, **named: None)  # keeps errors
+    monkeypatch.setattr(merges.log, "warning", lambda *told, **named: None)  # keeps errors
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         assert index._writer is not None
         gc.collect()

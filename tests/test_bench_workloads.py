@@ -195,7 +195,7 @@ def test_lookup_reports_time_and_rows_touched_of_every_way(tmp_path: Path) -> No
 def test_a_lookup_that_finds_other_rows_ends_the_run() -> None:
     from benchmarks.lookups import answer, confirm
 
-    from simindex.storage.table import sort_table
+    from simindex.storage.tables.table import sort_table
 
     rows = oracle.uniform(np.random.default_rng(1), 500)
     table = sort_table("", rows, np.arange(500, dtype=np.uint64), None, horizon=0)

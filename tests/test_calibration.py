@@ -10,11 +10,18 @@ import oracle
 import pytest
 
 import simindex
-from simindex import Batch, IndexOptions, calibration, planner
-from simindex.calibration import Calibration, NearPairs, calibrate, exact_plan, find_near_pairs
+from simindex import Batch, IndexOptions
+from simindex.bits.volatility import BINS, Volatility, from_random_pairs
 from simindex.methods import psm
-from simindex.simhash.volatility import BINS, Volatility, from_random_pairs
-from simindex.storage.table import sort_table
+from simindex.planning import calibration, planner
+from simindex.planning.calibration import (
+    Calibration,
+    NearPairs,
+    calibrate,
+    exact_plan,
+    find_near_pairs,
+)
+from simindex.storage.tables.table import sort_table
 
 NO_PAIRS = NearPairs(
     3, np.empty(0, np.int64), np.empty((0, 1), np.uint64), np.empty((0, 64), np.float16)

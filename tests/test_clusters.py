@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import simindex
 from simindex._kernels import _native
-from simindex.clustering import Clusters
-from simindex.clusters import connected
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.stored_pairs import Room
+from simindex.pairs.components import connected
+from simindex.pairs.search import Room
+from simindex.records.clusters import Clusters
 
 
 def smallest_reachable(pairs: list[tuple[int, int]], n: int) -> list[int]:

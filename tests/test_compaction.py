@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import simindex
-from simindex import Batch, IndexOptions, compaction
-from simindex.storage.segment import MAX_ROWS
+from simindex import Batch, IndexOptions
+from simindex.storage.tables import compaction
+from simindex.storage.tables.record import MAX_ROWS
+from simindex.writing import policy
 
 SIZES = st.lists(st.integers(1, 10_000), max_size=40)
 
@@ -25,7 +27,7 @@ SIZES = st.lists(st.integers(1, 10_000), max_size=40)
 def test_picked_runs_are_the_smallest_and_at_least_the_fanout(
     sizes: list[int], fanout: int
 ) -> None:
-    chosen = compaction.pick(sizes, fanout)
+    chosen = policy.pick(sizes, fanout)
     assert chosen == sorted(set(chosen))
     if chosen:
         assert len(chosen) >= fanout
@@ -39,7 +41,7 @@ def test_picked_runs_are_the_smallest_and_at_least_the_fanout(
 def test_merging_ends_with_few_runs(sizes: list[int], fanout: int) -> None:
     """What remains: fewer than the fanout, and then each larger than all before it together."""
     total = sum(sizes)
-    while chosen := compaction.pick(sizes, fanout):
+    while chosen := policy.pick(sizes, fanout):
         merged = sum(sizes[place] for place in chosen)
         sizes = [size for place, size in enumerate(sizes) if place not in chosen] + [merged]
     assert sum(sizes) == total
@@ -61,7 +63,7 @@ def test_each_row_is_written_few_times(commits: list[int], fanout: int) -> None:
     for size in commits:
         sizes.append(size)
         runs.append([0])
-        while chosen := compaction.pick(sizes, fanout):
+        while chosen := policy.pick(sizes, fanout):
             times = [t + 1 for place in chosen for t in runs[place]]
             most = max(most, *times)
             merged = sum(sizes[place] for place in chosen)
@@ -72,18 +74,18 @@ def test_each_row_is_written_few_times(commits: list[int], fanout: int) -> None:
 
 def test_fanout_of_none_or_one_merges_nothing() -> None:
     for fanout in (0, 1):
-        assert compaction.pick([5] * 100, fanout) == []
+        assert policy.pick([5] * 100, fanout) == []
 
 
 def test_merge_is_never_larger_than_row_numbers_reach() -> None:
     half = MAX_ROWS // 2 + 1
-    assert compaction.pick([half, half], 2) == []
-    assert compaction.pick([half, half, 5, 5], 2) == [2, 3]
+    assert policy.pick([half, half], 2) == []
+    assert policy.pick([half, half, 5, 5], 2) == [2, 3]
 
 
 @given(sizes=st.lists(st.integers(1, MAX_ROWS), max_size=12))
 def test_groups_of_a_full_compaction_fit(sizes: list[int]) -> None:
-    groups = compaction.fitting(sizes)
+    groups = policy.fitting(sizes)
     assert [place for group in groups for place in group] == list(range(len(sizes)))
     assert all(sum(sizes[place] for place in group) <= MAX_ROWS for group in groups)
 

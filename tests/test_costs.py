@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import costs, machine
 from simindex.errors import CorruptFile
-from simindex.model import Machine
-from simindex.storage.catalog import pack
+from simindex.planning import costs, measurement
+from simindex.planning.machine import Machine
+from simindex.storage.catalog.catalog import pack
 
 SMALL = (300, 5_000, 40_000)
 STEPS = replace(
@@ -102,7 +102,7 @@ def test_a_scan_alone_waits_for_memory() -> None:
 
 def test_a_machine_is_measured() -> None:
     """On small tables, of which no figure is kept; that all are numbers, `from_dict` checks."""
-    found = machine.measure(level_rows=SMALL)
+    found = measurement.measure(level_rows=SMALL)
     assert found.measured
     assert Machine.from_dict(found.to_dict()) == found
     assert len(found.levels) == len(SMALL)
@@ -115,10 +115,10 @@ def test_a_machine_is_measured() -> None:
 
 def test_reading_speed_needs_a_long_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    path.write_bytes(bytes(machine.LEAST_READ_BYTES - 1))
-    assert machine.read_bytes_s(path) is None
-    path.write_bytes(bytes(2 * machine.LEAST_READ_BYTES))
-    speed = machine.read_bytes_s(path)
+    path.write_bytes(bytes(measurement.LEAST_READ_BYTES - 1))
+    assert measurement.read_bytes_s(path) is None
+    path.write_bytes(bytes(2 * measurement.LEAST_READ_BYTES))
+    speed = measurement.read_bytes_s(path)
     assert speed is not None and speed > 1e5
 
 
@@ -126,7 +126,7 @@ def test_reading_speed_needs_a_long_file(tmp_path: Path) -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Tuning measures nothing, and says this."""
     found = replace(STEPS, measured=True)
-    monkeypatch.setattr("simindex.index.measure", lambda file: found)
+    monkeypatch.setattr("simindex.index.index.measure", lambda file: found)
     return found
 
 
@@ -165,7 +165,7 @@ def test_the_index_plans_by_its_machine(index_path: Path, monkeypatch: pytest.Mo
     methods = []
     for change in ({"scanned_ns": 1e6}, {"scanned_ns": 1e-9, "scanned_alone_ns": 1e-9}):
         changed = replace(STEPS, **change)  # type: ignore[arg-type]
-        monkeypatch.setattr("simindex.index.measure", lambda file, found=changed: found)
+        monkeypatch.setattr("simindex.index.index.measure", lambda file, found=changed: found)
         with simindex.open(index_path, "c") as index:
             index.append(words)
             index.commit()

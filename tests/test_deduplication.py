@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import simindex
-from simindex import deduplication
-from simindex.deduplication import NOWHERE, any_neighbour, greedy, nearest_stored
+from simindex.pairs import deduplication
+from simindex.pairs.deduplication import NOWHERE, any_neighbour, greedy, nearest_stored
 
 Loss = tuple[int, int] | None
 

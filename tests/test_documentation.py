@@ -29,8 +29,8 @@ from pathlib import Path
 import pytest
 
 import simindex
-from simindex.simhash.permutation import BlockDesign
-from simindex.storage.slicelist import SliceDesign
+from simindex.bits.design import BlockDesign
+from simindex.storage.tables.slicelist import SliceDesign
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])

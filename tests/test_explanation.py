@@ -12,7 +12,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import ClosedIndex, InvalidBatch, InvalidOption
-from simindex.model import Machine
+from simindex.planning.machine import Machine
 
 DESIGN = "bphs:G=4,g=1"
 ROWS = (60_000, 30_000, 50)
@@ -143,7 +143,7 @@ def test_it_says_whose_constants_it_goes_by(
 ) -> None:
     assert not stored.explain(asked(1)).measured
     measured = Machine(measured=True)
-    monkeypatch.setattr("simindex.index.measure", lambda file: measured)
+    monkeypatch.setattr("simindex.index.index.measure", lambda file: measured)
     with simindex.open(stored.path) as tuned:
         tuned.tune()
         assert tuned.explain(asked(1)).measured

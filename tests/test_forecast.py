@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
-from simindex.forecast import BATCHES, Forecast, forecast
 from simindex.methods import psm
-from simindex.simhash.permutation import BlockDesign
+from simindex.planning.forecast import BATCHES, Forecast, forecast
 
 GIB = 1 << 30
 

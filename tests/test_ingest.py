@@ -34,7 +34,7 @@ from test_index_model import (
 )
 
 import simindex
-from simindex import Batch, IndexOptions, ingestion
+from simindex import Batch, IndexOptions
 from simindex.errors import (
     ClosedIndex,
     InvalidBatch,
@@ -43,6 +43,7 @@ from simindex.errors import (
     RecipeMismatch,
     StorageFull,
 )
+from simindex.writing import ingestion
 
 Answer = tuple[int, int, Any]
 """(query, distance, name)."""

@@ -31,8 +31,9 @@ from test_writer_faults import (
 )
 
 import simindex
-from simindex import Batch, IndexOptions, recent
+from simindex import Batch, IndexOptions
 from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFull
+from simindex.writing import recent
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 __all__ = ["merges_run_at_once"]

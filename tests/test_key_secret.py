@@ -14,11 +14,12 @@ import pytest
 from siphash import key_id
 
 import simindex
-from simindex import Batch, IndexOptions, buffer
+from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
-from simindex.opening import stored_options
-from simindex.storage import tombstones
-from simindex.storage.catalog import pack
+from simindex.storage.catalog.catalog import pack
+from simindex.storage.catalog.options_record import stored_options
+from simindex.storage.tables import tombstones
+from simindex.writing import buffer
 
 SECRET = bytes(range(200, 216))
 OTHER = bytes(range(100, 116))
@@ -208,9 +209,10 @@ def test_stored_options_with_keys_have_a_secret() -> None:
 @pytest.fixture
 def wrong_hashes(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Keys that are hashed with another secret than the index's, until it is undone."""
-    real = simindex.storage.table.KeyHeap.hashes
+    heap = simindex.storage.tables.keys.KeyHeap
+    real = heap.hashes
     with monkeypatch.context() as patch:
-        patch.setattr(simindex.storage.table.KeyHeap, "hashes", lambda heap, _: real(heap, OTHER))
+        patch.setattr(heap, "hashes", lambda keys, _: real(keys, OTHER))
         yield patch
 
 

@@ -1,73 +1,81 @@
 """Who may import whom, and the one door of each foreign thing, read from the source.
 
-    edges     cli  distributed  integrations  inputs  __main__
-    public    simindex itself: what users import
-    engine    index  changing  handle  creation  searching  snapshot  writer  planner  calibration
-              model  costs
-              machine  forecast  explanation  compaction  check  pairs  clusters  skew  auditing
-              answering  spotchecks  opening  bounded  ingestion  recent  deduplication
-              segmentfiles  merging  nearest  nearest_plan  nearest_recall
-              repair  survey  salvage  lineage  beside  stored_values
-    methods
-    storage
-    simhash
-    _kernels
-    words     errors  options  pairing  records  threads: importable by all, importing only
-              each other
+    LAYERS    folders, lowest first; each imports from itself and from those before it. A folder's
+              `__init__.py` that imports something stands above the folders within it
+    WORDS     the modules at the top that all may import
 
-1. No import points up, wherever in a module it stands. 2. A module that is in no layer is a breach,
-until it is placed here. 3. Each foreign thing is imported through its door only.
+1. No import points up, wherever in a module it stands. 2. A folder that has no rank is a breach,
+until it is placed here. 3. Modules of a folder form no circle. 4. Each foreign thing is imported
+through its door only.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+import simindex
+
 PACKAGE = Path(__file__).resolve().parents[1] / "simindex"
 
-LAYERS: tuple[tuple[str, ...], ...] = (
-    ("_kernels",),
-    ("simhash",),
-    ("storage",),
-    ("methods",),
-    (
-        "index", "changing", "change", "handle", "admission", "statistics", "creation", "buffer",
-        "ownership", "searching",
-        "snapshot", "writer",
-        "planner", "calibration", "model", "costs", "machine", "forecast", "explanation",
-        "compaction", "check", "pairs", "clusters", "designs", "skew", "auditing", "answering",
-        "spotchecks", "opening", "bounded", "stored_pairs", "stored_rows", "tiles", "index_pairs",
-        "index_clusters", "ingestion", "recent", "deduplication", "segmentfiles", "merging",
-        "nearest", "nearest_plan", "nearest_recall", "repair", "survey", "salvage", "lineage",
-        "beside", "stored_values",
-    ),
-    ("",),  # the package itself
-    ("cli", "distributed", "integrations", "inputs", "__main__"),
+WORDS = frozenset({"errors", "options", "threads", "arrays"})
+"""Modules at the top that serve all, and import only each other."""
+
+LAYERS: tuple[str, ...] = (
+    "words",
+    "_kernels",
+    "records",
+    "bits",
+    "simhash",
+    "storage/files",
+    "storage/tables",
+    "storage/catalog",
+    "storage",
+    "methods",
+    "planning",
+    "query",
+    "pairs",
+    "repair",
+    "writing",
+    "index",
+    "",  # simindex itself: what users import
+    "inputs",
+    "cli",
+    "cli/dedup",
+    "cli/commands",
+    "cli/__init__",
+    "__main__",
 )
-RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-ENGINE = RANK["index"]
-WORDS = frozenset({"clustering", "errors", "options", "pairing", "records", "threads"})
-NEVER_STORAGE = frozenset({"inputs", "simhash"})
+RANK = {name: rank for rank, name in enumerate(LAYERS)}
+
+EDGES = frozenset({"inputs", "cli", "cli/dedup", "cli/commands", "cli/__init__", "__main__"})
+"""Where files are written that are no part of an index."""
+
+NEVER_STORAGE = frozenset({"inputs", "bits", "simhash"})
+
+MOST_AT_THE_TOP = 8
+"""Modules beside the folders."""
 
 DOORS: dict[str, tuple[str, ...]] = {
-    "lmdb": ("storage/catalog.py", "storage/headers.py", "storage/environment.py"),
+    "lmdb": ("storage/catalog/",),
     "click": ("cli/",),
 }
 """Foreign package -> files and folders that may import it."""
 
-OPENING_DOOR = "storage/descriptor.py"
+OPENING_DOOR = "storage/files/descriptor.py"
 OPENING_OS = frozenset({"open", "close", "dup", "fdopen", "pipe"})
 """Of `os`: a number that nobody owns is lost by an interrupt."""
 
-WRITING_DOOR = "storage/disk.py"
+WRITING_DOOR = "storage/files/disk.py"
 WRITES_BESIDE_IT = {
     # How a file is to be opened, told to the door; one is to keep its space without a name.
-    "storage/format.py": frozenset({"O_RDWR", "O_WRONLY"}),
-    "storage/environment.py": frozenset({"O_RDWR"}),
+    "storage/files/format.py": frozenset({"O_RDWR", "O_WRONLY"}),
+    "storage/catalog/environment.py": frozenset({"O_RDWR"}),
 }
 WRITING_OS = frozenset(
     {"fsync", "fdatasync", "rename", "renames", "replace", "unlink", "remove", "truncate",
@@ -119,41 +127,103 @@ def called(node: ast.Call) -> str:
     return ""
 
 
-def part_of(name: str) -> str:
-    """The layer's member a full name belongs to: `simindex.storage.table.Table` -> `storage`.
+@cache
+def modules() -> tuple[str, ...]:
+    """Paths below the package, with `/`."""
+    return tuple(sorted(p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.py")))
 
-    A name taken from the package itself (`simindex.find_all`) belongs to the package, "".
+
+@cache
+def folders() -> frozenset[str]:
+    """Dotted names of the packages below simindex."""
+    return frozenset(
+        path.removesuffix("/__init__.py").replace("/", ".")
+        for path in modules() if path.endswith("/__init__.py")
+    )
+
+
+def layer_of_path(path: str) -> str:
+    """The layer of the module at a path: its folder, or `words`, "" or `cli/__init__`."""
+    folder, _, name = path.removesuffix(".py").rpartition("/")
+    if not folder:
+        return "words" if name in WORDS else {"__init__": ""}.get(name, name)
+    opened = f"{folder}/{name}"
+    return opened if opened in RANK else folder
+
+
+def layer_of_name(name: str) -> str:
+    """The layer that a full name belongs to: `simindex.bits.vosh.flips` -> `bits`.
+
+    A name taken from a package itself (`simindex.find_all`) belongs to the package.
     """
-    parts = name.split(".")
-    if len(parts) == 2 and parts[1] not in RANK and parts[1] not in WORDS:
-        return ""
-    return parts[1] if len(parts) > 1 else ""
+    parts = name.split(".")[1:]
+    if not parts or (parts[0] not in WORDS and not is_package(parts[0])):
+        # What simindex itself gives; but a module that nobody placed is no name of its.
+        known = not parts or not (PACKAGE / f"{parts[0]}.py").exists()
+        return "" if known and public(parts) else ".".join(parts)
+    if parts[0] in WORDS:
+        return "words"
+    folder = parts[0]
+    for part in parts[1:]:
+        if not is_package(f"{folder}.{part}"):
+            break
+        folder = f"{folder}.{part}"
+    return folder.replace(".", "/")
+
+
+def public(parts: list[str]) -> bool:
+    return not parts or parts[0] in simindex.__all__
+
+
+def is_package(dotted: str) -> bool:
+    return dotted in folders() or dotted.replace(".", "/") in RANK
 
 
 def layer_breaches(path: str, tree: ast.AST) -> Iterator[str]:
-    home = path.removesuffix(".py").split("/")[0]
-    home = "" if home == "__init__" else home
-    if home not in RANK and home not in WORDS:
-        yield f"{path}: is in no layer: place it in LAYERS"
+    home = layer_of_path(path)
+    if home not in RANK:
+        yield f"{path}: is in no layer: place its folder in LAYERS"
         return
     for line, name in imported(path, tree):
         if name.split(".")[0] != "simindex":
             continue
-        part = part_of(name)
-        if part not in RANK and part not in WORDS:
+        part = layer_of_name(name)
+        if part not in RANK:
             yield f"{path}:{line}: imports {name}, which is in no layer"
-        elif home in WORDS:
-            if part not in WORDS:
-                yield f"{path}:{line}: {home} serves all and imports {name}"
-        elif home == "_kernels":
-            if part != "_kernels":
-                yield f"{path}:{line}: the kernels import {name}"
-        elif part in WORDS:
-            continue
         elif RANK[part] > RANK[home]:
             yield f"{path}:{line}: imports {name}, which is above it"
-        elif part == "storage" and home in NEVER_STORAGE:
+        elif home == "_kernels" and part != home:
+            yield f"{path}:{line}: the kernels import {name}"
+        elif home == "records" and part == "_kernels":
+            yield f"{path}:{line}: records are values, and import {name}"
+        elif part.startswith("storage") and home in NEVER_STORAGE:
             yield f"{path}:{line}: {home} imports {name}"
+
+
+def module_of(name: str, known: Mapping[str, object]) -> str | None:
+    """The module among `known` that a full name is, or is of."""
+    while name and name not in known:
+        name = name.rpartition(".")[0]
+    return name or None
+
+
+def circles(sources: Mapping[str, str]) -> Iterator[str]:
+    """Circles of imports among modules of one folder; `sources` by paths below the package."""
+    dotted = {
+        "simindex." + path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path
+        for path in sources if path != "__init__.py"
+    }
+    below: dict[str, set[str]] = {}
+    for module, path in dotted.items():
+        named = (module_of(name, dotted) for _, name in imported(path, ast.parse(sources[path])))
+        below[module] = {
+            other for other in named
+            if other and other != module and layer_of_path(dotted[other]) == layer_of_path(path)
+        }
+    try:
+        tuple(TopologicalSorter(below).static_order())
+    except CycleError as error:
+        yield " <- ".join(error.args[1])
 
 
 def door_breaches(path: str, tree: ast.AST) -> Iterator[str]:
@@ -205,9 +275,7 @@ def opening_breaches(path: str, tree: ast.AST) -> Iterator[str]:
 
 
 def writing_breaches(path: str, tree: ast.AST) -> Iterator[str]:
-    home = path.removesuffix(".py").split("/")[0]
-    stored = home == "storage" or RANK.get(home) == ENGINE
-    if not stored or path == WRITING_DOOR:
+    if layer_of_path(path) in EDGES or path == WRITING_DOOR:
         return
     allowed = WRITES_BESIDE_IT.get(path, frozenset())
     for node in ast.walk(tree):
@@ -251,12 +319,31 @@ def breaches(path: str, source: str) -> list[str]:
     ]
 
 
-def modules() -> list[str]:
-    return sorted(p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.py"))
-
-
 def test_the_checker_sees_the_whole_package() -> None:
-    assert {"__init__.py", "errors.py", "records.py", "_kernels/__init__.py"} <= set(modules())
+    some = {"__init__.py", "errors.py", "records/batch.py", "_kernels/__init__.py"}
+    assert some <= set(modules())
+
+
+def test_the_top_holds_folders_and_few_modules() -> None:
+    assert len([path for path in modules() if "/" not in path]) <= MOST_AT_THE_TOP
+
+
+def test_every_folder_has_a_rank_and_every_rank_a_folder() -> None:
+    used = {layer_of_path(path) for path in modules()}
+    assert used == set(LAYERS)
+
+
+@pytest.mark.parametrize("folder", sorted(folders()))
+def test_a_folder_says_what_it_means(folder: str) -> None:
+    """One sentence, as the first line of its `__init__.py`."""
+    source = (PACKAGE / folder.replace(".", "/") / "__init__.py").read_text(encoding="utf-8")
+    first = (ast.get_docstring(ast.parse(source)) or "").split("\n")[0]
+    assert first.endswith((".", ":")), folder
+
+
+def test_modules_of_a_folder_form_no_circle() -> None:
+    sources = {path: (PACKAGE / path).read_text(encoding="utf-8") for path in modules()}
+    assert list(circles(sources)) == []
 
 
 @pytest.mark.parametrize("path", modules())
@@ -269,74 +356,80 @@ def test_module_keeps_its_layer_and_its_doors(path: str) -> None:
     ("path", "source"),
     [
         # an import that points up, in each way of writing it
-        ("storage/table.py", "from simindex.methods import psm"),
-        ("storage/table.py", "from simindex import methods"),
-        ("storage/table.py", "import simindex.index"),
-        ("storage/table.py", "import numpy, simindex.cli as c"),
-        ("storage/table.py", "from simindex import Index"),
-        ("storage/table.py", "import simindex"),
-        ("storage/table.py", "from .. import methods"),
-        ("storage/table.py", "from ..methods.psm import probe"),
-        ("storage/table.py", "def late():\n    from simindex.planner import plan"),
-        ("storage/table.py", "if TYPE_CHECKING:\n    from simindex.index import Index"),
-        ("storage/table.py", "import importlib\nimportlib.import_module('simindex.index')"),
-        ("storage/table.py", "from importlib import import_module as i\n__import__(name)"),
-        ("methods/psm.py", "from simindex.planner import plan"),
+        ("storage/tables/table.py", "from simindex.methods import psm"),
+        ("storage/tables/table.py", "from simindex import methods"),
+        ("storage/tables/table.py", "import simindex.index"),
+        ("storage/tables/table.py", "import numpy, simindex.cli as c"),
+        ("storage/tables/table.py", "from simindex import Index"),
+        ("storage/tables/table.py", "import simindex"),
+        ("storage/tables/table.py", "from ... import methods"),
+        ("storage/tables/table.py", "from ...methods.psm import probe"),
+        ("storage/tables/table.py", "def late():\n    from simindex.planning.planner import plan"),
+        (
+            "storage/tables/table.py",
+            "if TYPE_CHECKING:\n    from simindex.index.index import Index",
+        ),
+        (
+            "storage/tables/table.py",
+            "import importlib\nimportlib.import_module('simindex.index')",
+        ),
+        ("storage/tables/table.py", "from importlib import import_module as i\n__import__(name)"),
+        ("methods/psm.py", "from simindex.planning.planner import plan"),
         ("methods/__init__.py", "from ..index import Index"),
-        ("index.py", "from simindex.inputs import jsonl"),
-        ("index.py", "from .cli import main"),
+        ("index/index.py", "from simindex.inputs import jsonl"),
+        ("index/index.py", "from ..cli import main"),
         ("__init__.py", "from simindex.cli import main"),
         # simhash and inputs know no storage
-        ("simhash/vosh.py", "from simindex.storage import table"),
-        ("simhash/vosh.py", "from ..storage.table import Table"),
-        ("inputs/jsonl.py", "from simindex.storage.table import Table"),
+        ("bits/vosh.py", "from simindex.storage.tables import table"),
+        ("bits/vosh.py", "from ..storage.tables.table import Table"),
+        ("inputs/jsonl.py", "from simindex.storage.tables.table import Table"),
         # what serves all serves itself only
-        ("records.py", "from simindex._kernels import _native"),
+        ("records/batch.py", "from simindex._kernels import _native"),
         ("errors.py", "from simindex import Index"),
-        ("options.py", "from simindex.simhash import vosh"),
+        ("options.py", "from simindex.bits import vosh"),
         ("_kernels/__init__.py", "from simindex.errors import InvalidBatch"),
         # modules that nobody placed
         ("utils.py", ""),
         ("helpers/deep/thing.py", "import os"),
-        ("index.py", "from simindex.helpers import thing"),
+        ("index/index.py", "from simindex.helpers import thing"),
         ("cli/app.py", "from ..helpers.deep import thing"),
         # doors
-        ("storage/segment.py", "import lmdb"),
-        ("index.py", "from lmdb import Environment"),
+        ("storage/tables/segment.py", "import lmdb"),
+        ("index/index.py", "from lmdb import Environment"),
         ("inputs/jsonl.py", "import click"),
-        ("distributed.py", "from click import echo"),
+        ("distributed/ray.py", "from click import echo"),
         ("clix.py", "import click"),
         # descriptors
-        ("storage/segment.py", "import os\nos.open(p, os.O_RDONLY)"),
+        ("storage/tables/segment.py", "import os\nos.open(p, os.O_RDONLY)"),
         ("cli/app.py", "import os\nlist(map(os.close, held))"),
         ("inputs/jsonl.py", "from os import pipe"),
         # writing
-        ("storage/segment.py", "import os\nos.fsync(3)"),
-        ("storage/segment.py", "from os import replace"),
-        ("storage/segment.py", "import os\nos.open(p, os.O_RDWR)"),
-        ("storage/segment.py", "open(p, 'wb')"),
-        ("storage/segment.py", "open(p, mode='r+b')"),
-        ("storage/segment.py", "open(p, mode)"),
-        ("storage/segment.py", "path.open('ab')"),
-        ("storage/segment.py", "(path / name).open(mode='x')"),
-        ("storage/segment.py", "(path / name).unlink(missing_ok=True)"),
-        ("storage/environment.py", "import os\nos.fsync(3)"),
-        ("storage/environment.py", "import os\nos.unlink(p)"),
-        ("storage/environment.py", "open(p, 'wb')"),
-        ("storage/environment.py", "path.unlink()"),
-        ("storage/format.py", "import os\nos.fsync(3)"),
-        ("storage/format.py", "path.rename(to)"),
-        ("storage/format.py", "import os\nos.posix_fallocate(3, 0, 9)"),
-        ("storage/format.py", "_native.write_back(3, 0, 9, True)"),
-        ("creation.py", "import shutil\nshutil.rmtree(path)"),
-        ("creation.py", "path.mkdir()"),
-        ("compaction.py", "import os\nos.rename(a, b)"),
-        ("compaction.py", "path.write_bytes(b'')"),
-        ("index.py", "rows.tofile(path)"),
-        ("index.py", "np.memmap(path, np.uint64, 'r+')"),
-        ("index.py", "np.memmap(path, np.uint64)"),
+        ("storage/tables/segment.py", "import os\nos.fsync(3)"),
+        ("storage/tables/segment.py", "from os import replace"),
+        ("storage/tables/segment.py", "import os\nos.open(p, os.O_RDWR)"),
+        ("storage/tables/segment.py", "open(p, 'wb')"),
+        ("storage/tables/segment.py", "open(p, mode='r+b')"),
+        ("storage/tables/segment.py", "open(p, mode)"),
+        ("storage/tables/segment.py", "path.open('ab')"),
+        ("storage/tables/segment.py", "(path / name).open(mode='x')"),
+        ("storage/tables/segment.py", "(path / name).unlink(missing_ok=True)"),
+        ("storage/catalog/environment.py", "import os\nos.fsync(3)"),
+        ("storage/catalog/environment.py", "import os\nos.unlink(p)"),
+        ("storage/catalog/environment.py", "open(p, 'wb')"),
+        ("storage/catalog/environment.py", "path.unlink()"),
+        ("storage/files/format.py", "import os\nos.fsync(3)"),
+        ("storage/files/format.py", "path.rename(to)"),
+        ("storage/files/format.py", "import os\nos.posix_fallocate(3, 0, 9)"),
+        ("storage/files/format.py", "_native.write_back(3, 0, 9, True)"),
+        ("writing/creation.py", "import shutil\nshutil.rmtree(path)"),
+        ("writing/creation.py", "path.mkdir()"),
+        ("storage/tables/compaction.py", "import os\nos.rename(a, b)"),
+        ("storage/tables/compaction.py", "path.write_bytes(b'')"),
+        ("index/index.py", "rows.tofile(path)"),
+        ("index/index.py", "np.memmap(path, np.uint64, 'r+')"),
+        ("index/index.py", "np.memmap(path, np.uint64)"),
         # never
-        ("index.py", "import pickle"),
+        ("index/index.py", "import pickle"),
         ("cli/app.py", "from yaml import safe_load"),
         ("inputs/table.py", "eval('1')"),
         ("inputs/table.py", "np.load(path, allow_pickle=True)"),
@@ -349,24 +442,50 @@ def test_a_planted_breach_is_found(path: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("storage/table.py", "from simindex._kernels import _native\nfrom simindex import errors"),
-        ("storage/table.py", "from . import envelope\nfrom .format import write"),
-        ("storage/catalog.py", "import lmdb"),
-        ("storage/disk.py", "import os\nos.fsync(3)\nopen(p, 'wb')"),
-        ("storage/segment.py", "open(p)\nopen(p, 'rb')\np.open()\nnp.memmap(p, np.uint8, 'r')"),
-        ("storage/environment.py", "import os\ndisk.system.create(p, os.O_RDWR)"),
-        ("storage/format.py", "disk.system.unlink(p)\ndisk.system.rename(p, to)"),
-        ("storage/segment.py", "Descriptor(p, os.O_RDONLY)\n'a'.replace('b', 'c')"),
-        ("storage/descriptor.py", "import os\nos.open(p, os.O_RDONLY)"),
-        ("methods/psm.py", "from simindex.simhash.vosh import flips"),
-        ("index.py", "from simindex.storage import segment\nimport simindex.planner"),
-        ("__init__.py", "from simindex.index import Index\nfrom simindex.errors import *"),
+        (
+            "storage/tables/table.py",
+            "from simindex._kernels import _native\nfrom simindex import errors",
+        ),
+        ("storage/tables/table.py", "from . import envelope\nfrom .format import write"),
+        ("storage/catalog/catalog.py", "import lmdb"),
+        ("storage/files/disk.py", "import os\nos.fsync(3)\nopen(p, 'wb')"),
+        (
+            "storage/tables/segment.py",
+            "open(p)\nopen(p, 'rb')\np.open()\nnp.memmap(p, np.uint8, 'r')",
+        ),
+        ("storage/catalog/environment.py", "import os\ndisk.system.create(p, os.O_RDWR)"),
+        ("storage/files/format.py", "disk.system.unlink(p)\ndisk.system.rename(p, to)"),
+        ("storage/tables/segment.py", "Descriptor(p, os.O_RDONLY)\n'a'.replace('b', 'c')"),
+        ("storage/files/descriptor.py", "import os\nos.open(p, os.O_RDONLY)"),
+        ("methods/psm.py", "from simindex.bits.vosh import flips"),
+        (
+            "index/index.py",
+            "from simindex.storage.tables import segment\nimport simindex.planning.planner",
+        ),
+        ("__init__.py", "from simindex.index.index import Index\nfrom simindex.errors import *"),
         ("cli/app.py", "import click\nfrom simindex import Index, find_all\nopen('out', 'w')"),
-        ("inputs/jsonl.py", "import re\nre.compile('x')\nfrom simindex.records import Batch"),
+        ("inputs/jsonl.py", "import re\nre.compile('x')\nfrom simindex.records.batch import Batch"),
         ("options.py", "from simindex.errors import InvalidOption"),
         ("_kernels/__init__.py", "from simindex._kernels import _native"),
-        ("index.py", "model.eval()"),
+        ("index/index.py", "model.eval()"),
     ],
 )
 def test_what_is_allowed_is_not_a_breach(path: str, source: str) -> None:
     assert breaches(path, source) == []
+
+
+def test_a_planted_circle_is_found() -> None:
+    sources = {
+        "bits/vosh.py": "from simindex.bits import hamming",
+        "bits/hamming.py": "import simindex.bits.design",
+        "bits/design.py": "def late():\n    from .vosh import flips",
+        "bits/volatility.py": "from simindex.bits.vosh import flips",
+    }
+    assert [set(circle.split(" <- ")) for circle in circles(sources)] == [
+        {"simindex.bits.vosh", "simindex.bits.hamming", "simindex.bits.design"}
+    ]
+
+
+def test_a_module_too_many_at_the_top_would_be_found() -> None:
+    """It is in no layer, unless it is one of the words."""
+    assert breaches("newcomer.py", "") != []

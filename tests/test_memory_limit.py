@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 import simindex
 from simindex import Batch, IndexOptions
+from simindex.bits.design import BlockDesign
 from simindex.methods import query_tables, scan
 from simindex.methods.base import Found
 from simindex.methods.stream import Stream, joined
-from simindex.simhash.permutation import BlockDesign
 
 H = 3
 BITS = 256

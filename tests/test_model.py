@@ -8,10 +8,10 @@ from math import comb, log2
 
 import pytest
 
-from simindex import model
 from simindex.errors import CorruptFile
 from simindex.methods import psm
-from simindex.model import Machine
+from simindex.planning import model
+from simindex.planning.machine import Machine
 
 ROUND = Machine(
     delta_r_ns=100.0, delta_l_ns=2.0, delta_v_ns=5.0, delta_p_ns=10.0, delta_s_ns=3.0,
@@ -167,16 +167,6 @@ def test_larger_batches_help_psm_and_hardly_bphs() -> None:
 def test_a_machine_is_read_back_as_it_was() -> None:
     for machine in (Machine(), replace(ROUND, measured=True, levels=((1024, ((1.5, 0.25),)),))):
         assert Machine.from_dict(machine.to_dict()) == machine
-
-
-def test_a_machine_of_an_earlier_version_is_read() -> None:
-    """Of constants that it did not measure the usual ones are taken."""
-    stored = replace(ROUND, measured=True).to_dict()
-    for name in model.LATER:
-        del stored[name]
-    read = Machine.from_dict(stored)
-    assert read.delta_r_ns == ROUND.delta_r_ns and read.measured
-    assert all(getattr(read, name) == getattr(Machine(), name) for name in model.LATER)
 
 
 @pytest.mark.parametrize(

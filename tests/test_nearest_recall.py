@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import simindex
-from simindex import IndexOptions, nearest_recall
-from simindex.model import Machine
-from simindex.nearest_plan import TopQuestion
+from simindex import IndexOptions
+from simindex.planning.machine import Machine
+from simindex.planning.top_planner import TopQuestion
+from simindex.query import top_recall
 
 NONE = 2**64 - 1
 BITS = 256
@@ -30,7 +31,7 @@ def test_a_row_is_no_neighbour_of_its_own(rows: list[tuple[int, list[int]]]) -> 
     own = np.array([mine for mine, _ in rows], np.uint64)
     ids = np.array([found for _, found in rows], np.uint64)
     distances = np.arange(ids.size, dtype=np.uint16).reshape(ids.shape)
-    left = nearest_recall.without_own(ids, distances, own)
+    left = top_recall.without_own(ids, distances, own)
     for place, (mine, found) in enumerate(rows):
         at = found.index(mine) if mine in found else 3
         expected = [far for here, far in enumerate(distances[place].tolist()) if here != at]
@@ -42,16 +43,16 @@ def test_shares_count_neighbours_as_near_as_the_true_ones() -> None:
     far = BITS + 1
     truth = np.array([[1, 2, 2], [4, far, far], [far] * 3, [0, 0, 9]], np.uint16)
     found = np.array([[2, 2, 3], [4, 5, far], [far] * 3, [0, 9, 9]], np.uint16)
-    assert nearest_recall.shares(truth, found, BITS).tolist() == [2 / 3, 1.0, 1.0]
+    assert top_recall.shares(truth, found, BITS).tolist() == [2 / 3, 1.0, 1.0]
 
 
 def test_confidence_is_a_one_sided_interval() -> None:
-    assert nearest_recall.confident(np.empty(0)) == (0.0, 0.0)
-    assert nearest_recall.confident(np.ones(9)) == (1.0, 1.0)
+    assert top_recall.confident(np.empty(0)) == (0.0, 0.0)
+    assert top_recall.confident(np.ones(9)) == (1.0, 1.0)
     rng = np.random.default_rng(0)
     held = 0
     for _ in range(400):
-        mean, low = nearest_recall.confident(rng.binomial(10, 0.9, 200) / 10)
+        mean, low = top_recall.confident(rng.binomial(10, 0.9, 200) / 10)
         assert low < mean
         held += low <= 0.9
     assert 0.92 <= held / 400 <= 0.98
@@ -77,21 +78,21 @@ def index(index_path: Path) -> simindex.Index:
 
 def test_drawn_rows_are_live_and_come_from_everywhere(index: simindex.Index) -> None:
     snapshot = index._current()
-    rows, ids = nearest_recall.drawn(snapshot, 200)
+    rows, ids = top_recall.drawn(snapshot, 200)
     assert len(np.unique(ids)) == 200 and (ids % 2 == 1).all()
     assert np.bincount((ids // 1000).astype(np.int64)).min() > 25
-    again = nearest_recall.drawn(snapshot, 200)
+    again = top_recall.drawn(snapshot, 200)
     assert again[1].tolist() == ids.tolist()
     assert index.top(rows, k=1, method="scan").distances.max() == 0
-    assert len(nearest_recall.drawn(snapshot, 5000)[0]) == 2000
+    assert len(top_recall.drawn(snapshot, 5000)[0]) == 2000
 
 
 def test_the_least_max_error_that_reaches_the_recall_is_taken(index: simindex.Index) -> None:
     snapshot, options = index._current(), index.options
 
-    def measured(recall: float) -> nearest_recall.Measured | None:
+    def measured(recall: float) -> top_recall.Measured | None:
         question = TopQuestion(10, None, 30, "issl", recall)
-        return nearest_recall.measure(snapshot, question, Machine(), options)
+        return top_recall.measure(snapshot, question, Machine(), options)
 
     steps = [measured(recall) for recall in (0.05, 0.5, 0.8, 0.95, 1.0)]
     assert all(step is not None for step in steps)
@@ -109,7 +110,7 @@ def test_the_least_max_error_that_reaches_the_recall_is_taken(index: simindex.In
 def _recall_at(
     index: simindex.Index, max_error: int, rerank: int, question: TopQuestion
 ) -> float:
-    rows, own = nearest_recall.drawn(index._current(), 256)
+    rows, own = top_recall.drawn(index._current(), 256)
     truth = index.top(rows, k=11, method="scan")
     found = index.top(rows, k=11, method="issl", max_error=max_error, rerank=rerank)
     shares = []

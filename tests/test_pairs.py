@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import simindex
-from simindex import pairs
-from simindex.pairs import chosen_blocks, partition
+from simindex.pairs import find_all
+from simindex.pairs.find_all import chosen_blocks, partition
 
 
 def expected(rows: Any, h: int) -> np.ndarray[Any, Any]:
@@ -233,7 +233,7 @@ def test_what_is_no_fingerprint_is_refused(rows: Any) -> None:
 
 
 def test_too_many_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "MAX_ROWS", 1000)
+    monkeypatch.setattr(find_all, "MAX_ROWS", 1000)
     with pytest.raises(simindex.InvalidBatch, match="1,000 rows: all pairs of at most 999"):
         simindex.find_all(np.zeros(1000, np.uint64), collapse_equal=True)
 

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simindex import planner
+from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
 from simindex.methods import psm
-from simindex.simhash.permutation import BlockDesign
-from simindex.storage.table import SortedRows, Table, header_bits
+from simindex.planning import planner
+from simindex.storage.tables.sortedrows import SortedRows, header_bits
+from simindex.storage.tables.table import Table
 
 
 class Rows:

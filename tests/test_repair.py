@@ -27,7 +27,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import simindex
-from simindex import Batch, IndexOptions, lineage, segmentfiles, survey
+from simindex import Batch, IndexOptions
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
@@ -39,12 +39,14 @@ from simindex.errors import (
     StorageFailed,
     UnsupportedStorage,
 )
-from simindex.lineage import Kin
-from simindex.storage import format as durable
-from simindex.storage import pages
-from simindex.storage.catalog import Head, seal
-from simindex.storage.environment import Transaction
-from simindex.storage.remains import Remains
+from simindex.repair import lineage, survey
+from simindex.repair.lineage import Kin
+from simindex.repair.remains import Remains
+from simindex.storage import segmentfiles
+from simindex.storage.catalog import pages
+from simindex.storage.catalog.catalog import Head, seal
+from simindex.storage.catalog.environment import Transaction
+from simindex.storage.files import format as durable
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 

@@ -10,7 +10,8 @@ import oracle
 import pytest
 
 import simindex
-from simindex import IndexOptions, skew
+from simindex import IndexOptions
+from simindex.index import skew
 
 ROWS = 30_000
 

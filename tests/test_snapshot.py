@@ -15,7 +15,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
-from simindex.storage.table import Table
+from simindex.storage.tables.table import Table
 
 FILES = len(IndexOptions().structures)
 """Of a segment."""
@@ -225,7 +225,7 @@ def test_reader_takes_a_newer_head_when_a_file_vanishes_under_it(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A compaction between reading the head and opening its files."""
-    from simindex import snapshot as module
+    from simindex.storage import snapshot as module
 
     real = module.open_segment
     writer = simindex.open(filled, "w")

@@ -15,10 +15,11 @@ import oracle
 import pytest
 
 import simindex
-from simindex import Batch, IndexOptions, spotchecks
+from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
-from simindex.methods.recall import wilson
-from simindex.spotchecks import REPEATS_OF_A_CALL, SpotChecks
+from simindex.query import spotchecks
+from simindex.query.intervals import wilson
+from simindex.query.spotchecks import REPEATS_OF_A_CALL, SpotChecks
 
 STORED, ASKED = 3000, 1024
 
@@ -137,11 +138,11 @@ def test_answer_stays_when_a_repeat_fails(
     crawl: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A repeat reads more rows than the call did, and they may be damaged."""
-    from simindex import answering
+    from simindex.query import answerer
 
     path, _, rewrites = crawl
     batch = next(asked(rewrites))
-    real = answering.search
+    real = answerer.search
 
     def search(snapshot: Any, plan: Any, *args: Any, **options: Any) -> Any:
         if plan.exact:
@@ -151,7 +152,7 @@ def test_answer_stays_when_a_repeat_fails(
     with simindex.open(path) as index:
         expected = index.query(batch, recall=0.5, method="psm")
         before = index.stats().spot_checks[0].repeated
-        monkeypatch.setattr(answering, "search", search)
+        monkeypatch.setattr(answerer, "search", search)
         with caplog.at_level(logging.WARNING, logger="simindex"):
             for _ in range(3):
                 got = index.query(batch, recall=0.5, method="psm")
@@ -197,12 +198,12 @@ def test_repeats_load_no_permuted_tables(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their headers would fill the memory of a process that never asks for them."""
-    from simindex import answering
+    from simindex.query import answerer
 
     plans = []
-    real = answering.search
+    real = answerer.search
     monkeypatch.setattr(
-        answering, "search",
+        answerer, "search",
         lambda snapshot, plan, *args, **named: (
             plans.append(plan.method), real(snapshot, plan, *args, **named)
         )[1],

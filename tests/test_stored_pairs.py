@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import simindex
-from simindex import stored_rows
 from simindex.errors import ClosedIndex, InvalidOption
-from simindex.pairing import CollapsedPairs
-from simindex.storage.table import Table, sort_table
-from simindex.stored_pairs import PairSearch, Room
-from simindex.stored_rows import KeyRange, StoredRows, key_word
-from simindex.tiles import Found
+from simindex.pairs import rows as stored_rows
+from simindex.pairs.rows import KeyRange, StoredRows, key_word
+from simindex.pairs.search import PairSearch, Room
+from simindex.pairs.tiles import Found
+from simindex.records.pairs import CollapsedPairs
+from simindex.storage.tables.table import Table, sort_table
 
 Listed = list[tuple[int, int, int]]
 

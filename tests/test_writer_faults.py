@@ -23,10 +23,12 @@ import pytest
 from test_background_merge import left_over, pages_named, pages_stored
 
 import simindex
-from simindex import Batch, IndexOptions, merging, segmentfiles, writer
+from simindex import Batch, IndexOptions
 from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFailed, StorageFull
-from simindex.storage import format as durable
-from simindex.storage.environment import Transaction
+from simindex.storage import segmentfiles
+from simindex.storage.catalog.environment import Transaction
+from simindex.storage.files import format as durable
+from simindex.writing import merges, writer
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -49,7 +51,7 @@ class AtOnce:
 def merges_run_at_once() -> Iterator[None]:
     """Between commits; merges beside them are in test_background_merge.py."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merging, "Thread", AtOnce)
+        patch.setattr(merges, "Thread", AtOnce)
         patch.setattr(writer, "STAGED_PAGES", 1)  # directories are stored ahead of the segment
         yield
 

@@ -16,7 +16,8 @@ import os
 import sys
 from pathlib import Path
 
-from simindex.cli import (
+from simindex.cli.app import WRONG_CALL, program
+from simindex.cli.commands import (
     build,
     clusters,
     dedup,
@@ -30,7 +31,6 @@ from simindex.cli import (
     query,
     repair,
 )
-from simindex.cli.app import WRONG_CALL, program
 
 __all__ = ["main", "program"]
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from simindex.errors import InvalidOption
-from simindex.records import Batch, Matches, TopMatches
+from simindex.records.batch import Batch
+from simindex.records.matches import Matches, TopMatches
 
 MOST_QUERIES = 1 << 22
 LEAST_BYTES = 16 << 20

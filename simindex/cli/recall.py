@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simindex.cli.console import count
-from simindex.records import Audit, SpotCheck
+from simindex.records.reports import Audit, SpotCheck
 
 
 def audited(audit: Audit) -> str:

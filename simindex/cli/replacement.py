@@ -23,11 +23,11 @@ from pathlib import Path
 
 import simindex
 from simindex.cli.interrupt import uninterrupted
-from simindex.creation import replaceable
 from simindex.errors import IndexNotFound
-from simindex.ownership import require_nothing_else, strangers
-from simindex.storage import format as durable
-from simindex.storage.descriptor import Descriptor
+from simindex.storage.files import format as durable
+from simindex.storage.files.descriptor import Descriptor
+from simindex.writing.creation import replaceable
+from simindex.writing.ownership import require_nothing_else, strangers
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from sys import getsizeof
 from typing import Any
 
 from simindex.errors import InvalidInput
-from simindex.records import MAX_KEY_BYTES
+from simindex.records.batch import MAX_KEY_BYTES
 
 
 @dataclass(frozen=True, slots=True)

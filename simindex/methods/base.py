@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.simhash.permutation import BlockDesign
+from simindex.bits.design import BlockDesign
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,15 @@ from math import comb
 import numpy as np
 
 from simindex._kernels import _native
+from simindex.arrays import U64
+from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile
 from simindex.methods import lookup as lookups
 from simindex.methods.base import Found
 from simindex.methods.psm import exhaustive_masks
-from simindex.records import U64
-from simindex.simhash.permutation import BlockDesign
-from simindex.storage.table import SortedRows, Table
-from simindex.storage.verification import section_of
+from simindex.storage.files.verification import section_of
+from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.table import Table
 
 SLICE_QUERIES = 1 << 16
 """Queries at a time where no table is swept, so that their permutations stay in cache."""

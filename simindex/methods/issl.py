@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.arrays import U64
 from simindex.errors import CorruptFile
 from simindex.methods.base import Found, TopFound
-from simindex.records import U64
-from simindex.storage.segment import REBUILD
-from simindex.storage.slicelist import SliceLists
-from simindex.storage.table import Table
-from simindex.storage.verification import section_of
+from simindex.storage.files.verification import section_of
+from simindex.storage.tables.slicelist import SliceLists
+from simindex.storage.tables.structure import REBUILD
+from simindex.storage.tables.table import Table
 
 LEAST_RERANK = 256
 RERANK_PER_PLACE = 10

@@ -23,19 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.arrays import I64, U16, U32, U64
+from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
 from simindex.methods.base import Found
 from simindex.methods.psm import exhaustive_masks
-from simindex.records import U64
-from simindex.simhash.permutation import BlockDesign
-from simindex.storage.table import I64, U32, SortedRows, Table
-from simindex.storage.verification import verified, verified_at
+from simindex.storage.files.verification import verified, verified_at
+from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.table import Table
 
 Lookup = Literal["directory", "binary", "interpolation"]
 
 LOOKUPS: tuple[Lookup, ...] = get_args(Lookup)
 
-U16 = NDArray[np.uint16]
 
 SLICE_HEADERS = 1 << 18
 """Headers looked up at a time: 12 bytes each."""

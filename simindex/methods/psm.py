@@ -14,11 +14,11 @@ from math import comb
 import numpy as np
 
 from simindex._kernels import _native
+from simindex.arrays import F32, U64
+from simindex.bits import vosh
+from simindex.bits.volatility import STEP, Volatility
 from simindex.methods.base import Found, TablePlan
-from simindex.records import F32, U64
-from simindex.simhash import vosh
-from simindex.simhash.volatility import STEP, Volatility
-from simindex.storage.table import Table
+from simindex.storage.tables.table import Table
 
 SWEPT_ROWS = 1 << 20
 """Rows from which a sweep was measured faster than probes on their own: 8 MB of fingerprints."""

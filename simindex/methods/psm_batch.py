@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.arrays import F32, U64
 from simindex.methods.base import Found
 from simindex.methods.stream import Stream, joined, take
-from simindex.records import F32, U64
-from simindex.storage import readahead
-from simindex.storage.table import Table
+from simindex.storage.files import readahead
+from simindex.storage.tables.table import Table
 from simindex.threads import Pool
 
 LEAST_PROBES, MOST_PROBES = 1 << 24, 1 << 27

@@ -28,15 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.arrays import I64, U64
+from simindex.bits.design import BlockDesign
 from simindex.methods.base import Found
 from simindex.methods.bphs import checked_table, looked_up
 from simindex.methods.stream import Stream, joined, live, take
-from simindex.records import U64
-from simindex.simhash.permutation import BlockDesign
-from simindex.storage import permuted, readahead
-from simindex.storage.table import I64, SortedRows, Table, header_bits
-from simindex.storage.tombstones import Tombstones
-from simindex.storage.verification import verified
+from simindex.storage.files import readahead
+from simindex.storage.files.verification import verified
+from simindex.storage.tables import permuted
+from simindex.storage.tables.sortedrows import SortedRows, header_bits
+from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
 from simindex.threads import Pool
 
 SWEPT_ROWS = 1 << 10

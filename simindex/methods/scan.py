@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.arrays import U8, U64
 from simindex.methods.base import Found, TopFound
 from simindex.methods.stream import Stream, joined, live, take
-from simindex.records import U64
-from simindex.storage import readahead
-from simindex.storage.table import U8, Table
-from simindex.storage.tombstones import Tombstones
-from simindex.storage.verification import verified
+from simindex.storage.files import readahead
+from simindex.storage.files.verification import verified
+from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
 
 CALL_COMPARES = 1 << 31
 """Of one call of the kernel, which an interrupt waits for: a third of a second."""

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex.methods.base import Found
-from simindex.storage import readahead
-from simindex.storage.table import Table
-from simindex.storage.tombstones import Tombstones
+from simindex.storage.files import readahead
+from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
 from simindex.threads import Pool
 
 T = TypeVar("T")

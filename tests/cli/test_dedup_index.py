@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.cli import dedup as command
+from simindex.cli.commands import dedup as command
 
 Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]

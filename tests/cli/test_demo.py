@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import simindex
-from simindex.cli.demo import _names
+from simindex.cli.commands.demo import _names
 
 Run = Callable[..., Any]
 

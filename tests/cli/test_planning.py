@@ -117,11 +117,11 @@ def test_tune_prints_and_stores_the_machine(
     run: Run, built: str, objects: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small tables stand for the machine's."""
-    from simindex import machine
+    from simindex.planning import measurement
 
     monkeypatch.setattr(
-        "simindex.index.measure",
-        lambda file: machine.measure(file, level_rows=(300, 5_000, 40_000)),
+        "simindex.index.index.measure",
+        lambda file: measurement.measure(file, level_rows=(300, 5_000, 40_000)),
     )
     printed = run("tune", built)
     assert "delta_r_ns" in printed.stdout and "look-up" in printed.stdout

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import machine, spotchecks
+from simindex.planning import measurement
+from simindex.query import spotchecks
 
 Run = Callable[..., Any]
 
@@ -25,8 +26,8 @@ def text(number: int) -> str:
 def built(run: Run, write_jsonl: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> str:
     """An index of groups of four near-duplicates; the machine is measured on small tables."""
     monkeypatch.setattr(
-        "simindex.index.measure",
-        lambda file: machine.measure(file, level_rows=(300, 5_000, 40_000)),
+        "simindex.index.index.measure",
+        lambda file: measurement.measure(file, level_rows=(300, 5_000, 40_000)),
     )
     path = write_jsonl("a.jsonl", [{"id": f"k{n}", "text": text(n)} for n in range(ROWS)])
     run("build", "i.sim", path, "-q")
@@ -81,7 +82,7 @@ def test_tune_refuses_what_cannot_be_before_it_measures(
     def never(file: Any) -> None:
         raise AssertionError("measured")
 
-    monkeypatch.setattr("simindex.index.measure", never)
+    monkeypatch.setattr("simindex.index.index.measure", never)
     assert words in run("tune", built, *arguments, code=2).stderr
 
 

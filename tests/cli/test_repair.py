@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.records import Finding
+from simindex.records.reports import Finding
 
 Run = Callable[..., Any]
 

@@ -16,9 +16,9 @@ import pytest
 import simindex
 from simindex._kernels import _native
 from simindex.cli.replacement import clear_up, replacing
-from simindex.storage import disk
-from simindex.storage import format as durable
-from simindex.storage.descriptor import Descriptor
+from simindex.storage.files import disk
+from simindex.storage.files import format as durable
+from simindex.storage.files.descriptor import Descriptor
 
 Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]

@@ -14,7 +14,7 @@ from reliability.specimens import Specimen, make
 
 import simindex
 from simindex.errors import CorruptFile
-from simindex.storage.pages import preflight
+from simindex.storage.catalog.pages import preflight
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")

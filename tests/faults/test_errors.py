@@ -19,11 +19,11 @@ from reliability.examination import open_descriptors
 from reliability.steady import AtOnce
 
 import simindex
-from simindex import merging
 from simindex.errors import CommitFailed, StorageFailed
-from simindex.storage import disk
-from simindex.storage import format as durable
+from simindex.storage.files import disk
+from simindex.storage.files import format as durable
 from simindex.threads import Pool
+from simindex.writing import merges
 
 SEED = 20_261_122
 
@@ -127,6 +127,6 @@ def test_space_that_cannot_be_given_back_keeps_no_descriptor(
             raise OSError(errno.EIO, "input")
 
     monkeypatch.setattr(disk, "system", Failing())
-    monkeypatch.setattr(merging, "Thread", AtOnce)
-    merging.release([], [file for file in held if file is not None])
+    monkeypatch.setattr(merges, "Thread", AtOnce)
+    merges.release([], [file for file in held if file is not None])
     assert open_descriptors(tmp_path) == []

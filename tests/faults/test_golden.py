@@ -19,8 +19,8 @@ import simindex
 from simindex import IndexOptions
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld
-from simindex.storage import envelope
-from simindex.storage.format import FORMAT_DTYPE
+from simindex.storage.files import envelope
+from simindex.storage.files.format import FORMAT_DTYPE
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = sorted(path.stem for path in GOLDEN.glob("*-*.json"))

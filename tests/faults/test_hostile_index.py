@@ -39,20 +39,16 @@ from reliability.specimens import Specimen, make
 import simindex
 from simindex import Recipe
 from simindex.errors import SimindexError
-from simindex.storage import pending
-from simindex.storage.envelope import (
-    PAGE_BYTES,
-    EnvelopeWriter,
-    SectionSpec,
-    open_envelope,
-)
-from simindex.storage.format import NewFile
-from simindex.storage.pages import META
-from simindex.storage.remains import DATABASE
-from simindex.storage.remnant import Remnant
-from simindex.storage.reservoir import Reservoir
-from simindex.storage.segment import DESCRIPTION
-from simindex.storage.table import KeyHeap, sort_table
+from simindex.repair.remains import DATABASE
+from simindex.repair.remnant import Remnant
+from simindex.storage.catalog import pending
+from simindex.storage.catalog.pages import META
+from simindex.storage.files.envelope import PAGE_BYTES, EnvelopeWriter, SectionSpec, open_envelope
+from simindex.storage.files.format import NewFile
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.reservoir import Reservoir
+from simindex.storage.tables.structure import DESCRIPTION
+from simindex.storage.tables.table import sort_table
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")

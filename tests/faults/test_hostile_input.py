@@ -18,12 +18,13 @@ import pytest
 import zstandard
 
 import simindex
-from simindex import Recipe, auditing
+from simindex import Recipe
 from simindex.errors import CorruptFile, InvalidInput, SimindexError
 from simindex.inputs import Intake, ReadOptions, read
 from simindex.inputs.jsonl import MAX_VALUES
 from simindex.inputs.table import MAX_COLUMNS, MAX_SEPARATORS
-from simindex.storage import catalog
+from simindex.query import audit
+from simindex.storage.catalog import catalog
 
 MOST_BYTES = 256 << 20
 """That a hostile file may take of memory beyond what its longest record is allowed."""
@@ -320,7 +321,7 @@ def test_no_code_of_a_file_is_run(tmp_path: Path, suffix: str) -> None:
             with pytest.raises(SimindexError):
                 reader(content)
         with pytest.raises(CorruptFile):
-            auditing.decode(content)
+            audit.decode(content)
         with pytest.raises(CorruptFile):
             catalog.Head.decode(content)
     assert not mark.exists()
@@ -349,7 +350,7 @@ BOMBS = {
 def test_a_value_of_the_catalog_cannot_take_more_memory_than_it_should(name: str) -> None:
     """Each is refused by type, in memory that the bound of a value gives."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for reader in (catalog.Head.decode, auditing.decode):
+    for reader in (catalog.Head.decode, audit.decode):
         with pytest.raises(CorruptFile):
             reader(BOMBS[name])
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

@@ -18,7 +18,8 @@ from children import in_child
 from reliability import examination, kills, report, shutdowns, syscalls
 
 import simindex
-from simindex import IndexOptions, snapshot
+from simindex import IndexOptions
+from simindex.storage import snapshot
 
 SEED = 20_261_122
 

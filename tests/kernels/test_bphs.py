@@ -9,10 +9,11 @@ import oracle
 import pytest
 
 from simindex._kernels import _native
+from simindex.bits.design import BlockDesign
 from simindex.methods import bphs
-from simindex.simhash.permutation import BlockDesign
-from simindex.storage.permuted import permuted_rows
-from simindex.storage.table import SortedRows, Table, sort_table
+from simindex.storage.tables.permuted import permuted_rows
+from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.table import Table, sort_table
 
 LEVELS = range(len(_native.levels()))
 DESIGNS = (

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from simindex._kernels import LEVELS, _native
-from simindex.simhash import vosh
-from simindex.simhash.volatility import STEP
+from simindex.bits import vosh
+from simindex.bits.volatility import STEP
 
 BITS = 9
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex._kernels import LEVELS, _native
+from simindex.arrays import U64
 from simindex.methods import psm
-from simindex.records import U64
 
 levels = pytest.mark.parametrize("level", range(len(LEVELS)))
 NO_ROTATION = np.empty((0, 4), np.uint64)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simindex._kernels import LEVELS, _native
-from simindex.simhash.vosh import plan, set_count
+from simindex.bits.vosh import plan, set_count
 
 LEVEL_NUMBERS = range(len(LEVELS))
 

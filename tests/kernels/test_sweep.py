@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import searching
 from simindex._kernels import LEVELS, _native
+from simindex.arrays import U64
+from simindex.bits import vosh
+from simindex.bits.volatility import STEP
 from simindex.methods import psm, psm_batch
 from simindex.methods.base import TablePlan
-from simindex.records import U64
-from simindex.simhash import vosh
-from simindex.simhash.volatility import STEP
+from simindex.query import search
 
 levels = pytest.mark.parametrize("level", range(len(LEVELS)))
 
@@ -311,7 +311,7 @@ def test_only_large_batches_on_large_tables_are_swept() -> None:
 @pytest.mark.parametrize("rows", [10_000_000, 60_000_000, 400_000_000])
 def test_slices_of_a_sweep_bound_the_probes_of_a_call(rows: int, threads: int, flips: int) -> None:
     size = psm_batch.slice_queries(rows, flips, 25_000_000, threads)
-    assert size > searching.SLICE_QUERIES // threads
+    assert size > search.SLICE_QUERIES // threads
     assert threads * size * (flips + 1) <= psm_batch.MOST_PROBES
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from simindex._kernels import LEVELS, _native
-from simindex.records import U64
+from simindex.arrays import U64
 
 levels = pytest.mark.parametrize("level", range(len(LEVELS)))
 NO_ID, NO_ROW = 2**64 - 1, 2**32 - 1

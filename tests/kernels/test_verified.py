@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex._kernels import LEVELS, _native
+from simindex.bits import vosh
+from simindex.bits.volatility import STEP
 from simindex.errors import CorruptFile
-from simindex.simhash import vosh
-from simindex.simhash.volatility import STEP
 
 CHUNK = 1 << 16
 BITS = 10

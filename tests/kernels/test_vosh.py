@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simindex._kernels import LEVELS, _native
-from simindex.simhash.vosh import plan, reference
+from simindex.bits.vosh import plan, reference
 
 LEVEL_NUMBERS = range(len(LEVELS))
 

@@ -11,9 +11,10 @@ import pytest
 from contract import Case, MethodContract, named
 
 import simindex
-from simindex import Batch, bounded, planner
+from simindex import Batch
 from simindex.errors import InvalidOption
 from simindex.methods import psm, psm_batch
+from simindex.planning import bounded, planner
 
 ROOMY, TIGHT = 1 << 30, 40 << 20
 

@@ -13,9 +13,9 @@ from contract import KINDS, Case, MethodContract, named, opened_case
 
 import simindex
 from simindex import IndexOptions
+from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
-from simindex.model import Machine
-from simindex.simhash.permutation import BlockDesign
+from simindex.planning.machine import Machine
 
 FLAT, LEADING, NESTED, FLIPPED = (
     "bphs:G=9,g=1", "bphs:G=10,g=2", "bphs:nested=4x4,r=3", "bphs:G=2,g=1,r=4",

@@ -22,7 +22,7 @@ from siphash import key_id
 import simindex
 from simindex import IndexOptions
 from simindex.errors import ClosedIndex, CorruptFile, InvalidBatch, InvalidOption
-from simindex.model import Machine
+from simindex.planning.machine import Machine
 
 NO_NEIGHBOUR = 2**64 - 1
 

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidOption
-from simindex.storage.verification import section_of
+from simindex.storage.files.verification import section_of
 
 ROWS = {1: 14_000, 2: 7_000}
 DESIGN = "bphs:G=4,g=1"
@@ -303,9 +303,9 @@ def test_auto_leaves_a_damaged_structure_and_says_so(
     method = {".bphs": "bphs", ".issl": "issl"}[suffix]
     # The planner takes the structure, whatever it costs.
     for name in ("permuted_ns", "issl_within_ns"):
-        monkeypatch.setattr(f"simindex.planner.{name}", lambda *_, **__: 0.0)
+        monkeypatch.setattr(f"simindex.planning.planner.{name}", lambda *_, **__: 0.0)
     if suffix == ".issl":
-        monkeypatch.setattr("simindex.planner.permuted_ns", lambda *_, **__: 1e12)
+        monkeypatch.setattr("simindex.planning.planner.permuted_ns", lambda *_, **__: 1e12)
     file = damaged.files(stored.path, suffix)[0]
     _, offset, size = next(damaged.chunks(file))
     with damaged.flipped(file, offset + size // 2), simindex.open(stored.path) as index:

@@ -12,7 +12,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import CorruptFile
 from simindex.methods import issl, scan
-from simindex.storage.table import Table
+from simindex.storage.tables.table import Table
 
 ROWS = 3000
 

@@ -12,12 +12,12 @@ import pytest
 import simindex
 from simindex import IndexOptions
 from simindex._kernels import _native
+from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.methods import bphs, lookup
 from simindex.methods.base import Found
 from simindex.methods.psm import exhaustive_masks
-from simindex.simhash.permutation import BlockDesign
-from simindex.storage.table import Table, sort_table
+from simindex.storage.tables.table import Table, sort_table
 
 DESIGNS = ("bphs:G=5,g=2", "bphs:nested=3x4", "bphs:G=2,g=1,r=1", "bphs:G=3,g=1,r=2")
 """Flat, nested, and two that flip."""

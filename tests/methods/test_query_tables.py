@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simindex.costs import query_design, query_tables_ns
+from simindex.bits.design import BlockDesign, designs_for
 from simindex.errors import InvalidOption
 from simindex.methods import query_tables, scan
 from simindex.methods.base import Found
 from simindex.methods.stream import Stream
-from simindex.model import Machine
-from simindex.simhash.permutation import BlockDesign, designs_for
-from simindex.storage.table import Table, sort_table
-from simindex.storage.tombstones import Deletion, Tombstones, from_deletions
+from simindex.planning.costs import query_design, query_tables_ns
+from simindex.planning.machine import Machine
+from simindex.storage.tables.table import Table, sort_table
+from simindex.storage.tables.tombstones import Deletion, Tombstones, from_deletions
 
 WIDTHS = (64, 128, 320, 4096)
 

@@ -12,7 +12,7 @@ from contract import rows_of
 
 import simindex
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.methods.recall import wilson
+from simindex.query.intervals import wilson
 
 ROWS = 900
 KINDS = (

@@ -7,7 +7,7 @@ import oracle
 import pytest
 
 from simindex.methods import scan
-from simindex.storage.table import sort_table
+from simindex.storage.tables.table import sort_table
 
 
 @pytest.mark.parametrize("words", [1, 2, 16, 64])

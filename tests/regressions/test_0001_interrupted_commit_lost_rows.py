@@ -11,7 +11,7 @@ import pytest
 import simindex
 from simindex import IndexOptions
 from simindex.errors import CommitFailed, ReadOnlyIndex
-from simindex.storage.environment import Transaction
+from simindex.storage.catalog.environment import Transaction
 
 ROWS = np.arange(40, dtype=np.uint64)
 OPTIONS = IndexOptions(batch_rows=8, min_merge=0)

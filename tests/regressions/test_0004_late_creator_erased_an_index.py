@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.storage import format as durable
+from simindex.storage.files import format as durable
 
 ROWS = np.arange(9, dtype=np.uint64)
 

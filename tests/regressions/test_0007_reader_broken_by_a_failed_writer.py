@@ -12,8 +12,8 @@ import pytest
 
 import simindex
 from simindex.errors import ClosedIndex, CorruptFile, StorageFull
-from simindex.storage import environment as module
-from simindex.storage.catalog import Catalog
+from simindex.storage.catalog import environment as module
+from simindex.storage.catalog.catalog import Catalog
 
 ROWS = np.arange(5, dtype=np.uint64)
 

@@ -12,8 +12,8 @@ import pytest
 import simindex
 from simindex import IndexOptions
 from simindex.errors import UnsupportedStorage
-from simindex.storage import environment
-from simindex.storage import format as durable
+from simindex.storage.catalog import environment
+from simindex.storage.files import format as durable
 
 ROWS = np.arange(20, dtype=np.uint64)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.storage.environment import Transaction
+from simindex.storage.catalog.environment import Transaction
 
 
 @pytest.mark.parametrize("database", ["pending", "tombstones", "meta"])

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import IndexOptions, compaction
+from simindex import IndexOptions
 from simindex.errors import CorruptFile, StorageFull
+from simindex.storage.tables import compaction
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import Batch, IndexOptions, calibration
+from simindex import Batch, IndexOptions
 from simindex.methods.base import Found
+from simindex.planning import calibration
 
 
 def test_matches_at_once_do_not_grow_with_the_index(

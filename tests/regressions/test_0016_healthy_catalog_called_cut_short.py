@@ -8,7 +8,7 @@ import numpy as np
 
 import simindex
 from simindex import IndexOptions
-from simindex.storage.pages import META, Meta
+from simindex.storage.catalog.pages import META, Meta
 
 
 def last_page_end(data: Path) -> int:

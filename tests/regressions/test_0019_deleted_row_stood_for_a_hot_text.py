@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import searching
+from simindex.query import search
 
 ROWS = 20_000
 HOT = np.uint64(0x1234_5678_9ABC_DEF0)
@@ -21,7 +21,7 @@ def test_first_of_a_hot_text_is_a_live_row_and_few_are_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: list[int], limit: int | None
 ) -> None:
     most = 0
-    looked = searching.search_by
+    looked = search.search_by
 
     def counted(*arguments: Any) -> Any:
         nonlocal most
@@ -29,7 +29,7 @@ def test_first_of_a_hot_text_is_a_live_row_and_few_are_looked_at(
         most = max(most, len(found.query))
         return found
 
-    monkeypatch.setattr(searching, "search_by", counted)
+    monkeypatch.setattr(search, "search_by", counted)
     with simindex.open(tmp_path / "hot.sim", "n") as index:
         index.append(np.full(ROWS, HOT), ids=np.arange(ROWS, dtype=np.uint64))
         index.commit()
@@ -43,5 +43,5 @@ def test_first_of_a_hot_text_is_a_live_row_and_few_are_looked_at(
         return
     assert found.query.tolist() == list(range(400))
     assert not np.isin(found.id, np.array(gone, np.uint64)).any()
-    bound = max(searching.AGAIN * ROWS, 2 * searching.MOST_AGAIN)
+    bound = max(search.AGAIN * ROWS, 2 * search.MOST_AGAIN)
     assert most <= (bound if gone != [10**9] else 400)

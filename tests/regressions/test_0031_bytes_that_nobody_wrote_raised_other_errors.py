@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import IndexOptions, Recipe, opening
+from simindex import IndexOptions, Recipe
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
-from simindex.storage import reservoir, segment
-from simindex.storage.catalog import Catalog, Edit
-from simindex.storage.environment import acquire
+from simindex.storage.catalog import options_record
+from simindex.storage.catalog.catalog import Catalog, Edit
+from simindex.storage.catalog.environment import acquire
+from simindex.storage.tables import reservoir, segment
 
 ONE = np.ones(1, np.uint64)
 TWO = np.zeros(2)
@@ -66,13 +67,13 @@ def test_an_array_of_no_dimension_holds_no_texts() -> None:
 )
 def test_stored_options_that_are_none_are_damage(values: object) -> None:
     with pytest.raises(CorruptFile, match="meta/options"):
-        opening.stored_options(msgpack.packb(values))
+        options_record.stored_options(msgpack.packb(values))
 
 
 def test_a_sample_of_another_width_is_damage(index_path: Path, index: simindex.Index) -> None:
     """It would be joined with samples of the index's own width."""
-    from simindex.storage import pending
-    from simindex.storage.table import sort_table
+    from simindex.storage.catalog import pending
+    from simindex.storage.tables.table import sort_table
 
     index.close()
     with acquire(index_path / "catalog", writable=True) as environment:

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import IndexOptions, creation
+from simindex import IndexOptions
 from simindex.errors import IndexLocked
-from simindex.storage import disk
-from simindex.storage import format as durable
-from simindex.storage.descriptor import Descriptor
+from simindex.storage.files import disk
+from simindex.storage.files import format as durable
+from simindex.storage.files.descriptor import Descriptor
+from simindex.writing import creation
 
 CALLS = [name for name in vars(disk.System) if not name.startswith("_")]
 ROWS = np.arange(9, dtype=np.uint64)

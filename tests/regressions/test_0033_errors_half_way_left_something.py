@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import Batch, IndexOptions, StorageFailed, creation
-from simindex.storage import environment
-from simindex.storage.catalog import Edit
-from simindex.storage.table import Table
-from simindex.writer import Writer
+from simindex import Batch, IndexOptions, StorageFailed
+from simindex.storage.catalog import environment
+from simindex.storage.catalog.catalog import Edit
+from simindex.storage.tables.table import Table
+from simindex.writing import creation
+from simindex.writing.writer import Writer
 
 ROWS = np.arange(40, dtype=np.uint64)
 

@@ -13,11 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 import simindex
-from simindex import IndexOptions, creation
+from simindex import IndexOptions
 from simindex.cli import program
 from simindex.cli.replacement import replacing
 from simindex.errors import CorruptFile, IndexExists, IndexNotFound, SimindexError
-from simindex.storage import format as durable
+from simindex.storage.files import format as durable
+from simindex.writing import creation
 
 Tree = Callable[[Path], Any]
 

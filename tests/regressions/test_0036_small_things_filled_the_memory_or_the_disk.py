@@ -18,11 +18,11 @@ from simindex import IndexOptions
 from simindex.cli import chunks
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError
 from simindex.inputs import Document, read
-from simindex.storage import remains
-from simindex.storage.catalog import LAST_GENERATION, Catalog, Head, Run, seal
-from simindex.storage.environment import acquire
-from simindex.storage.format import link
-from simindex.storage.remains import Remains
+from simindex.repair import remains
+from simindex.repair.remains import Remains
+from simindex.storage.catalog.catalog import LAST_GENERATION, Catalog, Head, Run, seal
+from simindex.storage.catalog.environment import acquire
+from simindex.storage.files.format import link
 
 ROWS = np.arange(40, dtype=np.uint64)
 
@@ -173,7 +173,7 @@ def test_deletions_take_what_their_hashes_do(tmp_path: Path) -> None:
 def test_deletions_of_one_commit_are_bounded(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simindex.buffer.MAX_DELETIONS", 5)
+    monkeypatch.setattr("simindex.writing.buffer.MAX_DELETIONS", 5)
     filled(index_path)
     with simindex.open(index_path, "w") as index:
         index.delete(ids=ROWS[:3])
@@ -209,7 +209,7 @@ def test_a_value_that_many_nodes_lead_to_is_looked_at_once_a_page(
         page += at.to_bytes(2, "little") * pointers
         raw += page.ljust(at, b"\0") + node.ljust(size - at, b"\0")
     path.write_bytes(raw)
-    looks = counted(monkeypatch, "simindex.storage.remains.checksum")
+    looks = counted(monkeypatch, "simindex.repair.remains.checksum")
     found = Remains.read(path)
     assert found is not None
     assert found.record("meta", b"k") == bytes(60)
@@ -221,7 +221,7 @@ def test_values_that_overlap_are_looked_at_within_a_budget(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many nodes as fit a page."""
-    monkeypatch.setattr("simindex.storage.remains.MAX_SUMMED_BYTES", 1 << 16)
+    monkeypatch.setattr("simindex.repair.remains.MAX_SUMMED_BYTES", 1 << 16)
     filled(index_path)
     path = index_path / "catalog" / "data.mdb"
     size = os.sysconf("SC_PAGE_SIZE")
@@ -233,7 +233,7 @@ def test_values_that_overlap_are_looked_at_within_a_budget(
         page += b"".join(at.to_bytes(2, "little") for at in pointers)
         raw += page.ljust(size // 2, b"\0") + b"\4\0\0\0\0\0\1\0" * (size // 16)
     path.write_bytes(raw)
-    looks = counted(monkeypatch, "simindex.storage.remains.checksum")
+    looks = counted(monkeypatch, "simindex.repair.remains.checksum")
     found = Remains.read(path)
     assert found is not None
     found.close()

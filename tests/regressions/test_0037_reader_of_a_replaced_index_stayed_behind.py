@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import handle
 from simindex.errors import ClosedIndex
+from simindex.index import handle
 
 ROWS = np.arange(40, dtype=np.uint64)
 

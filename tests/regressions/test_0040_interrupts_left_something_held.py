@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import handle
 from simindex.errors import CorruptFile
-from simindex.storage import catalog, environment
-from simindex.storage.environment import Environment, Lease
-from simindex.writer import Writer
+from simindex.index import handle
+from simindex.storage.catalog import catalog, environment
+from simindex.storage.catalog.environment import Environment, Lease
+from simindex.writing.writer import Writer
 
 ROWS = np.arange(40, dtype=np.uint64)
 

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import handle
-from simindex import writer as writing
 from simindex.errors import ClosedIndex, InvalidOption, ReadOnlyIndex
-from simindex.segmentfiles import SegmentFiles
-from simindex.storage import environment
-from simindex.storage import format as durable
-from simindex.storage.environment import Environment, InTransaction
+from simindex.index import handle
+from simindex.storage.catalog import environment
+from simindex.storage.catalog.environment import Environment, InTransaction
+from simindex.storage.files import format as durable
+from simindex.storage.segmentfiles import SegmentFiles
+from simindex.writing import writer as writing
 
 ROWS = np.arange(1, 401, dtype=np.uint64)
 

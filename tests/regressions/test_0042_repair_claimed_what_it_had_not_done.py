@@ -15,12 +15,14 @@ import pytest
 import simindex
 from simindex import IndexOptions, RepairReport
 from simindex.errors import CorruptFile
-from simindex.records import Finding
-from simindex.storage import pending
-from simindex.storage.reservoir import Reservoir
-from simindex.storage.segment import FINGERPRINTS, IDS, KEY_BYTES, KEY_OFFSETS
-from simindex.storage.table import KeyHeap, Table
-from simindex.storage.tombstones import Tombstones
+from simindex.records.reports import Finding
+from simindex.storage.catalog import pending
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.reservoir import Reservoir
+from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS
+from simindex.storage.tables.structure import FINGERPRINTS
+from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 

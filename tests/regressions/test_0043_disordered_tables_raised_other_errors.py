@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import IndexOptions, compaction
+from simindex import IndexOptions
 from simindex.errors import CorruptFile
-from simindex.storage.reservoir import Reservoir
-from simindex.storage.segment import FINGERPRINTS, KEY_OFFSETS
-from simindex.storage.table import SortedRows
+from simindex.storage.tables import compaction
+from simindex.storage.tables.reservoir import Reservoir
+from simindex.storage.tables.segment import KEY_OFFSETS
+from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.structure import FINGERPRINTS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.records import as_keys
-from simindex.storage.table import KeyHeap
+from simindex.records.batch import as_keys
+from simindex.storage.tables.keys import KeyHeap
 
 BAD = "b\udc80"
 

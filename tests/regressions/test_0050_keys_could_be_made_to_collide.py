@@ -17,7 +17,7 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions
-from simindex.storage.table import KeyHeap
+from simindex.storage.tables.keys import KeyHeap
 
 WORD = (1 << 64) - 1
 C1, C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F

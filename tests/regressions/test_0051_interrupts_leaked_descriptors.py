@@ -29,22 +29,18 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import IndexOptions, handle, merging, segmentfiles, writer
+from simindex import IndexOptions
 from simindex.errors import SimindexError
-from simindex.storage import (
-    catalog,
-    descriptor,
-    disk,
-    envelope,
-    environment,
-    pages,
-    remains,
-    remnant,
-    segment,
-)
-from simindex.storage import format as durable
-from simindex.storage.descriptor import Descriptor
+from simindex.index import handle
+from simindex.repair import remains, remnant
+from simindex.storage import segmentfiles
+from simindex.storage.catalog import catalog, environment, pages
+from simindex.storage.files import descriptor, disk, envelope
+from simindex.storage.files import format as durable
+from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.tables import segment
 from simindex.threads import begin
+from simindex.writing import merges, writer
 
 OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
@@ -133,7 +129,7 @@ class Interrupt:
 def settled(path: Path) -> list[str]:
     """What is open below a path once threads have given up what they had."""
     for thread in threading.enumerate():
-        if thread.name in (merging.RELEASING, "simindex merge"):
+        if thread.name in (merges.RELEASING, "simindex merge"):
             thread.join(60)
     if open_descriptors(path):
         gc.collect()

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import compaction
-from simindex.buffer import Buffer
 from simindex.errors import CommitFailed, ReadOnlyIndex
-from simindex.merging import State
-from simindex.repair import _Work
-from simindex.writer import Writer
+from simindex.repair.rebuild import _Work
+from simindex.storage.tables import compaction
+from simindex.writing.buffer import Buffer
+from simindex.writing.merges import State
+from simindex.writing.writer import Writer
 
 OPTIONS = simindex.IndexOptions(batch_rows=4, min_merge=2)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import StorageFull
-from simindex.segmentfiles import SegmentFiles
+from simindex.storage.segmentfiles import SegmentFiles
 
 KEYS = [f"k{number}" for number in range(6)]
 

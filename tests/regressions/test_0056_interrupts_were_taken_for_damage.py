@@ -14,10 +14,10 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions
-from simindex.buffer import Buffer
 from simindex.errors import ReadOnlyIndex
-from simindex.storage.table import KeyHeap
-from simindex.storage.tombstones import Deletion
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.tombstones import Deletion
+from simindex.writing.buffer import Buffer
 
 
 class Stop(ValueError):

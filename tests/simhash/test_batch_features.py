@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.simhash.fingerprint import Recipe
+from simindex.simhash.recipe import Recipe
 
 TEXTS = [*oracle.SCRIPTS, "", "one two one", "漢字", "one"]
 

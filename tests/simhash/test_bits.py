@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from simindex.bits.hamming import from_hex, hamming, pack, to_hex, unpack
 from simindex.errors import InvalidBatch
-from simindex.simhash.bits import from_hex, hamming, pack, to_hex, unpack
 
 words64 = st.integers(0, 2**64 - 1)
 rows = st.tuples(st.integers(0, 5), st.integers(1, 4)).flatmap(

@@ -19,7 +19,7 @@ from simindex._kernels import LEVELS, _native
 from simindex.errors import InvalidBatch
 from simindex.simhash import features
 from simindex.simhash.features import portions
-from simindex.simhash.fingerprint import Recipe
+from simindex.simhash.recipe import Recipe
 
 NONE = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int16)
 PIECE = 1 << 14

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex.simhash import features
-from simindex.simhash.fingerprint import Recipe
 from simindex.simhash.projection import normal_quantiles
+from simindex.simhash.recipe import Recipe
 from simindex.simhash.weighting import WEIGHTINGS, sublinear_steps
 
 TEXTS = [

@@ -30,8 +30,8 @@ from simindex.errors import (
 )
 from simindex.simhash import document_frequencies
 from simindex.simhash.document_frequencies import DocumentFrequencies
-from simindex.simhash.fingerprint import Recipe
 from simindex.simhash.idf import idf_step
+from simindex.simhash.recipe import Recipe
 from simindex.simhash.weighting import STEPS_PER_UNIT
 
 Corpus = list[set[int]]

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from simindex.bits.design import MAX_TABLES, SLICE_ROWS, BlockDesign, designs_for
+from simindex.bits.hamming import pack, unpack
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.simhash.bits import pack, unpack
-from simindex.simhash.permutation import MAX_TABLES, SLICE_ROWS, BlockDesign, designs_for
 
 NAMES = (
     "bphs:G=4,g=1", "bphs:G=5,g=2", "bphs:G=6,g=3", "bphs:G=7,g=2", "bphs:G=9,g=1", "bphs:G=8,g=3",

@@ -15,9 +15,9 @@ import pytest
 import simhash_oracle as oracle
 
 from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch, InvalidOption
-from simindex.simhash import document_frequencies, features, idf, reading
+from simindex.simhash import document_frequencies, features, idf, reader
 from simindex.simhash.document_frequencies import DocumentFrequencies
-from simindex.simhash.fingerprint import Recipe
+from simindex.simhash.recipe import Recipe
 
 CORPUS = [*oracle.SCRIPTS, *oracle.ODDITIES, "the fox and the dog", "the the the"]
 
@@ -416,13 +416,13 @@ def test_counting_holds_a_portion_at_a_time_whatever_it_is_given(monkeypatch):
     whole = recipe.document_frequencies(texts)
     monkeypatch.setattr(features, "SMALL_PORTION_CHARACTERS", 3000)
     seen = []
-    real = reading.Reader.frequencies
+    real = reader.Reader.frequencies
 
     def watched(self, portion, first, threads):
         seen.append((first, len(portion)))
         return real(self, portion, first, threads)
 
-    monkeypatch.setattr(reading.Reader, "frequencies", watched)
+    monkeypatch.setattr(reader.Reader, "frequencies", watched)
     for given in (texts, tuple(texts), iter(texts), pa.array(texts), pa.chunked_array([texts])):
         seen.clear()
         counted = recipe.document_frequencies(given)

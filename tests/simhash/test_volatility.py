@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simindex.simhash import volatility as module
-from simindex.simhash.volatility import (
+from simindex.bits import volatility as module
+from simindex.bits.volatility import (
     BINS,
     RAREST,
     STEP,

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from simindex.bits.vosh import PADDING, children, plan, reference, set_count
 from simindex.errors import InvalidOption
-from simindex.simhash.vosh import PADDING, children, plan, reference, set_count
 
 
 def subsets(bits, h):

@@ -19,7 +19,7 @@ import Stemmer
 import stopwordsiso
 
 from simindex.errors import InvalidBatch, InvalidOption, MissingExtra
-from simindex.simhash.fingerprint import Recipe
+from simindex.simhash.recipe import Recipe
 
 CHINESE = ["我来到北京清华大学", "他来到了网易杭研大厦", "", "我来到北京。Tsinghua University 2011"]
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex.errors import CommitFailed, CorruptFile, StorageFull
-from simindex.storage import catalog as module
-from simindex.storage.catalog import (
+from simindex.storage.catalog import catalog as module
+from simindex.storage.catalog.catalog import (
     LAST_GENERATION,
     PART_BYTES,
     Catalog,
@@ -28,8 +28,8 @@ from simindex.storage.catalog import (
     unpack,
     unseal,
 )
-from simindex.storage.environment import Transaction, acquire
-from simindex.storage.segment import SegmentRecord, StructureRecord
+from simindex.storage.catalog.environment import Transaction, acquire
+from simindex.storage.tables.record import SegmentRecord, StructureRecord
 
 U64 = st.integers(0, 2**63)
 NAMES = st.integers(0, 2**64 - 1).map(lambda n: f"{n:016x}-{n & 0xFFFFFFFF:08x}.rows")
@@ -498,7 +498,7 @@ def test_failed_commit_is_typed_and_changes_nothing(
 def test_full_map_of_lmdb_is_storage_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simindex.storage import environment as environment_module
+    from simindex.storage.catalog import environment as environment_module
 
     monkeypatch.setattr(environment_module, "MAP_BYTES", 1 << 20)
     (tmp_path / "small").mkdir()

@@ -11,8 +11,8 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions
-from simindex.storage import disk
-from simindex.storage import format as durable
+from simindex.storage.files import disk
+from simindex.storage.files import format as durable
 
 OPTIONS = IndexOptions(batch_rows=16, structures=("psm", "bphs:G=2,g=1", "issl:w=8"))
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, StorageFull
-from simindex.storage import format as durable
-from simindex.storage.envelope import (
+from simindex.storage.files import format as durable
+from simindex.storage.files.envelope import (
     CHUNK_BYTES,
     FOOTER,
     HEADER,
@@ -30,7 +30,7 @@ from simindex.storage.envelope import (
     SectionSpec,
     open_envelope,
 )
-from simindex.storage.format import NewFile
+from simindex.storage.files.format import NewFile
 
 IDENTITY = Identity(bytes(range(16)), 0x0123456789ABCDEF, 7, 6, 300, 64)
 SPECS = [

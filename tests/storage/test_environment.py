@@ -19,9 +19,9 @@ from children import in_child
 
 import simindex
 from simindex.errors import ClosedIndex, CorruptFile, IndexLocked, StorageFull, UnsupportedStorage
-from simindex.storage import environment as module
-from simindex.storage.environment import Environment, acquire, preflight
-from simindex.storage.pages import META, Meta
+from simindex.storage.catalog import environment as module
+from simindex.storage.catalog.environment import Environment, acquire, preflight
+from simindex.storage.catalog.pages import META, Meta
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")

@@ -18,11 +18,12 @@ from siphash import key_id
 import simindex
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, IndexNotFound, StorageFull
-from simindex.storage import format as durable
-from simindex.storage import segment as segment_module
-from simindex.storage.format import FORMAT_DTYPE, NewFile, read_format, write_format
-from simindex.storage.segment import SegmentRecord, SegmentWriter, open_segment
-from simindex.storage.table import KeyHeap
+from simindex.storage.files import format as durable
+from simindex.storage.files.format import FORMAT_DTYPE, NewFile, read_format, write_format
+from simindex.storage.tables import segment as segment_module
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.record import SegmentRecord
+from simindex.storage.tables.segment import SegmentWriter, open_segment
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 """Written once by version 1.0 of the format, by `write_golden` below; never written anew."""

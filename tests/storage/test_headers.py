@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.errors import CorruptFile
-from simindex.storage import headers
-from simindex.storage.catalog import seal, unseal
+from simindex.storage.catalog import headers
+from simindex.storage.catalog.catalog import seal, unseal
 
 NAME = "0000000000000001-00000001.rows"
 

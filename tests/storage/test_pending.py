@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.errors import CorruptFile
-from simindex.storage import pending
-from simindex.storage.pending import PENDING
-from simindex.storage.reservoir import Reservoir
-from simindex.storage.table import KeyHeap, Table, sort_table
+from simindex.storage.catalog import pending
+from simindex.storage.catalog.pending import PENDING
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.reservoir import Reservoir
+from simindex.storage.tables.table import Table, sort_table
 
 NONE = Reservoir.empty(1)
 

@@ -14,11 +14,11 @@ from damaged import FOUND_WHEN_OPENED, flip_bit
 
 import simindex
 from simindex import IndexOptions
+from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, InvalidOption
-from simindex.simhash.permutation import BlockDesign
-from simindex.storage import permuted
-from simindex.storage.segment import SegmentRecord
-from simindex.storage.table import sort_table
+from simindex.storage.tables import permuted
+from simindex.storage.tables.record import SegmentRecord
+from simindex.storage.tables.table import sort_table
 
 DESIGN = "bphs:G=4,g=1"
 OTHER = "bphs:G=2,g=1,r=1"

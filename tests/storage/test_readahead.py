@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from simindex.errors import CorruptFile
-from simindex.storage import readahead
-from simindex.storage.envelope import Map
-from simindex.storage.readahead import chunks, even_bounds, give_back
+from simindex.storage.files import readahead
+from simindex.storage.files.envelope import Map
+from simindex.storage.files.readahead import chunks, even_bounds, give_back
 
 PAGE = mmap.PAGESIZE
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex.errors import CorruptFile
-from simindex.storage.reservoir import (
+from simindex.storage.tables.reservoir import (
     LARGEST_WEIGHT,
     RESERVOIR,
     Reservoir,

@@ -12,15 +12,10 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
-from simindex.storage.segment import (
-    NAME,
-    Segment,
-    SegmentRecord,
-    SegmentWriter,
-    generation_of,
-    open_segment,
-)
-from simindex.storage.table import KeyHeap, sort_table
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.record import NAME, SegmentRecord, generation_of
+from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
+from simindex.storage.tables.table import sort_table
 
 INDEX = bytes(16)
 

@@ -21,14 +21,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import simindex
-from simindex import IndexOptions, snapshot
+from simindex import IndexOptions
 from simindex.errors import CorruptFile, InvalidOption
-from simindex.merging import Merge, State
-from simindex.storage import slicelist
-from simindex.storage.catalog import Edit
-from simindex.storage.envelope import HEADER, open_envelope
-from simindex.storage.segment import DESCRIPTION, SegmentRecord, StructureRecord
-from simindex.storage.slicelist import SliceDesign
+from simindex.storage import snapshot
+from simindex.storage.catalog.catalog import Edit
+from simindex.storage.files.envelope import HEADER, open_envelope
+from simindex.storage.tables import slicelist
+from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.slicelist import SliceDesign
+from simindex.storage.tables.structure import DESCRIPTION, owner_of
+from simindex.writing.merges import Merge, State
 
 U32 = NDArray[np.uint32]
 LISTS = "issl:w=8"
@@ -255,7 +257,7 @@ def test_the_file_says_whose_it_is(index_path: Path) -> None:
         assert msgpack.unpackb(description.tobytes()) == [
             LISTS, segment.name, rows.footer_checksum
         ]
-        assert slicelist.owner_of(file.name) == segment.name
+        assert owner_of(file.name) == segment.name
         assert envelope.identity.rows == rows.identity.rows
         assert envelope.identity.index == rows.identity.index
         assert (envelope.identity.bits, envelope.identity.horizon) == (

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from siphash import siphash
 
 from simindex.errors import CorruptFile
-from simindex.storage import table as module
-from simindex.storage.table import KeyHeap, Table, header_bits, key_hash, sort_table
+from simindex.storage.tables import table as module
+from simindex.storage.tables.keys import KeyHeap, key_hash
+from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.table import Table, sort_table
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 

@@ -14,8 +14,15 @@ from siphash import siphash
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
-from simindex.storage.table import KeyHeap, Table
-from simindex.storage.tombstones import KEYED, TOMBSTONE, Deletion, Tombstones, from_deletions
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import (
+    KEYED,
+    TOMBSTONE,
+    Deletion,
+    Tombstones,
+    from_deletions,
+)
 
 SECRET = bytes(range(16))
 

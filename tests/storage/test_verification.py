@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from simindex.errors import CorruptFile
-from simindex.storage.envelope import (
+from simindex.storage.files.envelope import (
     CHUNK_BYTES,
     Envelope,
     EnvelopeWriter,
@@ -18,15 +18,9 @@ from simindex.storage.envelope import (
     SectionSpec,
     open_envelope,
 )
-from simindex.storage.format import NewFile
-from simindex.storage.table import KeyHeap
-from simindex.storage.verification import (
-    Verify,
-    map_of,
-    section_of,
-    verified,
-    verified_at,
-)
+from simindex.storage.files.format import NewFile
+from simindex.storage.files.verification import Verify, map_of, section_of, verified, verified_at
+from simindex.storage.tables.keys import KeyHeap
 
 ROWS = 20_000
 """Of 16 bytes and of 8: five chunks and three."""

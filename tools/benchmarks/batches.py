@@ -19,9 +19,9 @@ from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
 from benchmarks.stored import Stored, prepare
 from simindex import Batch
-from simindex.machine import read_bytes_s
-from simindex.model import disk_s, rate
-from simindex.storage import readahead
+from simindex.planning.measurement import read_bytes_s
+from simindex.planning.model import disk_s, rate
+from simindex.storage.files import readahead
 
 SMALLER = (100, 10, 1)
 """Batches of so many times fewer queries than asked for."""

@@ -25,8 +25,8 @@ from benchmarks.report import Measurement, quantity
 from benchmarks.stopwatch import Stopwatch, say
 from benchmarks.stored import Stored, prepare
 from simindex import Batch
-from simindex.costs import CALL_NS, SEGMENT_NS
 from simindex.errors import InvalidOption
+from simindex.planning.costs import CALL_NS, SEGMENT_NS
 
 RADII = tuple(range(1, 9))
 RECALLS = (0.9, 0.95, 0.99, 1.0)

@@ -18,7 +18,8 @@ from benchmarks.exact import Skewed, rewritten
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
 from simindex.methods.lookup import LOOKUPS, Buckets, Lookup, buckets
-from simindex.storage.table import SortedRows, sort_table
+from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.table import sort_table
 
 SLICE_QUERIES = 1 << 16
 """Looked up in a call, so that what it returns stays in the cache."""

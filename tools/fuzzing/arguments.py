@@ -12,8 +12,8 @@ import simindex
 from fuzzing.envelopes import BPHS, example
 from fuzzing.target import Target
 from simindex import Batch, IndexOptions, Recipe
+from simindex.bits.design import BlockDesign
 from simindex.options import split_structures
-from simindex.simhash.permutation import BlockDesign
 
 WORDS = (
     "auto", "psm", "bphs", "issl", "scan", BPHS, "bphs:nested=4x4,r=1", "issl:w=8", "str", "bytes",

@@ -21,12 +21,14 @@ import numpy as np
 import simindex
 from fuzzing.envelopes import QUERIES, example
 from fuzzing.target import Target
-from simindex import auditing, opening, snapshot
 from simindex._kernels import _native
-from simindex.model import Machine
-from simindex.simhash.fingerprint import Recipe
-from simindex.storage.catalog import PARTED, Catalog, Reading, checksum, pack, unpack
-from simindex.storage.environment import DATABASES
+from simindex.planning.machine import Machine
+from simindex.query import audit as auditing
+from simindex.simhash.recipe import Recipe
+from simindex.storage import snapshot
+from simindex.storage.catalog import options_record
+from simindex.storage.catalog.catalog import PARTED, Catalog, Reading, checksum, pack, unpack
+from simindex.storage.catalog.environment import DATABASES
 
 Records = dict[tuple[str, bytes], bytes]
 
@@ -158,7 +160,7 @@ def execute(data: bytes) -> None:
     catalog = cast(Catalog, stored)
     with stored.reading() as reading:
         _, head = reading.head()
-        options = opening.stored_options(reading.value(head, "options"))
+        options = options_record.stored_options(reading.value(head, "options"))
         recipe = reading.value(head, "recipe")
         machine = reading.value(head, "machine")
         audit = reading.value(head, "audit")

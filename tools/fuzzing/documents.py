@@ -16,9 +16,10 @@ from contextlib import ExitStack
 from unittest import mock
 
 from fuzzing.target import Target, workplace
-from simindex.cli import maintenance, recipes
+from simindex.cli import recipes
+from simindex.cli.commands import maintenance
 from simindex.inputs import Intake, ReadOptions, jsonl, read, streams, table
-from simindex.records import MAX_KEY_BYTES
+from simindex.records.batch import MAX_KEY_BYTES
 
 STDIN, KEYS, WORDS = "standard input", "list of keys", "list of stop words"
 

@@ -13,12 +13,11 @@ import simindex
 from fuzzing.target import Target, workplace
 from simindex import IndexOptions
 from simindex._kernels import _native
+from simindex.arrays import F32, U64
+from simindex.bits.design import BlockDesign
 from simindex.methods import bphs, issl
 from simindex.methods.psm import exhaustive_masks
-from simindex.records import F32, U64
-from simindex.simhash.permutation import BlockDesign
-from simindex.storage import permuted, slicelist
-from simindex.storage.envelope import (
+from simindex.storage.files.envelope import (
     CHUNK_BYTES,
     END_MAGIC,
     FOOTER,
@@ -28,14 +27,10 @@ from simindex.storage.envelope import (
     SECTION,
     open_envelope,
 )
-from simindex.storage.segment import (
-    KEY_OFFSETS,
-    Segment,
-    SegmentRecord,
-    StructureRecord,
-    open_segment,
-)
-from simindex.storage.table import header_bits
+from simindex.storage.tables import permuted, slicelist
+from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.segment import KEY_OFFSETS, Segment, open_segment
+from simindex.storage.tables.sortedrows import header_bits
 
 BPHS = "bphs:G=3,g=1,r=2"
 ISSL = "issl:w=8"

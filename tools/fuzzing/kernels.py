@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fuzzing.target import Target
 from simindex._kernels import _native
-from simindex.records import U64
+from simindex.arrays import U64
 
 U32 = NDArray[np.uint32]
 LEVELS = len(_native.levels())

@@ -9,13 +9,15 @@ import msgpack
 import numpy as np
 
 from fuzzing.target import Target, workplace
-from simindex import DocumentFrequencies, Recipe, auditing, opening
+from simindex import DocumentFrequencies, Recipe
 from simindex._kernels import _native
-from simindex.model import Machine
 from simindex.options import IndexOptions
+from simindex.planning.machine import Machine
+from simindex.query import audit
 from simindex.simhash import document_frequencies, recipe_bytes
-from simindex.storage.catalog import Head, Run, unpack
-from simindex.storage.format import FORMAT_MAGIC, read_format, write_format
+from simindex.storage.catalog import options_record
+from simindex.storage.catalog.catalog import Head, Run, unpack
+from simindex.storage.files.format import FORMAT_MAGIC, read_format, write_format
 
 TEXTS = ["the quick brown fox jumps over the lazy dog", "a dog", ""]
 
@@ -34,7 +36,7 @@ def seeds() -> list[bytes]:
     head = Head(3, 40, 5, {f"{1:016x}-{2:08x}.rows": 7}, (Run(1, 2, 3, 4),), (), {"options": 9})
     found += [
         b"h" + head.encode(),
-        b"a" + auditing.encode(auditing._NONE),
+        b"a" + audit.encode(audit._NONE),
         b"m" + bytes(msgpack.packb(Machine().to_dict())),
         b"o" + bytes(msgpack.packb(IndexOptions().to_dict())),
     ]
@@ -71,9 +73,9 @@ def execute(data: bytes) -> None:
         return
     readers: dict[bytes, Any] = {
         b"h": Head.decode,
-        b"a": auditing.decode,
+        b"a": audit.decode,
         b"m": lambda payload: Machine.from_dict(unpack("machine", payload)),
-        b"o": opening.stored_options,
+        b"o": options_record.stored_options,
     }
     readers.get(data[:1], bytes)(data[1:])
 

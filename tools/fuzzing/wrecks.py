@@ -21,8 +21,8 @@ from fuzzing import envelopes
 from fuzzing.target import Target, workplace
 from simindex import IndexOptions
 from simindex.errors import SimindexError
-from simindex.storage.catalog import checksum
-from simindex.storage.remains import Remains
+from simindex.repair.remains import Remains
+from simindex.storage.catalog.catalog import checksum
 
 GONE, CUT = 0xFFFFFF, 255
 PAGE_BYTES = 4096

@@ -36,7 +36,7 @@ import simindex
 from reliability.report import Outcome, Pace
 from reliability.specimens import Specimen, judgements, make
 from simindex.errors import SimindexError
-from simindex.storage.envelope import open_envelope
+from simindex.storage.files.envelope import open_envelope
 
 PAGE = 4096
 Spans = list[tuple[int, int]]

@@ -49,7 +49,7 @@ from reliability.stages import (
 )
 from reliability.trials import Tally, parts_of, workplace
 from simindex import Batch, IndexOptions
-from simindex.storage.verification import VERIFY
+from simindex.storage.files.verification import VERIFY
 
 
 def any_answer(found: Any, rows: Rows) -> str:

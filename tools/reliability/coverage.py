@@ -9,8 +9,8 @@ from typing import Any, get_args
 import simindex
 from reliability import calls
 from reliability.calls import METHODS
-from simindex.handle import Mode
-from simindex.storage.verification import VERIFY
+from simindex.index.handle import Mode
+from simindex.storage.files.verification import VERIFY
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "query.method": METHODS, "ingest.method": METHODS, "explain.method": METHODS,

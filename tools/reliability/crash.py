@@ -22,9 +22,9 @@ from reliability.replay import CrashState, Promise, Replay, differences, plaines
 from reliability.workloads import State, deterministic, pages_left, rows_of
 from simindex import Batch, IndexOptions
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
-from simindex.ownership import exists
-from simindex.records import Finding
-from simindex.storage.format import KEPT_PREFIX
+from simindex.records.reports import Finding
+from simindex.storage.files.format import KEPT_PREFIX
+from simindex.writing.ownership import exists
 
 PATIENCE_S = 60.0
 """A state that takes longer to judge hangs."""

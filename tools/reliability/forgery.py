@@ -21,15 +21,9 @@ import msgpack
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.storage import catalog
-from simindex.storage.envelope import (
-    CHUNK_BYTES,
-    FOOTER,
-    HEADER,
-    PAGE_BYTES,
-    SECTION,
-)
-from simindex.storage.segment import DESCRIPTION, UNDECODABLE
+from simindex.storage.catalog import catalog
+from simindex.storage.files.envelope import CHUNK_BYTES, FOOTER, HEADER, PAGE_BYTES, SECTION
+from simindex.storage.tables.structure import DESCRIPTION, UNDECODABLE
 
 
 class Forged:

@@ -35,7 +35,7 @@ import simindex
 from reliability.report import Outcome, Pace
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidOption, SimindexError
-from simindex.storage.table import key_hash
+from simindex.storage.tables.keys import key_hash
 
 U64 = NDArray[np.uint64]
 

@@ -23,7 +23,7 @@ from reliability.recorder import (
     SyncedWrite,
     Write,
 )
-from simindex.storage.descriptor import Descriptor
+from simindex.storage.files.descriptor import Descriptor
 
 
 class NoFileSync(Recorder):

@@ -27,10 +27,10 @@ from threading import RLock
 from threading import enumerate as enumerate_threads
 from typing import TypeVar
 
-from simindex.merging import RELEASING
-from simindex.storage import disk
-from simindex.storage.descriptor import Descriptor
-from simindex.storage.disk import System
+from simindex.storage.files import disk
+from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.files.disk import System
+from simindex.writing.merges import RELEASING
 
 Result = TypeVar("Result")
 

@@ -28,10 +28,10 @@ import simindex
 from reliability.brute import Rows, named
 from reliability.wreck import wreck
 from simindex import Batch, IndexOptions, Recipe
-from simindex import index as index_module
-from simindex.model import Machine
-from simindex.segmentfiles import SegmentFiles
-from simindex.storage import format as durable
+from simindex.index import index as index_module
+from simindex.planning.machine import Machine
+from simindex.storage.files import format as durable
+from simindex.storage.segmentfiles import SegmentFiles
 
 MERGE_THREAD = "simindex merge"
 """Name of the threads that merge."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simindex import merging, writer
-from simindex.storage import format as durable
+from simindex.storage.files import format as durable
+from simindex.writing import merges, writer
 
 
 class AtOnce:
@@ -26,7 +26,7 @@ class AtOnce:
 
 def settle() -> None:
     """For the rest of this process; trials call it in a child, or in an interpreter of theirs."""
-    changed: Any = merging
+    changed: Any = merges
     changed.Thread = AtOnce
     writer.STAGED_PAGES = 1  # directories are stored ahead of the segment
     durable.FREE_PAUSE_S = 0.0

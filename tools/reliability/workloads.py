@@ -25,11 +25,12 @@ import numpy as np
 
 import simindex
 from reliability.recorder import Recorder, record
-from simindex import Batch, IndexOptions, merging, writer
-from simindex import index as index_module
-from simindex.model import Machine
-from simindex.storage import headers
-from simindex.storage.format import unlock
+from simindex import Batch, IndexOptions
+from simindex.index import index as index_module
+from simindex.planning.machine import Machine
+from simindex.storage.catalog import headers
+from simindex.storage.files.format import unlock
+from simindex.writing import merges, writer
 
 Row = tuple[str, bytes]
 """What names a row, as text, and its fingerprint."""
@@ -64,7 +65,7 @@ def deterministic(seed: int, *, threads: bool = False) -> Iterator[None]:
     at once."""
     chance = random.Random(seed)
     with (
-        mock.patch.object(merging, "Thread", Thread if threads else AtOnce),
+        mock.patch.object(merges, "Thread", Thread if threads else AtOnce),
         mock.patch.object(writer, "STAGED_PAGES", 1),  # directories are stored ahead of a segment
         mock.patch.object(index_module, "measure", lambda file: Machine()),
         mock.patch.object(secrets, "token_hex", lambda size: chance.randbytes(size).hex()),

@@ -10,7 +10,7 @@ import numpy as np
 
 import simindex
 from reliability.trials import Fault
-from simindex.storage.pages import META
+from simindex.storage.catalog.pages import META
 
 
 def wreck(path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Pure functions of the bits of a fingerprint: distances, block designs, flip chances."""

@@ -1,0 +1,535 @@
+"""Block designs: which bits each table of a block-permuted Hamming search (BPHS) sorts by.
+
+b bits are cut into blocks; each table moves some of them to the front, its **header**. Two rows
+that differ in few bits agree on the header of some table, so each table is sorted by its permuted
+rows and only rows with the query's header are compared.
+
+    flat, G = 5 blocks, g = 2 lead      nested, a = 4 outer blocks, c = 4 inner blocks of the rest
+    columns    0   13  26  39  52       columns    0        16       32       48       64
+               | A | B | C | D | E |               |   A    |   B    |   C    |   D    |
+    table 0      A B  C D E             the rest of A (48 bits) is cut again, across B, C, D:
+    table 1      A C  B D E                                 |  W  |  X  |  Y  |  Z  |
+    ...                                 table 0    A W  X Y Z        table 1    A X  W Y Z
+    table 9      D E  A B C             table 4    B W' X' Y' Z'     (the rest of B: A, C, D)
+
+Columns count from bit 63 of word 0. As many blocks as b leaves over are one bit wider, the first
+ones. A header's blocks keep their order, and so does what follows the header.
+
+A design may **flip** r bits: then every header within r bits of the query's is looked up.
+
+1. Table 0 is the identity, so it is the sorted rows themselves.
+2. Each table is a permutation of columns: Hamming distances stay as they are.
+3. Two rows within `exact_for` bits differ in at most r header bits in at least one table.
+
+Frozen on disk: the cut into blocks, the order of the tables and the order within each.
+
+Exactness
+---------
+**Flat (G, g, r): exact for h <= r + (G - g) ceil((r + 1) / g), and no further.** Suppose that every
+choice of g blocks holds at least r + 1 errors. So do the g blocks with the fewest errors, and the
+worst of these holds at least c = ceil((r + 1) / g) by pigeonhole. Each of the other G - g blocks
+holds no fewer: at least (r + 1) + (G - g) c errors in all, one more than the bound. So few are
+enough to fail: r + 1 errors spread evenly over g blocks, c in each of the others; blocks are wide
+enough for c because r is less than the narrowest. With r = 0 that is h <= G - g of [PSM] section 6;
+with G = 2, g = 1, r = 1 it is h <= 3: of two halves, one holds at most one of three errors.
+
+**Nested (a, c, r): exact for h < min over x = 0 .. r + 1 of max(a x, x + c (r + 1 - x)).** Suppose
+that every header holds at least r + 1 errors, and let x be the errors of the outer block with the
+fewest. If x > r, there are at least a (r + 1) errors. Otherwise each of the c inner blocks beside
+that one holds at least r + 1 - x, so there are at least x + c (r + 1 - x); and at least a x, as
+every outer block holds x. With r = 0 it is h < min(a, c). That one error more can fail is no part
+of this argument; it was found to be so for every nested design the tests try.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate, combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from simindex.arrays import I64, U64
+from simindex.errors import InvalidOption
+from simindex.records.batch import as_fingerprints
+
+MAX_BITS = 4096
+"""Widest fingerprint, in bits."""
+
+MAX_TABLES = 1 << 12
+"""Most tables of a design: 32 KiB for each row of 64 bits."""
+
+TELLING_BITS = 40
+"""A longer header tells hardly more rows apart: few indexes hold 2^40 of them."""
+
+SLICE_ROWS = 1 << 15
+"""Rows permuted at a time, so that they stay in cache: table 5 of G=5,g=2 for 10 M rows of 64 bits
+took 0.08 s, in one piece 0.21 s (Xeon, one thread)."""
+
+Interval = tuple[int, int]
+"""First column and width."""
+
+_STRUCTURE = re.compile(
+    r"bphs:(?:G=([0-9]{1,4}),g=([0-9]{1,4})|nested=([0-9]{1,4})x([0-9]{1,4}))(?:,r=([0-9]{1,4}))?"
+)
+_FORMS = '"bphs:G=5,g=2", "bphs:G=2,g=1,r=1" or "bphs:nested=4x4"'
+
+
+@dataclass(frozen=True)
+class BlockDesign:
+    """How b bits are cut into blocks, which of them lead in which table, and how many bits flip.
+
+    Made by `flat`, `nested` or `parse`. Equal designs permute alike.
+
+    Parameters
+    ----------
+    block_count : int
+        G, or a of a nested design.
+    leading : int
+        g: how many blocks each header holds; 1 in a nested design.
+    inner : int
+        c: into how many blocks the rest is cut, one of which follows; 0 in a flat design.
+    flips : int
+        r: headers within so many bits of the query's are looked up.
+    bits : int
+        b: a multiple of 64 up to 4096.
+
+    Raises
+    ------
+    InvalidOption
+        If a number is out of range, blocks would be empty or no wider than r, or there would be
+        more than 4096 tables; `data["option"]` names it, in the letters of the structure string.
+    """
+
+    block_count: int
+    leading: int
+    inner: int = 0
+    flips: int = 0
+    bits: int = 64
+
+    def __post_init__(self) -> None:
+        count, leading, inner, bits = self.block_count, self.leading, self.inner, self.bits
+        many = "a" if inner != 0 else "G"
+        _require(_is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
+                 "bits", bits, f"a multiple of 64 from 64 to {MAX_BITS}")
+        _require(_is_int(count) and 2 <= count <= bits, many, count, f"from 2 to b = {bits} blocks")
+        _require(_is_int(leading) and 1 <= leading < count, "g", leading,
+                 f"from 1 to G - 1 = {count - 1}: the rows themselves are sorted by all blocks")
+        _require(_is_int(inner) and (inner == 0 or 2 <= inner <= bits - self.blocks[0]),
+                 "c", inner, f"from 2 to {bits - self.blocks[0]} inner blocks")
+        _require(inner == 0 or leading == 1, "g", leading, "1 in a nested design")
+        narrowest = min(self.blocks[-1], (bits - self.blocks[0]) // inner if inner else bits)
+        _require(_is_int(self.flips) and 0 <= self.flips < narrowest, "r", self.flips,
+                 f"from 0 to {narrowest - 1}, less than the bits of the narrowest block")
+        _require(self.tables <= MAX_TABLES, "tables", self.tables,
+                 f"at most {MAX_TABLES}: take fewer blocks")
+
+    @classmethod
+    def flat(cls, blocks: int, leading: int, *, flips: int = 0, bits: int = 64) -> BlockDesign:
+        """G = `blocks`, of which each choice of g = `leading` makes a table [PSM section 6]."""
+        return cls(blocks, leading, 0, flips, bits)
+
+    @classmethod
+    def nested(cls, outer: int, inner: int, *, flips: int = 0, bits: int = 64) -> BlockDesign:
+        """One of a = `outer` blocks, then one of c = `inner` that the rest is cut into [MJS]."""
+        _require(inner != 0, "c", inner, "2 or more inner blocks")
+        return cls(outer, 1, inner, flips, bits)
+
+    @classmethod
+    def parse(cls, structure: str, bits: int = 64) -> BlockDesign:
+        """The design of a structure string; the inverse of `structure`.
+
+        Raises InvalidOption if it is no such string, or its numbers make no design.
+        """
+        found = _STRUCTURE.fullmatch(structure) if isinstance(structure, str) else None
+        if found is None:
+            raise InvalidOption(
+                f"{structure!r} names no block design: write it like {_FORMS}, with r behind either"
+                " form",
+                option="structures", found=structure, expected=_FORMS,
+            )
+        count, leading, outer, inner, flips = (int(part or 0) for part in found.groups())
+        try:
+            if found[3] is not None:
+                return cls.nested(outer, inner, flips=flips, bits=bits)
+            return cls.flat(count, leading, flips=flips, bits=bits)
+        except InvalidOption as error:
+            raise InvalidOption(
+                f"{structure}: {error}", structure=structure, **error.data
+            ) from None
+
+    @property
+    def structure(self) -> str:
+        """The name under which an index stores it: "bphs:G=5,g=2", "bphs:nested=4x4,r=1"."""
+        blocks = (
+            f"nested={self.block_count}x{self.inner}" if self.inner
+            else f"G={self.block_count},g={self.leading}"
+        )
+        return f"bphs:{blocks}" + (f",r={self.flips}" if self.flips else "")
+
+    def __str__(self) -> str:
+        return self.structure
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Widths of the G (or outer a) blocks, in bits; they differ by at most 1, wider first."""
+        return _cut(self.bits, self.block_count)
+
+    @property
+    def tables(self) -> int:
+        """T: C(G, g), or a c; table 0, the sorted rows themselves, is one of them."""
+        return self.block_count * self.inner or comb(self.block_count, self.leading)
+
+    @cached_property
+    def headers(self) -> tuple[tuple[Interval, ...], ...]:
+        """Of each table, the columns of its header as intervals (first column, width), in order."""
+        return tuple(self._headers())
+
+    @cached_property
+    def header_bits(self) -> tuple[int, ...]:
+        """Of each table, the width of its header in bits: g gamma of [PSM] (8)."""
+        return tuple(sum(width for _, width in header) for header in self.headers)
+
+    @property
+    def exact_for(self) -> int:
+        """The largest h such that all rows within h of a query are found; proof in the module."""
+        if self.inner:
+            return _exact_nested(self.block_count, self.inner, self.flips)
+        return _exact_flat(self.block_count, self.leading, self.flips)
+
+    @property
+    def bytes_per_row(self) -> int:
+        """T b / 8 [PSM (10)], of which b / 8 are the rows themselves; header directories beside."""
+        return self.tables * self.bits // 8
+
+    def require_exact(self, h: int) -> None:
+        """Refuse a radius the design cannot promise.
+
+        Raises
+        ------
+        InvalidOption
+            If h is negative or above `exact_for`; names designs that would do, as does
+            `data["designs"]`.
+        """
+        _require_radius(h)
+        if h > self.exact_for:
+            names = [design.structure for design in designs_for(h, self.bits, MAX_TABLES)[:4]]
+            remedy = f"use {' or '.join(names)}" if names else 'no design is: use method="scan"'
+            raise InvalidOption(
+                f"{self.structure} is exact up to h={self.exact_for}, not h={h}: {remedy}",
+                option="h", found=h, expected=self.exact_for, structure=self.structure,
+                designs=tuple(names),
+            )
+
+    def table_flips(self, h: int) -> tuple[int, ...]:
+        """How many header bits to flip in each table to be exact for h; -1 where none is needed.
+
+        At h = `exact_for` of a flat design that is r in every table. A smaller h asks less: fewer
+        flips, or some tables not at all, as of a nested design with a != c. Flips are avoided
+        first, then tables; the first ones stay.
+
+        Raises
+        ------
+        InvalidOption
+            As `require_exact`.
+
+        Notes
+        -----
+        The proofs of the module hold for the first G' of the blocks alone, or for a' outer and c'
+        inner ones. For g = 1 blocks may differ: if block i holds more than r_i errors for every i,
+        there are at least the sum of r_i + 1, so h + 1 is dealt out evenly.
+        """
+        self.require_exact(h)
+        count, leading, inner = self.block_count, self.leading, self.inner
+        if inner:
+            flips = next(r for r in range(h + 1) if _exact_nested(count, inner, r) >= h)
+            _, outers, inners = min(
+                (a * c, a, c)
+                for a in range(1, count + 1) for c in range(1, inner + 1)
+                if _exact_nested(a, c, flips) >= h
+            )
+            return tuple(
+                flips if i < outers and j < inners else -1
+                for i in range(count) for j in range(inner)
+            )
+        if leading == 1:
+            share, more = divmod(h + 1, count)
+            return tuple(share - (i >= more) for i in range(count))
+        flips = next(r for r in range(h + 1) if _exact_flat(count, leading, r) >= h)
+        first = next(n for n in range(leading, count + 1) if _exact_flat(n, leading, flips) >= h)
+        return tuple(
+            flips if chosen[-1] < first else -1 for chosen in combinations(range(count), leading)
+        )
+
+    def probes(self, h: int | None = None, directory_bits: int | None = None) -> tuple[int, ...]:
+        """Header look-ups of one query in each table.
+
+        Parameters
+        ----------
+        h : int, optional
+            Count those of `table_flips(h)`; else r flips in every table.
+        directory_bits : int, optional
+            Only so many of a header's bits are looked up, t of [PSM] (8).
+        """
+        flips = (self.flips,) * self.tables if h is None else self.table_flips(h)
+        looked_up = self.bits if directory_bits is None else directory_bits
+        return tuple(
+            sum(comb(min(width, looked_up), size) for size in range(r + 1))
+            for width, r in zip(self.header_bits, flips, strict=True)
+        )
+
+    def moves(self, table: int, *, inverse: bool = False) -> I64:
+        """What a table's permutation moves, or its inverse.
+
+        Returns
+        -------
+        int64 (k, 3), read-only
+            Source shift, target shift, width, in bits; shifts count from the last bit of the last
+            word. Each move lies within one word at both ends, so for b = 64 the permuted word is
+            the sum of ((x >> source) & ((1 << width) - 1)) << target. From the first target column
+            on; blocks that stay neighbours move as one.
+
+        Raises
+        ------
+        InvalidOption
+            If there is no such table.
+        """
+        _require(_is_int(table) and 0 <= table < self.tables, "table", table,
+                 f"from 0 to {self.tables - 1} in {self.structure}")
+        return _moves(self, table)[inverse]
+
+    def rotations(self, table: int, *, inverse: bool = False) -> U64:
+        """The moves as rotations under masks, for kernels.
+
+        Returns
+        -------
+        uint64 (k, 4)
+            Source word, target word, left rotation, mask:
+            permuted[target] |= rotl(x[source], rotation) & mask. Moves of one rotation are one.
+        """
+        words = self.bits // 64
+        masks: dict[tuple[int, int, int], int] = {}
+        for source, target, width in self.moves(table, inverse=inverse).tolist():
+            key = (words - 1 - source // 64, words - 1 - target // 64, (target - source) % 64)
+            masks[key] = masks.get(key, 0) | ((1 << width) - 1) << target % 64
+        return np.array([(*key, mask) for key, mask in masks.items()], dtype=np.uint64)
+
+    def permute(self, rows: Any, table: int) -> U64:
+        """Rows as the table holds them, in the order given.
+
+        Parameters
+        ----------
+        rows : uint64 (n,) or (n, W)
+            W = b / 64; bit 63 of word 0 comes first.
+
+        Returns
+        -------
+        uint64, the shape of `rows`
+            A copy, also for table 0.
+
+        Raises
+        ------
+        InvalidBatch
+            On another dtype, shape or width.
+        InvalidOption
+            If there is no such table.
+
+        Notes
+        -----
+        delta_P of [PSM] (9), for many rows at once. O(n k) for k moves, in slices of rows, so that
+        the memory beside the result is bounded.
+        """
+        return self._apply(rows, self.rotations(table))
+
+    def unpermute(self, rows: Any, table: int) -> U64:
+        """Rows as they were before `permute`, whose parameters, errors and cost it has."""
+        return self._apply(rows, self.rotations(table, inverse=True))
+
+    def _apply(self, rows: Any, rotations: U64) -> U64:
+        source = as_fingerprints(rows, bits=self.bits)
+        result = np.zeros_like(source)
+        held = np.empty(min(SLICE_ROWS, len(source)), np.uint64)
+        for start in range(0, len(source), SLICE_ROWS):
+            here, there = source[start : start + SLICE_ROWS], result[start : start + SLICE_ROWS]
+            part = held[: len(here)]
+            for word, target, left, mask in rotations.tolist():
+                # A rotation is two shifts; most masks need one of them.
+                low = (1 << left) - 1
+                for shift, by, kept in (
+                    (np.left_shift, left, mask & ~low), (np.right_shift, 64 - left, mask & low),
+                ):
+                    if kept:
+                        shift(here[:, word], np.uint64(by), out=part)
+                        np.bitwise_and(part, np.uint64(kept), out=part)
+                        np.bitwise_or(there[:, target], part, out=there[:, target])
+        return result.reshape(np.shape(rows))
+
+    def _headers(self) -> Iterator[tuple[Interval, ...]]:
+        blocks = _intervals(self.blocks)
+        if not self.inner:
+            yield from combinations(blocks, self.leading)
+            return
+        for first, width in blocks:
+            for place, inner_width in _intervals(_cut(self.bits - width, self.inner)):
+                # Columns of the rest: those before the outer block, then those behind it.
+                before = max(0, min(place + inner_width, first) - place)
+                yield tuple(
+                    interval for interval in (
+                        (first, width), (place, before),
+                        (place + before + width, inner_width - before),
+                    ) if interval[1]
+                )
+
+
+def designs_for(
+    h: int, bits: int = 64, most_tables: int = 32, most_flips: int = 2
+) -> list[BlockDesign]:
+    """Designs that are exact for h, the fewest tables first.
+
+    Parameters
+    ----------
+    h : int
+        The radius to promise.
+    bits : int
+        b.
+    most_tables, most_flips : int
+        Bounds on T and r.
+
+    Returns
+    -------
+    list of BlockDesign
+        By (tables, flips, longest header first). Each has the fewest flips its blocks allow, and
+        none is as good or worse than another in tables, flips and shortest header (of which bits
+        beyond 40 do not count). Empty if none is exact for h.
+
+    Raises
+    ------
+    InvalidOption
+        If a number is out of range.
+
+    Notes
+    -----
+    Half a millisecond for 32 tables, a tenth of a second for 4096.
+    Of flat designs without flips, what is left has G = g + h: [PSM] (13).
+    """
+    _require_radius(h)
+    _require(_is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
+             "bits", bits, f"a multiple of 64 from 64 to {MAX_BITS}")
+    _require(_is_int(most_tables) and 0 <= most_tables <= MAX_TABLES, "most_tables", most_tables,
+             f"from 0 to {MAX_TABLES}")
+    _require(_is_int(most_flips) and most_flips >= 0, "most_flips", most_flips, "0 or more")
+    kept: list[tuple[int, int, BlockDesign]] = []
+    for _, flips, header, shape in sorted(_candidates(h, bits, most_tables, most_flips)):
+        # An earlier one has no more tables.
+        if any(f <= flips and t <= header for f, t, _ in kept):
+            continue
+        try:
+            kept.append((flips, header, BlockDesign(*shape, flips, bits)))
+        except InvalidOption:
+            continue  # blocks no wider than the flips
+    return [design for _, _, design in kept]
+
+
+def _candidates(
+    h: int, bits: int, most_tables: int, most_flips: int
+) -> Iterator[tuple[int, int, int, tuple[int, int, int]]]:
+    """(tables, flips, - bits of the shortest header, (G, g, c)) of designs exact for h.
+
+    Each with the fewest flips that make it so; some may have blocks too narrow for them.
+    """
+    shapes = [  # C(16, 8) is above MAX_TABLES already
+        (count, leading, 0)
+        for count in range(2, min(bits, most_tables) + 1)
+        for fewer in range(1, min(count // 2, 7) + 1) if comb(count, fewer) <= most_tables
+        for leading in {fewer, count - fewer}
+    ]
+    shapes += [
+        (outer, 1, inner)
+        for outer in range(2, min(bits, most_tables // 2) + 1)
+        for inner in range(2, most_tables // outer + 1)
+    ]
+    for count, leading, inner in shapes:
+        narrow, wider = divmod(bits, count)
+        if inner:
+            tables = count * inner
+            header = min(w + (bits - w) // inner for w in (narrow, narrow + (wider > 0)))
+        else:
+            tables = comb(count, leading)
+            header = leading * narrow + max(0, leading - (count - wider))
+        for flips in range(min(h, most_flips) + 1):
+            exact = (
+                _exact_nested(count, inner, flips) if inner
+                else _exact_flat(count, leading, flips)
+            )
+            if exact >= h:
+                yield tables, flips, -min(TELLING_BITS, header), (count, leading, inner)
+                break
+
+
+def _exact_flat(count: int, leading: int, flips: int) -> int:
+    """Largest h of a flat design; see the module."""
+    return flips + (count - leading) * -(-(flips + 1) // leading)
+
+
+def _exact_nested(outer: int, inner: int, flips: int) -> int:
+    """Largest h of a nested design; see the module."""
+    return min(max(outer * x, x + inner * (flips + 1 - x)) for x in range(flips + 2)) - 1
+
+
+def _cut(bits: int, count: int) -> tuple[int, ...]:
+    """Widths of `count` blocks of `bits` bits."""
+    width, wider = divmod(bits, count)
+    return (width + 1,) * wider + (width,) * (count - wider)
+
+
+def _intervals(widths: tuple[int, ...]) -> list[Interval]:
+    """Neighbouring intervals of these widths, from column 0."""
+    return list(zip(accumulate(widths, initial=0), widths, strict=False))
+
+
+@lru_cache(maxsize=4096)
+def _moves(design: BlockDesign, table: int) -> tuple[I64, I64]:
+    """Moves of a table's permutation and of its inverse."""
+    bits = design.bits
+    order: list[Interval] = []
+    rest, column = [], 0
+    header = design.headers[table]
+    for first, width in sorted(header):
+        rest.append((column, first - column))
+        column = first + width
+    for first, width in (*header, *rest, (column, bits - column)):
+        if order and sum(order[-1]) == first:
+            order[-1] = (order[-1][0], order[-1][1] + width)
+        elif width:
+            order.append((first, width))
+    rows, target = [], 0
+    for first, width in order:
+        while width:
+            # Up to the next word's start, of the source or of the target.
+            moved = min(width, 64 - first % 64, 64 - target % 64)
+            rows.append((bits - first - moved, bits - target - moved, moved))
+            first, target, width = first + moved, target + moved, width - moved
+    there = np.array(rows, np.int64)
+    back = there[np.argsort(-there[:, 0])][:, [1, 0, 2]]
+    for shared in (there, back):
+        shared.flags.writeable = False
+    return there, back
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _require(holds: bool, option: str, found: object, expected: str) -> None:
+    if not holds:
+        raise InvalidOption(
+            f"{option} is {found!r}, not {expected}", option=option, found=found, expected=expected
+        )
+
+
+def _require_radius(h: object) -> None:
+    _require(isinstance(h, int) and _is_int(h) and h >= 0, "h", h, "a whole number from 0")

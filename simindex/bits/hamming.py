@@ -1,0 +1,141 @@
+"""Bits of fingerprints: how many differ, and their forms for people and for arithmetic.
+
+    fingerprint of W words   | word 0          | word 1          | ...
+    column                     0 1 2 ...    63   64 ...
+    bit of the word           63 62 61 ...   0   63 ...
+    hexadecimal              16 digits for each word, word 0 first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from simindex.arrays import U8, U16, U64
+from simindex.errors import InvalidBatch
+from simindex.records.batch import as_fingerprints
+
+
+@overload
+def hamming(a: int, b: int) -> int: ...
+@overload
+def hamming(a: Any, b: Any) -> int | U16: ...
+def hamming(a: Any, b: Any) -> int | U16:
+    """Number of bits in which fingerprints differ.
+
+    Parameters
+    ----------
+    a, b : int, or uint64 (n,), or uint64 (..., W)
+        An int is one fingerprint of any width. Where one side has two axes or more, the last is
+        that of the words, and a side of one axis is one fingerprint if W > 1, else n of them.
+
+    Returns
+    -------
+    int, or uint16 of the broadcast shape without the axis of words
+
+    Raises
+    ------
+    InvalidBatch
+        On negative or too wide ints, another dtype, different widths, or shapes that do not
+        broadcast.
+    """
+    if _is_int(a) and _is_int(b):
+        if a < 0 or b < 0:
+            raise InvalidBatch(f"a fingerprint is not negative: {min(a, b)}")
+        return (int(a) ^ int(b)).bit_count()
+    left, right = _as_array(a), _as_array(b)
+    axes = max(1 if array is None else array.ndim for array in (left, right))
+    widths = {array.shape[-1] for array in (left, right) if array is not None and array.ndim > 1}
+    if len(widths) > 1:
+        raise InvalidBatch(
+            f"fingerprints of {min(widths) * 64} and of {max(widths) * 64} bits", found=widths
+        )
+    words = widths.pop() if axes > 1 else 1
+    try:
+        differing = _as_rows(a, left, words) ^ _as_rows(b, right, words)
+    except ValueError as error:
+        raise InvalidBatch(
+            f"fingerprints of shapes {np.shape(a)} and {np.shape(b)} cannot be compared"
+        ) from error
+    return np.asarray(np.bitwise_count(differing).sum(axis=-1, dtype=np.uint16))
+
+
+def to_hex(fingerprints: Any) -> list[str]:
+    """Each fingerprint as 16 hexadecimal digits a word; takes uint64 (n,) or (n, W)."""
+    rows = as_fingerprints(fingerprints)
+    return ["".join(f"{word:016x}" for word in row) for row in rows.tolist()]
+
+
+def from_hex(digits: Sequence[str]) -> U64:
+    """Fingerprints from `to_hex`: uint64 (n,), or (n, W) if they are wider than 64 bits.
+
+    Raises InvalidBatch on other characters, or lengths that differ or are no multiple of 16;
+    carries the first such row.
+    """
+    if isinstance(digits, str):
+        raise InvalidBatch("give a list of hexadecimal fingerprints, [digits]", found="str")
+    listed = list(digits)
+    length = len(listed[0]) if listed and isinstance(listed[0], str) else 16
+    for row, text in enumerate(listed):
+        if (
+            not isinstance(text, str)
+            or len(text) != length
+            or length % 16 != 0
+            or length == 0
+            or not set(text) <= set("0123456789abcdefABCDEF")
+        ):
+            raise InvalidBatch(
+                f"row {row} is no fingerprint of {length // 16 * 64 or 64} bits: {text!r}; give "
+                "16 hexadecimal digits for each 64 bits, equally many in every row",
+                row=row, found=text,
+            )
+    rows = np.frombuffer(bytes.fromhex("".join(listed)), dtype=">u8").astype(np.uint64)
+    return rows if length == 16 else rows.reshape(len(listed), length // 16)
+
+
+def unpack(fingerprints: Any) -> U8:
+    """Bits of uint64 (n,) or (n, W) fingerprints as uint8 (n, b), top bit of word 0 first."""
+    rows = as_fingerprints(fingerprints)
+    return np.unpackbits(rows.astype(">u8").view(np.uint8), axis=1)
+
+
+def pack(bits: Any) -> U64:
+    """Fingerprints of bits (n, b), any dtype, true or false: the inverse of `unpack`.
+
+    Returns uint64 (n,) for b = 64, else (n, b / 64). Raises InvalidBatch if b is no positive
+    multiple of 64.
+    """
+    array = np.asarray(bits)
+    if array.ndim != 2 or array.shape[1] == 0 or array.shape[1] % 64 != 0:
+        raise InvalidBatch(
+            f"bits have shape {array.shape}, not (n, b) with b a multiple of 64",
+            found=array.shape, expected="(n, b)",
+        )
+    rows = np.packbits(array.astype(np.bool_), axis=1).view(">u8").astype(np.uint64)
+    return rows[:, 0] if rows.shape[1] == 1 else rows
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _as_array(value: Any) -> U64 | None:
+    """The operand as uint64 with at least one axis; None for an int."""
+    if _is_int(value):
+        return None
+    if isinstance(value, np.ndarray) and value.dtype == np.uint64 and value.ndim > 1:
+        return value
+    return as_fingerprints(value)[:, 0] if np.ndim(value) < 2 else as_fingerprints(value)
+
+
+def _as_rows(value: Any, array: U64 | None, words: int) -> U64:
+    """The operand with `words` as its last axis."""
+    if array is None:
+        if not 0 <= value < 1 << (64 * words):
+            raise InvalidBatch(f"{value} is no fingerprint of {64 * words} bits", found=value)
+        return np.frombuffer(int(value).to_bytes(8 * words, "big"), dtype=">u8").astype(np.uint64)
+    if array.ndim > 1:
+        return array
+    return array[:, None] if words == 1 else array[None, :]

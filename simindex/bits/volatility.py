@@ -1,0 +1,180 @@
+"""How likely each bit is to differ between a text and its near-duplicate.
+
+[PSM] section 3: a bit flips when a rewrite moves its sum W past zero, so the chance falls as |W|
+grows: p = P(Y > |W|). What searches need of p is the cost of a bit, its log-odds ln((1 - p) / p):
+the probability of a flip set is a product (equation (6)), so relative to no flip at all its cost is
+the sum over its bits.
+
+A volatility is a table of costs over |W| in units of the row's root mean square, since rewrites
+scale with the document. Tables are nondecreasing and never negative (p <= 1/2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.arrays import F32, F64
+
+BINS = 1024
+STEP = 1.0 / 256.0
+"""Width of a bin, in root mean squares of a row: the table reaches to 4."""
+
+RAREST = 1e-6
+"""Least chance of a flip that a table tells apart from none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Volatility:
+    """Cost of a flip by |W| / rms: `costs[min(int(|W| / rms / STEP), BINS - 1)]`.
+
+    `source` says in words what it was learned from.
+    """
+
+    costs: F32
+    source: str
+
+    def of(self, weights: NDArray[np.floating]) -> F32:
+        """Cost of each bit of some rows of weights (n, b): float32 (n, b)."""
+        normal = np.abs(normalised(weights))
+        bins = np.minimum((normal / STEP).astype(np.int64), BINS - 1)
+        costs: F32 = np.take(self.costs, bins)
+        return costs
+
+
+def normalised(weights: NDArray[np.floating]) -> F64:
+    """Rows of weights (n, b) in units of their root mean square; a row of zeros stays one."""
+    values = np.asarray(weights, dtype=np.float64)
+    scale = np.sqrt(np.mean(np.square(values), axis=1, keepdims=True))
+    scale[scale == 0] = 1.0
+    normal: F64 = values / scale
+    return normal
+
+
+SAMPLED = 1 << 20
+"""Weights a model looks at; more would not tell it more."""
+
+
+def _costs(probability: F64) -> F32:
+    p = np.clip(np.minimum.accumulate(probability), RAREST, 0.5)
+    costs: F32 = np.log((1 - p) / p).astype(np.float32)
+    return costs
+
+
+def from_random_pairs(
+    weights: NDArray[np.floating], *, distance: float, seed: int = 0
+) -> Volatility:
+    """The paper's volatility, for when no near-duplicate is known.
+
+    Y is distributed as W(u) - W(v) over random pairs of stored rows ([PSM] equation (5) and after).
+    Such pairs are unrelated pages, whose Y would flip every other bit; a rewrite within reach moves
+    the sums far less, so Y is shrunk until the expected distance of a rewrite is `distance`.
+
+    Parameters
+    ----------
+    weights : float (n, b)
+        Sampled rows, in any unit.
+    distance : float
+        Expected Hamming distance over b bits, in bits.
+    """
+    rows = normalised(weights[: max(2, SAMPLED // max(1, weights.shape[1]))])
+    rng = np.random.default_rng(seed)
+    count = len(rows)
+    if count >= 2:
+        first = rng.integers(0, count, count)
+        second = (first + rng.integers(1, count, count)) % count
+        change = np.sort(np.abs(rows[first] - rows[second]).ravel())
+    else:
+        change = np.sort(np.abs(rng.normal(0.0, np.sqrt(2.0), 100_000)))
+        if count == 0:
+            rows = rng.normal(size=(256, 64))
+    change = change[:: max(1, len(change) // 100_000)]
+    magnitudes = np.abs(rows).ravel()[:200_000]
+    width = rows.shape[1]
+
+    def probability(at: NDArray[np.floating], shrink: float) -> F64:
+        # Y is symmetric, so P(Y > c) is half of P(|Y| > c).
+        above = 1.0 - np.searchsorted(change, at / shrink, side="right") / len(change)
+        return 0.5 * above
+
+    low, high = 1e-4, 1.0
+    for _ in range(40):
+        middle = np.sqrt(low * high)
+        if float(probability(magnitudes, middle).mean()) * width > distance:
+            high = middle
+        else:
+            low = middle
+    centres = (np.arange(BINS) + 0.5) * STEP
+    # Beyond the largest sampled change the tail is exponential, as in Figure 1(b).
+    tail = np.exp(-centres / low)
+    return Volatility(
+        _costs(np.maximum(probability(centres, low), RAREST * tail)),
+        f"random pairs of {count} sampled rows",
+    )
+
+
+def from_near_pairs(weights: NDArray[np.floating], flipped: NDArray[np.bool_]) -> Volatility:
+    """Flip rates counted on real near-duplicates.
+
+    Parameters
+    ----------
+    weights : float (n, b)
+        A row for each pair: the weights of one of its texts.
+    flipped : bool (n, b)
+        Which bits differ in the other text.
+
+    Notes
+    -----
+    Bits are ordered by |W| and cut into bands of at least 32 flips each, so that a rate is known to
+    about a sixth; rates are made monotone by pooling neighbours that are out of order, and
+    interpolated in log-odds between the bands' middles.
+    """
+    magnitude = np.abs(normalised(weights)).ravel()
+    order = np.argsort(magnitude, kind="stable")
+    magnitude, flips = magnitude[order], flipped.ravel()[order].astype(np.float64)
+    total = float(flips.sum())
+    bands = int(np.clip(total / 32, 1, 48))
+    ends = np.searchsorted(np.cumsum(flips), total * np.arange(1, bands + 1) / bands)
+    edges = np.unique(np.concatenate([[0], np.minimum(ends + 1, len(flips)), [len(flips)]]))
+    sizes = np.diff(edges).astype(np.float64)
+    rates = (np.add.reduceat(flips, edges[:-1]) + 0.25) / (sizes + 0.5)
+    middles = np.array(
+        [np.median(magnitude[a:b]) for a, b in pairwise(edges.tolist())]
+    )
+    rates = np.clip(_falling(rates, sizes), RAREST, 0.5)
+    costs = np.log((1 - rates) / rates)
+    centres = (np.arange(BINS) + 0.5) * STEP
+    table = np.interp(centres, middles, costs)
+    return Volatility(
+        np.maximum.accumulate(np.maximum(table, 0.0)).astype(np.float32),
+        f"{len(weights)} near-duplicate pairs of the index",
+    )
+
+
+def _falling(rates: F64, sizes: F64) -> F64:
+    """The nonincreasing sequence nearest to `rates` (pool adjacent violators)."""
+    pooled: list[tuple[float, float, int]] = []
+    for rate, size in zip(rates.tolist(), sizes.tolist(), strict=True):
+        mean, weight, count = rate, size, 1
+        while pooled and pooled[-1][0] < mean:
+            before, before_weight, before_count = pooled.pop()
+            mean = (before * before_weight + mean * weight) / (before_weight + weight)
+            weight, count = weight + before_weight, count + before_count
+        pooled.append((mean, weight, count))
+    return np.concatenate([np.full(count, mean) for mean, _, count in pooled])
+
+
+def symmetric_sums(odds: F64, order: int) -> F64:
+    """Elementary symmetric sums e_0 .. e_order of each row of odds (n, w): float64 (n, order + 1).
+
+    e_i is the total odds of all flip sets of i bits. O(n w order).
+    """
+    sums = np.zeros((len(odds), order + 1))
+    sums[:, 0] = 1.0
+    for column in odds.T:
+        for i in range(order, 0, -1):
+            sums[:, i] += sums[:, i - 1] * column
+    return sums

@@ -1,0 +1,253 @@
+"""`simindex build`: documents into an index, all or nothing unless commits in between are asked."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, nullcontext, suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from os.path import samestat
+from pathlib import Path
+from typing import Any
+
+import click
+
+import simindex
+from simindex.cli.app import Interrupted
+from simindex.cli.choices import (
+    Reading,
+    index_argument,
+    input_options,
+    key_secret_option,
+    output_options,
+    say_passed_over,
+    structures_option,
+)
+from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks
+from simindex.cli.console import count, duration, emit, megabytes, say
+from simindex.cli.interrupt import uninterrupted
+from simindex.cli.learning import Lesson
+from simindex.cli.pipeline import read_ahead
+from simindex.cli.progress import Progress
+from simindex.cli.recipes import (
+    Learning,
+    Prepared,
+    idf_options,
+    prepare,
+    recipe_options,
+    stored_recipe,
+)
+from simindex.cli.replacement import clear_up, replacing
+from simindex.errors import IndexExists, IndexNotFound, SimindexError
+from simindex.inputs import Document, Intake, require_inputs
+from simindex.storage.location import checked_call
+from simindex.writing.creation import discard, require_place
+
+NO_TEXTS = (
+    "texts cannot be added to it from the command line: append fingerprints with the Python API"
+)
+
+
+@click.command()
+@index_argument
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.option("--append", is_flag=True, help="Add to an existing index, by its own recipe.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing index.")
+@click.option(
+    "--commit-every", type=click.IntRange(min=0), default=0, metavar="N",
+    help="Commit after every N documents, so that an interrupted run keeps them; by default a run "
+    "is one commit, all or nothing.",
+)
+@click.option("--batch-rows", type=int, help="Rows of one segment file before merging.")
+@structures_option
+@key_secret_option
+@recipe_options
+@idf_options
+@input_options
+@output_options
+def build(
+    index_path: str, inputs: tuple[str, ...], append: bool, overwrite: bool, commit_every: int,
+    batch_rows: int | None, structures: tuple[str, ...] | None, key_secret: bytes | None,
+    recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
+) -> None:
+    """Create INDEX from documents, or add to it.
+
+    An INPUT is a folder of text files, a text file, .jsonl, .csv or .tsv (also .gz and .zst), or -
+    for JSON lines on standard input.
+    """
+    started = time.perf_counter()
+    if append and overwrite:
+        raise click.UsageError("--append and --overwrite exclude each other")
+    options: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
+    if structures is not None:
+        options["structures"] = structures
+    if key_secret is not None:
+        options["key_secret"] = key_secret
+    if append and (recipe_given or learning.asked or options):
+        raise click.UsageError("--append uses the index's own recipe and options; drop the others")
+    require_inputs(inputs)
+    path = Path(index_path)
+    without = Path(os.path.realpath(path))
+    clear_up(path)
+    if append:
+        intake = reading.intake()
+        documents = reading.documents(inputs, intake, without)
+        prepared = Prepared(stored_recipe(path, NO_TEXTS), documents, intake)
+    else:
+        _require_free(path, overwrite)
+        prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
+    run = _Run(path, prepared.intake, prepared.lesson, append, overwrite, commit_every, started)
+    place = replacing(run.path) if overwrite else nullcontext(run.path)
+    try:
+        with Progress("indexing", quiet=quiet) as progress, place as run.place:
+            run.fill(prepared.documents, prepared.recipe, options, progress)
+    except KeyboardInterrupt as error:
+        raise Interrupted(f"interrupted: {run.abandon()}") from error
+    except SimindexError as error:
+        if not run.created and not append:
+            raise
+        remark = run.abandon()
+        raise type(error)(f"{error}; {remark}", **error.data) from error
+    run.report(as_json, quiet)
+
+
+@dataclass
+class _Run:
+    path: Path
+    intake: Intake
+    lesson: Lesson | None
+    append: bool
+    overwrite: bool
+    commit_every: int
+    started: float
+    place: Path = field(init=False)
+    """Where rows go: `path`, or beside it while an old index stands there."""
+    was_there: bool = False
+    """Whether there was a directory, without an index, in its place."""
+    created: bool = False
+    made: os.stat_result = field(init=False)
+    """Of the directory, once created."""
+    committed: int = 0
+    rows: int = 0
+    documents: int = 0
+    characters: int = 0
+    without: SkippedReport = field(default_factory=SkippedReport)
+
+    def __post_init__(self) -> None:
+        self.place = self.path
+
+    def fill(
+        self, documents: Iterator[Document], recipe: Any, options: dict[str, Any],
+        progress: Progress,
+    ) -> None:
+        most = min(CHUNK_DOCUMENTS, self.commit_every or CHUNK_DOCUMENTS)
+        with closing(read_ahead(chunks(documents, most))) as read:
+            batches = ((chunk, _batch(recipe, chunk)) for chunk in read)
+            # Read before the index is created: if the first document cannot be, nothing is made.
+            first = next(batches, None)
+            self._add(chain(filter(None, [first]), batches), recipe, options, progress)
+
+    def _add(
+        self, batches: Iterable[tuple[list[Document], Any]], recipe: Any, options: dict[str, Any],
+        progress: Progress,
+    ) -> None:
+        with self._open(recipe, options) as index:
+            for chunk, batch in batches:
+                index.append(batch)
+                self.documents += len(chunk)
+                characters = sum(len(document.text) for document in chunk)
+                self.characters += characters
+                self.without.add(chunk, batch.skipped)
+                progress.advance(len(chunk), characters)
+                if self.commit_every and self.documents - self.committed >= self.commit_every:
+                    self._commit(index)
+            self._commit(index)
+            self.rows = len(index)
+
+    def _open(self, recipe: Any, options: dict[str, Any]) -> Any:
+        if self.append:
+            return simindex.open(self.place, "w")
+        self.was_there = self.place.exists()
+        index = simindex.open(
+            self.place, "n",
+            options=simindex.IndexOptions(keys="str", recipe=recipe, **options),
+            overwrite=self.overwrite,  # what was an index and has lost its FORMAT
+        )
+        self.created, self.made = True, self.place.stat()
+        return index
+
+    def _commit(self, index: Any) -> None:
+        with uninterrupted():
+            index.commit()
+            self.committed = self.documents
+
+    def outcome(self) -> str:
+        """What this run has left in the index."""
+        if self.place != self.path and not self._took_the_place():
+            return f"{self.path} is as it was"
+        if self.committed:
+            return f"{count(self.committed, 'document')} of this run are committed in {self.path}"
+        if self.created:
+            return f"nothing of this run is committed, {self.path} is empty"
+        return f"nothing of this run is committed, {self.path} is as it was"
+
+    def _took_the_place(self) -> bool:
+        """Whether what was built beside an old index stands in its place."""
+        return self.created and self.path.exists() and samestat(self.made, self.path.stat())
+
+    def abandon(self) -> str:
+        """Remove an index that this run created and committed nothing to; says what is left."""
+        if self.created and not self.committed and self.place == self.path:
+            with suppress(OSError, SimindexError):
+                if discard(self.path, made=not self.was_there):
+                    return f"{self.path} was not created"
+        return self.outcome()
+
+    def report(self, as_json: bool, quiet: bool) -> None:
+        seconds = time.perf_counter() - self.started
+        if as_json:
+            emit(
+                {
+                    "documents": self.documents,
+                    "without_fingerprint": self.without.number,
+                    "bad_records": self.intake.bad_records,
+                    "characters": self.characters,
+                    "rows": self.rows,
+                    "seconds": round(seconds, 3),
+                    **({} if self.lesson is None else {"idf": self.lesson.record()}),
+                }
+            )
+        self.without.close()
+        if quiet or as_json:
+            return
+        say_passed_over(self.intake)
+        if self.intake.bad_records:
+            say(f"skipped {count(self.intake.bad_records, 'bad record')}")
+        if self.lesson is not None:
+            say(self.lesson)
+        say(
+            f"{count(self.documents, 'document')} ({megabytes(self.characters)}) in "
+            f"{duration(seconds)}, {self.documents / seconds:,.0f} a second; {self.path} holds "
+            f"{count(self.rows, 'row')}"
+        )
+
+
+def _batch(recipe: Any, chunk: list[Document]) -> Any:
+    return recipe.batch(
+        [document.text for document in chunk], keys=[document.key for document in chunk]
+    )
+
+
+def _require_free(path: Path, overwrite: bool) -> None:
+    # Before any reading: learning tf-idf weights from the inputs can take long.
+    checked_call(path, "c", None)
+    if not require_place(path) or overwrite:
+        return
+    with suppress(IndexNotFound):
+        simindex.open(path, "r").close()
+        raise IndexExists(
+            f"{path} is an index already: add to it with --append, or replace it with --overwrite",
+            path=str(path),
+        )

@@ -1,0 +1,341 @@
+"""`simindex dedup`: a stream of documents without near-duplicates, through an index on disk.
+
+    documents -> buffer -> lost to a stored one, or to one of the buffer     deduplication.py
+                        -> the others written out, in the order of the input
+                        -> those stored, in one commit
+
+Without --index the index is a temporary one. Memory holds one buffer and the chunk being read.
+
+1. A document is never in the index without having been written: output and audit of a buffer are
+   flushed (and synced, where they are files) before its commit. After a kill, what was written
+   since the last commit is not in the index, so a second run writes it again and loses nothing.
+2. What stands in the index was written before, so it wins against all that comes.
+3. With --keep first, what is dropped does not depend on where buffers end.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+import click
+import numpy as np
+
+import simindex
+from simindex.cli.choices import Reading, input_options, is_open_as, output_options, say_passed_over
+from simindex.cli.chunks import Buffer, SkippedReport, portions
+from simindex.cli.console import count, duration, key_text, say
+from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
+from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary_folder
+from simindex.cli.dedup.ranks import Keep, keep_option
+from simindex.cli.interrupt import uninterrupted
+from simindex.cli.pipeline import read_ahead
+from simindex.cli.progress import Progress
+from simindex.cli.recipes import Learning, idf_options, recipe_options
+from simindex.errors import InvalidOption
+from simindex.inputs import require_inputs
+from simindex.pairs.deduplication import (
+    NOWHERE,
+    Losses,
+    Stored,
+    any_neighbour,
+    distinct,
+    greedy,
+    nearest_stored,
+)
+
+BUFFER_DOCUMENTS = 1 << 14
+BUFFER_BYTES = 64 << 20
+"""About so much text ends a buffer, too."""
+
+WRITTEN_LINES = 512
+"""Lines handed to the system at once."""
+
+
+@click.command()
+@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
+@click.option(
+    "--index", "index_path", type=click.Path(), metavar="INDEX",
+    help="Drop what is near to a document of this index, and add to it what comes out; it is "
+    "created if missing, else its own recipe is used.",
+)
+@click.option(
+    "-h", "--distance", "h", type=click.IntRange(min=0), default=3, show_default=True,
+    help="Hamming distance, inclusive.",
+)
+@click.option(
+    "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
+    help="Which of the near-duplicates in a buffer is kept: the first, the longest text, "
+    "highest:FIELD (a number, or a text such as a date), or none of them. One that came out before "
+    "always wins.",
+)
+@click.option(
+    "--buffer", "buffer_documents", type=click.IntRange(min=1), metavar="N",
+    default=BUFFER_DOCUMENTS, show_default=True,
+    help="Documents that are compared, written and committed together; 64 MB of them end a buffer, "
+    "too.",
+)
+@click.option(
+    "--mark", is_flag=True,
+    help="Print all documents, each with a field near_duplicate_of: what it would be dropped for.",
+)
+@click.option(
+    "--audit", type=click.Path(), metavar="FILE",
+    help="List the dropped ones here, with the key they lost to and the distance, as JSONL; with "
+    "--index at the file's end.",
+)
+@click.option(
+    "--recall", type=float, default=1.0, show_default=True,
+    help="Share of the stored near-duplicates to find; 1 is exact.",
+)
+@click.option("--temp-dir", type=click.Path(), help="Where the temporary index is kept.")
+@recipe_options
+@idf_options
+@input_options
+@output_options
+def dedup(
+    inputs: tuple[str, ...], index_path: str | None, h: int, keep: Keep, buffer_documents: int,
+    mark: bool, audit: str | None, recall: float, temp_dir: str | None,
+    recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
+) -> None:
+    """Print documents but no near-duplicates.
+
+    A document is dropped when one that was kept is within the distance.
+
+    Reads standard input without an INPUT. Lines of JSONL come out byte for byte; other documents as
+    an object of their fields. A document that has no fingerprint is kept.
+
+    With --index, each buffer is printed and then committed: after a kill or Ctrl-C, what was
+    printed since the last commit is not in INDEX, and comes again when the inputs are read again.
+    Documents that are in INDEX themselves are left out then, or, with --mark, come unmarked.
+    """
+    inputs = inputs or ("-",)
+    require_inputs(inputs)
+    if index_path is not None and temp_dir is not None:
+        raise click.UsageError("--temp-dir is for a temporary index: leave it out with --index")
+    started = time.perf_counter()
+    silent = quiet or sys.stdout.isatty()
+    asked = Asked(inputs, recipe_given, learning, reading, silent)
+    with ExitStack() as opened:
+        if index_path is None:
+            folder = opened.enter_context(temporary_folder(temp_dir))
+            place = temporary(folder / "kept", asked)
+        else:
+            place = lasting(Path(index_path), asked)
+        opened.enter_context(place.index)
+        with place.outcome_told(), Progress("deduplicating", quiet=silent) as progress:
+            listing = opened.enter_context(_audit_file(audit, inputs, index_path))
+            output = opened.enter_context(_whole_writes())
+            run = _Run(place, h, keep, recall, mark, reading, output, listing)
+            run.through(buffer_documents, progress)
+        rows = len(place.index)
+    run.without.close()
+    seconds = time.perf_counter() - started
+    intake, lesson = place.prepared.intake, place.prepared.lesson
+    if as_json:
+        # Standard output is the documents', so the summary goes where summaries go.
+        summary = {
+            "documents": run.documents,
+            "kept": run.documents - run.dropped,
+            "dropped": run.dropped,
+            "without_fingerprint": run.without.number,
+            "bad_records": intake.bad_records,
+            **({} if index_path is None else {"rows": rows}),
+            "seconds": round(seconds, 3),
+            **({} if lesson is None else {"idf": lesson.record()}),
+        }
+        click.echo(json.dumps(summary), err=True)
+    elif not quiet:
+        say_passed_over(intake)
+        if intake.bad_records:
+            say(f"skipped {count(intake.bad_records, 'bad record')}")
+        if lesson is not None:
+            say(lesson)
+        other = "another one" if keep.policy == "none" else "a kept one"
+        said = (
+            f"marked {run.dropped:,} of {count(run.documents, 'document')} as"
+            if mark
+            else f"kept {run.documents - run.dropped:,} of {count(run.documents, 'document')}, "
+            f"dropped {run.dropped:,}"
+        )
+        held = "" if index_path is None else f"; {index_path} holds {count(rows, 'row')}"
+        say(f"{said} within {h} of {other}, in {duration(seconds)}{held}")
+
+
+@dataclass(slots=True)
+class _Run:
+    place: Place
+    h: int
+    keep: Keep
+    recall: float
+    mark: bool
+    reading: Reading
+    output: BinaryIO
+    listing: TextIO | None
+    documents: int = 0
+    dropped: int = 0
+    without: SkippedReport = field(default_factory=SkippedReport)
+
+    def through(self, most: int, progress: Progress) -> None:
+        """Every buffer, from reading to its commit."""
+        prepared = self.place.prepared
+        documents = self.keep.ranked(prepared.documents, prepared.intake)
+        buffer = Buffer()
+        with closing(read_ahead(portions(documents, most, BUFFER_BYTES))) as portion:
+            for chunk, ends in portion:
+                batch = prepared.recipe.batch(
+                    [document.text for document in chunk],
+                    keys=[document.key for document in chunk],
+                )
+                self.without.add(chunk, batch.skipped)
+                buffer.add(chunk, batch)
+                progress.advance(len(chunk), sum(len(document.text) for document in chunk))
+                if ends:
+                    self._finish(buffer)
+                    buffer = Buffer()
+        if buffer.documents:
+            self._finish(buffer)
+        self.output.flush()
+
+    def _finish(self, buffer: Buffer) -> None:
+        batch = buffer.batch()
+        stored = nearest_stored(self.place.index, batch, self.h, self.recall)
+        losses = self._losses(buffer, batch, stored)
+        lost = _named(buffer, stored, losses)
+        own = {place for place, loss in lost.items() if _is_stored_itself(buffer, place, loss)}
+        own -= {buffer.places[row] for row in np.flatnonzero(stored.distance != 0).tolist()}
+        self._write(buffer, lost, own)
+        if self.keep.policy == "none":
+            # What was dropped is stored, too, so that later copies of it are dropped; once.
+            rows = np.sort(distinct(batch.rows)[0])
+            rows = rows[stored.distance[rows] != 0]
+        else:
+            rows = np.flatnonzero((stored.distance == NOWHERE) & (losses.winner < 0))
+        if len(rows):
+            self.place.index.append(batch.take(rows))
+        self.documents += len(buffer.documents)
+        self.dropped += len(lost)
+        with uninterrupted():
+            self.place.index.commit()
+            self.place.committed = self.documents
+
+    def _losses(self, buffer: Buffer, batch: simindex.Batch, stored: Stored) -> Losses:
+        if self.keep.policy == "none":
+            return any_neighbour(batch.rows, self.h)
+        order = self.keep.order([buffer.documents[place] for place in buffer.places])
+        return greedy(batch.rows, order, stored.distance != NOWHERE, self.h)
+
+    def _write(self, buffer: Buffer, lost: dict[int, Loss], own: set[int]) -> None:
+        """`own`: documents that are stored themselves, by an earlier run."""
+        key_field, text_field = self.reading.key_field, self.reading.text_field
+        lines: list[bytes] = []
+        for place, document in enumerate(buffer.documents):
+            loss = lost.get(place)
+            if self.mark:
+                mark = None if place in own else loss
+                lines.append(marked_line(document, mark, key_field, text_field))
+            elif loss is None:
+                lines.append(line_of(document, key_field, text_field))
+            if loss is not None and place not in own and self.listing is not None:
+                self.listing.write(audit_line(document, loss))
+            if len(lines) == WRITTEN_LINES:
+                self.output.write(b"".join(lines))
+                lines.clear()
+        self.output.write(b"".join(lines))
+        if self.place.lasting:
+            _settle(self.output)
+            if self.listing is not None:
+                _settle(self.listing)
+
+
+def _is_stored_itself(buffer: Buffer, place: int, loss: Loss) -> bool:
+    return loss.distance == 0 and loss.key == buffer.documents[place].key
+
+
+def _require_apart(audit: Path, inputs: tuple[str, ...], index_path: str | None) -> None:
+    """InvalidOption where the audit would be written over, or into, something else."""
+    there = Path(os.path.realpath(audit))
+    other = None
+    for name in inputs:
+        if name == "-":
+            if is_open_as(audit, sys.stdin):
+                other = "standard input"
+        elif Path(os.path.realpath(name)) in there.parents or (
+            audit.exists() and audit.samefile(name)
+        ):
+            other = f"the input {name}"
+        elif Path(name).is_dir() and audit.exists() and audit.stat().st_nlink > 1:
+            other = f"of two names, one of which may be in the input {name}"
+    if index_path is not None and Path(os.path.realpath(index_path)) in (there, *there.parents):
+        other = f"the index {index_path}"
+    if is_open_as(audit, sys.stdout):
+        other = "standard output"
+    if other is not None:
+        raise InvalidOption(
+            f"--audit {audit} is {other}, or in it: name another file", option="audit",
+            path=str(audit),
+        )
+
+
+def _named(buffer: Buffer, stored: Stored, losses: Losses) -> dict[int, Loss]:
+    """What each dropped document lost to, the nearest of all, by its place in the buffer."""
+    lost: dict[int, Loss] = {}
+    distances = np.minimum(stored.distance, losses.distance)
+    for row in np.flatnonzero(distances != NOWHERE).tolist():
+        if stored.distance[row] == distances[row]:
+            key = key_text(stored.key(row)) or ""
+        else:
+            key = buffer.documents[buffer.places[int(losses.winner[row])]].key
+        lost[buffer.places[row]] = Loss(key, int(distances[row]))
+    return lost
+
+
+def _settle(stream: BinaryIO | TextIO) -> None:
+    """Hands over what was written: to the disk, where the stream is a file."""
+    stream.flush()
+    try:
+        fd = stream.fileno()
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return
+    except io.UnsupportedOperation:
+        return
+    os.fsync(fd)
+
+
+@contextmanager
+def _whole_writes() -> Iterator[BinaryIO]:
+    """Standard output; where Python does not buffer it, a write may write a part only."""
+    output = sys.stdout.buffer
+    if isinstance(output, io.RawIOBase):
+        with open(output.fileno(), "wb", closefd=False) as buffered:
+            yield buffered
+    else:
+        yield output
+
+
+@contextmanager
+def _audit_file(
+    path: str | None, inputs: tuple[str, ...], index_path: str | None
+) -> Iterator[TextIO | None]:
+    """The list of what is dropped; what earlier runs through the same index dropped stays in it."""
+    if path is None:
+        yield None
+        return
+    _require_apart(Path(path), inputs, index_path)
+    try:
+        file = Path(path).open("w" if index_path is None else "a", encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        raise InvalidOption(
+            f"--audit {path} cannot be written: {error.strerror}", option="audit", path=path
+        ) from error
+    with file:
+        yield file

@@ -1,0 +1,183 @@
+"""`simindex fingerprint`: documents in, their fingerprints out; no index is made.
+
+    plain   fingerprint TAB key                        with --weights: TAB and the sums, W_0 first
+    --json  {"key": ..., "fingerprint": ..., ...}      one object for every document
+
+A document without a fingerprint has no line, and an object with the reason in `skipped`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import asdict
+from itertools import chain
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.bits.hamming import to_hex
+from simindex.cli.choices import Reading, input_options, output_options, say_passed_over
+from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
+from simindex.cli.console import as_json_line, cell, count, duration, megabytes, say
+from simindex.cli.pipeline import read_ahead
+from simindex.cli.progress import Progress
+from simindex.cli.recipes import (
+    Learning,
+    Prepared,
+    asked_recipe,
+    idf_options,
+    prepare,
+    recipe_options,
+    stored_recipe,
+)
+from simindex.errors import InvalidOption
+from simindex.inputs import Document, require_inputs
+
+NO_TEXTS = "it cannot fingerprint texts: name an index with a recipe, or leave out --recipe"
+
+
+@click.command()
+@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
+@click.option("--text", "texts", multiple=True, help="A text to fingerprint.")
+@click.option(
+    "--recipe", "recipe_of", type=click.Path(), metavar="INDEX",
+    help="Take the recipe of an index, with the idf it has learned.",
+)
+@click.option("--weights", is_flag=True, help="Add the sums whose signs are the bits.")
+@click.option(
+    "--features", is_flag=True, help="Add what each text is made of, the heaviest first."
+)
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to fingerprint with.")
+@recipe_options
+@idf_options
+@input_options
+@output_options
+def fingerprint(
+    inputs: tuple[str, ...], texts: tuple[str, ...], recipe_of: str | None, weights: bool,
+    features: bool, threads: int | None, recipe_given: dict[str, Any], learning: Learning,
+    reading: Reading, as_json: bool, quiet: bool,
+) -> None:
+    """Print the fingerprints of documents.
+
+    Takes every --text and every document of the inputs. One line a document: fingerprint in
+    hexadecimal, key, separated by a tab.
+
+    An INPUT is a folder of text files, a text file, .jsonl, .csv or .tsv (also .gz and .zst), or -
+    for JSON lines on standard input.
+    """
+    if not (inputs or texts):
+        raise click.UsageError("nothing to fingerprint: give an INPUT or --text")
+    if recipe_of is not None and (recipe_given or learning.asked):
+        raise click.UsageError("--recipe uses the index's own recipe; drop the others")
+    require_inputs(inputs)
+    silent = quiet or sys.stdout.isatty()
+    if recipe_of is not None:
+        recipe = stored_recipe(recipe_of, NO_TEXTS)
+        intake = reading.intake()
+        prepared = Prepared(recipe, reading.documents(inputs, intake), intake)
+    elif not inputs and not (recipe := asked_recipe(recipe_given)).fitted:
+        raise InvalidOption(
+            f"--weighting {recipe.weighting} learns idf from documents, and there is no INPUT: "
+            "give one, or --recipe INDEX for the idf of an index",
+            option="weighting", found=recipe.weighting,
+        )
+    else:
+        prepared = prepare(recipe_given, learning, inputs, reading, quiet=silent)
+    printer = _Printer(prepared.recipe, weights, features, as_json)
+    started = time.perf_counter()
+    read = read_ahead(chunks(chain(_given(texts), prepared.documents)))
+    with closing(read), Progress("fingerprinting", quiet=silent) as progress:
+        for chunk in read:
+            batch = prepared.recipe.batch([document.text for document in chunk], threads=threads)
+            printer.print(chunk, batch)
+            progress.advance(len(chunk), sum(len(document.text) for document in chunk))
+        sys.stdout.flush()
+    printer.without.close()
+    if quiet:
+        return
+    seconds = time.perf_counter() - started
+    say_passed_over(prepared.intake)
+    if prepared.intake.bad_records:
+        say(f"skipped {count(prepared.intake.bad_records, 'bad record')}")
+    if prepared.lesson is not None:
+        say(prepared.lesson)
+    say(
+        f"{count(printer.fingerprints, 'fingerprint')} of "
+        f"{count(progress.documents, 'document')} ({megabytes(progress.characters)}) in "
+        f"{duration(seconds)}"
+    )
+
+
+def _given(texts: Iterable[str]) -> Iterator[Document]:
+    for number, text in enumerate(texts, 1):
+        name = f"text:{number}"
+        yield Document(key=name, text=text, path=name)
+
+
+class _Printer:
+    """Writes what was asked for of each document."""
+
+    def __init__(self, recipe: Any, weights: bool, features: bool, as_json: bool) -> None:
+        self._recipe = recipe
+        self._weights = weights
+        self._features = features
+        self._as_json = as_json
+        self.fingerprints = 0
+        self.without = SkippedReport()
+
+    def print(self, chunk: list[Document], batch: Any) -> None:
+        """What there is to say about a chunk of documents, in their order."""
+        self.fingerprints += len(batch)
+        digits = to_hex(batch.rows)
+        places = places_of_rows(len(chunk), batch.skipped)
+        if self._as_json:
+            row_of = {place: row for row, place in enumerate(places)}
+            reason_of = {skip.position: skip.reason for skip in batch.skipped}
+            for place, document in enumerate(chunk):
+                row = row_of.get(place)
+                made = (
+                    {"fingerprint": None, "skipped": reason_of[place]} if row is None
+                    else self._made(batch, digits, row)
+                )  # fmt: skip
+                made = {"key": document.key, **made}
+                if self._features:
+                    made["features"] = [
+                        {**asdict(found), "feature": _writable(found.feature)}
+                        for found in self._recipe.features(document.text)
+                    ]
+                sys.stdout.write(as_json_line(made) + "\n")
+        else:
+            for row, place in enumerate(places):
+                sys.stdout.write(self._lines(chunk[place], batch, digits, row))
+            self.without.add(chunk, batch.skipped)
+
+    def _made(self, batch: Any, digits: list[str], row: int) -> dict[str, Any]:
+        made: dict[str, Any] = {"fingerprint": digits[row]}
+        if self._weights:
+            made["weights"] = [float(number) for number in _numbers(batch.weights[row])]
+        return made
+
+    def _lines(self, document: Document, batch: Any, digits: list[str], row: int) -> str:
+        lines = f"{digits[row]}\t{cell(document.key)}"
+        if self._weights:
+            lines += "\t" + " ".join(_numbers(batch.weights[row]))
+        if self._features:
+            for found in self._recipe.features(document.text):
+                shown = _writable(cell(found.feature))
+                lines += f"\n  {found.weight:10.4g} {found.count:6,}  {shown}"
+        return lines + "\n"
+
+
+def _numbers(weights: NDArray[np.float32]) -> list[str]:
+    """The shortest decimal numbers that are read back as the same float32."""
+    return [str(number).removesuffix(".0") for number in weights.astype("U").tolist()]
+
+
+def _writable(feature: str) -> str:
+    # Half of a surrogate pair, which stands for a byte of the call that is no UTF-8.
+    return feature.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,102 @@
+"""`simindex pairs`: all near-duplicates within an index."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+import simindex
+from simindex.cli.choices import index_argument, memory_limit_option, output_options
+from simindex.cli.console import as_json_line, cell, count, duration, key_text, say
+from simindex.cli.progress import ShareDone
+from simindex.records.pairs import CollapsedPairs
+
+distance_option = click.option(
+    "-h", "--distance", "h", type=int, default=3, show_default=True,
+    help="Hamming distance, inclusive.",
+)
+
+threads_option = click.option("--threads", type=click.IntRange(min=1), help="Threads to use.")
+
+
+@click.command()
+@index_argument
+@distance_option
+@click.option(
+    "--collapse-equal", is_flag=True,
+    help="One line for each row that equals another: of n equal rows n - 1, not n^2 / 2.",
+)
+@memory_limit_option
+@threads_option
+@output_options
+def pairs(
+    index_path: str, h: int, collapse_equal: bool, memory_limit: int | None, threads: int | None,
+    as_json: bool, quiet: bool,
+) -> None:
+    """Print all near-duplicates within INDEX.
+
+    One line a pair: two keys (or ids) and their distance, separated by tabs. With --collapse-equal
+    rows of equal fingerprints are told once, at distance 0 from that of the smallest id, which
+    alone is paired with others.
+    """
+    started = time.perf_counter()
+    found = 0
+    with (
+        simindex.open(index_path, "r") as index,
+        # Not on a terminal that pairs are printed to.
+        ShareDone("pairing", "row", quiet=quiet or sys.stdout.isatty()) as progress,
+    ):
+        for some in index.pairs(
+            h=h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads,
+            progress=progress.tell,
+        ):
+            for lines in _lines(some, as_json):
+                click.echo(lines)
+            found += len(some)
+            if isinstance(some, CollapsedPairs):
+                found += len(some.groups)
+        rows = len(index)
+    if not quiet:
+        say(
+            f"{count(found, 'pair')} within {h} among {count(rows, 'row')}, in "
+            f"{duration(time.perf_counter() - started)}"
+        )
+
+
+LINES_AT_ONCE = 1 << 10
+
+
+def _lines(some: Any, as_json: bool) -> Iterator[str]:
+    """What is printed of a chunk, some lines at a time."""
+    columns = [(some.a, some.b, some.distance.tolist(), some.keys())]
+    if isinstance(some, CollapsedPairs):
+        groups = some.groups
+        columns.append((groups.first, groups.row, [0] * len(groups), groups.keys()))
+    for a, b, distance, keys in columns:
+        named_a, named_b = (a.tolist(), b.tolist()) if keys is None else keys
+        lines = []
+        for place, bits in enumerate(distance):
+            if as_json:
+                record: dict[str, Any] = {"a": int(a[place]), "b": int(b[place])}
+                if keys is not None:
+                    record |= {
+                        "a_key": key_text(named_a[place]), "b_key": key_text(named_b[place]),
+                    }
+                lines.append(as_json_line({**record, "distance": bits}))
+            else:
+                first, second = shown(named_a[place]), shown(named_b[place])
+                lines.append(f"{first}\t{second}\t{bits}")
+            if len(lines) == LINES_AT_ONCE:
+                yield "\n".join(lines)
+                lines = []
+        if lines:
+            yield "\n".join(lines)
+
+
+def shown(name: Any) -> str:
+    """An id or a key in a column."""
+    return str(name) if isinstance(name, int) else cell(key_text(name))

@@ -1,0 +1,123 @@
+"""`simindex plan`: what an index would take and reach, before there is one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from simindex.cli.choices import memory_option, output_options
+from simindex.cli.console import emit, say
+from simindex.planning.forecast import (
+    BATCHES,
+    TOP_K,
+    TOP_MAX_ERROR,
+    Forecast,
+    SliceForecast,
+    forecast,
+    slice_forecast,
+)
+from simindex.planning.machine import Machine
+from simindex.planning.measurement import measure
+
+COLUMNS = ("method", "recall", "T", "t", "k", "bytes/row", "memory", "fits", "queries/s")
+
+
+def _rows(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
+    try:
+        rows = float(value.replace("_", "").replace(",", ""))
+        if rows == int(rows):
+            return int(rows)
+    except (ValueError, OverflowError):
+        pass
+    raise click.BadParameter(f"{value!r} is no number of rows: give one like 8e9 or 60_000_000")
+
+
+@click.command()
+@click.option("--rows", required=True, callback=_rows, metavar="N", help="Rows, such as 8e9.")
+@click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
+@memory_option
+@click.option("--recall", type=float, default=1.0, show_default=True, help="1 is exact.")
+@click.option("--bits", type=int, default=64, show_default=True, help="Bits of a fingerprint.")
+@click.option("--measure", "measured", is_flag=True, help="Measure this machine first: 3 s.")
+@output_options
+def plan(
+    rows: int, h: int, memory: int | None, recall: float, bits: int, measured: bool,
+    as_json: bool, quiet: bool,
+) -> None:
+    """Predict what each method takes and reaches.
+
+    Needs no index. Fingerprints from 128 bits on may also have slice lists (structure issl), whose
+    size comes last, and what the nearest take with and without. One thread; batches of m queries
+    are matched against the file, read once.
+    """
+    machine = measure() if measured else Machine()
+    found = forecast(
+        rows, h=h, recall=recall, bits=bits, memory_bytes=memory, machine=machine
+    )
+    lists = slice_forecast(rows, bits=bits, machine=machine)
+    if as_json:
+        for one in found:
+            emit({**asdict(one), "batch_queries_s": _named(one.batch_queries_s)})
+        if lists is not None:
+            emit(asdict(lists))
+        return
+    table = [(*COLUMNS, *(f"m={_short(m)}" for m in BATCHES)), *map(_line, found)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for number, line in enumerate(table):
+        cells = [line[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        mark = "*" if number and found[number - 1].chosen else " "
+        click.echo(f"{mark} {'  '.join(cells)}".rstrip())
+    if lists is not None:
+        click.echo(_lists(lists))
+    if not quiet:
+        whose = "measured here" if machine.measured else "of another machine: --measure this one"
+        say(f"* is the fastest that fits; queries a second on one thread, constants {whose}")
+
+
+def _named(batches: dict[int, float]) -> dict[str, float]:
+    return {str(m): round(found, 3) for m, found in batches.items()}
+
+
+def _line(one: Forecast) -> tuple[str, ...]:
+    low, high = one.header_bits
+    return (
+        one.method,
+        f"{one.recall:g}",
+        str(one.tables),
+        str(low) if low == high else f"{low}-{high}",
+        f"{one.flips:,}",
+        f"{one.disk_bytes_per_row:.1f}",
+        _bytes(one.memory_bytes),
+        "yes" if one.fits else "no",
+        _short(one.queries_s),
+        *map(_short, one.batch_queries_s.values()),
+    )
+
+
+def _lists(one: SliceForecast) -> str:
+    """[ISSL] section 3."""
+    return (
+        f"  {one.structure}: {one.slices} slices of {one.slice_bits} bits, "
+        f"4 (n s + 2^w s + s) = {one.disk_bytes:,} bytes in {one.segments} "
+        f"segment{'s' if one.segments > 1 else ''}: {one.disk_bytes_per_row:.1f} bytes/row more\n"
+        f"  the {TOP_K} nearest: by lists with max_error {TOP_MAX_ERROR} "
+        f"{_short(one.top_queries_s)} queries/s; by comparing all rows "
+        f"{_short(one.top_scan_queries_s)} one at a time, {_short(one.top_scan_batch_queries_s)} "
+        "in batches"
+    )
+
+
+def _short(number: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.3g}"
+
+
+def _bytes(number: float) -> str:
+    for power, letter in ((4, "T"), (3, "G"), (2, "M"), (1, "K")):
+        if number >= 1024**power:
+            return f"{number / 1024**power:.3g}{letter}"
+    return f"{number:.0f}"

@@ -1,0 +1,211 @@
+"""`simindex query`: stored near-duplicates of documents, texts or fingerprints, or the nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import click
+import numpy as np
+
+import simindex
+from simindex.cli.batches import (
+    MOST_MATCHES,
+    Budget,
+    Questions,
+    allocations_within,
+    gathered,
+    in_parts,
+)
+from simindex.cli.choices import (
+    Reading,
+    index_argument,
+    input_options,
+    memory_option,
+    output_options,
+    process_limit_option,
+)
+from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
+from simindex.cli.commands.pairs import LINES_AT_ONCE
+from simindex.cli.console import as_json_line, cell, count, duration, key_text, say
+from simindex.cli.nearest import top_options
+from simindex.cli.recall import spot_checked
+from simindex.errors import InvalidOption
+from simindex.records.matches import Matches, TopMatches
+from simindex.records.reports import SpotCheck
+
+
+def _fingerprint(ctx: click.Context, parameter: click.Parameter, values: Any) -> list[list[int]]:
+    fingerprints = []
+    for value in values:
+        digits = value.lower().removeprefix("0x").replace("_", "")
+        if not digits or len(digits) % 16 or set(digits) - set("0123456789abcdef"):
+            raise click.BadParameter(
+                f"{value!r} is not 16 hexadecimal digits, or a multiple of 16 for wider ones"
+            )
+        fingerprints.append([int(digits[at : at + 16], 16) for at in range(0, len(digits), 16)])
+    return fingerprints
+
+
+text_option = click.option("--text", "texts", multiple=True, help="A text to look up.")
+
+fingerprint_option = click.option(
+    "--fingerprint", "fingerprints", multiple=True, callback=_fingerprint, metavar="HEX",
+    help="A fingerprint to look up, as `export` prints it.",
+)
+
+search_options = (
+    click.option(
+        "-h", "--distance", "h", type=int, default=3, show_default=True,
+        help="Hamming distance, inclusive.",
+    ),
+    click.option(
+        "--recall", type=float, default=1.0, show_default=True,
+        help="Share of the near-duplicates to find; 1 is exact.",
+    ),
+    click.option("--method", default="auto", show_default=True, help="How to look."),
+    memory_option,
+    click.option("--threads", type=click.IntRange(min=1), help="Threads to search with."),
+)
+
+
+@click.command()
+@index_argument
+@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
+@text_option
+@fingerprint_option
+@click.option("--first", is_flag=True, help="At most one match a query, the first found.")
+@top_options
+@process_limit_option
+@input_options
+@output_options
+def query(
+    index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
+    h: int, recall: float, first: bool, method: str, memory: int | None, memory_limit: int | None,
+    threads: int | None, nearest: dict[str, Any] | None, reading: Reading, as_json: bool,
+    quiet: bool,
+) -> None:
+    """Print the near-duplicates in INDEX of documents, or with --top the nearest.
+
+    Looks up every document of the inputs, every --text and every --fingerprint. One line a match:
+    query, key (or id), distance, separated by tabs.
+    """
+    if not (inputs or texts or fingerprints):
+        raise click.UsageError("nothing to look up: give an INPUT, --text or --fingerprint")
+    intake = reading.intake()
+    without = SkippedReport()
+    asked = matched = found = 0
+    searching = 0.0
+    exact = True
+    hows: dict[str, None] = {}
+    measured: list[SpotCheck] = []
+    with simindex.open(index_path, "r") as index:
+        recipe: Any = index.recipe
+        if recipe is None and (inputs or texts):
+            raise InvalidOption(
+                f"{index_path} stores no recipe, so texts cannot be looked up in it: give "
+                "--fingerprint",
+                path=index_path,
+            )
+
+        def questions() -> Iterator[Questions]:
+            for words in fingerprints:
+                yield ["".join(f"{word:016x}" for word in words)], as_row(words)
+            if texts:
+                batch = recipe.batch(list(texts))
+                for skip in batch.skipped:
+                    say(f"text:{skip.position + 1}: no fingerprint: {skip.reason}")
+                places = places_of_rows(len(texts), batch.skipped)
+                yield [f"text:{place + 1}" for place in places], batch
+            for chunk in chunks(reading.documents(inputs, intake)):
+                batch = recipe.batch([document.text for document in chunk])
+                without.add(chunk, batch.skipped)
+                places = places_of_rows(len(chunk), batch.skipped)
+                yield [chunk[place].key for place in places], batch
+
+        ask: Ask = partial(index.top, **nearest, threads=threads) if nearest else partial(
+            index.query, h=h, first=first, recall=recall, method=method, memory=memory,
+            threads=threads,
+        )
+        answered = _answers(questions(), ask, index.options.bits, memory_limit)
+        with closing(answered):
+            for names, answers in answered:
+                asked += len(names)
+                for start, matches in answers:
+                    searching += matches.stats.seconds
+                    matched += matched_queries(matches)
+                    found += len(matches)
+                    hows[f"{matches.stats.method}, {matches.stats.guarantee}"] = None
+                    exact = exact and matches.stats.exact
+                    for lines in _lines(names, start, matches, as_json):
+                        click.echo(lines)
+        if not (exact or quiet):
+            measured = index.stats().spot_checks
+    without.close()
+    if not quiet:
+        how = f" ({'; '.join(hows)})" if hows else ""
+        what = (
+            f"have near-duplicates: {count(found, 'row')} within {h}" if nearest is None else
+            f"have neighbours: {count(found, 'document')}, at most {nearest['k']:,} of each"
+        )
+        say(f"{matched:,} of {asked:,} looked up {what}, in {duration(searching)}{how}")
+        for told in filter(None, map(spot_checked, measured)):
+            say(told)
+
+
+Ask = Callable[..., Matches] | Callable[..., TopMatches]
+
+Answers = Iterator[tuple[int, Matches | TopMatches]]
+"""Matches of the queries from a number on."""
+
+
+def matched_queries(matches: Matches | TopMatches) -> int:
+    """How many queries have a match."""
+    if isinstance(matches, TopMatches):
+        return int(np.count_nonzero(matches.found))
+    return len(np.unique(matches.query))
+
+
+def _answers(
+    questions: Iterator[Questions], ask: Ask, bits: int, limit: int | None
+) -> Generator[tuple[list[str], Answers]]:
+    """The names of some queries, and what is found for them."""
+    if limit is None:
+        with allocations_within(None):
+            for names, batch in questions:
+                yield names, in_parts(batch, ask, MOST_MATCHES)
+        return
+    budget = Budget(limit, bits)
+    with budget.enforced():
+        for names, batch in gathered(questions, budget.queries):
+            yield names, budget.ask(batch, ask)
+
+
+for _option in reversed(search_options):
+    query = _option(query)
+
+
+def as_row(words: list[int]) -> Any:
+    """One fingerprint, as `Index.query` takes it."""
+    row = np.array(words, dtype=np.uint64)
+    return row if len(words) == 1 else row[None, :]
+
+
+def _lines(
+    names: list[str], start: int, matches: Matches | TopMatches, as_json: bool
+) -> Iterator[str]:
+    """What is printed of matches of the queries from `start` on, some lines at a time."""
+    remaining = iter(matches)
+    while some := list(islice(remaining, LINES_AT_ONCE)):
+        yield "\n".join(_line(names[start + match.query], match, as_json) for match in some)
+
+
+def _line(name: str, match: Any, as_json: bool) -> str:
+    key = key_text(match.key)
+    if as_json:
+        record = {"query": name, "id": match.id, "key": key, "distance": match.distance}
+        return as_json_line(record)
+    return f"{cell(name)}\t{cell(match.id if key is None else key)}\t{match.distance}"

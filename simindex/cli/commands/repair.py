@@ -1,0 +1,67 @@
+"""`simindex repair`: what is left of a damaged index, and an index made of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+import simindex
+from simindex.cli.choices import index_argument, output_options
+from simindex.cli.commands.maintenance import DAMAGED
+from simindex.cli.console import cell, count, emit, say
+from simindex.cli.progress import ShareDone
+
+
+@click.command()
+@index_argument
+@click.option("--apply", is_flag=True, help="Do it; else only say what would be done.")
+@output_options
+def repair(index_path: str, apply: bool, as_json: bool, quiet: bool) -> None:
+    """Rebuild a damaged INDEX from what is left of it.
+
+    Prints what is wrong, what is done about it, and what is lost. Changes nothing without --apply,
+    and then exits with 3 when there is anything to repair. What it replaces is kept, in a folder
+    damaged-1 inside INDEX. In the end the index is read again: exits with 3, too, when anything is
+    still wrong with it.
+    """
+    with ShareDone("reading", "byte", quiet=quiet or as_json) as share:
+        report = simindex.repair(index_path, apply=apply, progress=share.tell)
+    if as_json:
+        emit({**asdict(report), "needed": report.needed})
+    else:
+        for finding in report.findings:
+            click.echo("\t".join(map(cell, ("damage", finding.path, finding.what))))
+        for step in report.steps:
+            click.echo("\t".join(map(cell, ("done" if apply else "to do", index_path, step))))
+        for loss in report.losses:
+            click.echo("\t".join(map(cell, ("lost", index_path, loss))))
+        for finding in report.remaining:
+            click.echo("\t".join(map(cell, ("left", finding.path, finding.what))))
+    if not quiet:
+        say(_verdict(report, index_path))
+    if report.remaining or (report.needed and not apply):
+        click.get_current_context().exit(DAMAGED)
+
+
+def _verdict(report: simindex.RepairReport, path: str) -> str:
+    rows = count(report.rows, "row")
+    if not report.needed:
+        return f"nothing to repair: {path} holds {rows}"
+    lost = f"{count(report.lost_rows, 'row')} lost as far as is known" if report.losses else (
+        "nothing is lost"
+    )
+    if not report.applied:
+        return (
+            f"{rows} can be had again, {lost}; nothing was changed: "
+            f"`simindex repair {path} --apply` does it"
+        )
+    kept = f"; what was replaced is in {report.kept}" if report.kept else ""
+    if any(finding.severity == "note" for finding in report.remaining):
+        return f"{path} holds {rows} again, {lost}{kept}; it is not known to be whole: check it"
+    if report.remaining:
+        return (
+            f"{path} is still damaged in {count(len(report.remaining), 'place')}, {lost}{kept}: "
+            "restore it from a copy, or build it anew"
+        )
+    return f"{path} holds {rows} again, {lost}{kept}"

@@ -1,0 +1,1 @@
+"""What `simindex dedup` keeps, marks and ranks."""

@@ -1,0 +1,160 @@
+"""The index that `dedup` matches against: a temporary one, or one that lasts.
+
+    no --index            created in a temporary folder, small segments
+    --index, missing      created with the recipe asked for, once idf is learned; removed again by a
+                          run that commits nothing to it
+    --index, there        its own recipe; options that would make another are refused
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+import simindex
+from simindex.cli.app import Interrupted
+from simindex.cli.choices import Reading
+from simindex.cli.console import count, say
+from simindex.cli.recipes import Learning, Prepared, prepare
+from simindex.errors import IndexNotFound, InvalidOption, SimindexError
+from simindex.writing.creation import discard
+
+TEMPORARY_BATCH_ROWS = 1 << 16
+"""Small segments: what is pending is looked through for every buffer."""
+
+NO_TEXTS = (
+    "texts cannot be deduplicated through it: append fingerprints with the Python API, or name "
+    "another index"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a run is told of its documents and their recipe."""
+
+    inputs: tuple[str, ...]
+    recipe: dict[str, Any]
+    learning: Learning
+    reading: Reading
+    silent: bool
+
+    def prepared(self, without: Path | None = None) -> Prepared:
+        """The recipe asked for and the documents, with idf learned from them if it has any."""
+        return prepare(
+            self.recipe, self.learning, self.inputs, self.reading, without,
+            quiet=self.silent, printed=True,
+        )
+
+
+@dataclass(slots=True)
+class Place:
+    """The index that is matched against, and what of this run is in it."""
+
+    path: Path
+    index: simindex.Index
+    prepared: Prepared
+    lasting: bool = False
+    created: bool = False
+    was_there: bool = False
+    """Whether there was a directory, without an index, in its place."""
+    committed: int = 0
+    """Documents of this run that were read up to the last commit."""
+
+    @contextmanager
+    def outcome_told(self) -> Iterator[None]:
+        """Whatever ends the block early says what is left in a lasting index."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            if not self.lasting:
+                raise
+            raise Interrupted(f"interrupted: {self._left()}") from error
+        except SimindexError as error:
+            if not self.lasting:
+                raise
+            raise type(error)(f"{error}; {self._left()}", **error.data) from error
+        except OSError as error:
+            left = self._left()
+            if self.lasting and not isinstance(error, BrokenPipeError):
+                say(f"the output or the audit cannot be written; {left}")
+            raise
+        except BaseException:
+            self._left()
+            raise
+
+    def _left(self) -> str:
+        if self.lasting and self.created and not self.committed:
+            self.index.close()
+            with suppress(OSError, SimindexError):
+                if discard(self.path, made=not self.was_there):
+                    return f"{self.path} was not created"
+        if not self.committed:
+            return f"nothing of this run is committed, {self.path} is as it was"
+        return (
+            f"{count(self.committed, 'document')} of this run are through and committed in "
+            f"{self.path}; what was printed after these comes again in a second run"
+        )
+
+
+def temporary(path: Path, asked: Asked) -> Place:
+    """A new index for this run alone."""
+    prepared = asked.prepared()
+    options = simindex.IndexOptions(
+        keys="str", batch_rows=TEMPORARY_BATCH_ROWS, recipe=prepared.recipe
+    )
+    return Place(path, simindex.open(path, "n", options=options), prepared)
+
+
+def lasting(path: Path, asked: Asked) -> Place:
+    """The index named by --index, with the writer's lock, created if there is none."""
+    try:
+        index = simindex.open(path, "w")
+    except IndexNotFound:
+        prepared = asked.prepared(Path(os.path.realpath(path)))
+        options = simindex.IndexOptions(keys="str", recipe=prepared.recipe)
+        was_there = path.exists()
+        index = simindex.open(path, "n", options=options)
+        return Place(path, index, prepared, lasting=True, created=True, was_there=was_there)
+    try:
+        if asked.recipe or asked.learning.asked:
+            raise click.UsageError(
+                f"{path} exists, and an index's own recipe is used; drop the recipe's options"
+            )
+        if index.recipe is None:
+            raise InvalidOption(f"{path} stores no recipe, so {NO_TEXTS}", path=str(path))
+        if index.options.keys != "str":
+            raise InvalidOption(
+                f"{path} names its rows by {'keys of bytes' if index.options.keys else 'ids'}: "
+                "documents need an index with text keys, such as `simindex build` makes",
+                path=str(path), found=index.options.keys, expected="str",
+            )
+        intake = asked.reading.intake()
+        documents = asked.reading.documents(asked.inputs, intake, Path(os.path.realpath(path)))
+        return Place(path, index, Prepared(index.recipe, documents, intake), lasting=True)
+    except BaseException:
+        index.close()
+        raise
+
+
+@contextmanager
+def temporary_folder(parent: str | None) -> Iterator[Path]:
+    """A folder that is gone when the block has ended; InvalidOption where none can be made."""
+    try:
+        folder = tempfile.TemporaryDirectory(
+            dir=parent, prefix="simindex-dedup-", ignore_cleanup_errors=True
+        )
+    except OSError as error:
+        raise InvalidOption(
+            f"no temporary folder can be made in {parent or tempfile.gettempdir()}: "
+            f"{error.strerror}; name another with --temp-dir",
+            option="temp_dir",
+        ) from error
+    with folder as name:
+        yield Path(name)

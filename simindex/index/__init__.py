@@ -1,0 +1,1 @@
+"""`Index`: what a user holds, composed of reading and writing."""

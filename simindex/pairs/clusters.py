@@ -1,0 +1,296 @@
+"""Clusters of an index's documents, or of fingerprints in memory.
+
+    rows         0 1 2 3 4 5       in all tables together, as they are numbered
+    pairs        0-1, 1-4          of all rows: they make a forest (`components`), or are kept with
+                                   their distances (`star`)
+    documents    0 1 1 2 3 4       by id: rows that share one are one document
+
+Invariants
+1. Clusters depend on documents, their fingerprints and h: not on threads, on memory, on the order
+   in which rows were appended, nor on the segments they stand in.
+2. Every member of a star is within h of its representative; no two representatives are.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.arrays import I64, U16, U32, U64
+from simindex.errors import InvalidBatch, InvalidOption
+from simindex.options import IndexOptions, as_flag
+from simindex.pairs.all_pairs import WORTH_THREADS, check_h, stored_keys
+from simindex.pairs.rows import StoredRows
+from simindex.pairs.search import PairSearch, Room
+from simindex.records.batch import as_fingerprints
+from simindex.records.clusters import Clusters, Fetch
+from simindex.records.reports import Progress
+from simindex.storage.files.verification import verified
+from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.table import sort_table
+from simindex.threads import thread_count
+
+MODES = ("components", "star")
+
+MOST_ROWS = (1 << 32) - 2
+
+ROW_BYTES = {"components": 100, "star": 120}
+"""Of a row, when ids are sorted and clusters named."""
+
+FOREST_BYTES = 4
+"""Of a row, while pairs are found."""
+
+STAR_PAIR_BYTES = 32
+"""Of a pair of different fingerprints, kept and put at both its ends."""
+
+NO_DOCUMENT = np.uint32(0xFFFFFFFF)
+
+
+def index_clusters(
+    snapshot: Snapshot,
+    options: IndexOptions,
+    *,
+    h: int,
+    mode: str,
+    singletons: bool,
+    memory_limit: int | None,
+    threads: int | None,
+    progress: Progress | None,
+) -> Clusters:
+    """See `Index.clusters`."""
+    check_h(h, options.bits)
+    stored = StoredRows(
+        snapshot.tables, snapshot.tombstones, words=options.words, ids=False, numbered=True
+    )
+    keys = partial(stored_keys, stored, options) if options.keyed else None
+    return _clusters(
+        stored, h=h, mode=mode, singletons=singletons, memory_limit=memory_limit,
+        threads=threads, progress=progress, keys=keys,
+    )
+
+
+def find_clusters(
+    fingerprints: Any,
+    *,
+    h: int = 3,
+    mode: str = "components",
+    singletons: bool = True,
+    threads: int | None = None,
+) -> Clusters:
+    """Clusters of fingerprints in memory; ids are row numbers.
+
+    Parameters and notes are those of `Index.clusters`.
+
+    Parameters
+    ----------
+    fingerprints : uint64 (n,) or (n, W)
+
+    Raises
+    ------
+    InvalidBatch, InvalidOption
+        If the rows are no fingerprints, or an option is out of its range.
+    """
+    rows = as_fingerprints(fingerprints)
+    check_h(h, 64 * rows.shape[1])
+    if len(rows) > MOST_ROWS:
+        raise InvalidBatch(f"{len(rows):,} rows: at most {MOST_ROWS:,} are clustered at once")
+    table = sort_table("rows", rows, np.arange(len(rows), dtype=np.uint64), None, horizon=0)
+    stored = StoredRows([table], None, words=rows.shape[1], ids=False, numbered=True)
+    return _clusters(
+        stored, h=h, mode=mode, singletons=singletons, memory_limit=None, threads=threads,
+        progress=None, keys=None,
+    )
+
+
+def _clusters(
+    stored: StoredRows,
+    *,
+    h: int,
+    mode: str,
+    singletons: bool,
+    memory_limit: int | None,
+    threads: int | None,
+    progress: Progress | None,
+    keys: Any,
+) -> Clusters:
+    singletons = as_flag(singletons, "singletons")
+    if not isinstance(mode, str) or mode not in MODES:
+        raise InvalidOption(
+            f"mode={mode!r} is unknown: give one of {', '.join(MODES)}",
+            option="mode", found=mode, expected=MODES,
+        )
+    if stored.stored > MOST_ROWS:
+        raise InvalidOption(
+            f"the index has {stored.stored:,} rows, and at most {MOST_ROWS:,} are clustered at once"
+        )
+    per_row = FOREST_BYTES if mode == "components" else FOREST_BYTES + 4
+    room = Room.within(
+        memory_limit, stored, beside=per_row * stored.stored,
+        later=ROW_BYTES[mode] * stored.stored, purpose="clusters",
+    )
+    search = PairSearch(
+        stored, h=h, room=room, collapse=True,
+        threads=thread_count(threads, len(stored), worth=WORTH_THREADS), progress=progress,
+    )
+    if mode == "star":
+        documents = Documents(stored)
+        representative, distance = _stars(stored, documents, search, memory_limit)
+        cluster = _first_of_each(representative, len(documents.ids))
+    else:
+        forest = _native.Forest(stored.stored)
+        for found in search:
+            assert found.a_numbers is not None and found.b_numbers is not None  # as asked for
+            forest.unite(found.a_numbers, found.b_numbers)
+        documents = Documents(stored)
+        documents.join(forest)
+        labels = forest.labels()
+        del forest
+        cluster = _first_of_each(labels[documents.first_row], stored.stored)
+        del labels
+        representative = cluster
+    counts = np.bincount(cluster, minlength=len(cluster)) if len(cluster) else np.empty(0, np.int64)
+    if mode == "components":
+        distance = _distances(stored, documents, cluster, counts)
+    places = _native.sort_rows(cluster.astype(np.uint64))
+    if not singletons:
+        places = places[counts[cluster[places]] > 1]
+    cluster, representative = cluster[places], representative[places]
+    fetch: Fetch | None = None
+    if keys is not None:
+        fetch = partial(_document_keys, keys, documents.first_row)
+    return Clusters(
+        documents.ids, places.astype(np.uint32), cluster, representative, distance[places],
+        counts[cluster].astype(np.int64), mode, fetch,
+    )
+
+
+def _document_keys(keys: Any, first_row: U32, places: I64) -> list[Any]:
+    return list(keys(first_row[places].astype(np.uint64)))
+
+
+class Documents:
+    """Which rows are one document.
+
+    ids         uint64 (D,)    ascending
+    first_row   uint32 (D,)    the first row of each
+    of_row      uint32 (n,)    the document of each stored row; NO_DOCUMENT for deleted ones
+    """
+
+    def __init__(self, stored: StoredRows) -> None:
+        ids, rows = _ids(stored)
+        order = _native.sort_rows(ids)
+        ids, self._rows = ids[order], rows[order]
+        del order, rows
+        new = np.ones(len(ids), np.bool_)
+        new[1:] = ids[1:] != ids[:-1]
+        self.ids, self.first_row = ids[new], self._rows[new]
+        self.of_row: U32 = np.full(stored.stored, NO_DOCUMENT, np.uint32)
+        self.of_row[self._rows] = np.cumsum(new, dtype=np.uint32) - np.uint32(1)
+        self._again = np.flatnonzero(~new)
+
+    def join(self, forest: _native.Forest) -> None:
+        """Puts the rows of each document together."""
+        again = self._again
+        forest.unite(
+            self._rows[again].astype(np.uint64), self._rows[again - 1].astype(np.uint64)
+        )
+
+
+def _ids(stored: StoredRows) -> tuple[U64, U32]:
+    """Ids and numbers of all live rows."""
+    ids, rows = np.empty(len(stored), np.uint64), np.empty(len(stored), np.uint32)
+    at = 0
+    for place, start, some, chosen in stored.pieces():
+        numbers = stored.numbers(place, start, len(some), chosen)
+        column = verified(stored.tables[place].ids[start : start + len(some)])
+        end = at + len(numbers)
+        ids[at:end] = column if chosen is None else column[chosen]
+        rows[at:end] = numbers
+        at = end
+    return ids, rows
+
+
+def _first_of_each(label: NDArray[Any], labels: int) -> U32:
+    """The first place that has the same label, for each place."""
+    first = np.empty(labels, np.uint32)
+    # Of several values assigned to one place the last remains, here that of the first document.
+    first[label[::-1]] = np.arange(len(label), dtype=np.uint32)[::-1]
+    firsts: U32 = first[label]
+    return firsts
+
+
+def _stars(
+    stored: StoredRows, documents: Documents, search: PairSearch, memory_limit: int | None
+) -> tuple[U32, U16]:
+    """Representative of each document, and the distance to it."""
+    first = np.arange(stored.stored, dtype=np.uint32)
+    near: list[tuple[U32, U32, U16]] = []
+    pairs = 0
+    for found in search:
+        assert found.a_numbers is not None and found.b_numbers is not None  # as asked for
+        a, b = found.a_numbers.astype(np.uint32), found.b_numbers.astype(np.uint32)
+        equal = found.distance == 0
+        first[b[equal]] = a[equal]
+        far = ~equal
+        near.append((a[far], b[far], found.distance[far]))
+        pairs += len(near[-1][0])
+        if memory_limit is not None:
+            _check_pairs(pairs, ROW_BYTES["star"] * stored.stored, memory_limit)
+    none = np.empty(0, np.uint32)
+    a = np.concatenate([none, *(some[0] for some in near)])
+    b = np.concatenate([none, *(some[1] for some in near)])
+    distance = np.concatenate([np.empty(0, np.uint16), *(some[2] for some in near)])
+    near.clear()
+    return _native.star(first, documents.of_row, len(documents.ids), a, b, distance)
+
+
+def _check_pairs(pairs: int, beside: int, memory_limit: int) -> None:
+    least = beside + STAR_PAIR_BYTES * pairs
+    if least > memory_limit:
+        raise InvalidOption(
+            f"memory_limit={memory_limit:,} bytes is too small for stars: {pairs:,} pairs of "
+            f"different fingerprints were found so far, which takes {least:,}; give more, a "
+            'smaller h, or mode="components"',
+            option="memory_limit", found=memory_limit, expected=least,
+        )
+
+
+def _distances(stored: StoredRows, documents: Documents, cluster: U32, counts: I64) -> U16:
+    """Least distance between a row of each document and one of its cluster's first document."""
+    distance = np.zeros(len(cluster), np.uint16)
+    if not len(cluster) or int(counts.max()) < 2:
+        return distance
+    own = np.arange(len(cluster), dtype=np.uint32)
+    heads = (cluster == own) & (counts > 1)
+    members = counts[cluster] > 1
+    members[heads] = False
+    found: list[tuple[U32, U64]] = []
+    for place, start, rows, chosen in stored.pieces():
+        of = documents.of_row[stored.numbers(place, start, len(rows), chosen)]
+        some = np.flatnonzero(heads[of])
+        found.append((of[some], rows[some if chosen is None else chosen[some]]))
+    of_head = np.concatenate([of for of, _ in found])
+    order = np.argsort(of_head, kind="stable")
+    of_head = of_head[order]
+    head_rows = np.concatenate([rows for _, rows in found])[order]
+    del found, order
+    distance[members] = np.iinfo(np.uint16).max
+    for place, start, rows, chosen in stored.pieces():
+        of = documents.of_row[stored.numbers(place, start, len(rows), chosen)]
+        some = np.flatnonzero(members[of])
+        if not len(some):
+            continue
+        of, rows = of[some], rows[some if chosen is None else chosen[some]]
+        at = np.searchsorted(of_head, cluster[of], side="left")
+        end = np.searchsorted(of_head, cluster[of], side="right")
+        while len(of):  # once, but for documents of several rows
+            bits = np.bitwise_count(rows ^ head_rows[at]).sum(axis=1, dtype=np.uint16)
+            np.minimum.at(distance, of, bits)
+            at = at + 1
+            left = at < end
+            of, rows, at, end = of[left], rows[left], at[left], end[left]
+    return distance

@@ -1,0 +1,249 @@
+"""Which rows of a buffer lose against a near-duplicate, and against which.
+
+    buffer of rows -> against what is stored      the nearest stored row wins, whatever it is
+                   -> against each other          greedy, in an order of rank; or each against all
+
+1. A row that loses stands within h of the one it lost to: there are no chains.
+2. Of two rows within h of each other that both could be kept, the earlier in rank is kept.
+3. Rows in rank order may be cut into buffers anywhere, if what was kept of the earlier ones is
+   stored in between: who loses, and at which distance, is the same.
+
+Memory is bounded whatever the rows are: a row that stands in the buffer, or in the index, a million
+times is compared once for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.arrays import I64, U16, U64
+from simindex.pairs.find_all import find_all
+from simindex.records.batch import Batch
+from simindex.records.matches import Matches
+from simindex.records.pairs import Pairs
+
+BLOCK_ROWS = 1024
+"""Rows that are compared with each other at once: half a million pairs if all are near."""
+
+TELLING_BITS = 12
+"""Of h + 1 blocks of fewer bits, many rows share one, and a scan is as fast as `find_all`."""
+
+NOWHERE = np.iinfo(np.uint16).max
+"""Distance of a row that lost to none; widths end at 4,096 bits."""
+
+
+class Searchable(Protocol):
+    """What an index is asked for here."""
+
+    def query(self, batch: Batch, *, h: int, first: bool, recall: float) -> Matches:
+        """See `Index.query`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Losses:
+    """What each row of a buffer lost to.
+
+    `winner` int64 (n,) is a row of the buffer, -1 where there is none; `distance` uint16 (n,) is
+    NOWHERE there.
+    """
+
+    winner: I64
+    distance: U16
+
+    @classmethod
+    def none(cls, rows: int) -> Losses:
+        """No row has lost."""
+        return cls(np.full(rows, -1, np.int64), np.full(rows, NOWHERE, np.uint16))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """The nearest stored row of each row of a buffer.
+
+    `distance` uint16 (n,) is NOWHERE where none is within h; `place` int64 (n,) is that row's place
+    in `keys`.
+    """
+
+    distance: U16
+    place: I64
+    keys: list[str] | list[bytes]
+
+    def key(self, row: int) -> str | bytes:
+        """Key of the stored row that is nearest to a row."""
+        return self.keys[int(self.place[row])]
+
+
+def nearest_stored(index: Searchable, batch: Batch, h: int, recall: float) -> Stored:
+    """The nearest stored row within h of each row; of several at one distance, any.
+
+    Notes
+    -----
+    Equal rows are asked once. One match a query is fetched, then one at a smaller distance for
+    those that can have it, until there is none: with a million stored copies of a template, all
+    matches of all its copies would fill the machine. At most h + 1 calls, each for fewer rows.
+    """
+    first, member_of = distinct(batch.rows)
+    asked = batch.take(first)
+    distance = np.full(len(first), NOWHERE, np.uint16)
+    place = np.full(len(first), -1, np.int64)
+    keys: list[Any] = []
+
+    def ask(some: I64, radius: int) -> None:
+        found = index.query(
+            asked.take(some) if len(some) < len(first) else asked,
+            h=radius, first=True, recall=recall,
+        )
+        rows = some[found.query]
+        distance[rows] = found.distance
+        place[rows] = len(keys) + np.arange(len(found))
+        keys.extend(found.keys() or [])
+
+    if len(first):
+        ask(np.arange(len(first), dtype=np.int64), h)
+    for radius in range(min(h, batch.bits) - 1, -1, -1):
+        # A row at distance d is asked again within d - 1 only, so every answer is nearer.
+        nearer = np.flatnonzero(distance == radius + 1).astype(np.int64)
+        if len(nearer):
+            ask(nearer, radius)
+    return Stored(distance[member_of], place[member_of], keys)
+
+
+def greedy(rows: U64, order: I64, excluded: NDArray[np.bool_], h: int) -> Losses:
+    """What each row loses to when the rows are kept in an order of rank.
+
+    A row is kept if none that was kept before it is within h. One that is not loses to the nearest
+    of these; of several, to the first in rank.
+
+    Parameters
+    ----------
+    rows : uint64 (n, W)
+    order : int64 (n,)
+        The rows by rank, best first.
+    excluded : bool (n,)
+        Rows that are not kept in any case, the same for equal rows; they lose all the same.
+
+    Notes
+    -----
+    Blocks of BLOCK_ROWS in rank order are compared with what was kept, and with themselves: for
+    tens of thousands of rows. Kept rows are further than h apart, so each row has few of them near.
+    """
+    losses = Losses.none(len(rows))
+    kept = np.empty(0, np.int64)
+    for start in range(0, len(order), BLOCK_ROWS):
+        block = order[start : start + BLOCK_ROWS]
+        kept = np.concatenate([kept, _settle(rows, block, kept, excluded[block], h, losses)])
+    return losses
+
+
+def _settle(
+    rows: U64, block: I64, kept: I64, excluded: NDArray[np.bool_], h: int, losses: Losses
+) -> I64:
+    """Decides a block of rows; returns those that are kept, in rank order."""
+    first, group_of = distinct(rows[block])
+    by_rank = np.argsort(first)
+    first, group_of = first[by_rank], np.argsort(by_rank)[group_of]
+    (later, earlier, before), among = _near(rows[kept], rows[block[first]], h)
+    gone = excluded[first]
+    gone[later] = True
+    _choose(gone, among.a.astype(np.int64, copy=False), among.b.astype(np.int64, copy=False))
+    # Who may win against whom: what was kept before, and what is kept of this block, which wins
+    # against its own copies, too.
+    own = np.flatnonzero(~gone)
+    forward, backward = ~gone[among.a], ~gone[among.b]
+    winning = first[np.r_[among.a[forward], among.b[backward], own]]
+    winner = np.r_[kept[earlier], block[winning]]
+    place = np.r_[np.full(len(earlier), -1), winning]
+    loser = np.r_[later, among.b[forward], among.a[backward], own]
+    apart = np.r_[
+        before, among.distance[forward], among.distance[backward], np.zeros(len(own), np.uint16)
+    ]
+    _assign(block, group_of, len(first), winner, place, loser, apart, losses)
+    return block[first[own]]
+
+
+def _near(kept: U64, block: U64, h: int) -> tuple[tuple[I64, I64, U16], Pairs]:
+    """(row of the block, kept row, distance) within h, and pairs of the block; no kept pair is."""
+    bits = 64 * block.shape[1]
+    h = min(h, bits)
+    if bits < TELLING_BITS * (h + 1):
+        later, earlier, distance, _ = _native.scan(kept, block, h, False)
+        return (later, earlier.astype(np.int64), distance), find_all(block, h=h)
+    found = find_all(np.concatenate([kept, block]), h=h)
+    a, b = found.a.astype(np.int64, copy=False), found.b.astype(np.int64, copy=False)
+    across, distance = a < len(kept), found.distance
+    among = Pairs(a[~across] - len(kept), b[~across] - len(kept), distance[~across])
+    return (b[across] - len(kept), a[across], distance[across]), among
+
+
+def _choose(gone: NDArray[np.bool_], a: I64, b: I64) -> None:
+    """Marks in `gone` what is near one that stays, in order; pairs have a < b, sorted by (a, b)."""
+    starts = np.searchsorted(a, np.arange(len(gone) + 1))
+    for row in np.unique(a).tolist():
+        if not gone[row]:
+            gone[b[starts[row] : starts[row + 1]]] = True
+
+
+def _assign(
+    block: I64, group_of: I64, groups: int, winner: I64, place: I64, loser: I64, apart: U16,
+    losses: Losses,
+) -> None:
+    """Gives every row of the losing groups the nearest winner that stands before it."""
+    members = np.argsort(group_of, kind="stable")
+    size = np.bincount(group_of, minlength=groups)
+    begin = np.cumsum(size) - size
+    candidate = np.repeat(np.arange(len(loser)), size[loser])
+    within = np.arange(len(candidate)) - np.repeat(
+        np.cumsum(size[loser]) - size[loser], size[loser]
+    )
+    row = members[begin[loser][candidate] + within]
+    before = place[candidate] < row
+    candidate, row = candidate[before], row[before]
+    best = np.lexsort((place[candidate], apart[candidate], row))
+    candidate, row = candidate[best], row[best]
+    nearest = np.ones(len(row), np.bool_)
+    nearest[1:] = row[1:] != row[:-1]
+    losses.winner[block[row[nearest]]] = winner[candidate[nearest]]
+    losses.distance[block[row[nearest]]] = apart[candidate[nearest]]
+
+
+def any_neighbour(rows: U64, h: int) -> Losses:
+    """Another row within h of each row, if there is one; not always the nearest.
+
+    Notes
+    -----
+    Rows that `greedy` would drop have one, and so have those they lose to; the others are compared
+    with what was dropped, up to the first that is near. All pairs would fill the memory where
+    thousands of different rows are near each other.
+    """
+    losses = greedy(rows, np.arange(len(rows), dtype=np.int64), np.zeros(len(rows), np.bool_), h)
+    winner, distance = losses.winner.copy(), losses.distance.copy()
+    losers = np.flatnonzero(losses.winner >= 0)
+    _note_nearest(losses.winner[losers], losers, losses.distance[losers], winner, distance)
+    lonely = np.flatnonzero(winner < 0)
+    dropped = losers[distinct(rows[losers])[0]]
+    query, row, apart, _ = _native.scan(rows[dropped], rows[lonely], h, True)
+    winner[lonely[query]], distance[lonely[query]] = dropped[row], apart
+    return Losses(winner, distance)
+
+
+def _note_nearest(loser: I64, near: I64, apart: U16, winner: I64, distance: U16) -> None:
+    """Gives each row of `loser` the nearest of its `near` ones, the first of several."""
+    best = np.lexsort((near, apart, loser))
+    loser, near, apart = loser[best], near[best], apart[best]
+    nearest = np.ones(len(loser), np.bool_)
+    nearest[1:] = loser[1:] != loser[:-1]
+    winner[loser[nearest]], distance[loser[nearest]] = near[nearest], apart[nearest]
+
+
+def distinct(rows: U64) -> tuple[I64, I64]:
+    """(first row of each distinct one, number of each row's distinct one); not in row order."""
+    if rows.shape[1] == 1:
+        _, first, number = np.unique(rows[:, 0], return_index=True, return_inverse=True)
+    else:
+        _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first.astype(np.int64), number.reshape(-1).astype(np.int64)

@@ -1,0 +1,159 @@
+"""All pairs of fingerprints in memory that are within h of each other. [SHP] `find_all`.
+
+    blocks      | 0 | 1 | 2 | 3 |       h = 3: two rows within h agree on one of 4 blocks at least
+    passes        0   1   2   3         rows that agree on it stand together, and are compared
+
+    blocks      | 0 | 1 | 2 | 3 | 4 |   or on two of 5: more passes, over smaller groups
+    passes        01  02  03 .. 34
+
+Each pair is reported by the pass of the first blocks it agrees on, so once.
+"""
+
+from __future__ import annotations
+
+import os
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.errors import InvalidBatch, InvalidOption
+from simindex.records.batch import as_fingerprints
+from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
+from simindex.threads import thread_count
+
+MAX_ROWS = 1 << 32
+MAX_PASSES = 1_000_000
+
+WORTH_THREADS = 100_000
+"""Rows below which one thread is as fast."""
+
+_FEW_ROWS = 1 << 15
+
+_FILTERED_H = 14
+"""Up to it, most rows of several words are told apart by one word made of all of them."""
+
+# Nanoseconds, as measured: to move a row to its group in a pass, to compare two rows, or two words
+# of rows that are not told apart before.
+_MOVE_NS = 14.0
+_COMPARE_NS = 0.1
+_COMPARE_WORD_NS = 2.0
+
+_PAIR_BYTES = 32
+"""Memory that a pair takes while it is found and sorted."""
+
+
+def find_all(
+    fingerprints: Any,
+    *,
+    h: int = 3,
+    blocks: int | None = None,
+    collapse_equal: bool = False,
+    threads: int | None = None,
+) -> Pairs:
+    """Every pair of rows within Hamming distance h, once; exact.
+
+    Parameters
+    ----------
+    fingerprints : uint64 (n,) or (n, W)
+        Fewer than 2**32 rows; they may repeat.
+    h : int
+        From 0 to b, inclusive.
+    blocks : int, optional
+        Blocks that the bits are divided into, from h + 1 to b, as in [SHP]: rows are compared if
+        they agree on blocks - h of them, which takes blocks-choose-h passes. Without it, the number
+        that should take least time; the pairs are the same.
+    collapse_equal : bool
+        Whether rows with equal fingerprints are represented by the first of them: a million equal
+        rows are a group instead of 5 10**11 pairs.
+    threads : int, optional
+        One for each processor unless given, and for fewer than 100,000 rows one.
+
+    Returns
+    -------
+    Pairs
+        Row numbers a < b, unique, ordered by (a, b), equal fingerprints included. With
+        `collapse_equal` a `CollapsedPairs`: pairs of the first rows of different fingerprints, and
+        `groups` with the rows equal to an earlier one.
+
+    Raises
+    ------
+    InvalidBatch
+        If the rows are no fingerprints, or too many.
+    InvalidOption
+        If an option is out of its range, or the pairs would not fit into memory.
+
+    Notes
+    -----
+    Source: [SHP] `find_all`, section "Architecture"; it sorts and compares neighbours where this
+    partitions and compares groups. 16 bytes a row and 32 a pair of memory beside the result.
+    """
+    rows = as_fingerprints(fingerprints)
+    n, bits = len(rows), 64 * rows.shape[1]
+    if n >= MAX_ROWS:
+        raise InvalidBatch(
+            f"{n:,} rows: all pairs of at most {MAX_ROWS - 1:,} are found at once",
+            found=n, expected=f"at most {MAX_ROWS - 1}",
+        )
+    _require(h, "h", 0, bits)
+    if blocks is not None:
+        _require(blocks, "blocks", min(h + 1, bits), bits)
+        if comb(blocks, h) > MAX_PASSES:
+            raise InvalidOption(
+                f"blocks={blocks!r}: {comb(blocks, h):,} passes for h={h}, more than "
+                f"{MAX_PASSES:,}: give fewer blocks",
+                option="blocks", found=blocks, expected=f"at most {MAX_PASSES} passes",
+            )
+    used = chosen_blocks(n, rows.shape[1], h) if blocks is None else blocks
+    most = _memory_bytes() // _PAIR_BYTES
+    a, b, distance, first, row, pairs, too_many = _native.all_pairs(
+        rows, partition(bits, max(1, used)), max(0, used - h), h, not collapse_equal, most,
+        thread_count(threads, n, worth=WORTH_THREADS),
+    )
+    if too_many:
+        raise InvalidOption(
+            f"h={h}: {pairs:,.0f} pairs or more do not fit into memory: "
+            + ("" if collapse_equal else "give collapse_equal=True, or ") + "give a smaller h",
+            option="h" if collapse_equal else "collapse_equal", found=pairs, expected=most,
+        )
+    if collapse_equal:
+        return CollapsedPairs(a, b, distance, EqualRows(first, row))
+    return Pairs(a, b, distance)
+
+
+def chosen_blocks(rows: int, words: int, h: int) -> int:
+    """Blocks that should take least time; 0 to compare every row with every other one.
+
+    h + 1, unless so few rows are compared that they stay in the cache, or blocks are so narrow that
+    their groups hold most pairs several times. More blocks never were faster: groups that are large
+    are divided further while they are compared.
+    """
+    cheap = words == 1 or h <= _FILTERED_H
+    if h >= 64 * words or (cheap and rows <= _FEW_ROWS):
+        return 0
+    compare_ns = _COMPARE_NS if cheap else _COMPARE_WORD_NS * words
+    shared = rows / 2.0 ** min(64 * words // (h + 1), 64)
+    by_blocks_ns = (h + 1) * (_MOVE_NS + shared / 2 * compare_ns)
+    return h + 1 if by_blocks_ns < rows / 2 * compare_ns else 0
+
+
+def partition(bits: int, blocks: int) -> NDArray[np.uint32]:
+    """First bit and width of blocks of about equal width: uint32 (blocks, 2)."""
+    edges = np.arange(blocks + 1, dtype=np.int64) * bits // blocks
+    return np.stack([edges[:-1], np.diff(edges)], axis=1).astype(np.uint32)
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _require(value: object, option: str, least: int, most: int) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:  # type: ignore[operator]
+        expected = f"from {least} to {most}"
+        raise InvalidOption(
+            f"{option}={value!r}: give a whole number {expected}",
+            option=option, found=value, expected=expected,
+        )

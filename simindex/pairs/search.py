@@ -1,0 +1,454 @@
+"""All pairs of an index's rows within h, found a part of the rows at a time.
+
+    blocks    |   0   |   1   |   2   |   3   |     h + 1 of them: rows within h agree on one
+
+    for each block, the rows are taken in tiles: all that have some values of the block, as many as
+    fit the memory. A pair is found in the tile of the first block on which its rows agree.
+
+    block 1   values  0 ..... 4711 | 4712 .... 9999 | 10000 | 10001 ....
+              tile    ------------   --------------   - - -   ----------
+                                                      a hot value, cut into tiles by the bits after
+                                                      it: each of these is also compared with the
+                                                      others of its value
+
+A tile is read in one pass over the tables. Its rows are sorted, and equal ones are compared once.
+
+Invariants
+1. Rows of equal fingerprints stand in one tile, but for those of one fingerprint that alone is more
+   than a tile.
+2. What is found at once is no more than `most` pairs, whatever the rows are: what has more is cut.
+3. Order and bounds of what is given depend on rows and memory, never on threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from simindex._kernels import _native
+from simindex.arrays import I64, U16, U64
+from simindex.errors import InvalidOption
+from simindex.pairs.rows import KeyRange, Rows, StoredRows
+from simindex.pairs.tiles import Found, Tile
+from simindex.records.reports import Progress
+
+USUAL_MEMORY = 1 << 30
+"""Bytes, where nobody says."""
+
+MOST_MEMORY = 1 << 62
+"""More bytes than any machine has, and few enough for numbers of 64 bits."""
+
+FIXED_BYTES = 6 << 20
+"""For counting the values of a block, and for what a read looks at."""
+
+ROW_SHARE = 0.6
+"""Of the memory that is left is for rows; the rest is for pairs."""
+
+PAIR_BYTES = 150
+"""Of a pair while it is found, named and put in order."""
+
+CHUNK_PAIRS = 1 << 17
+"""Given out at a time, about: they are sorted in the cache, in 70 ns a pair instead of 200."""
+
+LEAST_ROWS = 1 << 12
+LEAST_PAIRS = 1 << 12
+MOST_ROWS = (1 << 32) - 1
+"""Of a tile: the kernel numbers them with 32 bits."""
+
+COUNTED_BITS = 16
+"""Bits of a key by whose values rows are counted at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What fits a limit of memory."""
+
+    rows: int
+    pairs: int
+
+    @classmethod
+    def within(
+        cls, memory: int | None, stored: StoredRows, *, beside: int = 0, later: int = 0,
+        purpose: str = "pairs",
+    ) -> Room:
+        """What is left for pairs when `beside` bytes are taken, and before `later` are needed.
+
+        Raises InvalidOption when the least does not fit, and says what is the least.
+        """
+        if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int)):
+            raise InvalidOption(
+                f"memory_limit={memory!r} is no size: give a whole number of bytes",
+                option="memory_limit", found=memory,
+            )
+        row = _row_bytes(stored)
+        fixed = FIXED_BYTES + stored.mask_bytes + beside
+        limit = fixed + USUAL_MEMORY if memory is None else min(memory, MOST_MEMORY)
+        least = fixed + max(
+            round(LEAST_ROWS * row / ROW_SHARE),
+            round(LEAST_PAIRS * PAIR_BYTES / (1 - ROW_SHARE)),
+        ) + 1
+        least = max(least, FIXED_BYTES + stored.mask_bytes + later)
+        if memory is not None and limit < least:
+            raise InvalidOption(
+                f"memory_limit={memory:,} bytes is too small: {purpose} of this index need at "
+                f"least {least:,}",
+                option="memory_limit", found=memory, expected=least,
+            )
+        left = max(limit, least) - fixed
+        return cls(
+            min(MOST_ROWS, int(left * ROW_SHARE / row)), int(left * (1 - ROW_SHARE) / PAIR_BYTES)
+        )
+
+
+def _row_bytes(stored: StoredRows) -> int:
+    # Sorted and distinct rows, in two orders; columns twice; key, order, flags, what a sort takes.
+    columns = stored.row_bytes // 8 - stored.words
+    return 32 * stored.words + 16 * columns + 36
+
+
+class PairSearch:
+    """Pairs of stored rows within h.
+
+    Parameters
+    ----------
+    collapse : bool
+        Of equal rows only the first, by id and then by number, is paired with others; the others
+        are given as pairs of distance 0 with it.
+    """
+
+    def __init__(
+        self,
+        stored: StoredRows,
+        *,
+        h: int,
+        room: Room,
+        collapse: bool,
+        threads: int,
+        progress: Progress | None = None,
+    ) -> None:
+        self._stored, self._h, self._room = stored, h, room
+        self._collapse, self._threads, self._progress = collapse, threads, progress
+        bits = 64 * stored.words
+        if h < bits:
+            edges = np.arange(h + 2) * bits // (h + 1)
+            self._blocks = np.stack([edges[:-1], np.diff(edges)], axis=1).astype(np.uint32)
+            self._masks = np.stack([_mask(bits, first, width) for first, width in self._blocks])
+        else:  # all rows are near one another: one block of no bits, on which all agree
+            self._blocks = np.zeros((1, 2), np.uint32)
+            self._masks = np.zeros((1, stored.words), np.uint64)
+        self._batch, self._chunk = room.rows, min(room.pairs, CHUNK_PAIRS)
+
+    def __iter__(self) -> Iterator[Found]:
+        """Every pair once, at most about `room.pairs` at a time."""
+        held: list[Found] = []
+        size = 0
+        for piece in self._pieces():
+            if not len(piece):
+                continue
+            if size and size + len(piece) > self._chunk:
+                yield Found.joined(held)
+                held, size = [], 0
+            held.append(piece)
+            size += len(piece)
+        if held:
+            yield Found.joined(held)
+
+    def _pieces(self) -> Iterator[Found]:
+        done, total = 0, len(self._blocks) * len(self._stored)
+        whole: Tile | None = None
+        tile: Tile | None
+        for block, (shift, width) in enumerate(self._blocks.tolist()):
+            for ranges in self._ranges(shift, width):
+                for place, one in enumerate(ranges):
+                    tile = None  # before the next one is read
+                    if len(ranges) == 1 and one.rows == len(self._stored):
+                        # All rows fit: they are read once.
+                        whole = tile = self._tile(one) if whole is None else whole.sorted(shift)
+                    else:
+                        tile = self._tile(one)
+                    if block == 0:
+                        yield from self._equal(tile, one)
+                    yield from self._within(tile, block)
+                    for other in ranges[place + 1 :]:
+                        if not (block and one.equal and other.equal and _alike(one, other)):
+                            yield from self._across(tile, self._tile(other), block)
+                    done += one.rows
+                    if self._progress is not None:
+                        self._progress(done, total)
+
+    # -- tiles -------------------------------------------------------------------------------------
+
+    def _ranges(self, shift: int, width: int) -> Iterator[list[KeyRange]]:
+        """Tiles of a block, each list those that are compared with one another."""
+        rows = len(self._stored)
+        if rows <= self._room.rows:
+            if rows:
+                yield [KeyRange(shift, rows=rows)]
+        else:
+            yield from self._values(shift, width, 0, 0, rows)
+
+    def _values(
+        self, shift: int, width: int, prefix: int, bits: int, rows: int
+    ) -> Iterator[list[KeyRange]]:
+        """Tiles of the rows whose keys begin with `bits` bits `prefix`, too many for one."""
+        if bits == width:
+            yield list(self._cut(shift, prefix, bits, rows, self._room.rows // 2))
+            return
+        step = min(COUNTED_BITS, 64 - bits % 64, width - bits)
+        most = self._room.rows
+        for first, last, some in self._joined_values(shift, prefix, bits, rows, step, most):
+            if some > most:
+                yield from self._values(shift, width, first, bits + step, some)
+            else:
+                yield [KeyRange.between(shift, first, last, bits + step, some)]
+
+    def _cut(
+        self, shift: int, prefix: int, bits: int, rows: int, most: int
+    ) -> Iterator[KeyRange]:
+        """Tiles of the rows of a hot value."""
+        if bits == 64 * self._stored.words:  # one fingerprint
+            step = rows if self._collapse else most
+            for skip in range(0, rows, step):
+                yield KeyRange.between(
+                    shift, prefix, prefix, bits, min(step, rows - skip), skip=skip, equal=True
+                )
+            return
+        step = min(COUNTED_BITS, 64 - bits % 64)
+        for first, last, some in self._joined_values(shift, prefix, bits, rows, step, most):
+            if some > most:
+                yield from self._cut(shift, first, bits + step, some, most)
+            else:
+                yield KeyRange.between(shift, first, last, bits + step, some)
+
+    def _joined_values(
+        self, shift: int, prefix: int, bits: int, rows: int, step: int, most: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """First and last value of the next `step` bits, after the prefix, and their rows.
+
+        As many values together as have no more than `most` rows; one that has more stands alone.
+        """
+        among = KeyRange.between(shift, prefix, prefix, bits, rows)
+        counts = self._stored.count(among, bits, step)
+        base = prefix << step
+        start, total, last = 0, 0, 0
+        for value in np.flatnonzero(counts).tolist():
+            here = int(counts[value])
+            if total and total + here > most:
+                yield base + start, base + last, total
+                total = 0
+            if not total:
+                start = value
+            total, last = total + here, value
+        if total:
+            yield base + start, base + last, total
+
+    def _tile(self, among: KeyRange) -> Tile:
+        if among.equal and self._collapse:
+            return self._first_of_equal(among)
+        return Tile.of(self._stored.load(among), among.shift)
+
+    def _equal_parts(self, among: KeyRange) -> Iterator[Rows]:
+        for skip in range(0, among.rows, self._room.rows):
+            rows = min(self._room.rows, among.rows - skip)
+            yield self._stored.load(
+                KeyRange(among.shift, among.fixed, among.low, among.high, rows, skip)
+            )
+
+    def _first_of_equal(self, among: KeyRange) -> Tile:
+        """A tile of one row, the first, that stands for all of a range of one fingerprint."""
+        best: Rows | None = None
+        for rows in self._equal_parts(among):
+            tile = Tile.of(rows, among.shift)
+            first = tile.rows(np.zeros(1, np.int64))
+            if best is None or (
+                first.ids is not None and best.ids is not None and first.ids[0] < best.ids[0]
+            ):
+                best = first
+        assert best is not None  # a range has rows
+        return Tile.of(best, among.shift)
+
+    # -- pairs of equal rows -----------------------------------------------------------------------
+
+    def _equal(self, tile: Tile, among: KeyRange) -> Iterator[Found]:
+        if among.equal and self._collapse:
+            first = tile.rows(np.zeros(1, np.int64))
+            for rows in self._equal_parts(among):
+                yield from self._links(first, rows)
+        elif self._collapse:
+            members = np.ones(len(tile.columns), np.bool_)
+            members[tile.starts[:-1]] = False
+            others = np.flatnonzero(members)
+            of = np.searchsorted(tile.starts, others, side="right") - 1
+            for some in _slices(len(others), self._chunk):
+                other = others[some]
+                yield tile.pairs(
+                    tile.starts[of[some]], tile, other, np.zeros(len(other), np.uint16)
+                )
+        else:
+            # With those of other ids: they begin where the rows of one fingerprint and id end.
+            next_id = tile.next_id()
+            later = np.repeat(tile.starts[1:], np.diff(tile.starts)) - next_id
+            for row, place in _spread(later, self._chunk):
+                yield tile.pairs(row, tile, next_id[row] + place, np.zeros(len(row), np.uint16))
+
+    def _links(self, first: Rows, rows: Rows) -> Iterator[Found]:
+        """Pairs of a row with rows equal to it; itself is among them once."""
+        for some in _slices(len(rows), self._chunk):
+            size = len(rows.fingerprints[some])
+            other = np.ones(size, np.bool_)
+            if first.ids is not None and rows.ids is not None:
+                other &= rows.ids[some] != first.ids[0]
+            if first.numbers is not None and rows.numbers is not None:
+                other &= rows.numbers[some] != first.numbers[0]
+            left = int(other.sum())
+            yield Found(
+                None if first.ids is None else np.repeat(first.ids, left),
+                None if rows.ids is None else rows.ids[some][other],
+                None if first.numbers is None else np.repeat(first.numbers, left),
+                None if rows.numbers is None else rows.numbers[some][other],
+                np.zeros(left, np.uint16),
+            )
+
+    # -- pairs of different rows -------------------------------------------------------------------
+
+    def _within(self, tile: Tile, block: int) -> Iterator[Found]:
+        """Pairs of a tile that first agree on a block."""
+        bounds = tile.groups(*self._blocks[block].tolist())
+        at = 0  # of `bounds`, so that rows that agree are compared together
+        while at < len(bounds) - 1:
+            end = int(np.searchsorted(bounds, bounds[at] + self._batch, side="right")) - 1
+            end = max(end, at + 1)
+            low, high = int(bounds[at]), int(bounds[end])
+            found = self._compared(tile.distinct[low:high], block)
+            if found is None and end > at + 1:
+                self._batch = max(2, (high - low) // 2)
+                continue
+            if found is None:
+                yield from self._halves(tile, low, high, block)
+            else:
+                if len(found[0]) < self._room.pairs // 8:
+                    self._batch = min(self._room.rows, 2 * self._batch)
+                yield from self._expanded(tile, low, found, tile, low)
+            at = end
+
+    def _halves(self, tile: Tile, low: int, high: int, block: int) -> Iterator[Found]:
+        """Pairs of rows that all agree on a block, and are too many at once."""
+        middle = (low + high) // 2
+        for start, stop in ((low, middle), (middle, high)):
+            found = self._compared(tile.distinct[start:stop], block)
+            if found is None:
+                yield from self._halves(tile, start, stop, block)
+            else:
+                yield from self._expanded(tile, start, found, tile, start)
+        yield from self._crossed(tile, (low, middle), tile, (middle, high), block)
+
+    def _across(self, tile: Tile, other: Tile, block: int) -> Iterator[Found]:
+        """Pairs of a row of one tile and a row of another that has the same value of the block."""
+        yield from self._crossed(
+            tile, (0, len(tile.distinct)), other, (0, len(other.distinct)), block
+        )
+
+    def _crossed(
+        self, tile: Tile, some: tuple[int, int], other: Tile, others: tuple[int, int], block: int
+    ) -> Iterator[Found]:
+        a, b = tile.distinct[some[0] : some[1]], other.distinct[others[0] : others[1]]
+        if not len(a) or not len(b):
+            return
+        if len(a) * len(b) <= self._room.pairs:
+            found: Compared | None = self._scanned(a, b, block)
+        else:
+            found = self._compared(np.concatenate([a, b]), block)
+            if found is not None:
+                first, second = np.minimum(*found[:2]), np.maximum(*found[:2])
+                crossing = (first < len(a)) & (second >= len(a))
+                found = first[crossing], second[crossing] - len(a), found[2][crossing]
+        if found is not None:
+            yield from self._expanded(tile, some[0], found, other, others[0])
+        elif len(a) >= len(b):
+            middle = (some[0] + some[1]) // 2
+            for half in ((some[0], middle), (middle, some[1])):
+                yield from self._crossed(tile, half, other, others, block)
+        else:
+            middle = (others[0] + others[1]) // 2
+            for half in ((others[0], middle), (middle, others[1])):
+                yield from self._crossed(tile, some, other, half, block)
+
+    def _compared(self, rows: U64, block: int) -> Compared | None:
+        """Places of the pairs of different rows that first agree on a block; None if too many."""
+        if len(rows) < 2:
+            return _NONE
+        if len(self._blocks) <= self._h:  # all rows are within h
+            if len(rows) ** 2 > self._room.pairs:
+                return None
+            first, second, apart = self._scanned(rows, rows, block)
+            once = first < second
+            return first[once], second[once], apart[once]
+        found = _native.block_pairs(
+            rows, self._blocks, block, self._h, self._threads, most=self._room.pairs
+        )
+        if found is None:
+            return None
+        a, b, distance = found
+        return a.astype(np.int64), b.astype(np.int64), distance
+
+    def _scanned(self, a: U64, b: U64, block: int) -> Compared:
+        """The same of each row of `a` with each of `b`, by comparing all."""
+        second, first, distance, _ = _native.scan(a, b, self._h, False)
+        different = a[first] ^ b[second]
+        wanted = ~(different & self._masks[block]).any(axis=1)
+        for earlier in self._masks[:block]:
+            wanted &= (different & earlier).any(axis=1)
+        return first[wanted].astype(np.int64), second[wanted], distance[wanted]
+
+    def _expanded(
+        self, tile: Tile, low: int, found: Compared, other: Tile, other_low: int
+    ) -> Iterator[Found]:
+        """Of pairs of different fingerprints, the pairs of their rows."""
+        a, b, distance = found[0] + low, found[1] + other_low, found[2]
+        first, second = tile.starts[a], other.starts[b]
+        if not self._collapse:
+            rows_a, rows_b = tile.starts[a + 1] - first, other.starts[b + 1] - second
+            if len(a) and int(max(rows_a.max(), rows_b.max())) > 1:
+                order = np.lexsort((b, a))  # threads find them in any order
+                for pair, place in _spread((rows_a * rows_b)[order], self._chunk):
+                    of = order[pair]
+                    yield tile.pairs(
+                        first[of] + place // rows_b[of], other, second[of] + place % rows_b[of],
+                        distance[of],
+                    )
+                return
+        yield tile.pairs(first, other, second, distance)
+
+
+Compared = tuple[I64, I64, U16]
+_NONE: Compared = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint16))
+
+
+def _mask(bits: int, first: int, width: int) -> U64:
+    """uint64 (W,) with ones where the block is."""
+    ones = ((1 << int(width)) - 1) << (bits - int(first) - int(width))
+    return np.array(
+        [(ones >> (bits - 64 * (word + 1))) & ((1 << 64) - 1) for word in range(bits // 64)],
+        np.uint64,
+    )
+
+
+def _alike(one: KeyRange, other: KeyRange) -> bool:
+    return (one.fixed, one.low) == (other.fixed, other.low)
+
+
+def _slices(size: int, most: int) -> Iterator[slice]:
+    for start in range(0, size, most):
+        yield slice(start, min(start + most, size))
+
+
+def _spread(counts: I64, most: int) -> Iterator[tuple[I64, I64]]:
+    """Each place so often as its count says, with 0, 1, .. beside it; at most `most` at a time."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    for start in range(0, total, most):
+        flat = np.arange(start, min(start + most, total))
+        of = np.searchsorted(ends, flat, side="right")
+        yield of, flat - (ends[of] - counts[of])

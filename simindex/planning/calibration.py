@@ -1,0 +1,292 @@
+"""How many flips reach a recall: learned from the index's own near-duplicates.
+
+The reservoir's rows, whose weights are known, are queried exactly; the pairs found show which bits
+really flip. They give the volatility, and for any header width t the place of each pair's flip set
+in VOSH order. Recall at k flips is the share of pairs whose place is at most k, and k is the least
+for which recall is above the asked one with 95% confidence. Before there are enough pairs, recall
+is what the paper's model expects: tried mass over total mass within h ([PSM] (6)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.arrays import F16, U64
+from simindex.bits import vosh
+from simindex.bits.volatility import (
+    STEP,
+    Volatility,
+    from_near_pairs,
+    from_random_pairs,
+    symmetric_sums,
+)
+from simindex.methods import psm, scan
+from simindex.methods.base import TablePlan
+from simindex.planning.costs import probing_ns, scanning_ns
+from simindex.planning.machine import Machine
+from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.reservoir import in_root_mean_squares
+from simindex.storage.tables.table import Table
+
+ENOUGH_TEXTS = 64
+"""Texts with near-duplicates from which flips are learned, instead of expected by the model."""
+
+PAIRS_OF_A_TEXT = 64
+"""Pairs of one text that count, so that one hot template does not decide."""
+
+FEWEST_ROWS = 128.0
+"""Sampled rows that are queried whatever it costs."""
+
+MODEL_ROWS = 256
+"""Sampled rows over which an expectation is averaged."""
+
+MOST_FLIPS = 4096
+"""Beyond this many flips, trying them in order no longer pays: the search becomes exhaustive."""
+
+MATCHES_AT_ONCE = 1 << 22
+"""Matches that a search for pairs should bring at a time."""
+
+MASKS_AT_ONCE = 1 << 21
+"""Flip sets that are held in memory together: 16 MB."""
+
+NORMAL_95 = 1.645
+
+USUAL = Machine()
+
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NearPairs:
+    """Pairs at distance 1 to h: `text` numbers the sampled row, `differing` (p, W) is the XOR.
+
+    `weights` (s, b) are the sampled rows'; texts without a pair are left out.
+    """
+
+    h: int
+    text: NDArray[np.int64]
+    differing: U64
+    weights: F16
+
+    @property
+    def texts(self) -> int:
+        """How many sampled rows have a near-duplicate."""
+        return len(self.weights)
+
+
+@dataclass(slots=True, eq=False)
+class Calibration:
+    """Volatility, and flips by (header width, h, recall); made by `calibrate`."""
+
+    volatility: Volatility
+    pairs: NearPairs
+    sample: F16
+    stored_rows: int
+    provisional: bool = False
+    """Whether there were no weights at all to learn from; not to be kept."""
+    _flips: dict[tuple[int, int, float], int] = field(default_factory=dict)
+
+    @property
+    def learned(self) -> bool:
+        """Whether there were enough near-duplicates."""
+        return self.pairs.texts >= ENOUGH_TEXTS
+
+    @property
+    def source(self) -> str:
+        """What an expected recall rests on, in words."""
+        return self.volatility.source
+
+    def flips(self, header_bits: int, h: int, recall: float) -> int:
+        """Least k whose expected recall is `recall`; all flip sets where none within reach is."""
+        key = (header_bits, h, recall)
+        if key not in self._flips:
+            every = psm.flip_sets(header_bits, h)
+            found = 0
+            if every:
+                most = min(every, MOST_FLIPS)
+                found = (
+                    self._counted(header_bits, h, recall, most)
+                    if self.learned and h <= self.pairs.h
+                    else self._expected(header_bits, h, recall, most)
+                ) or every
+            self._flips[key] = found
+        return self._flips[key]
+
+    def _counted(self, header_bits: int, h: int, recall: float, most: int) -> int | None:
+        pairs = self.pairs
+        distance = np.bitwise_count(pairs.differing).sum(axis=1)
+        within = np.flatnonzero(distance <= h)
+        texts = pairs.text[within]
+        wanted = pairs.differing[within, 0] & _header_mask(header_bits)
+        distinct, place = np.unique(texts, return_inverse=True)
+        share = 1.0 / np.bincount(place)[place] / len(distinct)
+        target = _with_confidence(recall, len(distinct))
+        if target is None:
+            return self._expected(header_bits, h, recall, most)
+        for limit in _growing(most):
+            rank = np.full(len(within), most + 1)
+            step = max(1, MASKS_AT_ONCE // limit)
+            for start in range(0, len(within), step):
+                part = slice(start, start + step)
+                masks = self._masks(pairs.weights[texts[part]], header_bits, h, limit)
+                hits = masks == wanted[part, None]
+                rank[part] = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, most + 1)
+            rank[wanted == 0] = 0
+            order = np.argsort(rank, kind="stable")
+            reached = np.cumsum(share[order])
+            at = int(np.searchsorted(reached, target - 1e-12))
+            if at < len(order) and rank[order[at]] <= limit:
+                return max(1, int(rank[order[at]]))
+        return None
+
+    def _expected(self, header_bits: int, h: int, recall: float, most: int) -> int | None:
+        costs = self.volatility.of(self.sample[:MODEL_ROWS]).astype(np.float64)
+        odds = np.exp(-costs)
+        total = symmetric_sums(odds, h)[:, 1:].sum(axis=1)
+        tail = np.cumsum(symmetric_sums(odds[:, header_bits:], h), axis=1)
+        untouched = tail[:, h] - 1.0
+        for limit in _growing(most):
+            masks = self._masks(self.sample[:MODEL_ROWS], header_bits, h, limit)
+            reached = np.zeros(limit)
+            for row, flips in enumerate(masks):
+                bits = _unpacked(flips, header_bits)
+                mass = np.exp(-(bits @ costs[row, :header_bits]))
+                mass *= tail[row, h - bits.sum(axis=1).astype(np.int64)]
+                reached += (untouched[row] + np.cumsum(mass)) / total[row]
+            at = int(np.searchsorted(reached / len(masks), recall))
+            if at < limit:
+                return at + 1
+        return None
+
+    def _masks(self, weights: F16, header_bits: int, h: int, flips: int) -> U64:
+        order = vosh.plan(header_bits, h, flips)
+        return _native.vosh(
+            weights.astype(np.float32), self.volatility.costs, STEP, header_bits, h, flips,
+            order.candidates, order.sort_network, order.select_network,
+        )
+
+
+def _header_mask(header_bits: int) -> np.uint64:
+    return np.uint64(((1 << header_bits) - 1) << (64 - header_bits))
+
+
+def _unpacked(masks: U64, header_bits: int) -> NDArray[np.float64]:
+    shifts = np.uint64(63) - np.arange(header_bits, dtype=np.uint64)
+    return ((masks[:, None] >> shifts) & np.uint64(1)).astype(np.float64)
+
+
+def _growing(most: int) -> list[int]:
+    return [*(k for k in (32, 256, 1024) if k < most), most]
+
+
+def _with_confidence(recall: float, texts: int) -> float | None:
+    """Share of the sampled pairs that must be found for `recall` to hold with 95% confidence."""
+    if texts == 0:
+        return None
+    share = recall + NORMAL_95 * float(np.sqrt(recall * (1 - recall) / texts))
+    return share if share < 1.0 else None
+
+
+def calibrate(
+    snapshot: Snapshot,
+    *,
+    h: int,
+    budget_s: float,
+    queries: NDArray[np.float32] | None = None,
+    machine: Machine = USUAL,
+) -> Calibration:
+    """Learns from the index's reservoir, or, if it is empty, from the weights of some queries.
+
+    Where there are neither, weights are taken to be normal, and the result is provisional.
+
+    Parameters
+    ----------
+    h : int
+        Largest distance of the pairs looked for.
+    budget_s : float
+        Expected seconds the exact search for pairs may take; it bounds how many sampled rows are
+        queried.
+    """
+    reservoir = snapshot.reservoir
+    sample = reservoir.weights
+    if not len(sample) and queries is not None:
+        sample = in_root_mean_squares(queries[:MODEL_ROWS])
+    provisional = not len(sample)
+    if provisional:
+        shape = (MODEL_ROWS, sample.shape[1])
+        sample = np.random.default_rng(0).normal(size=shape).astype(np.float16)
+    pairs = find_near_pairs(snapshot, h=h, budget_s=budget_s, machine=machine)
+    if pairs.texts >= ENOUGH_TEXTS:
+        bits = np.unpackbits(
+            pairs.differing.astype(">u8").view(np.uint8), axis=1
+        ).astype(np.bool_)
+        volatility = from_near_pairs(pairs.weights[pairs.text], bits)
+    else:
+        volatility = from_random_pairs(sample, distance=h)
+    return Calibration(volatility, pairs, sample, snapshot.stored_rows, provisional)
+
+
+def find_near_pairs(
+    snapshot: Snapshot, *, h: int, budget_s: float, machine: Machine = USUAL
+) -> NearPairs:
+    """Pairs of sampled rows and stored rows at distance 1 to h, found exactly."""
+    reservoir = snapshot.reservoir
+    plans = [
+        exact_plan(table, h=h, queries=1024, machine=machine) for table in snapshot.tables
+    ]
+    row_s = max(1e-9, sum(plan.nanoseconds for plan in plans) * 1e-9)
+    rows = int(min(len(reservoir), max(FEWEST_ROWS, budget_s / row_s)))
+    queries = np.ascontiguousarray(reservoir.fingerprints[:rows])
+    texts, xors = [np.empty(0, np.int64)], [np.empty((0, queries.shape[1]), np.uint64)]
+    for table, plan in zip(snapshot.tables, plans, strict=True):
+        start, size = 0, 64
+        while start < rows:
+            part = queries[start : start + size]
+            found = (
+                scan.search(table, part, h=h, first=False)
+                if plan.method == "scan"
+                else psm.search(table, part, None, plan, None, h=h, first=False)
+            )
+            apart = np.flatnonzero(found.distance > 0)
+            query, row = found.query[apart], found.row[apart]
+            text, differing = _witnesses(query + start, part[query] ^ table.fingerprints[row])
+            texts.append(text)
+            xors.append(differing)
+            start += len(part)
+            # A text that half the index is near to must not fill the memory.
+            most = int(np.bincount(found.query, minlength=1).max())
+            size = max(1, min(2 * size, 1024, MATCHES_AT_ONCE // (most + 1)))
+    text, differing = _witnesses(np.concatenate(texts), np.concatenate(xors))
+    distinct, place = np.unique(text, return_inverse=True)
+    return NearPairs(h, place.astype(np.int64), differing, reservoir.weights[distinct])
+
+
+def _witnesses(text: NDArray[np.int64], differing: U64) -> tuple[NDArray[np.int64], U64]:
+    """The pairs of each text without repetition, the same few whatever else was found.
+
+    Rows with the same fingerprint are one witness, not many.
+    """
+    order = np.lexsort((*differing.T, text))
+    text, differing = text[order], differing[order]
+    fresh = np.ones(len(text), np.bool_)
+    fresh[1:] = (text[1:] != text[:-1]) | (differing[1:] != differing[:-1]).any(axis=1)
+    text, differing = text[fresh], differing[fresh]
+    few = np.arange(len(text)) - np.searchsorted(text, text) < PAIRS_OF_A_TEXT
+    return text[few], differing[few]
+
+
+def exact_plan(table: Table, *, h: int, queries: int, machine: Machine = USUAL) -> TablePlan:
+    """The cheaper of the two exact ways through a table: all flip sets, or all rows."""
+    rows, words = len(table), table.fingerprints.shape[1]
+    best = TablePlan("scan", 0, 0, True, scanning_ns(machine, rows, words, queries, h))
+    for header_bits in range(table.header_bits, max(0, table.header_bits - 12), -1):
+        flips = psm.flip_sets(header_bits, h)
+        cost = probing_ns(
+            machine, rows, header_bits, flips, ordered=False, h=h, words=words, queries=queries
+        )
+        if cost < best.nanoseconds and flips < 1 << 21:
+            best = TablePlan("psm", header_bits, flips, True, cost)
+    return best

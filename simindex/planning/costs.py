@@ -1,0 +1,329 @@
+"""What a search takes with the engine's own kernels, in nanoseconds a query on one thread.
+
+    PSM     VOSH(k) + (k + 1) look-up                        as [PSM] (19)
+    BPHS    sum over tables of TABLE + p look-up             as [PSM] (9), p probes of a table
+    scan    rows * SCANNED                                   and ANSWERED of them all
+    top K   words (SCANNED + TURNED / m), or words * ALONE
+    ISSL    rows * CLEARED + lists * LIST + scored * SCORED + R * RERANKED
+    batch   T (P + S log m) + rows (sum of P + p look-up) / m    as [PSM] (17), tables over queries
+    look-up     LEVEL(bytes, rows under the header)
+    if swept    SWEPT(rows under the header) or BUCKETED, and rows brought in * STREAMED / queries
+
+Where this leaves the papers' form (`model`): look-ups go by header directory, not by search; many
+are in flight at once, so that one costs what the memory can deliver, not how long it takes to
+answer, and that depends on where the table fits (`Machine.levels`, interpolated); a row is an
+eighth of a compare, and less where a bucket is long; and a large batch is swept. The constants are
+a `Machine`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb, log2
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from simindex.bits.design import BlockDesign, designs_for
+from simindex.bits.vosh import MAX_NETWORKED_FLIPS
+from simindex.methods import bphs, psm
+from simindex.methods.base import TablePlan
+from simindex.methods.bphs import sweep_queries
+from simindex.methods.psm_batch import MOST_PROBES
+from simindex.methods.query_tables import bytes_needed, directory_bits
+from simindex.methods.stream import Stream
+from simindex.planning.machine import Machine, along
+from simindex.storage.tables.slicelist import SliceLists
+from simindex.storage.tables.table import Table
+
+CALL_NS = 9_000.0
+"""A call, whatever it asks: looking for new commits, planning, making the matches."""
+
+SEGMENT_NS = 4_000.0
+"""And each segment in it: a kernel is called, and hands its arrays over."""
+
+ANSWERED_NS = 12.0
+"""Putting a query's matches in order, where about every other query has one."""
+
+UNFORESEEN_NS = 55.0
+"""And coming upon them between probes, which only a sweep of permuted tables puts off."""
+
+MATCHED_NS = 50.0
+"""Giving a row found by tables over the queries its id and queries, where every other one has one.
+"""
+
+WIDE_WORD_NS = 5.0
+"""Permuting a word of a row that has several."""
+
+LONG_BUCKET, SHARED_BUCKET = 64, 2
+"""Rows, and probes, that headers must have on average for a sweep to go bucket by bucket."""
+
+SHARED_SHARE, SHARED_SLOPE, BUCKET_NS = 0.6, 0.75, 20.0
+"""Where probes share a short bucket: what a probe takes of `Machine.swept`, what a row more, and
+what the bucket takes. Fitted to sweeps of 60 M rows under 20 to 23 header bits."""
+
+SLICED_WORDS = 2.0
+"""What a word takes whose slices are compared, in words that are scanned."""
+
+LISTED_ROWS, LISTED_LISTS = 32, 1 << 19
+"""Of a table, rows whose slice lists are counted at most, and their lists: some milliseconds."""
+
+_LISTED: WeakKeyDictionary[SliceLists, dict[int, tuple[int, float]]] = WeakKeyDictionary()
+"""What `listed` counted, by max_error, while the lists are open."""
+
+ROWS_OF_A_LINE = 8
+
+LANES = 16
+"""Queries that a sorting network takes together."""
+
+SHARED_QUERIES = 16
+"""From so many queries in a call on, a slab of a scan serves many."""
+
+
+NEAR_BYTES, FAR_BYTES = 1 << 20, 1 << 26
+"""Of a table: up to the first it is near the processor, from the second on in memory."""
+
+
+def counted_ns(machine: Machine, h: int, header_bits: int) -> float:
+    """What a row takes more where bits are counted at once: equal bytes do not tell so far a row.
+
+    Of the bytes that are not of the header, two must be equal; the curves are measured at h = 3.
+    """
+    told = h + 2 + -(-header_bits // 8) <= 8
+    return 0.0 if told else max(0.0, machine.scanned_far_ns - machine.scanned_ns)
+
+
+def look_up_ns(machine: Machine, table_bytes: float, bucket: float) -> float:
+    """A probe whose header has so many rows, in a table of so many bytes."""
+    points = tuple((log2(size), along(curve, bucket)) for size, curve in machine.levels)
+    return along(points, min(log2(max(1.0, table_bytes)), points[-1][0]))
+
+
+def table_bytes(rows: int, words: int, directory_bits: int) -> int:
+    """Memory of a table and its header directory."""
+    return 8 * words * rows + (4 << directory_bits)
+
+
+def probing_ns(
+    machine: Machine,
+    rows: int,
+    header_bits: int,
+    flips: int,
+    *,
+    ordered: bool,
+    h: int = 3,
+    words: int = 1,
+    queries: int = 1,
+) -> float:
+    """Time of one query that looks under `flips` + 1 headers; `ordered` adds making the VOSH."""
+    queries = max(1, queries)
+    vosh = vosh_ns(machine, flips, h, queries) if ordered else 0.0
+    plan = TablePlan("psm", header_bits, flips, not ordered, 0.0)
+    swept = psm.is_swept(rows, words, plan, queries)
+    return ANSWERED_NS + UNFORESEEN_NS + vosh + _looked_up_ns(
+        machine, rows, words, header_bits, flips + 1, swept, queries, h
+    )
+
+
+def vosh_ns(machine: Machine, flips: int, h: int, queries: int) -> float:
+    """Putting a query's flip sets in order; networks do so for 16 queries at a time, or fewer."""
+    if flips == 0:
+        return 0.0
+    if flips > MAX_NETWORKED_FLIPS:
+        return flips * along(machine.heaped, min(h, machine.heaped[-1][0]))
+    return along(machine.vosh, flips) * (-(-queries // LANES) * LANES / queries)
+
+
+def permuted_ns(
+    machine: Machine,
+    rows: int,
+    tables: Sequence[tuple[int, int]],
+    *,
+    h: int = 3,
+    words: int = 1,
+    queries: int = 1,
+) -> float:
+    """Time of one query that makes (probes, header bits) in each of a design's tables."""
+    queries = max(1, queries)
+    enough = sweep_queries(rows, words)
+    swept = enough != 0 and queries >= enough
+    return ANSWERED_NS + sum(
+        machine.table_ns
+        + _looked_up_ns(machine, rows, words, header_bits, probes, swept, queries, h)
+        for probes, header_bits in tables
+    )
+
+
+def _looked_up_ns(
+    machine: Machine,
+    rows: int,
+    words: int,
+    header_bits: int,
+    probes: int,
+    swept: bool,
+    queries: int,
+    h: int,
+) -> float:
+    bucket = rows / (1 << header_bits)
+    counted = bucket * counted_ns(machine, h, header_bits)
+    if not swept:
+        size = table_bytes(rows, words, header_bits)
+        return probes * (look_up_ns(machine, size, bucket * words) + counted)
+    sharing = min(queries * probes, MOST_PROBES) / (1 << header_bits)
+    long = rows >= LONG_BUCKET << header_bits
+    # Brought in are the lines that a bucket lies in, also in part, and one of the directory.
+    brought = min(rows, queries * probes * (bucket + 3 * ROWS_OF_A_LINE))
+    if sharing < SHARED_BUCKET:
+        probe = along(machine.swept, bucket)
+    elif long:
+        probe = along(machine.bucketed, bucket)
+    else:
+        few, least = machine.swept[0]
+        further = along(machine.swept, few + 100) - least
+        probe = SHARED_SHARE * least + SHARED_SLOPE * further * bucket / 100 + BUCKET_NS / sharing
+    return probes * (probe + counted) + brought * machine.streamed_ns / queries
+
+
+def scanning_ns(machine: Machine, rows: int, words: int, queries: int, h: int = 3) -> float:
+    """Time of one query that is compared with every row."""
+    row = machine.scanned_ns + counted_ns(machine, h, 0)
+    if queries < SHARED_QUERIES:
+        # A query alone waits for memory, unless the table is near the processor.
+        near = look_up_ns(machine, 8 * words * rows, rows) / max(1, rows)
+        row = max(row, min(machine.scanned_alone_ns, near))
+    return ANSWERED_NS + rows * words * row
+
+
+def top_scanning_ns(machine: Machine, rows: int, words: int, queries: int) -> float:
+    """Time of one query for the nearest documents that is compared with every row.
+
+    A single query takes rows as they are and waits for memory, unless the table is near the
+    processor; many have them turned into columns of bits first.
+    """
+    size = 8 * rows * words
+    near, far = machine.top_near_ns, machine.top_alone_ns
+    ends = ((log2(NEAR_BYTES), near), (log2(FAR_BYTES), far))
+    alone = along(ends, min(log2(max(1, size)), log2(FAR_BYTES)))
+    turned = machine.top_scanned_ns + machine.top_turned_ns / max(1, queries)
+    return ANSWERED_NS + rows * words * min(alone, turned)
+
+
+def issl_ns(
+    machine: Machine, rows: int, words: int, lists: float, scored: float, rerank: int
+) -> float:
+    """Time of one query for the nearest documents that looks into slice lists.
+
+    `scored` rows are in them together, of which the `rerank` of highest score are compared. Where
+    that takes longer than a scan of the rows, their slices are compared instead, in order.
+    """
+    compared = min(rerank, rows) * machine.issl_reranked_ns
+    by_lists = lists * machine.issl_list_ns + scored * machine.issl_scored_ns
+    by_rows = rows * words * SLICED_WORDS * machine.top_alone_ns
+    return ANSWERED_NS + rows * machine.issl_cleared_ns + min(by_lists, by_rows) + compared
+
+
+def issl_within_ns(machine: Machine, table: Table, h: int) -> float:
+    """Time of one query for all rows within h by the slice lists that the table has; exact.
+
+    Only so many slices are looked up as a row within h cannot all miss, and every row that is in
+    one of their lists is compared.
+    """
+    slices = table.slices
+    assert slices is not None
+    max_error = h // slices.slices
+    lists, listed_rows = listed(table, max_error)
+    share = min(1.0, (h + 1) / (max_error + 1) / slices.slices)
+    rows = len(table)
+    return (
+        ANSWERED_NS + UNFORESEEN_NS + rows * machine.issl_cleared_ns
+        + share * lists * machine.issl_list_ns + share * listed_rows * machine.issl_scored_ns
+        + min(share * listed_rows, rows) * machine.issl_reranked_ns
+    )
+
+
+def listed(table: Table, max_error: int) -> tuple[int, float]:
+    """(slice lists, rows in them) of one query that is like rows of the table, which has lists.
+
+    Rows crowd in few lists, and it is those that are asked for: so lists of some of the rows are
+    counted, where that is quick, and all taken as equally long where it is not.
+    """
+    slices = table.slices
+    assert slices is not None
+    known = _LISTED.setdefault(slices, {})
+    if max_error not in known:
+        known[max_error] = _counted(table, slices, max_error)
+    return known[max_error]
+
+
+def _counted(table: Table, slices: SliceLists, max_error: int) -> tuple[int, float]:
+    width, rows = slices.width, len(table)
+    near = sum(comb(width, errors) for errors in range(min(max_error, width) + 1))
+    lists = slices.slices * near
+    sampled = min(rows, LISTED_ROWS, LISTED_LISTS // lists)
+    if sampled == 0:
+        return lists, rows * lists / (1 << width)
+    step = rows // sampled
+    words = np.ascontiguousarray(table.fingerprints[: sampled * step : step])
+    values = words.astype(">u8").view(f">u{width // 8}").astype(np.int64)
+    every = np.arange(1 << width)
+    flips = every[np.bitwise_count(every) <= max_error]
+    scored = 0
+    for number, column in enumerate(values.T):
+        at = column[:, None] ^ flips
+        starts = slices.starts[number]
+        scored += int((starts[at + 1].astype(np.int64) - starts[at]).sum())
+    return lists, min(scored / sampled, float(rows) * slices.slices)
+
+
+def query_tables_ns(
+    machine: Machine,
+    rows: int,
+    design: BlockDesign,
+    *,
+    h: int = 3,
+    words: int = 1,
+    queries: int = 1,
+    chunk_rows: int = 1 << 20,
+) -> float:
+    """Time of one query of a batch whose tables the stored rows are streamed past: [PSM] (17).
+
+    Of the processor alone, on one thread; the file is read meanwhile.
+    """
+    queries = max(1, queries)
+    widths = [directory_bits(queries, words)] * design.tables
+    looked_up = bphs.looked_up(design, h, widths)
+    moved = machine.delta_p_ns if words == 1 else words * WIDE_WORD_NS
+    built = len(looked_up) * (moved + words * machine.delta_s_ns * log2(queries))
+    row = sum(
+        moved + _looked_up_ns(
+            machine, queries, words, width, probes, words == 1, chunk_rows, h
+        )
+        for probes, width in looked_up
+    )
+    return MATCHED_NS + built + row * rows / queries
+
+
+def query_design(
+    machine: Machine,
+    rows: int,
+    *,
+    h: int,
+    words: int = 1,
+    queries: int = 1,
+    memory_bytes: int | None = None,
+    stream: Stream | None = None,
+) -> BlockDesign | None:
+    """The design of the least `query_tables_ns`, of those whose tables fit; None if none does."""
+    stream = stream or Stream()
+    fitting = [
+        design for design in designs_for(h, 64 * words)
+        if memory_bytes is None
+        or bytes_needed(queries, words, design, h=h, stream=stream) <= memory_bytes
+    ]
+    return min(
+        fitting, default=None,
+        key=lambda design: query_tables_ns(
+            machine, rows, design, h=h, words=words, queries=queries,
+            chunk_rows=stream.chunk_rows(words),
+        ),
+    )

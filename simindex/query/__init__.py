@@ -1,0 +1,1 @@
+"""Carries out the plan of one call on one snapshot, and says how well it did."""

@@ -1,0 +1,217 @@
+"""What the plan of a call predicts, segment by segment, beside what running it takes.
+
+    plan    method, t, k, expected probes, rows compared and time, from sizes alone
+    run     the same counted, and the least time of some repetitions
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from simindex.arrays import F32, U64
+from simindex.bits.volatility import Volatility
+from simindex.methods import bphs
+from simindex.methods.base import QueryPlan, TablePlan
+from simindex.planning.costs import CALL_NS, SEGMENT_NS, listed
+from simindex.planning.top_planner import TopPlan, TopQuestion, TopTablePlan
+from simindex.query.nearest import search_table
+from simindex.query.search import Asked, search_by
+from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.table import Table
+
+REPEATED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentExplanation:
+    """How one segment, or pending run, is searched; counts and times are a query's, on average."""
+
+    name: str
+    rows: int
+    method: str
+    exact: bool
+    header_bits: tuple[int, ...]
+    """Width t looked up in each table; empty for a scan, and for slice lists."""
+    flips: int
+    """k: flip sets tried beside the query itself, the most of all tables."""
+    expected_probes: float
+    expected_rows: float
+    """Rows to be compared, if fingerprints were uniform."""
+    expected_s: float
+    """By the model; the call around it not counted."""
+    probes: float
+    rows_compared: float
+    seconds: float
+    """The least of three repetitions, of the search in this segment alone."""
+    matches: float
+    """Rows found, deleted ones and repeated ids included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a call is answered, and why; made by `Index.explain`."""
+
+    queries: int
+    h: int
+    recall: float
+    method: str
+    """As asked for."""
+    guarantee: str
+    exact: bool
+    measured: bool
+    """Whether the times are by constants of this index's machine (`tune`), or by the usual ones."""
+    expected_s: float
+    """Of the whole call."""
+    segments: tuple[SegmentExplanation, ...]
+    flips_from: str | None = None
+    """What the number of flips rests on, also where an exact plan turned out cheaper; None where
+    nothing needed to be known: the recall is 1, or the query has no weights."""
+
+
+def explain(
+    snapshot: Snapshot,
+    plan: QueryPlan,
+    queries: U64,
+    weights: F32 | None,
+    volatility: Volatility | None,
+    *,
+    h: int,
+    recall: float,
+    method: str,
+    measured: bool,
+    flips_from: str | None = None,
+) -> Explanation:
+    """Runs a plan on every table, one after the other, on one thread."""
+    segments = tuple(
+        _explain_table(table, table_plan, queries, weights, volatility, h)
+        for table, table_plan in zip(snapshot.tables, plan.tables, strict=True)
+    )
+    expected_s = CALL_NS * 1e-9 + len(queries) * sum(one.expected_s for one in segments)
+    return Explanation(
+        len(queries), h, recall, method, plan.guarantee, plan.exact, measured, expected_s, segments,
+        flips_from,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TopSegmentExplanation:
+    """How one segment, or pending run, is searched; counts and times are a query's, on average."""
+
+    name: str
+    rows: int
+    method: str
+    exact: bool
+    expected_s: float
+    """By the model; the call around it not counted."""
+    other: str | None
+    """The method that was open, too; None where there was no choice."""
+    other_s: float | None
+    """What that is expected to take."""
+    expected_lists: float
+    expected_scored: float
+    """Rows that are in these lists together, as of rows of the segment itself."""
+    expected_rows: float
+    """Rows to be compared."""
+    lists: float
+    rows_compared: float
+    seconds: float
+    """The least of three repetitions, of the search in this segment alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopExplanation:
+    """How a search for the nearest documents is answered, and why; made by `Index.explain_top`."""
+
+    queries: int
+    k: int
+    method: str
+    """As asked for."""
+    guarantee: str
+    exact: bool
+    recall: float | None
+    """As measured; see `TopStats.recall`."""
+    max_error: int | None
+    rerank: int | None
+    measured: bool
+    """Whether the times are by constants of this index's machine (`tune`), or by the usual ones."""
+    expected_s: float
+    """Of the whole call."""
+    segments: tuple[TopSegmentExplanation, ...]
+
+
+def explain_top(
+    snapshot: Snapshot, plan: TopPlan, question: TopQuestion, queries: U64, *, measured: bool
+) -> TopExplanation:
+    """Runs a plan for the nearest documents on every table, one after the other, on one thread."""
+    segments = tuple(
+        _explain_top_table(snapshot, table, one, plan, question.k, queries)
+        for table, one in zip(snapshot.tables, plan.tables, strict=True)
+    )
+    expected_s = CALL_NS * 1e-9 + len(queries) * sum(one.expected_s for one in segments)
+    return TopExplanation(
+        len(queries), question.k, question.method, plan.guarantee, plan.exact, plan.recall,
+        plan.max_error, plan.rerank, measured, expected_s, segments,
+    )
+
+
+def _explain_top_table(
+    snapshot: Snapshot, table: Table, one: TopTablePlan, plan: TopPlan, k: int, queries: U64
+) -> TopSegmentExplanation:
+    rows, dead, times = len(table), snapshot.dead(table), []
+    lists, scored, compared = 0.0, 0.0, rows
+    if one.method == "issl" and plan.max_error is not None:
+        lists, scored = listed(table, plan.max_error)
+        compared = one.rerank
+    for _ in range(REPEATED):
+        start = time.perf_counter()
+        found = search_table(table, one, plan, queries, min(k, rows), dead, 1)
+        times.append(time.perf_counter() - start)
+    share = 1 / max(1, len(queries))
+    call_s = SEGMENT_NS * share * 1e-9
+    return TopSegmentExplanation(
+        table.name, rows, one.method, one.exact, one.nanoseconds * 1e-9 + call_s, one.other,
+        None if one.other is None else one.other_nanoseconds * 1e-9 + call_s, lists, scored,
+        compared,
+        found.lists * share, found.compared * share, min(times) * share,
+    )
+
+
+def _explain_table(
+    table: Table,
+    plan: TablePlan,
+    queries: U64,
+    weights: F32 | None,
+    volatility: Volatility | None,
+    h: int,
+) -> SegmentExplanation:
+    looked_up = _looked_up(table, plan, h)
+    rows = len(table)
+    compared: float = sum(probes * rows / (1 << width) for probes, width in looked_up)
+    times = []
+    asked = Asked(queries, weights, volatility, h, False, 1)
+    for _ in range(REPEATED):
+        start = time.perf_counter()
+        found = search_by(table, plan, asked)
+        times.append(time.perf_counter() - start)
+    share = 1 / max(1, len(queries))
+    lists, scored = listed(table, plan.max_error) if plan.method == "issl" else (0, float(rows))
+    return SegmentExplanation(
+        table.name, rows, plan.method, plan.exact,
+        tuple(width for _, width in looked_up), plan.flips,
+        lists + sum(probes for probes, _ in looked_up),
+        compared if looked_up else min(scored, rows),
+        (plan.nanoseconds + SEGMENT_NS * share) * 1e-9,
+        found.probes * share, found.compared * share, min(times) * share,
+        len(found.query) * share,
+    )
+
+
+def _looked_up(table: Table, plan: TablePlan, h: int) -> list[tuple[int, int]]:
+    """(probes, header bits) in each table."""
+    if plan.of_queries:
+        return []
+    if plan.design is not None:
+        widths = table.structures[plan.design.structure].record.header_bits
+        return bphs.looked_up(plan.design, h, (table.header_bits, *widths))
+    return [] if plan.method in ("scan", "issl") else [(plan.flips + 1, plan.header_bits)]

@@ -1,0 +1,319 @@
+"""Answers one query call on one snapshot: every table by its plan, then one ordered result.
+
+    online      slices of the queries, each by one thread            psm | bphs | issl | scan
+    batch       a pass over the table, in order, by all threads      psm_batch | query_tables
+    bounded     the same in chunks that are given back               ... and scan
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.arrays import F32, U64
+from simindex.bits.design import BlockDesign
+from simindex.bits.volatility import Volatility
+from simindex.methods import bphs, issl, psm, psm_batch, query_tables, scan
+from simindex.methods.base import Found, QueryPlan, TablePlan
+from simindex.methods.query_tables import QueryTables
+from simindex.methods.stream import Stream, joined, live, take
+from simindex.options import IndexOptions
+from simindex.records.matches import Matches, QueryStats
+from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
+from simindex.threads import Pool
+
+Part = tuple[Table, Found]
+"""A table and its rows found."""
+
+SLICE_QUERIES = 1 << 16
+"""Queries a kernel is given at a time, so that an interrupt is honoured in between; a sweep takes
+more."""
+
+THREADED_QUERIES = 4096
+"""Fewer queries than these are not split over threads unless asked."""
+
+NO_QUERY = np.empty(0, np.int64)
+NO_ID = np.empty(0, np.uint64)
+NO_DISTANCE = np.empty(0, np.uint16)
+
+
+def search(
+    snapshot: Snapshot,
+    plan: QueryPlan,
+    queries: U64,
+    weights: F32 | None,
+    volatility: Volatility | None,
+    *,
+    h: int,
+    first: bool,
+    threads: int,
+    options: IndexOptions,
+    stream: Stream | None = None,
+) -> Matches:
+    """Matches of all queries (m, W) in all tables, ordered by (query, distance, id).
+
+    With a `stream` tables are read in its chunks, by plans that can be: see `bounded`.
+    """
+    started = time.perf_counter()
+    parts: list[Part] = []
+    probes = compared = searched = 0
+    open_queries: NDArray[np.int64] | None = None
+    tombstones = snapshot.tombstones
+    some, some_weights = queries, weights
+    built: dict[str, QueryTables] = {}
+    for table, table_plan in zip(snapshot.tables, plan.tables, strict=True):
+        if open_queries is not None:
+            some = queries[open_queries]
+            some_weights = None if weights is None else weights[open_queries]
+        if not len(some):
+            break
+        searched += 1
+        deleted = tombstones.later_than(table.horizon)
+        asked = Asked(
+            some, some_weights, volatility, h, first, threads, stream, tombstones, built
+        )
+        found = search_by(table, table_plan, asked)
+        probes, compared = probes + found.probes, compared + found.compared
+        if not len(found.query):
+            continue
+        if deleted and first:
+            found = _first_live(table, table_plan, asked, found)
+        elif deleted:
+            found = live(table, found, tombstones)
+        if open_queries is not None:
+            found = found._replace(query=open_queries[found.query])
+        parts.append((table, found))
+        if first:
+            left = np.ones(len(queries), np.bool_)
+            for _, earlier in parts:
+                left[earlier.query] = False
+            open_queries = np.flatnonzero(left).astype(np.int64)
+            built = {}
+    if searched < len(plan.tables):
+        plan = QueryPlan.of(list(plan.tables[:searched]), plan.guarantee)
+    stats = QueryStats._make(
+        (
+            plan.method, plan.guarantee, plan.exact, plan.flips, probes, compared, searched,
+            time.perf_counter() - started,
+        )
+    )
+    return _arranged(parts, len(queries), first, stats, options, threads)
+
+
+class Asked(NamedTuple):
+    """What is asked of a table."""
+
+    queries: U64
+    weights: F32 | None
+    volatility: Volatility | None
+    h: int
+    first: bool
+    threads: int
+    stream: Stream | None = None
+    tombstones: Tombstones | None = None
+    built: dict[str, QueryTables] | None = None
+    """Tables over these queries, by their design, that tables asked before have needed."""
+
+    def tables(self, design: BlockDesign) -> QueryTables:
+        """The tables over the queries of a design."""
+        built = {} if self.built is None else self.built
+        if design.structure not in built:
+            built[design.structure] = query_tables.build(
+                self.queries, design, h=self.h, threads=self.threads
+            )
+        return built[design.structure]
+
+    def of(self, numbers: NDArray[np.int64]) -> Asked:
+        """All matches of some of the queries."""
+        weights = None if self.weights is None else self.weights[numbers]
+        return self._replace(
+            queries=self.queries[numbers], weights=weights, first=False, built=None
+        )
+
+    def slice(self, start: int, stop: int) -> Asked:
+        """Some of the queries, for one thread."""
+        weights = None if self.weights is None else self.weights[start:stop]
+        return self._replace(queries=self.queries[start:stop], weights=weights, threads=1)
+
+
+def _is_swept(table: Table, plan: TablePlan, asked: Asked) -> bool:
+    rows, words = table.fingerprints.shape
+    return asked.weights is not None and psm.is_swept(rows, words, plan, len(asked.queries))
+
+
+def _is_streamed(plan: TablePlan, asked: Asked) -> bool:
+    return asked.stream is not None and (plan.method == "scan" or psm.can_sweep(plan))
+
+
+def search_whole(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """Rows of one table within h of each query, in a pass over it; deleted ones may be included."""
+    stream = asked.stream or Stream(threads=asked.threads)
+    if plan.of_queries:
+        assert plan.design is not None
+        return query_tables.search(
+            asked.tables(plan.design), table, first=asked.first, stream=stream,
+            tombstones=asked.tombstones,
+        )
+    if plan.method == "scan":
+        return scan.streamed(
+            table, asked.queries, h=asked.h, first=asked.first, stream=stream,
+            tombstones=asked.tombstones,
+        )
+    assert asked.weights is not None and asked.volatility is not None
+    order = psm.checked_order(
+        asked.volatility, asked.weights.shape[1], plan.header_bits, asked.h, plan.flips
+    )
+    if asked.stream is None:
+        return psm_batch.search(
+            table, asked.queries, asked.weights, order, h=asked.h, flips=plan.flips,
+            header_bits=plan.header_bits, first=asked.first, threads=asked.threads,
+        )
+    return psm_batch.search_within(
+        table, asked.queries, asked.weights, order, h=asked.h, header_bits=plan.header_bits,
+        first=asked.first, stream=stream,
+    )
+
+
+def _search_slices(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    queries, threads = len(asked.queries), asked.threads
+    if threads == 1 and queries <= SLICE_QUERIES:
+        return search_table(table, plan, asked)
+    most = SLICE_QUERIES
+    if plan.design is not None and not asked.first:
+        most = bphs.slice_queries(table, plan.design, asked.h, threads)
+    size = min(most, -(-queries // threads))
+    starts = range(0, queries, size)
+
+    def run_slice(start: int) -> Found:
+        found = search_table(table, plan, asked.slice(start, start + size))
+        return found if start == 0 else found._replace(query=found.query + start)
+
+    if threads == 1:
+        return joined([run_slice(start) for start in starts])
+    with Pool(threads) as pool:
+        return joined(list(pool.map(run_slice, starts)))
+
+
+def search_table(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """The same query by query, on one thread."""
+    if plan.method == "scan":
+        return scan.search(table, asked.queries, h=asked.h, first=asked.first)
+    if plan.method == "issl":
+        return issl.within(table, asked.queries, asked.h, plan.max_error, asked.first)
+    if plan.design is not None:
+        return bphs.search(table, asked.queries, plan.design, h=asked.h, first=asked.first)
+    return psm.search(
+        table, asked.queries, asked.weights, plan, asked.volatility, h=asked.h, first=asked.first
+    )
+
+
+def search_by(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """As a call would have the table searched; deleted rows included."""
+    if plan.of_queries or _is_swept(table, plan, asked) or _is_streamed(plan, asked):
+        return search_whole(table, plan, asked)
+    return _search_slices(table, plan, asked)
+
+
+AGAIN = 4
+"""Queries at a time that are asked for all their matches after a deleted one."""
+
+MOST_AGAIN = 1 << 20
+"""Matches of these from which fewer queries are asked at a time."""
+
+
+def _first_live(table: Table, plan: TablePlan, asked: Asked, found: Found) -> Found:
+    """Of rows found first the live ones, and others for queries that found deleted ones only.
+
+    Those are asked for all their matches, few of them at a time: a hot text has very many.
+    """
+    assert asked.tombstones is not None
+    dead = asked.tombstones.dead(table, found.id, found.row.astype(np.int64))
+    if not dead.any():
+        return found
+    parts = [take(found, np.flatnonzero(~dead))]
+    again = np.setdiff1d(found.query[dead], parts[0].query)
+    size, at = len(again) if asked.stream is not None else AGAIN, 0
+    while at < len(again):
+        some = again[at : at + size]
+        every = search_by(table, plan, asked.of(some))
+        others = live(table, every, asked.tombstones)
+        order = np.lexsort((others.row, others.id, others.distance, others.query))
+        query = others.query[order]
+        kept = np.ones(len(order), np.bool_)
+        kept[1:] = query[1:] != query[:-1]
+        nearest = take(others, order[kept])
+        parts.append(nearest._replace(query=some[nearest.query]))
+        at += len(some)
+        size = 2 * size if len(every.query) < MOST_AGAIN else max(1, size // 4)
+    return joined(parts)
+
+
+def _arranged(
+    parts: list[Part],
+    queries: int,
+    first: bool,
+    stats: QueryStats,
+    options: IndexOptions,
+    threads: int,
+) -> Matches:
+    keyed = options.keyed
+    if not parts:
+        empty_keys: list[str] = []
+        return Matches(
+            NO_QUERY, NO_ID, NO_DISTANCE, stats, (lambda: empty_keys) if keyed else None
+        )
+    if len(parts) == 1:
+        query, row, distance, ids, *_ = parts[0][1]
+    else:
+        query = np.concatenate([found.query for _, found in parts])
+        row = np.concatenate([found.row for _, found in parts])
+        distance = np.concatenate([found.distance for _, found in parts])
+        ids = np.concatenate([found.id for _, found in parts])
+    order = None
+    if len(query) > 1:
+        query, ids, distance, order, repeated = _native.arrange(
+            query, ids, distance, queries, keyed, threads
+        )
+        kept = np.ones(len(query), np.bool_)
+        if first:
+            # Several rows of one query remain where deleted rows forbade an early stop.
+            kept[1:] = query[1:] != query[:-1]
+        elif repeated:
+            # Rows of one id and distance are one match: a document that was stored twice.
+            kept[1:] = (ids[1:] != ids[:-1]) | (query[1:] != query[:-1])
+            kept[1:] |= distance[1:] != distance[:-1]
+        if first or repeated:
+            query, ids, distance = query[kept], ids[kept], distance[kept]
+            order = order[kept] if keyed else order
+    fetch = None
+    if keyed:
+        tables = [table for table, _ in parts]
+        ends = np.cumsum([len(found.query) for _, found in parts])
+        fetch = partial(_fetch_keys, tables, ends, row, order, options)
+    return Matches(query, ids, distance, stats, fetch)
+
+
+def _fetch_keys(
+    tables: list[Table],
+    ends: NDArray[np.int64],
+    rows: NDArray[np.uint32],
+    order: NDArray[np.int64] | None,
+    options: IndexOptions,
+) -> list[str] | list[bytes]:
+    if order is None:
+        order = np.arange(len(rows), dtype=np.int64)
+    heaps = []
+    start = 0
+    for table, end in zip(tables, ends.tolist(), strict=True):
+        if table.keys is not None:
+            heaps.append(table.keys.take(rows[start:end].astype(np.int64)))
+        start = end
+    return KeyHeap.joined(heaps).take(order).decoded(options.key_kind)

@@ -1,0 +1,275 @@
+"""What crosses the package's boundary: a batch going in, matches coming out.
+
+Columns travel, not objects. Shape, dtype and contiguity are checked here, once, where data enters;
+inside the package arrays are trusted.
+
+    Batch    fingerprints (n,) or (n, W)   ids or keys (n,)   weights (n, b)   skipped
+    Matches  query (r,)   id (r,)   distance (r,)             sorted by (query, distance, id)
+    Top...   ids (n, k)   distances (n, k)                    each row sorted by (distance, id)
+    Pairs    a (p,)       b (p,)    distance (p,)             sorted by (a, b), a < b
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.arrays import F32, U64
+from simindex.errors import InvalidBatch
+
+MAX_KEY_BYTES = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A text that got no fingerprint, and why."""
+
+    position: int
+    """Place among the texts given, from 0."""
+    key: Any
+    """Its id or key, or None."""
+    reason: str
+    """`"empty"` or `"too few features: 2 < 4"`."""
+
+
+def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
+    """Fingerprints as uint64 (n, W), C-contiguous, without a copy where that is possible.
+
+    `bits` is the width asked for, or None to take it from the array: (n,) is 64 bits, (n, W) is
+    64 W. Raises InvalidBatch on another dtype, shape or width.
+    """
+    if not isinstance(values, np.ndarray):
+        if not isinstance(values, (list, tuple)) or not all(
+            isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values
+        ):
+            raise InvalidBatch(
+                f"fingerprints must be a uint64 array, not {type(values).__name__}",
+                found=type(values).__name__, expected="uint64 (n,) or (n, W)",
+            )
+        try:
+            values = np.array([int(value) for value in values], dtype=np.uint64)
+        except (OverflowError, ValueError) as error:
+            raise InvalidBatch("a fingerprint is not within 0 .. 2**64 - 1") from error
+    if values.dtype != np.uint64:
+        raise InvalidBatch(
+            f"fingerprints are {values.dtype}, not uint64: convert them with .astype(numpy.uint64)"
+            " if no bits are lost",
+            found=str(values.dtype), expected="uint64",
+        )
+    if values.ndim == 1:
+        values = values[:, None]
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise InvalidBatch(
+            f"fingerprints have shape {values.shape}, not (n,) or (n, W)",
+            found=values.shape, expected="(n,) or (n, W)",
+        )
+    if bits is not None and values.shape[1] * 64 != bits:
+        raise InvalidBatch(
+            f"fingerprints are {values.shape[1] * 64} bits wide, this needs {bits}",
+            found=values.shape[1] * 64, expected=bits,
+        )
+    return _contiguous(values)
+
+
+class Batch:
+    """Fingerprints of some documents, with their ids or keys and their bit weights.
+
+    Parameters
+    ----------
+    fingerprints : uint64 (n,) or (n, W)
+        Bit 63 of word 0 comes first.
+    ids : integers (n,), optional
+        Any numbers from 0 to 2**64 - 1; they need not be unique.
+    keys : sequence of str, or of bytes, optional
+        Names instead of ids, at most 65,535 bytes each, of one type; str is stored as UTF-8, which
+        cannot hold a lone surrogate.
+    weights : float32 (n, b), optional
+        The sums W whose signs are the bits, in any unit; bit 63 of word 0 is column 0. A weight of
+        0 or above stands for a bit of 1.
+    recipe, skipped
+        Set by `Recipe.batch`: the Recipe itself, and the texts it gave no fingerprint.
+
+    Raises
+    ------
+    InvalidBatch
+        On a wrong dtype, shape, length or value; carries the first such row.
+    """
+
+    __slots__ = ("_rows", "ids", "keys", "recipe", "skipped", "weights")
+
+    def __init__(
+        self,
+        fingerprints: Any,
+        *,
+        ids: Any = None,
+        keys: Sequence[str] | Sequence[bytes] | None = None,
+        weights: Any = None,
+        recipe: Any = None,
+        skipped: Sequence[Skipped] = (),
+    ) -> None:
+        self._rows = as_fingerprints(fingerprints)
+        n = len(self._rows)
+        if ids is not None and keys is not None:
+            raise InvalidBatch("give ids or keys, not both: a key makes its own id")
+        self.ids: U64 | None = None if ids is None else as_ids(ids, n)
+        self.keys: list[str] | list[bytes] | None = None if keys is None else as_keys(keys, n)
+        self.weights: F32 | None = None if weights is None else _as_weights(weights, self._rows)
+        self.recipe = recipe
+        self.skipped: tuple[Skipped, ...] = tuple(skipped)
+
+    @property
+    def fingerprints(self) -> U64:
+        """uint64 (n,) for 64 bits, else (n, W)."""
+        return self._rows[:, 0] if self._rows.shape[1] == 1 else self._rows
+
+    @property
+    def rows(self) -> U64:
+        """The fingerprints as uint64 (n, W), whatever W."""
+        return self._rows
+
+    @property
+    def bits(self) -> int:
+        """Width b of a fingerprint."""
+        return int(self._rows.shape[1]) * 64
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        named = "keys" if self.keys is not None else "ids" if self.ids is not None else "no ids"
+        weighted = "with" if self.weights is not None else "without"
+        return f"<Batch of {len(self)} x {self.bits} bits, {named}, {weighted} weights>"
+
+    def take(self, rows: NDArray[np.intp]) -> Batch:
+        """The batch of the given rows, in the given order."""
+        keys: Any = None if self.keys is None else [self.keys[i] for i in rows.tolist()]
+        return Batch(
+            self._rows[rows],
+            ids=None if self.ids is None else self.ids[rows],
+            keys=keys,
+            weights=None if self.weights is None else self.weights[rows],
+            recipe=self.recipe,
+        )
+
+
+def as_ids(ids: Any, n: int | None) -> U64:
+    """The ids as uint64 (n,); InvalidBatch names what is none."""
+    array = as_array(ids, "ids")
+    if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and all(
+        isinstance(value, (int, np.integer)) for value in ids
+    ):  # numpy makes floats or objects of a list that spans more than int64 and uint64
+        array = np.array([_as_id(row, int(value)) for row, value in enumerate(ids)], np.uint64)
+    if array.dtype.kind not in "iu" and not (array.size == 0 and array.ndim == 1):
+        raise InvalidBatch(
+            f"ids must be whole numbers from 0 to 2**64 - 1, not {array.dtype}: "
+            "give names as keys=",
+            found=str(array.dtype), expected="uint64",
+        )
+    if array.ndim != 1 or (n is not None and len(array) != n):
+        raise InvalidBatch(
+            f"ids have shape {array.shape}" + (f", for {n} fingerprints" if n is not None else ""),
+            found=array.shape, expected=(n,),
+        )
+    if array.dtype.kind == "i" and len(array) and int(array.min()) < 0:
+        row = int(np.argmax(array < 0))
+        raise InvalidBatch(f"the id of row {row} is negative: {int(array[row])}", row=row)
+    return _contiguous(array, np.uint64)
+
+
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """What a caller gave as an array; InvalidBatch names it if it is none."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidBatch(f"{name} are no array: {error}") from error
+
+
+def _contiguous(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+    """As kernels take it, C-contiguous and aligned: parts of a file or a buffer may be neither."""
+    array = np.ascontiguousarray(array, dtype)
+    return array if array.flags.aligned else array.copy()  # `np.require` takes six times as long
+
+
+def _as_id(row: int, value: int) -> int:
+    if not 0 <= value < 1 << 64:
+        raise InvalidBatch(f"the id of row {row} is not within 0 .. 2**64 - 1: {value}", row=row)
+    return value
+
+
+def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
+    """The keys as a list of one type, each within its length; InvalidBatch names the first not."""
+    try:
+        if isinstance(keys, (str, bytes)) or not hasattr(keys, "__len__"):
+            raise TypeError
+        listed = list(keys)
+    except TypeError as error:
+        raise InvalidBatch(
+            f"keys must be a sequence of str or bytes, not {type(keys).__name__}",
+            found=type(keys).__name__,
+        ) from error
+    if n is not None and len(listed) != n:
+        raise InvalidBatch(
+            f"{n} fingerprints but {len(listed)} keys", found=len(listed), expected=n
+        )
+    kind = bytes if listed and isinstance(listed[0], bytes) else str
+    for row, key in enumerate(listed):
+        if not isinstance(key, kind):
+            raise InvalidBatch(
+                f"the key of row {row} is {type(key).__name__}, not {kind.__name__}: "
+                "keys are str or bytes, of one type",
+                row=row, found=type(key).__name__, expected=kind.__name__,
+            )
+        size = len(key) if isinstance(key, bytes) or key.isascii() else _utf8_bytes(key, row)
+        if size > MAX_KEY_BYTES:
+            raise InvalidBatch(
+                f"the key of row {row} is longer than {MAX_KEY_BYTES} bytes", row=row
+            )
+    return listed
+
+
+def _utf8_bytes(key: str, row: int) -> int:
+    """Length of a key as it is stored."""
+    try:
+        return len(key.encode())
+    except UnicodeEncodeError as error:
+        lost = f"U+{ord(key[error.start]):04X}"
+        raise InvalidBatch(
+            f"the key of row {row} has half of a surrogate pair, {lost}, at character "
+            f"{error.start}, which UTF-8 cannot hold: mend the text, or give keys of bytes to an "
+            'index made with keys="bytes"',
+            row=row, found=lost, offset=error.start,
+        ) from error
+
+
+def _as_weights(weights: Any, rows: U64) -> F32:
+    array = as_array(weights, "weights")
+    expected = (len(rows), rows.shape[1] * 64)
+    if array.dtype.kind not in "fiu":
+        raise InvalidBatch(
+            f"weights are {array.dtype}, not float32", found=str(array.dtype), expected="float32"
+        )
+    if array.shape != expected:
+        raise InvalidBatch(
+            f"weights have shape {array.shape}, the fingerprints need {expected}",
+            found=array.shape, expected=expected,
+        )
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        array = _contiguous(array, np.float32)
+    if not _all_finite(array):
+        row = int(np.argmax(~np.isfinite(array).all(axis=1)))
+        raise InvalidBatch(f"the weights of row {row} are not finite", row=row)
+    return array
+
+
+def _all_finite(array: F32) -> bool:
+    # In slices: the temporary of one isfinite over a million rows would be 64 MB.
+    return all(
+        bool(np.isfinite(array[start : start + 65_536]).all())
+        for start in range(0, len(array), 65_536)
+    )
+
+

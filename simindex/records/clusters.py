@@ -1,0 +1,150 @@
+"""Clusters of near-duplicates, as their users get them.
+
+    id               3   5   9   |   4   8    |   6        ordered by (cluster, id)
+    cluster          3   3   3   |   4   4    |   6        the smallest id of the cluster
+    representative   5   5   5   |   4   4    |   6        in a component the cluster itself
+    distance         1   0   2   |   0   3    |   0
+    size             3   3   3   |   2   2    |   1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.arrays import I64, U64
+
+Fetch = Callable[[I64], list[Any]]
+"""Keys of documents by their places among the ids."""
+
+
+class Cluster(NamedTuple):
+    """A document, and where it belongs."""
+
+    id: int
+    cluster: int
+    representative: int
+    distance: int
+    size: int
+
+
+class Clusters:
+    """Documents with their clusters, each once, ordered by (cluster, id).
+
+    Columns `id`, `cluster` and `representative` uint64, `distance` uint16 and `size` int64, all
+    (n,). Iteration gives `Cluster`.
+
+    Parameters
+    ----------
+    ids : uint64 (D,)
+        Of all documents, ascending.
+    places, cluster, representative : integers (n,)
+        Places among `ids`: of the documents listed, and of each its cluster's first document and
+        its representative.
+    mode : str
+        ``"components"`` or ``"star"``.
+    """
+
+    __slots__ = (
+        "_cluster", "_fetch_keys", "_ids", "_places", "_representative", "distance", "mode", "size",
+    )
+
+    def __init__(
+        self, ids: U64, places: NDArray[Any], cluster: NDArray[Any], representative: NDArray[Any],
+        distance: NDArray[np.uint16], size: I64, mode: str, fetch_keys: Fetch | None = None,
+    ) -> None:
+        self._ids, self._places = ids, places
+        self._cluster, self._representative = cluster, representative
+        self.distance, self.size, self.mode = distance, size, mode
+        self._fetch_keys = fetch_keys
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fetch = self._fetch_keys
+        if fetch is not None:
+            # Keys are fetched where the index is; elsewhere they travel along.
+            fetch = partial(_picked, fetch(np.arange(len(self._ids))))
+        columns = (self._ids, self._places, self._cluster, self._representative)
+        return (Clusters, (*columns, self.distance, self.size, self.mode, fetch))
+
+    @property
+    def id(self) -> U64:
+        """uint64 (n,)"""
+        return _taken(self._ids, self._places)
+
+    @property
+    def cluster(self) -> U64:
+        """uint64 (n,): the smallest id of each document's cluster."""
+        return _taken(self._ids, self._cluster)
+
+    @property
+    def representative(self) -> U64:
+        """uint64 (n,): the id that `distance` is measured to."""
+        return _taken(self._ids, self._representative)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{len(self)} documents in {self.clusters} Clusters of two or more, "
+            f"{self.alone} in none>"
+        )
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[Cluster]:
+        for some in self.slices(1 << 16):
+            columns = (some.id, some.cluster, some.representative, some.distance, some.size)
+            yield from map(Cluster, *(column.tolist() for column in columns))
+
+    @property
+    def documents(self) -> int:
+        """All that were looked at, those that are not listed included."""
+        return len(self._ids)
+
+    @property
+    def clusters(self) -> int:
+        """Clusters of two documents or more."""
+        return int(np.count_nonzero((self._places == self._cluster) & (self.size > 1)))
+
+    @property
+    def largest(self) -> int:
+        """Documents of the largest cluster; 0 if nothing is listed."""
+        return int(self.size.max()) if len(self) else 0
+
+    @property
+    def alone(self) -> int:
+        """Documents that are near to no other one, listed or not."""
+        return self.documents - int(np.count_nonzero(self.size > 1))
+
+    def slices(self, most: int) -> Iterator[Clusters]:
+        """The same in parts of at most so many documents."""
+        for start in range(0, len(self), most):
+            some = slice(start, start + most)
+            yield Clusters(
+                self._ids, self._places[some], self._cluster[some], self._representative[some],
+                self.distance[some], self.size[some], self.mode, self._fetch_keys,
+            )
+
+    def keys(self) -> list[Any] | None:
+        """Keys of the documents, or None when they have none; fetched from the index when asked."""
+        return None if self._fetch_keys is None else self._fetch_keys(self._places)
+
+    def cluster_keys(self) -> list[Any] | None:
+        """Keys of the documents that name the clusters."""
+        return None if self._fetch_keys is None else self._fetch_keys(self._cluster)
+
+    def representative_keys(self) -> list[Any] | None:
+        """Keys of the representatives."""
+        return None if self._fetch_keys is None else self._fetch_keys(self._representative)
+
+
+def _picked(keys: list[Any], places: I64) -> list[Any]:
+    return [keys[place] for place in places.tolist()]
+
+
+def _taken(ids: U64, places: NDArray[Any]) -> U64:
+    column: U64 = ids[places]
+    return column

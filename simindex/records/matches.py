@@ -1,0 +1,183 @@
+"""What a search gives: matches, and the nearest rows.
+
+    Matches     query (r,)   id (r,)   distance (r,)      sorted by (query, distance, id)
+    TopMatches  ids (n, k)   distances (n, k)             each row sorted by (distance, id)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.arrays import U64
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One stored row within h of a query."""
+
+    query: int
+    id: int
+    key: str | bytes | None
+    distance: int
+
+
+class QueryStats(NamedTuple):
+    """How a query was answered."""
+
+    method: str
+    """`"psm"`, `"scan"` or a block design, with `" over queries"` where its tables were built over
+    the queries; or several joined by `+` when segments differ."""
+    guarantee: str
+    """`"exact"`, or `"expected recall >= 0.95"` with what that expectation rests on."""
+    exact: bool
+    """Whether every stored row within h was found for certain."""
+    flips: int
+    """Bit-flip sets tried per query beside the query itself, the most over all segments."""
+    probes: int
+    """Header buckets looked into."""
+    rows_compared: int
+    """Rows whose distance was computed."""
+    segments: int
+    """Segments and pending runs searched."""
+    seconds: float
+
+
+class KeySource:
+    """Where keys are fetched from when they are asked for; in a pickle, the keys themselves."""
+
+    __slots__ = ("_fetch",)
+
+    def __init__(self, fetch: Callable[[], Any]) -> None:
+        self._fetch = fetch
+
+    def __call__(self) -> Any:
+        return self._fetch()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_holding, (self._fetch(),))
+
+
+def _holding(keys: Any) -> KeySource:
+    return KeySource(lambda: keys)
+
+
+class Matches:
+    """Stored rows within h of some queries, unique, ordered by (query, distance, id).
+
+    Columns `query` int64, `id` uint64, `distance` uint16, all (r,). Iteration gives `Match`.
+    """
+
+    __slots__ = ("_fetch_keys", "distance", "id", "query", "stats")
+
+    def __init__(
+        self,
+        query: NDArray[np.int64],
+        id: U64,
+        distance: NDArray[np.uint16],
+        stats: QueryStats,
+        fetch_keys: Callable[[], list[str] | list[bytes]] | None = None,
+    ) -> None:
+        self.query, self.id, self.distance, self.stats = query, id, distance, stats
+        self._fetch_keys = fetch_keys and KeySource(fetch_keys)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} Matches by {self.stats.method}, {self.stats.guarantee}>"
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def keys(self) -> list[str] | list[bytes] | None:
+        """Keys of the matches in their order, or None when the index has no keys."""
+        return None if self._fetch_keys is None else self._fetch_keys()
+
+    def __iter__(self) -> Iterator[Match]:
+        keys = self.keys() or [None] * len(self)
+        for query, row_id, key, distance in zip(
+            self.query.tolist(), self.id.tolist(), keys, self.distance.tolist(), strict=True
+        ):
+            yield Match(query, row_id, key, distance)
+
+NO_NEIGHBOUR = (1 << 64) - 1
+"""Id of a place that no document fills; its distance is one more than there are bits."""
+
+
+class TopStats(NamedTuple):
+    """How the nearest documents were found, and what is promised of them."""
+
+    method: str
+    """`"scan"` or `"issl"`; or both joined by `+` when segments differ."""
+    guarantee: str
+    """`"exact"`, or in words what is looked at, and the recall with what that rests on."""
+    exact: bool
+    """Whether these are the nearest documents for certain."""
+    recall: float | None
+    """Share of the nearest documents that was found when it was measured, for `max_error="auto"`;
+    1.0 if exact, None if it was not measured."""
+    max_error: int | None
+    """Bits in which a slice may differ from the query's; None if no slice lists were used."""
+    rerank: int | None
+    """Rows of a segment whose distance was computed for a query, at most; None as above."""
+    lists: int
+    """Slice lists looked into."""
+    rows_compared: int
+    """Rows whose distance was computed."""
+    segments: int
+    """Segments and pending runs searched."""
+    seconds: float
+
+NearestKeys = Callable[[], list[list[str]] | list[list[bytes]]]
+"""Fetches the keys of each query's nearest documents."""
+
+
+class TopMatches:
+    """The k nearest documents of each query, nearest first, of equally near ones the smallest id.
+
+    `ids` uint64 (n, k) and `distances` uint16 (n, k). A document is all rows of one id, and stands
+    at the distance of its nearest row. Places that none fills have id 2**64 - 1 and a distance of
+    one more than there are bits. Iteration gives a `Match` for each place that is filled.
+    """
+
+    __slots__ = ("_fetch_keys", "bits", "distances", "ids", "stats")
+
+    def __init__(
+        self,
+        ids: U64,
+        distances: NDArray[np.uint16],
+        stats: TopStats,
+        bits: int,
+        fetch_keys: NearestKeys | None = None,
+    ) -> None:
+        self.ids, self.distances, self.stats, self.bits = ids, distances, stats, bits
+        self._fetch_keys = fetch_keys and KeySource(fetch_keys)
+
+    def __repr__(self) -> str:
+        queries, k = self.ids.shape
+        return f"<TopMatches {queries} x {k} by {self.stats.method}, {self.stats.guarantee}>"
+
+    @property
+    def found(self) -> NDArray[np.int64]:
+        """How many places of each query are filled, int64 (n,)."""
+        counts: NDArray[np.int64] = (self.distances <= self.bits).sum(axis=1, dtype=np.int64)
+        return counts
+
+    def __len__(self) -> int:
+        return int(self.found.sum())
+
+    def keys(self) -> list[list[str]] | list[list[bytes]] | None:
+        """Keys of each query's documents in their order, or None when the index has no keys."""
+        return None if self._fetch_keys is None else self._fetch_keys()
+
+    def __iter__(self) -> Iterator[Match]:
+        keys = self.keys()
+        for query, count in enumerate(self.found.tolist()):
+            places = zip(
+                self.ids[query, :count].tolist(), self.distances[query, :count].tolist(),
+                [None] * count if keys is None else keys[query], strict=True,
+            )
+            for row_id, distance, key in places:
+                yield Match(query, row_id, key, distance)

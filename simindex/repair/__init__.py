@@ -1,0 +1,1 @@
+"""Says what is damaged in an index, and rebuilds it from what is left."""

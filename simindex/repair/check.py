@@ -1,0 +1,233 @@
+"""Reads everything an index holds and says what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simindex.errors import CorruptFile, raised_by_a_handler
+from simindex.options import IndexOptions
+from simindex.records.reports import Finding
+from simindex.repair.stored_values import require_usable
+from simindex.storage.catalog import pages
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.files.envelope import Envelope
+from simindex.storage.files.format import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY, read_format
+from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables import permuted, slicelist
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.permuted import PermutedTables
+from simindex.storage.tables.record import SegmentRecord
+from simindex.storage.tables.segment import Segment
+from simindex.storage.tables.slicelist import SliceLists
+from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.table import Table
+
+SLICE_ROWS = 1 << 20
+
+def check(
+    path: Path, catalog: Catalog, *, index: bytes, options: IndexOptions, snapshot: Snapshot
+) -> list[Finding]:
+    """All findings, worst first; see `Index.check`. Reads each file once, in bounded memory."""
+    found: list[Finding] = []
+    try:
+        if read_format(path) != index:
+            found.append(_error(path / "FORMAT", "names another index than the one opened"))
+    except (CorruptFile, OSError) as error:
+        if raised_by_a_handler(error):
+            raise
+        found.append(_error(path / "FORMAT", str(error)))
+    found += _check_pages(path)
+    found += _check_values(path, catalog, options)
+    found += _check_deletions(path, snapshot, options.key_secret)
+    for segment in snapshot.segments:
+        found += _check_segment(path, catalog, segment, options)
+    for table, sample in zip(snapshot.pending, snapshot.samples, strict=True):
+        wrong = [*_disorder(table, options), *_fault(sample.check)]
+        found += [_error(path / "catalog", f"{table.name}: {what}") for what in wrong]
+    found += _strays(path, snapshot)
+    found += _of_repairs(path)
+    return sorted(found, key=lambda finding: finding.severity)
+
+
+def _error(path: Path, what: str) -> Finding:
+    return Finding("error", str(path), what)
+
+
+def _check_pages(path: Path) -> Iterator[Finding]:
+    try:
+        fault = pages.damage(path / "catalog" / "data.mdb")
+    except (CorruptFile, OSError) as error:
+        if raised_by_a_handler(error):
+            raise
+        yield _error(path / "catalog", str(error))
+        return
+    if fault is not None:
+        yield _error(path / "catalog", str(fault))
+
+
+def _fault(act: Callable[[], object]) -> Iterator[str]:
+    """What is wrong, if a call says so."""
+    try:
+        act()
+    except CorruptFile as error:
+        yield str(error)
+
+
+def _check_deletions(path: Path, snapshot: Snapshot, secret: bytes | None) -> Iterator[Finding]:
+    misplaced = 0 if secret is None else snapshot.tombstones.misplaced(secret)
+    if misplaced:
+        yield _error(
+            path / "catalog", f"{misplaced:,} deletions stand under ids that their keys do not make"
+        )
+    newest = snapshot.tombstones.newest
+    if newest > snapshot.head.generation:
+        yield _error(path / "catalog", (
+            f"has deletions of commit {newest}, and the newest commit is "
+            f"{snapshot.head.generation}"
+        ))
+
+
+def _check_values(path: Path, catalog: Catalog, options: IndexOptions) -> Iterator[Finding]:
+    with catalog.reading() as reading:
+        _, head = reading.head()
+
+        def value(name: str) -> None:
+            payload = reading.value(head, name)
+            if payload is not None:
+                require_usable(name, payload, options)
+
+        wanted: list[partial[Any]] = [partial(value, name) for name in head.values]
+        wanted += [partial(reading.segment, head, name) for name in head.segments]
+        wanted += [partial(reading.run, "pending", run) for run in head.pending]
+        wanted += [partial(reading.run, "tombstones", run) for run in head.tombstones]
+        for read in wanted:
+            for what in _fault(read):
+                yield _error(path / "catalog", what)
+
+
+def _check_segment(
+    path: Path, catalog: Catalog, segment: Segment, options: IndexOptions
+) -> Iterator[Finding]:
+    file = path / "segments" / segment.name
+    damaged = segment.envelope.damaged_chunks()
+    yield from _check_bytes(file, segment.envelope, damaged)
+    wrong = [] if damaged else list(_disorder(segment, options))
+    for what in wrong:
+        yield _error(file, what)
+    sound = not damaged and not wrong
+    yield from _check_directory(path, catalog, segment.record, 0, segment if sound else None)
+    if segment.structures and not damaged:
+        expected = permuted.content_sum(segment.fingerprints)
+        for structure in segment.structures.values():
+            yield from _check_structure(path, catalog, segment.record, structure, expected)
+    if segment.slices is not None and not damaged:
+        yield from _check_slices(path, segment, segment.slices)
+
+
+def _check_bytes(
+    file: Path, envelope: Envelope, damaged: list[tuple[int, int]]
+) -> Iterator[Finding]:
+    for offset, size in damaged:
+        yield _error(file, f"damaged within {size} bytes at offset {offset}")
+    for offset, size in envelope.filled_gaps():
+        yield _error(file, f"not zero between its sections, in {size} bytes at offset {offset}")
+
+
+def _check_structure(
+    path: Path, catalog: Catalog, record: SegmentRecord, structure: PermutedTables,
+    expected_sum: int,
+) -> Iterator[Finding]:
+    file = path / "segments" / structure.record.name
+    try:
+        damaged = structure.envelope.damaged_chunks()
+        yield from _check_bytes(file, structure.envelope, damaged)
+        if damaged:
+            return
+        wrong = [_error(file, what) for what in permuted.disorder(structure, expected_sum)]
+        yield from wrong
+        for number, table in enumerate(structure.tables, structure.record.first_table):
+            yield from _check_directory(path, catalog, record, number, None if wrong else table)
+    except CorruptFile as error:
+        yield _error(file, str(error))
+
+
+def _check_slices(path: Path, segment: Segment, slices: SliceLists) -> Iterator[Finding]:
+    file = path / "segments" / slices.record.name
+    try:
+        damaged = slices.envelope.damaged_chunks()
+        yield from _check_bytes(file, slices.envelope, damaged)
+        if not damaged:
+            for what in slicelist.disorder(slices, segment.fingerprints):
+                yield _error(file, what)
+    except CorruptFile as error:
+        yield _error(file, str(error))
+
+
+def _check_directory(
+    path: Path, catalog: Catalog, record: SegmentRecord, number: int, rows: SortedRows | None
+) -> Iterator[Finding]:
+    """Compares a stored header directory with the rows, unless these are damaged."""
+    name = record.name + (f", table {number}," if number else "")
+    try:
+        with catalog.reading() as reading:
+            _, head = reading.head()
+            if record.name not in head.segments:
+                return
+            if reading.segment(head, record.name) != record:
+                return
+            stored = reading.directory(record, number)
+        if rows is not None and not np.array_equal(stored, rows.compute_directory()):
+            yield _error(path / "catalog", f"the header directory of {name} is not its own")
+    except CorruptFile as error:
+        yield _error(path / "catalog", str(error))
+
+
+def _disorder(table: Table, options: IndexOptions) -> Iterator[str]:
+    """What is inconsistent in a table's rows."""
+    previous, kind, secret = 0, options.key_kind, options.key_secret
+    for start in range(0, len(table), SLICE_ROWS):
+        stop = min(start + SLICE_ROWS, len(table))
+        words = table.fingerprints[start:stop, 0]
+        if int(words[0]) < previous or (words[1:] < words[:-1]).any():
+            yield f"rows {start} to {stop} are not sorted"
+        previous = int(words[-1])
+        if table.keys is None or secret is None:
+            continue
+        keys = KeyHeap(table.keys.offsets[start : stop + 1], table.keys.data)
+        if not keys.within().all():
+            yield f"the keys of rows {start} to {stop} are out of bounds"
+        elif table.keys.slice(start, stop).faulty(table.ids[start:stop], kind, secret).any():
+            yield f"a key of rows {start} to {stop} does not make its id, or is no text"
+
+
+def _strays(path: Path, snapshot: Snapshot) -> Iterator[Finding]:
+    live = {name for segment in snapshot.segments for name in segment.record.files}
+    try:
+        files = sorted((path / "segments").iterdir())
+    except OSError as error:
+        if raised_by_a_handler(error):
+            raise
+        yield _error(path / "segments", str(error))
+        return
+    for file in files:
+        if file.name not in live:
+            what = "left by an interrupted write" if TEMPORARY.fullmatch(file.name) else (
+                "not part of the index"
+            )
+            yield Finding("note", str(file), f"{what}; the next writer removes it if it is ours")
+
+
+def _of_repairs(path: Path) -> Iterator[Finding]:
+    for kept in sorted(path.glob(f"{KEPT_PREFIX}*")):
+        yield Finding(
+            "note", str(kept), "what a repair replaced; remove it when it is of no more use"
+        )
+    for unfinished in sorted(path.glob(f"{REPAIRED_CATALOG}*")):
+        yield Finding(
+            "note", str(unfinished), "left by an interrupted repair; the next one removes it"
+        )

@@ -1,0 +1,494 @@
+"""What is intact of a segment's file: all of it, or the rows that no damage reaches.
+
+    header page    says where the sections are; if it is damaged, what else tells of the segment
+                   may give it again, and the footer says whether it is the same
+    checksums      one a chunk; a chunk counts if it agrees with its own, so footer and further
+                   checksums may be damaged
+    a row          counts if all chunks that its fingerprint, its id, the ends of its key and its
+                   key stand in do, and its key makes its id and is text where keys are text
+    their order    is looked at, but rows out of order count
+
+Invariant: no byte is given out that does not agree with a checksum of the file.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.arrays import U64, Bools
+from simindex.errors import CorruptFile, StorageFailed, raised_by_a_handler
+from simindex.options import IndexOptions
+from simindex.storage.catalog.catalog import LAST_GENERATION, unpack
+from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.files.envelope import (
+    CHUNK_BYTES,
+    FOOTER,
+    HEADER,
+    MAGIC,
+    MAX_SECTIONS,
+    PAGE_BYTES,
+    SECTION,
+    EnvelopeWriter,
+    Identity,
+    SectionSpec,
+    _seed,
+    open_envelope,
+)
+from simindex.storage.files.format import ENDIAN_TAG, NOT_REGULAR, NewFile, check_version
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.record import MAX_ROWS, SegmentRecord, generation_of
+from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
+from simindex.storage.tables.structure import (
+    DESCRIPTION,
+    FINGERPRINTS,
+    MAX_DESCRIPTION_BYTES,
+    UNDECODABLE,
+)
+
+WINDOW_WORDS = 1 << 20
+"""Words of fingerprints that are looked at together."""
+
+SUMMED_BYTES = 1 << 26
+"""Bytes that are summed between two calls of `progress`; whole chunks."""
+
+DESCRIPTION_BYTES = 1 << 16
+"""Longest description that is looked for without a header."""
+
+Progress = Callable[[int], None]
+"""Told how many bytes more were read."""
+
+Block = tuple[U64, U64, KeyHeap | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    offset: int
+    itemsize: int
+    count: int
+    data: NDArray[np.uint8]
+    sound: Bools
+    """By chunk."""
+
+    def reaches(self, items: NDArray[np.int64]) -> Bools:
+        """Whether some items are within sound chunks."""
+        first = items * self.itemsize // CHUNK_BYTES
+        last = ((items + 1) * self.itemsize - 1) // CHUNK_BYTES
+        return self.sound[first] & self.sound[last]
+
+
+class Remnant:
+    """A `.rows` file as far as it is intact; see the module.
+
+    Raises
+    ------
+    CorruptFile
+        If nothing of it can be trusted: its header is damaged, or it is no file of simindex.
+    FormatTooNew, FormatTooOld
+        If another version wrote it.
+    """
+
+    def __init__(
+        self, path: Path, progress: Progress | None = None, *,
+        header: NDArray[np.uint8] | None = None,
+    ) -> None:
+        self.path, self.name = path, path.name
+        with _opened(path) as file:
+            fd = file.fileno()
+            self.size = os.fstat(fd).st_size
+            page = header
+            if page is None:
+                page = np.frombuffer(os.pread(fd, PAGE_BYTES, 0), np.uint8)
+            self._header = _checked_header(path, page)
+            self._map = _mapped(path, fd, self.size)
+        self.identity = Identity(
+            bytes(self._header["index"]),
+            *(int(self._header[name])
+              for name in ("file_id", "generation", "horizon", "rows", "bits")),
+        )
+        self._check_identity()
+        self.file_bytes = int(self._header["file_bytes"])
+        table_end = HEADER.itemsize + SECTION.itemsize * int(self._header["sections"])
+        table = page[HEADER.itemsize : table_end].view(SECTION)
+        self.keyed = KEY_OFFSETS in table["kind"]
+        """Whether its rows have keys."""
+        self._blind = self.size < int(self._header["checksum_offset"])
+        """Whether it is cut short before its checksums, so that nothing can be trusted."""
+        self._sections = {} if self._blind else self._read_sections(table, progress)
+        self.footer_checksum: int | None = None
+        self.damage: str | None = None
+        """What is wrong with the file, None if nothing is."""
+        try:
+            envelope = open_envelope(path)
+            self.footer_checksum = envelope.footer_checksum
+            if envelope.filled_gaps():
+                self.damage = f"{path} is not zero between its sections"
+        except CorruptFile as error:
+            self.damage = str(error)
+        bad = [np.flatnonzero(~section.sound) for section in self._sections.values()]
+        places = list(zip(self._sections.values(), bad, strict=True))
+        for section, chunks in places:
+            if len(chunks) and self.damage is None:
+                at = section.offset + int(chunks[0]) * CHUNK_BYTES
+                self.damage = (
+                    f"{path} is damaged in {sum(map(len, bad))} of its chunks, the first at {at}"
+                )
+        if not self._blind:
+            self._check_sections()
+        self.ordered = True
+        """Whether the rows that it gives stand in order; `examine` tells."""
+        self._options: IndexOptions | None = None
+        self._counted: tuple[int, int] | None = None
+
+    def examine(self, options: IndexOptions) -> None:
+        """Reads the rows, and notes as damage what is wrong with them though checksums hold.
+
+        The options are those of its index. O(bytes of the file), in bounded memory.
+        """
+        self._options = options
+        total = key_bytes = previous = 0
+        for start, stop in self._windows():
+            rows = np.flatnonzero(self.intact(start, stop)) + start
+            if not len(rows):
+                continue
+            total += len(rows)
+            if self.keyed:
+                offsets = self._column(KEY_OFFSETS, "<i8")
+                key_bytes += int((offsets[rows + 1] - offsets[rows]).sum())
+            words = self.columns()[0][rows]
+            if int(words[0]) < previous or (words[1:] < words[:-1]).any():
+                self.ordered = False
+            previous = int(words[-1])
+        self._counted = total, key_bytes
+        if self.damage is None and total < self.rows:
+            self.damage = (
+                f"{self.path} has {self.rows - total:,} keys that are out of bounds, no text, or "
+                "of other ids"
+            )
+        if self.damage is None and not self.ordered:
+            self.damage = f"{self.path} has rows that are not sorted"
+        if self.damage is None and self.footer_checksum is not None:
+            own = self.identity
+            record = SegmentRecord(
+                self.name, own.rows, own.horizon, self.file_bytes, self.footer_checksum, 0
+            )
+            try:
+                open_segment(
+                    self.path.parent, record, index=own.index, bits=own.bits, keyed=self.keyed,
+                    load_directory=lambda: None,
+                )
+            except CorruptFile as error:
+                self.damage = str(error)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _corrupt(self, what: str) -> CorruptFile:
+        return CorruptFile(f"{self.path} {what}", path=str(self.path))
+
+    def _check_identity(self) -> None:
+        found = self.identity
+        if (
+            not 64 <= found.bits <= 4096 or found.bits % 64
+            or found.rows > MAX_ROWS
+            or max(found.generation, found.horizon) >= LAST_GENERATION
+            or generation_of(self.name) != found.generation
+            or int(self.name[17:25], 16) != found.file_id & 0xFFFFFFFF
+        ):
+            raise self._corrupt("has another name than its header says")
+
+    def _read_sections(
+        self, table: NDArray[Any], progress: Progress | None
+    ) -> dict[int, _Section]:
+        """Sections by kind, bounded by the file's real size; overlapping ones are refused."""
+        start = int(self._header["checksum_offset"])
+        checksums = self._map[start : self.file_bytes - FOOTER.itemsize]
+        checksums = checksums[: len(checksums) // 4 * 4].view("<u4")
+        found: dict[int, _Section] = {}
+        first, end = 0, PAGE_BYTES
+        for place, entry in enumerate(table):
+            kind, itemsize, offset, count, chunks = (int(value) for value in entry)
+            size = itemsize * count  # Python's integers do not wrap
+            if offset < end or offset % PAGE_BYTES or chunks != -(-size // CHUNK_BYTES) or (
+                offset + size > start or kind in found
+            ):
+                raise self._corrupt("has a section outside its bounds")
+            end = offset + size
+            data = self._map[offset : min(end, self.size)]
+            expected = checksums[first : first + chunks]
+            first += chunks
+            sound = np.zeros(chunks, np.bool_)
+            for at in range(0, len(data), SUMMED_BYTES):
+                part = data[at : at + SUMMED_BYTES]
+                number = at // CHUNK_BYTES
+                actual = _native.crc32c_chunks(
+                    part, CHUNK_BYTES, _seed(self.identity.file_id, place), number
+                )
+                known = expected[number : number + len(actual)]
+                sound[number : number + len(known)] = actual[: len(known)] == known
+                if progress is not None:
+                    progress(len(part))
+            found[kind] = _Section(offset, itemsize, count, data, sound)
+        return found
+
+    def _check_sections(self) -> None:
+        rows, items = self.identity.rows, {FINGERPRINTS: self.identity.bits // 8, IDS: 8}
+        counts = {FINGERPRINTS: rows, IDS: rows}
+        if KEY_OFFSETS in self._sections or KEY_BYTES in self._sections:
+            items |= {KEY_OFFSETS: 8, KEY_BYTES: 1}
+            counts[KEY_OFFSETS] = rows + 1
+        for kind, itemsize in items.items():
+            section = self._sections.get(kind)
+            if section is None or section.itemsize != itemsize or (
+                section.count != counts.get(kind, section.count)
+            ):
+                raise self._corrupt("has sections that disagree")
+
+    @property
+    def rows(self) -> int:
+        """Rows that were written."""
+        return self.identity.rows
+
+    @property
+    def read_compatible(self) -> int:
+        """Features that a writer must know; see `format.check_features`."""
+        return int(self._header["read_compatible"])
+
+    def description(self) -> dict[str, Any]:
+        """What it says of its index; nothing if that is damaged."""
+        section = self._sections.get(DESCRIPTION)
+        if section is None or not section.sound.all() or section.itemsize != 1:
+            return {}
+        if len(section.data) > MAX_DESCRIPTION_BYTES:
+            return {}
+        try:
+            told = unpack(self.name, section.data.tobytes())
+        except CorruptFile:
+            return {}
+        return told if isinstance(told, dict) else {}
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _windows(self) -> Iterator[tuple[int, int]]:
+        step = max(1, WINDOW_WORDS * 64 // self.identity.bits)
+        for start in range(0, 0 if self._blind else self.rows, step):
+            yield start, min(self.rows, start + step)
+
+    def _column(self, kind: int, dtype: str) -> NDArray[Any]:
+        """A column's items as far as the file goes."""
+        section = self._sections[kind]
+        whole = len(section.data) // section.itemsize * section.itemsize
+        return section.data[:whole].view(dtype)
+
+    def intact(self, start: int, stop: int) -> Bools:
+        """Which of the rows from start to stop no damage reaches, by their keys, too, once these
+        were examined."""
+        rows = np.arange(start, stop, dtype=np.int64)
+        whole = self._sections[FINGERPRINTS].reaches(rows) & self._sections[IDS].reaches(rows)
+        if self.keyed:
+            offsets, data = self._sections[KEY_OFFSETS], self._sections[KEY_BYTES]
+            whole &= offsets.reaches(rows) & offsets.reaches(rows + 1)
+            ends = np.zeros((stop - start, 2), np.int64)
+            among = np.flatnonzero(whole)
+            column = self._column(KEY_OFFSETS, "<i8")
+            ends[among, 0], ends[among, 1] = column[start + among], column[start + among + 1]
+            inside = (ends[:, 0] >= 0) & (ends[:, 0] <= ends[:, 1]) & (ends[:, 1] <= data.count)
+            ends[~inside] = 0
+            before = np.concatenate([[0], np.cumsum(~data.sound)])
+            first, last = ends[:, 0] // CHUNK_BYTES, -(-ends[:, 1] // CHUNK_BYTES)
+            whole &= inside & (before[np.maximum(first, last)] == before[first])
+            among = np.flatnonzero(whole)
+            options = self._options
+            if options is not None and len(among):
+                ids = self._column(IDS, "<u8")[start + among]
+                keys = self._keys(start, stop, among)
+                whole[among] = ~keys.faulty(ids, options.key_kind, options.stored_secret)
+        return whole
+
+    def count(self) -> tuple[int, int]:
+        """(rows, bytes of their keys) that no damage reaches, as `examine` found them."""
+        assert self._counted is not None
+        return self._counted
+
+    def lost_ids(self) -> Iterator[tuple[U64, int]]:
+        """Ids of rows that damage reaches, and of how many of these the ids are lost, too."""
+        for start, stop in self._windows():
+            rows = np.flatnonzero(~self.intact(start, stop)) + start
+            known = rows[self._sections[IDS].reaches(rows)]
+            yield self._column(IDS, "<u8")[known], len(rows) - len(known)
+        if self._blind:
+            yield np.empty(0, np.uint64), self.rows
+
+    def blocks(self) -> Iterator[Block]:
+        """Fingerprints, ids and keys of the rows that no damage reaches, in order."""
+        words = self.identity.bits // 64
+        for start, stop in self._windows():
+            rows = np.flatnonzero(self.intact(start, stop)) + start
+            if not len(rows):
+                continue
+            fingerprints = self._column(FINGERPRINTS, f"V{8 * words}")[rows]
+            keys = None
+            if self.keyed:
+                keys = self._keys(start, stop, rows - start)
+            yield (
+                fingerprints.view("<u8").reshape(-1, words), self._column(IDS, "<u8")[rows], keys
+            )
+
+    def _keys(self, start: int, stop: int, among: NDArray[np.int64]) -> KeyHeap:
+        """Keys of some of the rows from start to stop, counted from start, that are intact."""
+        data = self._sections[KEY_BYTES].data
+        offsets = self._column(KEY_OFFSETS, "<i8")[start : stop + 1]
+        whole = KeyHeap(offsets, data)
+        if len(offsets) == stop + 1 - start and whole.within().all():
+            return whole.take(among)
+        ends = zip(offsets[among].tolist(), offsets[among + 1].tolist(), strict=True)
+        return KeyHeap.of([data[first:last].tobytes() for first, last in ends])
+
+    @property
+    def fingerprints(self) -> U64:
+        """uint64 (n, W): of all rows, on the map, damaged where the file is; or none."""
+        words = self.identity.bits // 64
+        if self._blind:
+            return np.empty((0, words), np.uint64)
+        rows: U64 = self._column(FINGERPRINTS, f"V{8 * words}").view("<u8").reshape(-1, words)
+        return rows
+
+    def columns(self) -> tuple[U64, U64]:
+        """First words and ids of all rows, on the map, damaged where the file is; or none."""
+        ids = np.empty(0, np.uint64) if self._blind else self._column(IDS, "<u8")
+        return self.fingerprints[:, 0], ids
+
+
+def _mapped(path: Path, fd: int, size: int) -> NDArray[np.uint8]:
+    try:
+        return np.frombuffer(mmap.mmap(fd, size, access=mmap.ACCESS_READ), np.uint8)
+    except (OSError, ValueError) as error:  # too many maps, no address space, or cut short now
+        if raised_by_a_handler(error):
+            raise
+        raise StorageFailed(
+            f"{path} cannot be mapped ({error}): free memory, or raise the number of maps "
+            "that a process may have, in /proc/sys/vm/max_map_count", path=str(path),
+        ) from error
+
+
+def opened(path: Path) -> Descriptor:
+    """A descriptor of a regular file, whatever state it is in.
+
+    Raises
+    ------
+    FileNotFoundError, NotADirectoryError
+        If there is none.
+    CorruptFile
+        If something else has its name.
+    StorageFailed
+        If the system refuses it: then it may well be whole.
+    """
+    try:
+        file = Descriptor(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        if raised_by_a_handler(error):
+            raise
+        if error.errno in NOT_REGULAR:
+            raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
+        raise StorageFailed(
+            f"{path} cannot be read ({error.strerror}): make it readable, or move it away if it is "
+            "lost, then run `simindex repair` again",
+            path=str(path), errno=error.errno,
+        ) from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise CorruptFile(f"{path} is no regular file", path=str(path))
+    return file
+
+
+def _opened(path: Path) -> Descriptor:
+    try:
+        file = opened(path)
+    except FileNotFoundError as error:
+        raise CorruptFile(f"{path} is missing", path=str(path)) from error
+    if os.fstat(file.fileno()).st_size < PAGE_BYTES:
+        file.close()
+        raise CorruptFile(f"{path} is cut short", path=str(path))
+    return file
+
+
+def _checked_header(path: Path, page: NDArray[np.uint8]) -> Any:
+    """The header of a page whose checksum holds."""
+    if len(page) < PAGE_BYTES or bytes(page[:8]) != MAGIC or (
+        _native.crc32c(page[:-4]) != int(page[-4:].view("<u4")[0])
+    ):
+        raise CorruptFile(f"{path} has a damaged header", path=str(path))
+    header = page[: HEADER.itemsize].view(HEADER)[0]
+    check_version(
+        path, int(header["major"]), int(header["minor"]), int(header["incompatible"])
+    )
+    if (
+        int(header["endian"]) != ENDIAN_TAG or int(header["chunk_bytes"]) != CHUNK_BYTES
+        or int(header["sections"]) > MAX_SECTIONS
+    ):
+        raise CorruptFile(f"{path} has a header no version writes", path=str(path))
+    return header
+
+
+class _Nowhere:
+    """A file that takes no space."""
+
+    def reserve(self, size: int) -> None:
+        """Does nothing."""
+
+
+def header_again(
+    path: Path, *, rows: int, horizon: int, bits: int, keyed: bool
+) -> NDArray[np.uint8] | None:
+    """The header page of a file whose own is damaged, made anew from what else tells of it.
+
+    The footer has the checksum of the page, so it is this one to the bit; None if it is not, or
+    there is no whole footer.
+    """
+    with _opened(path) as file:
+        fd = file.fileno()
+        size = os.fstat(fd).st_size
+        raw = np.frombuffer(os.pread(fd, FOOTER.itemsize, size - FOOTER.itemsize), np.uint8)
+        footer = raw.view(FOOTER)[0]
+        if _native.crc32c(raw[:-12]) != int(footer["checksum"]) or not (
+            0 < rows <= MAX_ROWS and 64 <= bits <= 4096 and bits % 64 == 0
+        ):
+            return None
+
+        def after(sections: list[SectionSpec]) -> int:
+            pages = sum(-(-section.size // PAGE_BYTES) for section in sections)
+            return PAGE_BYTES * (1 + pages)
+
+        sections = [SectionSpec(FINGERPRINTS, bits // 8, rows), SectionSpec(IDS, 8, rows)]
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(os.pread(fd, DESCRIPTION_BYTES, after(sections)))
+        try:
+            unpacker.skip()
+        except UNDECODABLE as error:
+            if raised_by_a_handler(error):
+                raise
+            return None
+        sections.append(SectionSpec(DESCRIPTION, 1, unpacker.tell()))
+        if keyed:
+            sections.append(SectionSpec(KEY_OFFSETS, 8, rows + 1))
+            end = os.pread(fd, 8, after(sections[:-1]) + 8 * rows)
+            sections.append(SectionSpec(KEY_BYTES, 1, int.from_bytes(end, "little")))
+        if after(sections) > size:
+            return None
+    identity = Identity(
+        bytes(footer["index"]), int(footer["file_id"]), generation_of(path.name), horizon, rows,
+        bits,
+    )
+    page = EnvelopeWriter(cast(NewFile, _Nowhere()), identity, sections)._header_page()
+    return page if int(page[-4:].view("<u4")[0]) == int(footer["header_checksum"]) else None

@@ -1,0 +1,240 @@
+"""What the records of a damaged catalog still give: values, deletions, rows waiting for a segment.
+
+Each function returns what there is, and what is lost in words, with a number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from simindex.arrays import U64, Bools
+from simindex.errors import CorruptFile
+from simindex.options import IndexOptions
+from simindex.repair.remains import Remains
+from simindex.repair.remnant import Remnant
+from simindex.repair.stored_values import require_usable
+from simindex.storage.catalog import pending
+from simindex.storage.catalog.catalog import LAST_GENERATION, Head
+from simindex.storage.tables.reservoir import Reservoir
+from simindex.storage.tables.table import Table, sort_table
+from simindex.storage.tables.tombstones import Tombstones
+
+Loss = tuple[str, int]
+"""What is lost, and how many rows of it for certain."""
+
+Waiting = tuple[Table, Reservoir]
+"""A pending run with its part of the sample of weights."""
+
+
+WINDOW_ROWS = 1 << 20
+
+VALUES = {
+    "recipe": "the recipe, by which texts become fingerprints: texts can no longer be added or "
+    "asked for, fingerprints can",
+    "reservoir": "the sample of weights, from which it is learned how bits flip; appends make a "
+    "new one",
+    "machine": "what `simindex tune` measured: run it again",
+    "audit": "the last measured recall: `simindex tune --audit` measures it again",
+}
+
+
+def values(
+    remains: Remains | None, head: Head | None, options: IndexOptions
+) -> tuple[dict[str, bytes], list[Loss]]:
+    """Values of `meta` beside the options."""
+    found: dict[str, bytes] = {}
+    losses: list[Loss] = []
+    known = dict.fromkeys(("recipe", "reservoir")) if head is None else head.values
+    for name in [name for name in VALUES if name in known]:
+        payload = None
+        if remains is not None:
+            payload = remains.whole("meta", name.encode(), known[name])
+            if payload is None and name != "audit":  # an earlier one serves, too
+                payload = remains.whole("meta", name.encode())
+        if payload is not None and _usable(name, payload, options):
+            found[name] = payload
+        else:
+            losses.append((("if there was one, " if head is None else "") + VALUES[name], 0))
+    return found, losses
+
+
+def _usable(name: str, payload: bytes, options: IndexOptions) -> bool:
+    try:
+        require_usable(name, payload, options)
+    except CorruptFile:
+        return False
+    return True
+
+
+def deletions(
+    remains: Remains | None, head: Head | None, *, certain: bool, options: IndexOptions
+) -> tuple[Tombstones, list[Loss]]:
+    """Those of the head; if it is not certain, of every run that is left.
+
+    A deletion only reaches rows of earlier commits, so one that was already applied does no harm.
+    A run with a deletion of a commit that never was is lost: it would reach rows yet to come. So is
+    one with a key under another id than it makes.
+    """
+    parts: list[Tombstones] = []
+    losses: list[Loss] = []
+    numbers = set()
+    keyed, secret = options.keyed, options.key_secret
+    newest = head.generation if certain and head is not None else LAST_GENERATION - 1
+
+    def add(number: int, payload: bytes | None) -> bool:
+        with suppress(CorruptFile):
+            if payload is not None:
+                part = Tombstones.decode(f"run {number}", payload, keyed=keyed)
+                if part.newest <= newest and not (secret and part.misplaced(secret)):
+                    parts.append(part)
+                    return True
+        return False
+
+    for run in () if head is None else head.tombstones:
+        if add(run.number, None if remains is None else remains.run("tombstones", run)):
+            numbers.add(run.number)
+        else:
+            losses.append((f"{run.rows:,} deletions: rows they deleted are back", 0))
+    if remains is not None and not certain:
+        for number in remains.run_numbers("tombstones"):
+            if number not in numbers:
+                add(number, remains.whole("tombstones", number.to_bytes(8, "big")))
+    return Tombstones.merged(parts, keyed=keyed), losses
+
+
+def waiting(
+    remains: Remains | None, head: Head | None, options: IndexOptions
+) -> tuple[list[Waiting], list[Loss]]:
+    """The head's pending runs."""
+    found: list[Waiting] = []
+    losses: list[Loss] = []
+    for run in () if head is None else head.pending:
+        name = f"pending run {run.number}"
+        payload = None if remains is None else remains.run("pending", run)
+        try:
+            if payload is None:
+                raise CorruptFile(name)
+            table, sample = pending.decode(
+                name, payload, rows=run.rows, words=options.words,
+                keyed=options.keyed, horizon=run.horizon,
+            )
+        except CorruptFile:
+            losses.append((f"{run.rows:,} rows that waited for a segment", run.rows))
+            continue
+        try:
+            sample.check()
+        except CorruptFile:
+            losses.append((f"weights of {len(sample):,} rows that waited for a segment", 0))
+            sample = Reservoir.empty(options.words)
+        whole = _sound(table, options)
+        if len(whole) < len(table):
+            lost = len(table) - len(whole)
+            losses.append((f"{lost:,} rows that waited for a segment, by their keys", lost))
+        found.append((whole, sample))
+    return found, losses
+
+
+def _sound(table: Table, options: IndexOptions) -> Table:
+    """The rows of a table that have sound keys, in order."""
+    rows, keys = np.arange(len(table), dtype=np.int64), table.keys
+    if keys is not None:
+        faulty = keys.faulty(table.ids, options.key_kind, options.stored_secret)
+        rows = np.flatnonzero(~faulty)
+        keys = keys.take(rows)
+    words = table.fingerprints[rows, 0]
+    if len(rows) == len(table) and not (words[1:] < words[:-1]).any():
+        return table
+    return sort_table(
+        table.name, table.fingerprints[rows], table.ids[rows], keys, horizon=table.horizon
+    )
+
+
+def lost(file: Remnant, deleted: Tombstones) -> tuple[int, int]:
+    """How many rows of a segment damage reaches and no deletion is known to; and of how many of
+    these nothing tells whether one does.
+
+    Keys are not compared: half of a key's hash is its id.
+    """
+    rows = unknown = 0
+    for ids, nameless in file.lost_ids():
+        table = Table(
+            file.name, np.empty((len(ids), 1), np.uint64), ids, None,
+            horizon=file.identity.horizon, header_bits=0,
+        )
+        dead = deleted.dead(table, ids, np.arange(len(ids), dtype=np.int64))
+        rows += len(ids) - int(np.count_nonzero(dead)) + nameless
+        unknown += nameless
+    return rows, unknown if deleted.later_than(file.identity.horizon) else 0
+
+
+def living(file: Remnant, deleted: Tombstones | None) -> int:
+    """How many rows of a segment neither damage nor a deletion reaches.
+
+    Where there are deletions since it was written, its rows are read.
+    """
+    horizon = file.identity.horizon
+    if deleted is None or not deleted.later_than(horizon):
+        return file.count()[0]
+    rows = 0
+    for fingerprints, ids, keys in file.blocks():
+        table = Table(file.name, fingerprints, ids, keys, horizon=horizon, header_bits=0)
+        dead = deleted.dead(table, ids, np.arange(len(ids), dtype=np.int64))
+        rows += len(ids) - int(np.count_nonzero(dead))
+    return rows
+
+
+def without(table: Table, dead: Bools) -> Table:
+    """A table without some of its rows."""
+    if not dead.any():
+        return table
+    rows = np.flatnonzero(~dead).astype(np.int64)
+    keys = None if table.keys is None else table.keys.take(rows)
+    return sort_table(
+        table.name, table.fingerprints[rows], table.ids[rows], keys, horizon=table.horizon
+    )
+
+
+def stored(table: Table, files: Sequence[Remnant]) -> Bools:
+    """Which rows of a table stand in some segments, too, by fingerprint and id."""
+    found = np.zeros(len(table), np.bool_)
+    for file in files:
+        for words, ids in _columns(file):
+            found |= _within(table.fingerprints[:, 0], table.ids, words, ids)
+    return found
+
+
+def share_stored(part: Remnant, whole: Remnant, sample_rows: int) -> float:
+    """About what share of one segment's rows stands in another, too."""
+    places = np.unique(np.linspace(0, max(0, part.rows - 1), sample_rows).astype(np.int64))
+    words, ids = part.columns()
+    if not len(words) or len(words) < part.rows:
+        return 0.0
+    taken = np.argsort(words[places], kind="stable")
+    sample, names = words[places][taken], ids[places][taken]
+    found = np.zeros(len(sample), np.bool_)
+    for own_words, own_ids in _columns(whole):
+        found |= _within(sample, names, own_words, own_ids)
+    return float(found.mean()) if len(found) else 0.0
+
+
+def _columns(file: Remnant) -> list[tuple[U64, U64]]:
+    words, ids = file.columns()
+    return [
+        (words[start : start + WINDOW_ROWS], ids[start : start + WINDOW_ROWS])
+        for start in range(0, min(len(words), len(ids)), WINDOW_ROWS)
+    ]
+
+
+def _within(words: U64, ids: U64, stored_words: U64, stored_ids: U64) -> Bools:
+    """Which pairs (word, id) are among some stored ones. O(n log n), in the memory of both."""
+    mine = np.empty(len(words), [("word", "<u8"), ("id", "<u8")])
+    mine["word"], mine["id"] = words, ids
+    near = np.flatnonzero(np.isin(stored_words, words))
+    near = near[np.isin(stored_ids[near], ids)]  # a million rows may have one word
+    theirs = np.empty(len(near), mine.dtype)
+    theirs["word"], theirs["id"] = stored_words[near], stored_ids[near]
+    found: Bools = np.isin(mine, theirs)
+    return found

@@ -1,0 +1,1 @@
+"""The LMDB catalog: the head, the records of segments, header directories and pending rows."""

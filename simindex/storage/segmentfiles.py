@@ -1,0 +1,265 @@
+"""Segment files with what stands beside them: written whole, or not at all.
+
+    SegmentFiles.write    a table in memory       -> <name>.rows, a .bphs for each design, an .issl
+    SegmentFiles.merge    some segments           -> one, without their dead rows
+    SegmentFiles.beside   a segment that is there -> .bphs and .issl files beside it
+
+What is written is durable under its name and no part of the index: the catalog's next commit may
+name it. Nothing here reads or writes the catalog, so any thread may call it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from simindex.arrays import U64
+from simindex.bits.design import BlockDesign
+from simindex.errors import CorruptFile, raised_by_a_handler
+from simindex.options import IndexOptions
+from simindex.records.reports import Progress
+from simindex.storage.catalog.catalog import Pages, Written, directory_pages, pack
+from simindex.storage.files import format as durable
+from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.files.verification import verified
+from simindex.storage.tables import compaction, permuted, slicelist
+from simindex.storage.tables.designs import slice_design
+from simindex.storage.tables.permuted import Directories
+from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
+from simindex.storage.tables.slicelist import SliceDesign
+from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
+
+log = logging.getLogger("simindex")
+
+
+Step = Callable[[], None]
+"""Called after each table, and after slices of 256 bits; what it raises ends the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge has made of its inputs, to be put in their place by one commit."""
+
+    record: SegmentRecord | None
+    """The durable segment; None if every row of the inputs is deleted."""
+    pages: Pages
+    """Its header directories as they will be stored."""
+    dead: dict[str, int]
+    """Rows that tombstones cover, by input."""
+
+
+def describe(options: IndexOptions, inputs: Sequence[str], *, salvaged: bool = False) -> bytes:
+    """What a segment says of its index, and of the segments it was made of, to a repair."""
+    told = options.to_dict()
+    if inputs:
+        told["inputs"] = list(inputs)
+    if salvaged:
+        told["salvaged"] = True
+    return pack(told)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFiles:
+    """Where an index's segment files are written, and what they carry."""
+
+    directory: Path
+    index: bytes
+    options: IndexOptions
+    designs: tuple[BlockDesign, ...]
+
+    @property
+    def slices(self) -> SliceDesign | None:
+        """How fingerprints are cut for slice lists, if segments carry these."""
+        return slice_design(self.options)
+
+    @property
+    def steps(self) -> int:
+        """How often `step` is called for a segment."""
+        sliced = 0 if self.slices is None else self.slices.steps
+        return sliced + sum(design.tables - 1 for design in self.designs)
+
+    def open_writer(
+        self,
+        rows: int,
+        key_bytes: int | None,
+        *,
+        horizon: int,
+        generation: int,
+        inputs: Sequence[str] = (),
+        salvaged: bool = False,
+    ) -> SegmentWriter:
+        """A new file for exactly so many rows; `inputs` names the segments it stands for."""
+        return SegmentWriter(
+            self.directory,
+            index=self.index,
+            generation=generation,
+            horizon=horizon,
+            bits=self.options.bits,
+            rows=rows,
+            key_bytes=key_bytes,
+            description=describe(self.options, inputs, salvaged=salvaged),
+        )
+
+    def write(self, table: Table, generation: int) -> Written:
+        """A table's rows as a segment."""
+        key_bytes = None if table.keys is None else len(table.keys.data)
+        with self.open_writer(
+            len(table), key_bytes, horizon=table.horizon, generation=generation
+        ) as writer:
+            writer.write(table.fingerprints, table.ids, table.keys)
+            record = writer.finish()
+        return self._with_structures(record, table, generation, None)
+
+    def merge(
+        self,
+        inputs: Sequence[Segment],
+        tombstones: Tombstones,
+        *,
+        horizon: int,
+        generation: int,
+        progress: Progress | None = None,
+        step: Step | None = None,
+    ) -> Merged:
+        """Writes the live rows of some segments as one.
+
+        Parameters
+        ----------
+        horizon : int
+            The commit that `tombstones` are as of; later ones apply to the new segment.
+        progress, step : functions, optional
+            Called as rows are written, and after each permuted table and some slices. What they
+            raise ends the merge, and none of its files stay.
+
+        Raises
+        ------
+        CorruptFile, StorageFull
+            If an input is damaged, or there is no space.
+        """
+        names = [segment.name for segment in inputs]
+        rewritten = compaction.merge(
+            inputs, tombstones,
+            lambda rows, key_bytes: self.open_writer(
+                rows, key_bytes, horizon=horizon, generation=generation,
+                inputs=names,
+            ),
+            progress,
+        )
+        dead = dict(zip(names, rewritten.dead, strict=True))
+        record = rewritten.record
+        if record is None:
+            return Merged(None, [], dead)
+        try:
+            merged = open_segment(
+                self.directory, record, index=self.index, bits=self.options.bits,
+                keyed=self.options.keyed, load_directory=lambda: None,
+            )
+        except BaseException:
+            self.remove([record])
+            raise
+        record, directories = self._with_structures(record, merged, generation, step)
+        return Merged(record, directory_pages(record.name, directories), dead)
+
+    def _with_structures(
+        self, record: SegmentRecord, table: Table, generation: int, step: Step | None
+    ) -> Written:
+        """A new segment with its structures; none of its files stay if one fails."""
+        try:
+            written, directories = self.beside(
+                record, table.fingerprints, self.designs, self.slices, generation, step
+            )
+            record = replace(record, structures=tuple(written))
+            directories.insert(0, (0, table.compute_directory()))
+        except BaseException:
+            self.remove([record])
+            raise
+        return record, directories
+
+    def beside(
+        self,
+        record: SegmentRecord,
+        fingerprints: U64,
+        designs: Sequence[BlockDesign],
+        slices: SliceDesign | None,
+        generation: int,
+        step: Step | None = None,
+    ) -> tuple[list[StructureRecord], Directories]:
+        """Writes permuted tables and slice lists beside a segment's file, all or none."""
+        fingerprints = verified(fingerprints) if designs or slices else fingerprints
+        written: list[StructureRecord] = []
+        directories: Directories = []
+        try:
+            for design in designs:
+                taken = [*record.directories, *(d for made in written for d in made.directories)]
+                structure, more = permuted.write(
+                    self.directory, record, fingerprints, design,
+                    first_table=permuted.free_tables(taken, design.tables - 1),
+                    index=self.index, generation=generation, step=step,
+                )
+                written.append(structure)
+                directories += more
+            if slices is not None:
+                written.append(
+                    slicelist.write(
+                        self.directory, record, fingerprints, slices, index=self.index,
+                        generation=generation, memory_bytes=self.options.slice_memory, step=step,
+                    )
+                )
+        except BaseException:
+            self.remove_named(structure.name for structure in written)
+            raise
+        return written, directories
+
+    def require(self, files: Mapping[str, int]) -> None:
+        """Refuses to have a file named that is not there with so many bytes.
+
+        Who removes files of an index by hand, or by opening it for writing a second time, may have
+        taken it away since it was written.
+        """
+        for name, file_bytes in files.items():
+            path = self.directory / name
+            try:
+                found = path.lstat().st_size
+            except FileNotFoundError:
+                found = None
+            if found != file_bytes:
+                raise CorruptFile(
+                    f"{path} was removed or changed before the commit that names it: nothing was "
+                    "committed. Open the index again, and repeat what was not committed",
+                    path=str(path), found=found, expected=file_bytes,
+                )
+
+    def remove(self, records: Iterable[SegmentRecord]) -> None:
+        """Unlinks all files of some segments; see `remove_named`."""
+        for record in records:
+            self.remove_named(record.files)
+
+    def remove_held(self, records: Iterable[SegmentRecord]) -> list[Descriptor]:
+        """Unlinks all files of some segments; descriptors that keep their space for now."""
+        held = []
+        for record in records:
+            for name in record.files:
+                with _left_to_the_next_writer(self.directory / name):
+                    held.append(durable.unlink_held(self.directory / name))
+        return [file for file in held if file is not None]
+
+    def remove_named(self, names: Iterable[str]) -> None:
+        """Unlinks some files; one that cannot be unlinked now is a stray, and harms nothing."""
+        for name in names:
+            with _left_to_the_next_writer(self.directory / name):
+                durable.remove(self.directory / name)
+
+
+@contextmanager
+def _left_to_the_next_writer(path: Path) -> Iterator[None]:
+    """What was done stands, and what failed is to be raised, whether or not a file can go."""
+    try:
+        yield
+    except OSError as error:
+        if raised_by_a_handler(error):
+            raise
+        log.warning("%s is not removed yet, the next writer does: %s", path, error)

@@ -1,0 +1,300 @@
+"""The index as of one commit: its tables, its tombstones, its sample of weights.
+
+A snapshot is taken in one short transaction, after which nothing of the catalog is held: segment
+files that a later compaction unlinks live on while they are mapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.arrays import U8
+from simindex.errors import CorruptFile
+from simindex.options import IndexOptions, is_slicing
+from simindex.records.batch import Batch
+from simindex.simhash.recipe import Recipe
+from simindex.storage.catalog import pending
+from simindex.storage.catalog.catalog import Catalog, Head
+from simindex.storage.files.envelope import ask_ahead
+from simindex.storage.files.verification import Verify, verified
+from simindex.storage.tables.designs import checked_designs, slice_design
+from simindex.storage.tables.permuted import open_permuted
+from simindex.storage.tables.record import SegmentRecord
+from simindex.storage.tables.reservoir import Reservoir
+from simindex.storage.tables.segment import Segment, open_segment
+from simindex.storage.tables.slicelist import open_slices
+from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
+
+MAX_RESERVOIR_ROWS = 1 << 18
+
+RETRIES = 10
+"""How often a reader takes a new head when a compaction unlinks a file under its hands."""
+
+
+class Snapshot:
+    """Immutable; see the module."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        value: bytes,
+        head: Head,
+        segments: tuple[Segment, ...],
+        runs: tuple[Table, ...],
+        tombstones: Tombstones,
+        samples: tuple[Reservoir, ...],
+        options: IndexOptions,
+    ) -> None:
+        self._catalog = catalog
+        self.value, self.head = value, head
+        self.segments, self.pending = segments, runs
+        self.tables: tuple[Table, ...] = (*segments, *runs)
+        self.tombstones, self.samples, self._words = tombstones, samples, options.words
+        self._dead: dict[str, U8 | None] = {}
+        self.slices = slice_design(options)
+        """Of the slice lists that every new segment gets; None if it gets none."""
+        found = {
+            tables.design.structure: tables.design
+            for segment in segments for tables in segment.structures.values()
+        }
+        found.update((design.structure, design) for design in checked_designs(options))
+        self.designs = tuple(found.values())
+        """Block designs whose tables some segment has, or will have."""
+
+    @cached_property
+    def slice_bits(self) -> int | None:
+        """Width of the narrowest slices that any segment has lists of; None if none has lists."""
+        return min((s.slices.width for s in self.segments if s.slices is not None), default=None)
+
+    @cached_property
+    def stored_rows(self) -> int:
+        """Rows in all tables, deleted ones included."""
+        return sum(len(table) for table in self.tables)
+
+    @cached_property
+    def dead_rows(self) -> int:
+        """Rows that are deleted but still stored. Reads all ids once if anything was deleted."""
+        dead = 0
+        for table in self.tables:
+            if self.tombstones.later_than(table.horizon):
+                for start in range(0, len(table), 1 << 20):
+                    ids = verified(table.ids[start : start + (1 << 20)])
+                    rows = np.arange(start, start + len(ids), dtype=np.int64)
+                    dead += int(self.tombstones.dead(table, ids, rows).sum())
+        return dead
+
+    def dead(self, table: Table) -> U8 | None:
+        """Which rows of a table are deleted, uint8 (n,); None if none is.
+
+        A byte a row, made when first asked for, which reads all ids of the table, and kept until
+        something is deleted.
+        """
+        if not self.tombstones.later_than(table.horizon):
+            return None
+        if table.name not in self._dead:
+            mask = np.zeros(len(table), np.uint8)
+            for start in range(0, len(table), 1 << 20):
+                ids = verified(table.ids[start : start + (1 << 20)])
+                rows = np.arange(start, start + len(ids), dtype=np.int64)
+                mask[start : start + len(ids)] = self.tombstones.dead(table, ids, rows)
+            self._dead[table.name] = mask if mask.any() else None
+        return self._dead[table.name]
+
+    @cached_property
+    def live_rows(self) -> int:
+        """Rows that are not deleted; makes the masks of `dead`."""
+        masks = map(self.dead, self.tables)
+        return self.stored_rows - sum(int(np.count_nonzero(m)) for m in masks if m is not None)
+
+    def leave(self, error: CorruptFile) -> bool:
+        """Whether it is of a structure that can be done without; it is then not planned with again.
+        """
+        for segment in self.segments:
+            structures = (*segment.structures.values(), segment.slices)
+            for structure in structures:
+                if structure is not None and structure.path == error.data.get("path"):
+                    if structure.damage is None:
+                        structure.damage = CorruptFile(str(error), **error.data)
+                    return True
+        return False
+
+    def keep_dead(self, before: Snapshot) -> None:
+        """Takes over masks of an earlier commit that no deletion has changed since."""
+        if before.tombstones is self.tombstones:
+            same = {table.name for table in self.tables} & before._dead.keys()
+            self._dead.update((name, before._dead[name]) for name in same)
+
+    @cached_property
+    def reservoir(self) -> Reservoir:
+        """Sampled rows with their weights: the segments' and the pending runs'.
+
+        Raises CorruptFile if it cannot be read, or a weight is no number.
+        """
+        parts = [part for part in self.samples if len(part)]
+        with self._catalog.reading() as reading:
+            _, newest = reading.head()
+            # A later commit may have replaced the value; then the pending runs' part must do.
+            if newest.values.get("reservoir") == self.head.values.get("reservoir"):
+                payload = reading.value(self.head, "reservoir")
+                parts += [Reservoir.decode("the index", payload, self._words)] if payload else []
+        merged = Reservoir.merged([Reservoir.empty(self._words), *parts], MAX_RESERVOIR_ROWS)
+        merged.check()
+        return merged
+
+
+def live_rows(
+    snapshot: Snapshot, chunk_rows: int, options: IndexOptions, recipe: Recipe | None
+) -> Iterator[Batch]:
+    """All live rows as batches of 1 to `chunk_rows`; see `Index.rows`."""
+    for table in snapshot.tables:
+        for start in range(0, len(table), chunk_rows):
+            stop = min(start + chunk_rows, len(table))
+            live = snapshot.tombstones.alive(table, start, stop)
+            if live is not None and not len(live):
+                continue
+            fingerprints = verified(table.fingerprints[start:stop])
+            ids = verified(table.ids[start:stop])
+            heap = None if table.keys is None else table.keys.slice(start, stop)
+            if live is not None:
+                fingerprints, ids = fingerprints[live], ids[live]
+                heap = None if heap is None else heap.take(live)
+            if heap is not None:
+                yield Batch(fingerprints, keys=heap.decoded(options.key_kind), recipe=recipe)
+            else:
+                yield Batch(fingerprints, ids=ids, recipe=recipe)
+
+
+def take(
+    catalog: Catalog,
+    segments_directory: Path,
+    *,
+    index: bytes,
+    options: IndexOptions,
+    before: Snapshot | None = None,
+    verify: Verify = "lazy",
+) -> Snapshot:
+    """The newest snapshot; tables it shares with `before` are reused, not opened again.
+
+    Raises CorruptFile when a record or a file the head names is missing or damaged.
+    """
+    known = {table.name: table for table in before.tables} if before is not None else {}
+    gone = "a segment"
+    for attempt in range(1, RETRIES + 1):
+        try:
+            return _take(
+                catalog, segments_directory, index, options, known, before,
+                missing_ok=attempt == RETRIES, verify=verify,
+            )
+        except FileNotFoundError as error:
+            # Not the error itself: it leads to this frame, and with it to what `before` has mapped.
+            gone = error.filename or gone
+    raise CorruptFile(f"the catalog names {gone}, which is missing", path=gone)
+
+
+def _take(
+    catalog: Catalog,
+    directory: Path,
+    index: bytes,
+    options: IndexOptions,
+    known: dict[str, Table],
+    before: Snapshot | None,
+    *,
+    missing_ok: bool,
+    verify: Verify,
+) -> Snapshot:
+    keyed = options.keyed
+    kept: dict[str, Reservoir] = {}
+    if before is not None:
+        kept = dict(zip((t.name for t in before.pending), before.samples, strict=True))
+    with catalog.reading() as reading:
+        value, head = reading.head()
+        # A segment that was given other structures has its old name and another record.
+        same = {} if before is None else before.head.segments
+        records = [
+            reading.segment(head, name) for name, crc in head.segments.items()
+            if name not in known or same.get(name) != crc
+        ]
+        runs: list[Table] = []
+        samples: list[Reservoir] = []
+        for run in head.pending:
+            name = f"pending run {run.number}"
+            if name in known:
+                runs.append(known[name])
+                samples.append(kept[name])
+            else:
+                table, sample = pending.decode(
+                    name, reading.run("pending", run), rows=run.rows, words=options.words,
+                    keyed=keyed, horizon=run.horizon,
+                )
+                runs.append(table)
+                samples.append(sample)
+        if before is not None and head.tombstones == before.head.tombstones:
+            dead = before.tombstones
+        else:
+            dead = Tombstones.merged(
+                [
+                    Tombstones.decode(
+                        f"run {run.number}", reading.run("tombstones", run), keyed=keyed
+                    )
+                    for run in head.tombstones
+                ],
+                keyed=keyed,
+            )
+    if len(records) > 1:
+        ask_ahead([directory / name for record in records for name in record.files])
+    opened = {}
+    for record in records:
+        load = partial(_load_directory, catalog, record)
+        segment = open_segment(
+            directory, record, index=index, bits=options.bits, keyed=keyed,
+            load_directory=partial(load, 0), verify=verify,
+        )
+        segment.structures = {
+            structure.structure: open_permuted(
+                directory, record, structure, index=index, bits=options.bits,
+                load_directory=load, missing_ok=missing_ok, verify=verify,
+            )
+            for structure in record.structures if not is_slicing(structure.structure)
+        }
+        for structure in record.structures:
+            if is_slicing(structure.structure):
+                segment.slices = open_slices(
+                    directory, record, structure, index=index, bits=options.bits,
+                    missing_ok=missing_ok, verify=verify,
+                )
+        opened[record.name] = segment
+    segments = []
+    for name in head.segments:
+        table = opened.get(name) or known[name]
+        if isinstance(table, Segment):
+            segments.append(table)
+    snapshot = Snapshot(
+        catalog, value, head, tuple(segments), tuple(runs),
+        dead, tuple(samples), options,
+    )
+    if before is not None:
+        snapshot.keep_dead(before)
+    return snapshot
+
+
+def _load_directory(
+    catalog: Catalog, record: SegmentRecord, table: int
+) -> NDArray[np.uint32] | None:
+    """A header directory of a segment, or None once it was compacted away."""
+    with catalog.reading() as reading:
+        _, head = reading.head()
+        if record.name not in head.segments:
+            return None
+        # Its structures may have changed since, and others have taken their numbers.
+        now = reading.segment(head, record.name)
+        owner = [s for s in record.structures if table in dict(s.directories)]
+        if not set(owner) <= set(now.structures):
+            return None
+        directory: NDArray[np.uint32] = reading.directory(record, table)
+        return directory

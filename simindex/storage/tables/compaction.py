@@ -1,0 +1,221 @@
+"""Few large segments out of many small ones, in bounded memory.
+
+Deciding and doing are apart: `pick` sees sizes only, `merge` sees segments and writes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.arrays import I64, U64
+from simindex.errors import CorruptFile
+from simindex.records.reports import Progress
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.record import SegmentRecord
+from simindex.storage.tables.segment import Segment, SegmentWriter
+from simindex.storage.tables.table import sort_table
+from simindex.storage.tables.tombstones import Tombstones
+
+WINDOW_ROWS = 1 << 20
+"""Rows of 64 bits, of all inputs together, that a merge holds in memory at a time."""
+
+Mask = NDArray[np.uint8] | None
+"""Packed bits, 1 for the rows of a segment that are not deleted; None means all of them."""
+
+Block = tuple[U64, U64, KeyHeap | None]
+"""Fingerprints, ids and keys of some rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What a merge has made of all rows of its inputs. Only a merge that came to its end has one.
+
+    A merge that failed or was cancelled has none, so "nothing was written" and "every row was
+    deleted" are different values.
+    """
+
+    record: SegmentRecord | None
+    """The segment that was written; None if every row of the inputs is deleted."""
+    dead: tuple[int, ...]
+    """Rows of each input, in their order, that a tombstone covers."""
+
+
+def merge(
+    inputs: Sequence[Segment],
+    tombstones: Tombstones,
+    open_writer: Callable[[int, int | None], SegmentWriter],
+    progress: Progress | None = None,
+) -> Rewritten:
+    """Writes the live rows of some segments as one, durable but not yet part of the index.
+
+    Parameters
+    ----------
+    inputs : segments, oldest first
+        Each is verified against its checksums before a row of it is used.
+    open_writer : function (rows, key bytes or None) -> SegmentWriter
+
+    Notes
+    -----
+    Memory is WINDOW_ROWS words of rows and their keys, and one bit a row where tombstones apply.
+    Rows with an equal first word keep the order of the inputs.
+
+    Raises
+    ------
+    CorruptFile
+        If an input is damaged, or rows of one are found to be out of order: else what is written
+        would be.
+    """
+    for segment in inputs:
+        segment.envelope.verify()
+    live = [_live_mask(segment, tombstones) for segment in inputs]
+    kept = [
+        len(segment) if mask is None else int(np.bitwise_count(mask).sum())
+        for segment, mask in zip(inputs, live, strict=True)
+    ]
+    dead = tuple(len(segment) - rows for segment, rows in zip(inputs, kept, strict=True))
+    total = sum(kept)
+    if total == 0:
+        return Rewritten(None, dead)
+    keyed = inputs[0].keys is not None
+    key_bytes = (
+        sum(_key_bytes(segment, mask) for segment, mask in zip(inputs, live, strict=True))
+        if keyed
+        else None
+    )
+    done = previous = 0
+    with open_writer(total, key_bytes) as writer:
+        for fingerprints, ids, keys in _merged(inputs, live):
+            words = fingerprints[:, 0]
+            if len(words):
+                if int(words[0]) < previous or (words[1:] < words[:-1]).any():
+                    raise _out_of_order(inputs)
+                previous = int(words[-1])
+            writer.write(fingerprints, ids, keys)
+            done += len(ids)
+            if progress is not None:
+                progress(done, total)
+        return Rewritten(writer.finish(), dead)
+
+
+def _out_of_order(inputs: Sequence[Segment]) -> CorruptFile:
+    names = ", ".join(segment.name for segment in inputs)
+    return CorruptFile(
+        f"one of {names} has rows that are not sorted: `simindex check` says which",
+        path=inputs[0].envelope.path,
+    )
+
+
+def _live_mask(segment: Segment, tombstones: Tombstones) -> Mask:
+    if not tombstones.later_than(segment.horizon):
+        return None
+    parts = []
+    step = -(-WINDOW_ROWS // 8) * 8  # whole bytes of the mask
+    for start in range(0, len(segment), step):
+        stop = min(start + step, len(segment))
+        rows = np.arange(start, stop, dtype=np.int64)
+        parts.append(np.packbits(~tombstones.dead(segment, segment.ids[start:stop], rows)))
+    return np.concatenate([np.empty(0, np.uint8), *parts])
+
+
+def _rows_in(mask: Mask, start: int, stop: int) -> I64 | None:
+    if mask is None:
+        return None
+    first = start // 8 * 8
+    bits = np.unpackbits(mask[first // 8 : -(-stop // 8)])[start - first : stop - first]
+    return np.flatnonzero(bits).astype(np.int64)
+
+
+def _key_bytes(segment: Segment, mask: Mask) -> int:
+    keys = segment.keys
+    if keys is None:
+        return 0
+    size, total = len(keys.data), 0
+    if mask is None:
+        return size - int(np.clip(keys.offsets[0], 0, size))
+    for start in range(0, len(segment), WINDOW_ROWS):
+        stop = min(start + WINDOW_ROWS, len(segment))
+        rows = _rows_in(mask, start, stop)
+        lengths = np.diff(np.clip(keys.offsets[start : stop + 1], 0, size))
+        total += int(lengths[rows].sum())
+    return total
+
+
+def _merged(inputs: Sequence[Segment], live: Sequence[Mask]) -> Iterator[Block]:
+    """Blocks (fingerprints, ids, keys) of all live rows, in order.
+
+    Each round looks at the next window of every input. Rows below the least of the windows' last
+    words cannot be preceded by a row not yet seen, so they are sorted together and given out. When
+    there is no such row, all windows begin with that word: its rows are given out input by input.
+    """
+    words = inputs[0].fingerprints.shape[1]
+    window = max(1, WINDOW_ROWS // (len(inputs) * words))
+    at = [0] * len(inputs)
+    while any(start < len(segment) for start, segment in zip(at, inputs, strict=True)):
+        stops = [min(start + window, len(s)) for start, s in zip(at, inputs, strict=True)]
+        open_ends = [
+            int(segment.fingerprints[stop - 1, 0])
+            for segment, stop in zip(inputs, stops, strict=True)
+            if stop < len(segment)
+        ]
+        if open_ends:
+            bound = min(open_ends)
+            below = [
+                start + int(np.searchsorted(s.fingerprints[start:stop, 0], np.uint64(bound)))
+                for s, start, stop in zip(inputs, at, stops, strict=True)
+            ]
+            if below == at:
+                yield from _equal_rows(inputs, live, at, bound, window)
+                if below == at:
+                    raise _out_of_order(inputs)
+                continue
+            stops = below
+        yield _sorted_block(inputs, live, at, stops)
+        at[:] = stops
+
+
+def _equal_rows(
+    inputs: Sequence[Segment], live: Sequence[Mask], at: list[int], bound: int, window: int
+) -> Iterator[Block]:
+    for place, segment in enumerate(inputs):
+        while at[place] < len(segment):
+            start = at[place]
+            stop = min(start + window, len(segment))
+            words = segment.fingerprints[start:stop, 0]
+            count = int(np.searchsorted(words, np.uint64(bound), side="right"))
+            if count == 0:
+                break
+            yield _block(segment, live[place], start, start + count)
+            at[place] += count
+            if count < stop - start:
+                break
+
+
+def _block(segment: Segment, mask: Mask, start: int, stop: int) -> Block:
+    rows = _rows_in(mask, start, stop)
+    fingerprints, ids = segment.fingerprints[start:stop], segment.ids[start:stop]
+    keys = None if segment.keys is None else segment.keys.slice(start, stop)
+    if rows is None or len(rows) == stop - start:
+        return fingerprints, ids, keys
+    return fingerprints[rows], ids[rows], None if keys is None else keys.take(rows)
+
+
+def _sorted_block(
+    inputs: Sequence[Segment], live: Sequence[Mask], starts: list[int], stops: list[int]
+) -> Block:
+    parts = [
+        _block(segment, mask, start, stop)
+        for segment, mask, start, stop in zip(inputs, live, starts, stops, strict=True)
+        if stop > start
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    fingerprints = np.concatenate([part[0] for part in parts])
+    ids = np.concatenate([part[1] for part in parts])
+    heaps = [part[2] for part in parts if part[2] is not None]
+    keys = KeyHeap.joined(heaps) if heaps else None
+    table = sort_table("", fingerprints, ids, keys, horizon=0)
+    return table.fingerprints, table.ids, table.keys

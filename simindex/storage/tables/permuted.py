@@ -1,0 +1,271 @@
+"""The permuted tables of one block design over one segment: a `.bphs` file beside the `.rows`.
+
+    sections   1 fingerprints  uint64 (T - 1, n, W): tables 1 to T - 1, one after the other
+               5 description   msgpack: structure, name and footer checksum of the segment
+
+Table 0 of a design is the segment's own rows. The name is `<stem of the segment>-<file id's low
+half, 8 hex>.bphs`. Header directories are in the catalog, as table 0's is.
+
+Invariants
+1. Table j holds each row of the segment once, its columns permuted by `BlockDesign.permute`: so the
+   memory is T n b / 8 in all, [PSM] (10).
+2. The rows of a table are sorted by all their words, so that equal ones are neighbours.
+3. Nothing here says which document a row is of: a hit is un-permuted and found again in table 0.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
+from pathlib import Path
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.arrays import U32, U64
+from simindex.bits.design import BlockDesign
+from simindex.errors import CorruptFile, InvalidOption
+from simindex.storage.files.envelope import Envelope, EnvelopeWriter, Identity, SectionSpec
+from simindex.storage.files.format import NewFile
+from simindex.storage.files.verification import Verify
+from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.sortedrows import SortedRows, header_bits
+from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, Structure, open_structure
+
+NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}-[0-9a-f]{8}\.bphs")
+
+MAX_TABLE = (1 << 16) - 1
+"""The highest number of a directory: two bytes of its key."""
+
+SLICE_ROWS = 1 << 20
+
+Loader = Callable[[int], U32 | None]
+"""Fetches the directory of a numbered table, or says by None that it must be computed."""
+
+Directories = list[tuple[int, U32]]
+"""Header directories by the numbers of their tables."""
+
+
+def free_tables(taken: Iterable[tuple[int, int]], count: int) -> int:
+    """The lowest number from which on `count` directories have none of the `taken` numbers.
+
+    Raises InvalidOption if there are no more numbers.
+    """
+    first = 1
+    for number, _ in sorted(taken):
+        if number < first:
+            continue
+        if number >= first + count:
+            break
+        first = number + 1
+    if first + count - 1 > MAX_TABLE:
+        raise InvalidOption(
+            f"the structures of a segment have more than {MAX_TABLE} tables: take fewer",
+            option="structures", expected=MAX_TABLE,
+        )
+    return first
+
+
+def permuted_rows(fingerprints: U64, design: BlockDesign, table: int) -> U64:
+    """Rows of a table, sorted by all their words.
+
+    Parameters
+    ----------
+    fingerprints : uint64 (n, W)
+        The segment's rows, in any order.
+
+    Notes
+    -----
+    Memory is n b / 8 bytes for the result; where W > 1 as much again and 24 n for sorting.
+    """
+    rows = design.permute(fingerprints, table)
+    if rows.shape[1] == 1:
+        rows[:, 0].sort()
+        return rows
+    order = _native.sort_rows(np.ascontiguousarray(rows[:, 0]))
+    rows = _native.take_rows(rows, order)
+    tied = np.zeros(len(rows) + 1, np.bool_)
+    tied[1:-1] = rows[1:, 0] == rows[:-1, 0]
+    among = np.flatnonzero(tied[:-1] | tied[1:])
+    if len(among):
+        some = rows[among]
+        rows[among] = some[np.lexsort(tuple(some.T[::-1]))]
+    return rows
+
+
+def write(
+    directory: Path,
+    segment: SegmentRecord,
+    fingerprints: U64,
+    design: BlockDesign,
+    *,
+    first_table: int,
+    index: bytes,
+    generation: int,
+    step: Callable[[], None] | None = None,
+) -> tuple[StructureRecord, Directories]:
+    """Makes the tables of a segment's rows durable; they are not part of the index yet.
+
+    `step` is called after each table; what it raises ends the work, and no file stays.
+
+    Notes
+    -----
+    One table at a time is held in memory, see `permuted_rows`, and then its directory.
+    """
+    count, words = fingerprints.shape
+    tables = design.tables - 1
+    description: bytes = msgpack.packb([design.structure, segment.name, segment.footer_checksum])
+    file_id = secrets.randbits(64)
+    name = f"{segment.name[:25]}-{file_id & 0xFFFFFFFF:08x}.bphs"
+    sections = [
+        SectionSpec(FINGERPRINTS, 8 * words, tables * count),
+        SectionSpec(DESCRIPTION, 1, len(description)),
+    ]
+    identity = Identity(index, file_id, generation, segment.horizon, count, design.bits)
+    directories: Directories = []
+    with NewFile(directory) as file:
+        envelope = EnvelopeWriter(file, identity, sections)
+        envelope.write(1, np.frombuffer(description, np.uint8))
+        for table in range(1, design.tables):
+            rows = permuted_rows(fingerprints, design, table)
+            envelope.write(0, rows)
+            sorted_rows = SortedRows(rows, header_bits=_header_bits(count, design, table))
+            directories.append((first_table + table - 1, sorted_rows.compute_directory()))
+            if step is not None:
+                step()
+        _, checksum = envelope.finish(name)
+    widths = tuple(_header_bits(count, design, table) for table in range(1, design.tables))
+    return (
+        StructureRecord(
+            design.structure, name, envelope.file_bytes, checksum, first_table, widths
+        ),
+        directories,
+    )
+
+
+def _header_bits(rows: int, design: BlockDesign, table: int) -> int:
+    return min(header_bits(rows), design.header_bits[table])
+
+
+class PermutedTables(Structure):
+    """A design's tables over one segment, on a memory map; or what is wrong with them."""
+
+    def __init__(
+        self,
+        record: StructureRecord,
+        design: BlockDesign,
+        envelope: Envelope | None,
+        load: Loader,
+        damage: CorruptFile | None = None,
+    ) -> None:
+        super().__init__(record, envelope, damage)
+        self.design, self._load = design, load
+        self.checked: dict[int, list[_native.CheckedPermuted]] = {}
+        """By radius, what the kernel takes; kept by `methods.bphs`."""
+
+    @cached_property
+    def tables(self) -> tuple[SortedRows, ...]:
+        """Tables 1 to T - 1; raises CorruptFile if the file could not be opened."""
+        envelope = self.envelope
+        words = envelope.identity.bits // 64
+        section = envelope.section(FINGERPRINTS, f"V{8 * words}")
+        rows, count = envelope.identity.rows, self.design.tables - 1
+        if section is None or len(section) != count * rows:
+            raise CorruptFile(f"{envelope.path} has sections that disagree", path=envelope.path)
+        tables = section.view("<u8").reshape(count, rows, words)
+        return tuple(
+            SortedRows(
+                tables[table], header_bits=self.record.header_bits[table],
+                load_directory=self._loader(self.record.first_table + table),
+            )
+            for table in range(count)
+        )
+
+    def _loader(self, table: int) -> Callable[[], U32 | None]:
+        return partial(self._load, table)  # not of this object: a cycle would keep the map open
+
+
+def open_permuted(
+    directory: Path,
+    segment: SegmentRecord,
+    record: StructureRecord,
+    *,
+    index: bytes,
+    bits: int,
+    load_directory: Loader,
+    missing_ok: bool = False,
+    verify: Verify = "lazy",
+) -> PermutedTables:
+    """Maps the file a catalog record names, once file, record and segment agree.
+
+    What is wrong with the file is kept in the result, to be raised when it is used; a file that is
+    gone raises FileNotFoundError unless `missing_ok`, since a compaction may just have replaced it.
+    """
+    design = _stored_design(record, bits)
+    envelope, damage = open_structure(
+        directory, segment, record, index=index, bits=bits, missing_ok=missing_ok,
+        verify=verify,
+    )
+    return PermutedTables(record, design, envelope, load_directory, damage)
+
+
+def _stored_design(record: StructureRecord, bits: int) -> BlockDesign:
+    try:
+        design = BlockDesign.parse(record.structure, bits)
+    except InvalidOption as error:
+        raise CorruptFile(
+            f"the catalog names a structure {record.structure!r}: {error}", path=record.name
+        ) from error
+    if len(record.header_bits) != design.tables - 1:
+        raise CorruptFile(f"the catalog's record of {record.name} is not whole", path=record.name)
+    return design
+
+
+def content_sum(fingerprints: U64) -> int:
+    """A sum of hashes over rows (n, W): equal for the same rows in any order."""
+    total = 0
+    for start in range(0, len(fingerprints), SLICE_ROWS):
+        part = fingerprints[start : start + SLICE_ROWS]
+        mixed = np.zeros(len(part), np.uint64)
+        for word in range(part.shape[1]):
+            mixed = _mixed(mixed + part[:, word])
+        total += int(np.add.reduce(mixed))
+    return total & ((1 << 64) - 1)
+
+
+def _mixed(values: U64) -> U64:
+    """SplitMix64, whose constants these are."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def disorder(tables: PermutedTables, expected_sum: int) -> Iterator[str]:
+    """What is wrong with the rows of a file whose checksums hold; reads them all."""
+    for number, table in enumerate(tables.tables, 1):
+        rows = table.fingerprints
+        total = 0
+        for start in range(0, len(rows), SLICE_ROWS):
+            part = rows[start : start + SLICE_ROWS]
+            if _unsorted(rows[max(0, start - 1) : start + SLICE_ROWS]):
+                yield f"table {number} is not sorted"
+                break
+            total += content_sum(tables.design.unpermute(part, number))
+        else:
+            if total & ((1 << 64) - 1) != expected_sum:
+                yield f"table {number} holds other rows than the segment"
+
+
+def _unsorted(rows: U64) -> bool:
+    equal: NDArray[np.bool_] = np.ones(max(0, len(rows) - 1), np.bool_)
+    for word in range(rows.shape[1]):
+        before, after = rows[:-1, word], rows[1:, word]
+        if (equal & (after < before)).any():
+            return True
+        equal &= after == before
+    return False

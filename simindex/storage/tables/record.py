@@ -1,0 +1,59 @@
+"""What the catalog says of a segment and of the structures beside it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}\.rows")
+
+MAX_ROWS = (1 << 32) - 1
+"""A row number is an uint32."""
+
+
+@dataclass(frozen=True, slots=True)
+class StructureRecord:
+    """What the catalog says of a structure that a segment carries; see `permuted`, `slicelist`."""
+
+    structure: str
+    name: str
+    file_bytes: int
+    footer_checksum: int
+    first_table: int
+    """Number of its first directory among those of the segment: table 0 is the rows' own."""
+    header_bits: tuple[int, ...]
+    """Widths of its directories; slice lists have none."""
+
+    @property
+    def directories(self) -> tuple[tuple[int, int], ...]:
+        """(number, width) of its directories."""
+        return tuple(enumerate(self.header_bits, self.first_table))
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRecord:
+    """What the catalog says of a segment."""
+
+    name: str
+    rows: int
+    horizon: int
+    """Tombstones up to this commit were applied when the file was written."""
+    file_bytes: int
+    footer_checksum: int
+    header_bits: int
+    structures: tuple[StructureRecord, ...] = ()
+
+    @property
+    def directories(self) -> tuple[tuple[int, int], ...]:
+        """(number, width) of all its directories, table 0's first."""
+        return ((0, self.header_bits), *(d for s in self.structures for d in s.directories))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of all files of the segment."""
+        return (self.name, *(structure.name for structure in self.structures))
+
+
+def generation_of(name: str) -> int:
+    """The generation in a segment's name."""
+    return int(name[:16], 16)

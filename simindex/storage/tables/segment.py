@@ -1,0 +1,192 @@
+"""A segment: one immutable `.rows` file holding a sorted table.
+
+    sections   1 fingerprints  uint64 (n, W)
+               2 ids           uint64 (n,)
+               3 key offsets   int64 (n + 1,)     only in an index with keys
+               4 key bytes     uint8
+               5 description   msgpack: the index's options, and of a merged segment the names of
+                               those it was merged from, for rebuilding a catalog
+
+The name is `<generation, 16 hex>-<file id's low half, 8 hex>.rows`; the generation is that of the
+commit after those its rows are from, which made it live, or a later one if it is merged.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.arrays import U64
+from simindex.errors import CorruptFile
+from simindex.storage.files.envelope import (
+    Envelope,
+    EnvelopeWriter,
+    Identity,
+    SectionSpec,
+    open_envelope,
+)
+from simindex.storage.files.format import NewFile
+from simindex.storage.files.verification import Verify
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.record import NAME, SegmentRecord
+from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS
+from simindex.storage.tables.table import Table
+
+IDS, KEY_OFFSETS, KEY_BYTES = 2, 3, 4
+
+
+Loader = Callable[[], NDArray[np.uint32] | None]
+"""Fetches a header directory, or says by None that it must be computed."""
+
+
+class SegmentWriter:
+    """Writes one segment as its sorted rows arrive.
+
+    Parameters
+    ----------
+    rows, key_bytes : int
+        How many there will be, exactly; key_bytes is None in an index without keys.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        index: bytes,
+        generation: int,
+        horizon: int,
+        bits: int,
+        rows: int,
+        key_bytes: int | None,
+        description: bytes,
+    ) -> None:
+        file_id = secrets.randbits(64)
+        self.name = f"{generation:016x}-{file_id & 0xFFFFFFFF:08x}.rows"
+        sections = [
+            SectionSpec(FINGERPRINTS, bits // 8, rows),
+            SectionSpec(IDS, 8, rows),
+            SectionSpec(DESCRIPTION, 1, len(description)),
+        ]
+        if key_bytes is not None:
+            sections.append(SectionSpec(KEY_OFFSETS, 8, rows + 1))
+            sections.append(SectionSpec(KEY_BYTES, 1, key_bytes))
+        self._rows, self._horizon = rows, horizon
+        self._keyed, self._key_end = key_bytes is not None, 0
+        self._file = NewFile(directory)
+        try:
+            identity = Identity(index, file_id, generation, horizon, rows, bits)
+            self._envelope = EnvelopeWriter(self._file, identity, sections)
+            self._envelope.write(2, np.frombuffer(description, np.uint8))
+            if self._keyed:
+                self._envelope.write(3, np.zeros(1, "<i8"))
+        except BaseException:
+            self._file.__exit__(None, None, None)
+            raise
+
+    def __enter__(self) -> SegmentWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.__exit__(kind, error, trace)
+
+    def write(self, fingerprints: U64, ids: U64, keys: KeyHeap | None) -> None:
+        """Appends rows, which must not sort before those written already."""
+        self._envelope.write(0, fingerprints)
+        self._envelope.write(1, ids)
+        if keys is not None:
+            self._envelope.write(3, keys.offsets[1:] - keys.offsets[0] + self._key_end)
+            self._envelope.write(4, keys.data)
+            self._key_end += len(keys.data)
+
+    def finish(self) -> SegmentRecord:
+        """Makes the file durable under its name; it is not part of the index until committed."""
+        _, checksum = self._envelope.finish(self.name)
+        return SegmentRecord(
+            self.name, self._rows, self._horizon, self._envelope.file_bytes, checksum,
+            header_bits(self._rows),
+        )
+
+
+class Segment(Table):
+    """A segment file as a table on its memory map."""
+
+    __slots__ = ("envelope", "record")
+
+    def __init__(self, envelope: Envelope, record: SegmentRecord, load: Loader) -> None:
+        identity = envelope.identity
+        words = identity.bits // 64
+        fingerprints = envelope.section(FINGERPRINTS, f"V{8 * words}")
+        ids = envelope.section(IDS, "<u8")
+        offsets = envelope.section(KEY_OFFSETS, "<i8")
+        data = envelope.section(KEY_BYTES, "u1")
+        if fingerprints is None or ids is None or (offsets is None) != (data is None):
+            raise CorruptFile(f"{envelope.path} lacks a section", path=envelope.path)
+        keys = None if offsets is None or data is None else KeyHeap(offsets, data)
+        agree = len(fingerprints) == len(ids) == identity.rows
+        if keys is not None:
+            agree &= len(keys.offsets) == identity.rows + 1
+            agree &= int(keys.offsets[-1]) == len(keys.data)
+        if not agree:
+            raise CorruptFile(f"{envelope.path} has sections that disagree", path=envelope.path)
+        super().__init__(
+            record.name,
+            fingerprints.view("<u8").reshape(-1, words),
+            ids,
+            keys,
+            horizon=record.horizon,
+            header_bits=record.header_bits,
+            load_directory=load,
+        )
+        self.envelope, self.record = envelope, record
+
+
+def open_segment(
+    directory: Path,
+    record: SegmentRecord,
+    *,
+    index: bytes,
+    bits: int,
+    keyed: bool,
+    load_directory: Loader,
+    verify: Verify = "lazy",
+) -> Segment:
+    """Maps the segment a catalog record names, once file and record agree.
+
+    Raises FileNotFoundError when the file is gone, which a reader meets when a compaction has just
+    replaced it, and CorruptFile when it is another file than the record's, or has keys where
+    `keyed` says that rows of the index have none, or the other way round.
+    """
+    if not NAME.fullmatch(record.name):
+        raise CorruptFile(f"the catalog names a segment {record.name!r}", path=record.name)
+    envelope = open_envelope(directory / record.name, verify=verify)
+    identity = envelope.identity
+    found = (identity.index, identity.rows, identity.horizon, identity.bits, envelope.file_bytes,
+             envelope.footer_checksum)
+    expected = (index, record.rows, record.horizon, bits, record.file_bytes,
+                record.footer_checksum)
+    if found != expected:
+        raise CorruptFile(
+            f"{envelope.path} is another file than the catalog names", path=envelope.path,
+            found=found, expected=expected,
+        )
+    segment = Segment(envelope, record, load_directory)
+    if (segment.keys is not None) != keyed:
+        has, options = ("no keys", "some") if keyed else ("keys", "none")
+        raise CorruptFile(
+            f"{envelope.path} has {has}, and the index's options tell of {options}",
+            path=envelope.path,
+        )
+    return segment
+
+

@@ -1,0 +1,124 @@
+"""A structure beside a segment: a file of its own, made of the segment's rows.
+
+    sections   numbered by each kind; 5 is the description, msgpack: structure, name and footer
+               checksum of the segment
+
+The name is `<stem of the segment>-<file id's low half, 8 hex>.<kind>`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+from simindex.errors import CorruptFile, raised_by_a_handler
+from simindex.storage.files.envelope import (
+    Envelope,
+    open_envelope,
+)
+from simindex.storage.files.verification import Verify, verified
+from simindex.storage.tables.record import SegmentRecord, StructureRecord
+
+FINGERPRINTS = 1
+
+DESCRIPTION = 5
+
+UNDECODABLE = (ValueError, TypeError, OverflowError, msgpack.UnpackException)
+"""What msgpack raises at bytes that are none of its own; anything else is no damage."""
+
+MAX_DESCRIPTION_BYTES = 1 << 20
+"""The names of thirty thousand merged segments; 64 MB in memory if it is a list of small things."""
+
+REBUILD = (
+    "`simindex compact --structures` with the names that `simindex stats` lists builds it anew"
+)
+"""What helps where the file of a structure is damaged."""
+
+
+class Structure:
+    """A structure over one segment, on a memory map; or what is wrong with its file.
+
+    Raises the damage when the file is asked for, not before: an index of which a structure is
+    damaged still answers by other methods, and can be given new ones.
+    """
+
+    def __init__(
+        self, record: StructureRecord, envelope: Envelope | None, damage: CorruptFile | None = None
+    ) -> None:
+        self.record, self.damage = record, damage
+        self._envelope = envelope
+
+    @property
+    def path(self) -> str | None:
+        """Of the file; None if it could not be opened."""
+        return None if self._envelope is None else self._envelope.path
+
+    @property
+    def envelope(self) -> Envelope:
+        """The file; raises CorruptFile if it could not be opened."""
+        if self.damage is not None or self._envelope is None:
+            raise self.damage or CorruptFile(f"{self.record.name} is not open")
+        return self._envelope
+
+
+def owner_of(name: str) -> str:
+    """Name of the segment that the file of a structure stands beside."""
+    return f"{name[:25]}.rows"
+
+
+def open_structure(
+    directory: Path,
+    segment: SegmentRecord,
+    record: StructureRecord,
+    *,
+    index: bytes,
+    bits: int,
+    missing_ok: bool,
+    verify: Verify,
+) -> tuple[Envelope | None, CorruptFile | None]:
+    """Maps the file of a structure beside a segment, once file, record and segment agree.
+
+    What is wrong with the file is returned, to be raised when it is used; a file that is gone
+    raises FileNotFoundError unless `missing_ok`, since a compaction may just have replaced it.
+    """
+    path = directory / record.name
+    try:
+        envelope = open_envelope(path, verify=verify, remedy=REBUILD)
+        identity = envelope.identity
+        expected = (index, segment.rows, segment.horizon, bits, record.file_bytes,
+                    record.footer_checksum)
+        found = (identity.index, identity.rows, identity.horizon, identity.bits,
+                 envelope.file_bytes, envelope.footer_checksum)
+        if found != expected or description_of(envelope) != [
+            record.structure, segment.name, segment.footer_checksum
+        ]:
+            raise CorruptFile(
+                f"{path} is another file than the catalog names", path=str(path),
+                found=found, expected=expected,
+            )
+    except FileNotFoundError:
+        if not missing_ok:
+            raise
+        return None, CorruptFile(f"{path} is missing: {REBUILD}", path=str(path))
+    except CorruptFile as error:
+        return None, CorruptFile(f"{error}: {REBUILD}", **error.data)
+    return envelope, None
+
+
+def description_of(envelope: Envelope) -> Any:
+    """What a file says of itself beside its header; None if it has no such section."""
+    section = envelope.section(DESCRIPTION, "u1")
+    if section is not None and len(section) > MAX_DESCRIPTION_BYTES:
+        raise CorruptFile(
+            f"{envelope.path} has a description of {len(section):,} bytes", path=envelope.path
+        )
+    try:
+        return None if section is None else msgpack.unpackb(verified(section).tobytes(), raw=False)
+    except UNDECODABLE as error:
+        if raised_by_a_handler(error):
+            raise
+        raise CorruptFile(
+            f"{envelope.path} has a description that cannot be decoded", path=envelope.path
+        ) from error

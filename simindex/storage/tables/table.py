@@ -1,0 +1,79 @@
+"""Rows sorted by fingerprint, in memory or on a map, with a header directory over them.
+
+    fingerprints (n, W)   sorted by word 0; rows with an equal word 0 stand in order of age
+    ids          (n,)     in the same order
+    keys                  an optional heap: offsets (n + 1,) into bytes, in the same order
+    directory    (2^t+1,) first row of each header, the top t bits of word 0
+
+A pending batch and a segment file are both tables; a method need not know which it searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simindex._kernels import _native
+from simindex.arrays import U32, U64
+from simindex.storage.files.verification import (
+    section_of,
+)
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.sortedrows import SortedRows, header_bits
+
+if TYPE_CHECKING:
+    from simindex.storage.tables.permuted import PermutedTables
+    from simindex.storage.tables.slicelist import SliceLists
+
+
+class Table(SortedRows):
+    """One sorted run of rows, table 0 of whatever else was built over them."""
+
+    __slots__ = ("_checked", "horizon", "ids", "keys", "name", "slices", "structures")
+
+    def __init__(
+        self,
+        name: str,
+        fingerprints: U64,
+        ids: U64,
+        keys: KeyHeap | None,
+        *,
+        horizon: int,
+        header_bits: int,
+        load_directory: Callable[[], U32 | None] | None = None,
+    ) -> None:
+        super().__init__(fingerprints, header_bits=header_bits, load_directory=load_directory)
+        self.name, self.horizon = name, horizon
+        self.ids, self.keys = ids, keys
+        self.structures: Mapping[str, PermutedTables] = {}
+        self.slices: SliceLists | None = None
+        self._checked: _native.CheckedTable | None = None
+
+    @property
+    def checked(self) -> _native.CheckedTable:
+        """The table as the probing kernels take it."""
+        if self._checked is None:
+            self._checked = _native.CheckedTable(
+                self.fingerprints, self.directory, self.header_bits, self.ids,
+                section_of(self.fingerprints), section_of(self.ids),
+            )
+        return self._checked
+
+
+def sort_table(
+    name: str, fingerprints: U64, ids: U64, keys: KeyHeap | None, *, horizon: int
+) -> Table:
+    """A table of rows in any order; equal first words keep their order. O(n) radix sort."""
+    if fingerprints.shape[1] == 1 and keys is None:
+        words, sorted_ids = _native.sort_pairs(np.ascontiguousarray(fingerprints[:, 0]), ids)
+        rows = words[:, None]
+    else:
+        order = _native.sort_rows(np.ascontiguousarray(fingerprints[:, 0]))
+        rows = _native.take_rows(fingerprints, order)
+        sorted_ids = ids[order]
+        keys = None if keys is None else keys.take(order)
+    return Table(
+        name, rows, sorted_ids, keys, horizon=horizon, header_bits=header_bits(len(rows))
+    )

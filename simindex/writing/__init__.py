@@ -1,0 +1,1 @@
+"""The one writer: admits batches, commits them, merges segments."""

@@ -1,0 +1,243 @@
+"""Making a new index directory, in an order that survives a crash after every step.
+
+FORMAT is written last: a directory without it is no index, and what an interrupted creation left in
+it may be cleared by the next one. One that fails removes what it made, LOCK while it holds it: who
+opened that before has no lock, see `format.lock`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from simindex.errors import (
+    CorruptFile,
+    FormatTooNew,
+    IndexExists,
+    IndexLocked,
+    IndexNotFound,
+    InvalidOption,
+    UnsupportedStorage,
+)
+from simindex.options import SECRET_BYTES, IndexOptions
+from simindex.storage.catalog.catalog import Catalog, Edit, Head, pack
+from simindex.storage.catalog.environment import acquire
+from simindex.storage.files import disk
+from simindex.storage.files import format as durable
+from simindex.storage.tables.designs import checked_designs
+from simindex.writing.ownership import (
+    FIRST_GENERATION,
+    exists,
+    require_nothing_else,
+    strangers,
+    was_an_index,
+)
+
+
+@contextmanager
+def replaceable(directory: Path) -> Iterator[None]:
+    """Passes over damage that looking at an index meets: a damaged one may be replaced.
+
+    Raises FormatTooNew where a newer version made it, unless FORMAT only looks so by its damage.
+    """
+    try:
+        yield
+    except FormatTooNew as error:
+        if durable.format_agrees(directory):
+            raise FormatTooNew(
+                f"{error}; or remove {directory} by hand, if it may go", **error.data
+            ) from error
+    except CorruptFile:
+        pass
+
+
+def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
+    """Makes an empty index at a path where there is none, or an empty or half-made directory.
+
+    Raises
+    ------
+    IndexExists
+        If there is an index and `overwrite` is false, or anything that is no index: it is kept.
+    IndexLocked
+        If it is being written or made by another process.
+    IndexNotFound
+        If there is no directory for it.
+    UnsupportedStorage
+        If the file system there holds no index, or lets nobody make a directory.
+    FormatTooNew
+        If a newer version made what was to be overwritten.
+    """
+    recipe = options.recipe
+    if recipe is not None and recipe.weighting == "tfidf" and not recipe.fitted:
+        raise InvalidOption(
+            "the recipe is tfidf and knows no documents yet: give recipe.fit(texts)",
+            option="recipe",
+        )
+    checked_designs(options)
+    while True:
+        made = _prepare(directory, overwrite=overwrite)
+        try:
+            durable.check_storage(directory, allow_remote=options.allow_remote)
+            locked_before = (directory / "LOCK").exists()
+            lock = durable.lock(directory / "LOCK")
+            break
+        except BaseException as error:
+            if made:
+                _remove_empty(directory)
+            # Another creation, which failed, has removed the directory that was there.
+            if not isinstance(error, FileNotFoundError) or directory.exists():
+                raise
+    try:
+        if exists(directory) and not overwrite:
+            raise IndexExists(
+                f"an index was made at {directory} by another process: it was kept",
+                path=str(directory),
+            )
+        if exists(directory):
+            with replaceable(directory):
+                durable.read_format(directory, writable=True)
+        cleared = False
+        try:
+            require_nothing_else(directory)  # now that nobody else makes an index here
+            cleared = made
+            _clear(directory)
+            cleared = True
+            _fill(directory, options)
+        except BaseException:
+            with suppress(OSError):
+                if cleared:
+                    _clear(directory)
+                if not locked_before:
+                    durable.remove(directory / "LOCK")
+                if made:
+                    _remove_empty(directory)
+            raise
+    finally:
+        durable.unlock(lock)
+
+
+def _prepare(directory: Path, *, overwrite: bool) -> bool:
+    """Refuses a directory that is no place for an index; makes one that is not there.
+
+    Returns whether it did.
+    """
+    made = False
+    if require_place(directory):
+        if exists(directory) and not overwrite:
+            raise IndexExists(
+                f"there is already an index at {directory}: it was kept. "
+                "Open it with mode 'w', or ask to overwrite it",
+                path=str(directory),
+            )
+        require_nothing_else(directory)
+    else:
+        try:
+            durable.make_directory(directory)
+            made = True
+        except FileExistsError:  # another process makes the same one
+            pass
+        except FileNotFoundError as error:
+            require_place(directory)  # unless its parent has just been removed
+            system = durable.file_system_kind(directory.parent)
+            raise UnsupportedStorage(
+                f"no index can be made at {directory}: the file system there"
+                f"{system and f', {system},'} lets nobody make a directory; name another place",
+                path=str(directory), found=system,
+            ) from error
+    if not exists(directory) and not overwrite and was_an_index(directory):
+        raise IndexExists(
+            f"{directory} has lost its FORMAT, and holds what was in an index: it was kept. "
+            f"`simindex repair {directory}` says what can be had again",
+            path=str(directory), found="segments",
+        )
+    return made
+
+
+def require_place(directory: Path) -> bool:
+    """Whether there is a directory at a path, where one may be or may be made.
+
+    Raises IndexExists if there is anything else, IndexNotFound if there is no directory for it.
+    """
+    if directory.is_dir():
+        return True
+    if directory.exists():
+        raise IndexExists(
+            f"{directory} is no directory: it was kept. Name another path for the index",
+            path=str(directory),
+        )
+    if directory.is_symlink():
+        raise IndexExists(
+            f"{directory} is a symbolic link to nothing, so no index can be made there: it was "
+            "kept. Make that directory, or name another path",
+            path=str(directory),
+        )
+    if not directory.parent.is_dir():
+        raise IndexNotFound(
+            f"there is no directory {directory.parent} for an index: make it first",
+            path=str(directory.parent),
+        )
+    return False
+
+
+def discard(directory: Path, *, made: bool) -> bool:
+    """Removes an index that nothing was committed to, and its directory if that was `made` for it.
+
+    What a repair has kept there stays. Returns False, and removes nothing, where another process
+    writes it or has, or anything was put there that is of no index.
+    """
+    if not exists(directory):
+        return False
+    try:
+        lock = durable.lock(directory / "LOCK")
+    except IndexLocked:
+        return False
+    try:
+        with (
+            acquire(directory / "catalog", writable=False) as environment,
+            Catalog(environment).reading() as reading,
+        ):
+            _, head = reading.head()
+        if head.generation > FIRST_GENERATION or strangers(directory):
+            return False
+        _clear(directory)
+        durable.remove(directory / "LOCK")
+        if made:
+            _remove_empty(directory)
+        return True
+    finally:
+        durable.unlock(lock)
+
+
+def _fill(directory: Path, options: IndexOptions) -> None:
+    uuid = secrets.token_bytes(16)
+    if options.keyed and options.key_secret is None:
+        options = replace(options, key_secret=secrets.token_bytes(SECRET_BYTES))
+    for name in ("catalog", "segments"):
+        durable.make_directory(directory / name)
+    with acquire(directory / "catalog", writable=True, create=True) as environment:
+        edit = Edit(b"", Head(0, 0, 0))
+        edit.set_value("index", uuid)
+        edit.set_value("options", pack(options.to_dict()))
+        if options.recipe is not None:
+            edit.set_value("recipe", options.recipe.to_bytes())
+        Catalog(environment).commit(edit)
+    durable.sync_directory(directory / "catalog")
+    durable.write_format(directory, uuid)
+
+
+def _clear(directory: Path) -> None:
+    durable.remove(directory / "FORMAT")
+    durable.sync_directory(directory)
+    for path in directory.iterdir():
+        # What a repair has kept is nobody's to remove.
+        if path.name != "LOCK" and not durable.is_numbered(path.name, durable.KEPT_PREFIX):
+            durable.remove_tree(path)
+
+
+def _remove_empty(directory: Path) -> None:
+    with suppress(OSError):  # it is not empty: another process has begun
+        disk.system.remove_directory(directory)
+        durable.sync_directory(directory.parent)

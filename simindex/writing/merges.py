@@ -1,0 +1,353 @@
+"""Merges that run beside the work, each in a thread of its own.
+
+    Merges.start      segments that have become too many -> a Merge, whose thread writes one
+    Merges.next_ended one that has ended, for the writer to install
+    Merges.wait       for a writer that is too fast
+    Merges.cancel     ends them all; nothing of them stays
+
+Invariants
+1. A thread reads segment files and writes new ones. It opens no transaction: those of LMDB belong
+   to the thread that began them, so what is written is installed by the writer's own.
+2. A segment is an input of one merge at a time, and stays live until that merge is installed.
+   Only a merge that is WRITTEN can be installed. One that was cancelled never becomes WRITTEN,
+   whatever interrupts the cancelling, and what it has written is never named by a commit.
+3. The horizon of a merged segment is the commit its inputs were taken from. Tombstones committed
+   since apply to it, and are kept as long as an input is live.
+4. A thread knows neither writer nor index, so a handle that is dropped is closed as ever; and it
+   ends with the process.
+
+A writer must not outrun its merges for ever. By the time it has appended `ALLOWANCE` times the rows
+of a merge, that merge is to end: while it is further than the merge, it waits with each commit, but
+a part of its own time at most. As many merges are at work as there are processors but one, which
+is the writer's, and a smaller one goes first: none waits for a large one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from enum import Enum, auto
+from math import inf
+from threading import Condition, Event, RLock, Thread, current_thread
+from time import monotonic, sleep
+
+from simindex.errors import CorruptFile, raised_by_a_handler
+from simindex.storage.catalog.catalog import Pages
+from simindex.storage.files import format as durable
+from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.segmentfiles import Merged, SegmentFiles
+from simindex.storage.tables.segment import Segment
+from simindex.storage.tables.tombstones import Tombstones
+from simindex.threads import begin
+
+MAX_MERGES = 4
+"""That run at a time. Each is of segments that came since the others began, so they are smaller."""
+
+ALLOWANCE = 0.5
+"""Rows a writer may append during a merge, as a share of the merge's rows."""
+
+SLACK = 0.1
+"""Share of a merge that it may be late: it tells how far it is after each table only."""
+
+LOOK_S = 1e-3
+"""So often a writer that waits looks how far merges are: a wait for a condition may lose its lock
+when it is interrupted."""
+
+START_S = 0.5
+"""So long it is looked whether a thread whose start was interrupted is at work."""
+
+PATIENCE_S = 0.1
+"""So long a merge waits for what another thread may have been kept from telling."""
+
+RELEASING = "simindex release"
+"""Name of the threads that give up segments."""
+
+log = logging.getLogger("simindex")
+
+
+class State(Enum):
+    """How far a merge is; it changes under the lock of `Merges`, and never back."""
+
+    RUNNING = auto()
+    WRITTEN = auto()
+    """Its outcome is whole: it may be installed."""
+    FAILED = auto()
+    CANCELLED = auto()
+    """It is given up: nothing of it may become part of the index."""
+
+
+class _Cancelled(Exception):
+    """Ends a merge's thread from within."""
+
+
+class Merge:
+    """Some segments on their way into one; made and started by `Merges.start`."""
+
+    def __init__(
+        self,
+        files: SegmentFiles,
+        inputs: Sequence[Segment],
+        tombstones: Tombstones,
+        lock: RLock,
+        moved: Condition,
+        beside: Sequence[Merge],
+        *,
+        horizon: int,
+        appended: int,
+    ) -> None:
+        self.inputs, self.horizon = tuple(inputs), horizon
+        self.rows = sum(len(segment) for segment in inputs)
+        self.appended = appended
+        """Rows of the index when it began."""
+        self.done = 0.0
+        """Share of the work."""
+        self.state = State.RUNNING
+        self.staged = 0
+        """Pages of its directories that are stored; -1 while it is not known."""
+        self.error: BaseException | None = None
+        self.begun = Event()
+        self._merged: Merged | None = None
+        self._ended = False
+        self._files, self._tombstones = files, tombstones
+        self._lock, self._moved = lock, moved
+        self._beside = beside
+        self._at_once = max(1, len(os.sched_getaffinity(0)) - 1)
+        self._tables = 1 + files.steps
+        self._steps = 0
+        self.thread = Thread(target=self._run, name="simindex merge", daemon=True)
+
+    def _run(self) -> None:
+        self.begun.set()
+        merged: Merged | None = None
+        failure: BaseException | None = None
+        try:
+            merged = self._files.merge(
+                self.inputs, self._tombstones, horizon=self.horizon, generation=self.horizon + 1,
+                progress=lambda rows, total: self._move(rows / total), step=self._step,
+            )
+        except _Cancelled:
+            pass
+        except BaseException as error:  # it is for the writer to say, who is in another thread
+            failure = error
+        with self._lock:
+            if self.state is State.RUNNING:
+                self._merged, self.error = merged, failure
+                self.state = State.FAILED if merged is None else State.WRITTEN
+                merged = None
+            failure = None  # its traceback leads to this frame
+            self._ended = True
+            self._moved.notify_all()
+        self._remove(merged)  # of a merge that was cancelled meanwhile
+
+    def _step(self) -> None:
+        self._steps += 1
+        self._move(1)
+
+    def _move(self, share: float) -> None:
+        """Notes what share of the table being written is done, and lets smaller merges go first."""
+        with self._lock:
+            while self.state is State.RUNNING and self._smaller() >= self._at_once:
+                self._moved.wait(PATIENCE_S)
+            if self.state is not State.RUNNING:
+                raise _Cancelled
+            self.done = (self._steps + share) / self._tables
+            self._moved.notify_all()
+
+    def _smaller(self) -> int:
+        """How many merges of fewer rows are at work."""
+        return sum(
+            not other.ended and other.rows < self.rows
+            for other in tuple(self._beside) if other is not self
+        )
+
+    def cancel(self) -> None:
+        """Makes the thread end soon, and removes what it has written; it cannot be installed."""
+        with self._lock:
+            self.state = State.CANCELLED
+            self._moved.notify_all()
+            merged, self._merged = self._merged, None
+        self._remove(merged)
+
+    def _remove(self, merged: Merged | None) -> None:
+        if merged is not None and merged.record is not None:
+            self._files.remove([merged.record])
+
+    @property
+    def ended(self) -> bool:
+        """Whether its thread is at work no more, however it came to that."""
+        return self._ended or (self.thread.ident is not None and not self.thread.is_alive())
+
+    @property
+    def merged(self) -> Merged:
+        """What it has made; of a merge that is WRITTEN only."""
+        if self.state is not State.WRITTEN or self._merged is None:
+            raise AssertionError(f"a merge that is {self.state.name} has no outcome")
+        return self._merged
+
+    @property
+    def unstaged(self) -> Pages:
+        """Directories of the merged segment that are not stored yet."""
+        return self.merged.pages[max(0, self.staged) :]
+
+    def late(self, appended: int) -> bool:
+        """Whether it is not as far as it should be by now, with so many rows in the index."""
+        if self.ended:
+            return False
+        return self.done + SLACK < (appended - self.appended) / max(1.0, ALLOWANCE * self.rows)
+
+
+class Merges:
+    """Those of one writer. All methods are called by the threads of the writer, one at a time."""
+
+    def __init__(self) -> None:
+        self._merges: list[Merge] = []
+        # Entered by itself, never as the condition: an interrupt could come with the lock taken,
+        # and nobody would give it back.
+        self._lock = RLock()
+        self._moved = Condition(self._lock)
+
+    def __len__(self) -> int:
+        return len(self._merges)
+
+    def __contains__(self, merge: Merge) -> bool:
+        return merge in self._merges
+
+    @property
+    def inputs(self) -> set[str]:
+        """Names of the segments that are being merged."""
+        return {segment.name for merge in self._merges for segment in merge.inputs}
+
+    @property
+    def files(self) -> set[str]:
+        """Names of the files that ended merges have written."""
+        records = [merge.merged.record for merge in self._merges if merge.state is State.WRITTEN]
+        return {name for record in records if record is not None for name in record.files}
+
+    @property
+    def full(self) -> bool:
+        """Whether no further merge may start now."""
+        return len(self._merges) >= MAX_MERGES
+
+    def start(
+        self,
+        files: SegmentFiles,
+        inputs: Sequence[Segment],
+        tombstones: Tombstones,
+        *,
+        horizon: int,
+        appended: int,
+    ) -> bool:
+        """Begins to merge some segments; returns whether a thread could be had for it."""
+        merge = Merge(
+            files, inputs, tombstones, self._lock, self._moved, self._merges, horizon=horizon,
+            appended=appended,
+        )
+        self._merges.append(merge)
+        try:
+            begin(merge.thread)
+        except BaseException as error:
+            merge.cancel()  # larger ones wait for it
+            if not isinstance(error, RuntimeError):
+                merge.begun.wait(START_S)  # it may be at work, and is joined when it is closed
+                raise
+            self._merges.remove(merge)
+            put_off(error)
+            return False
+        return True
+
+    def next_ended(self) -> Merge | None:
+        """Of the merges that are WRITTEN the one with least to store, or None.
+
+        Those that failed are put off, with a warning: what is committed stays as it is. Those that
+        were cancelled are forgotten.
+        """
+        for merge in [merge for merge in self._merges if merge.ended]:
+            if merge.state is State.WRITTEN:
+                continue
+            self._merges.remove(merge)
+            if merge.state is not State.CANCELLED:
+                put_off(merge.error or RuntimeError("its thread came to no end"))
+            merge.error = None  # it holds what its thread had in hand, and that this merge
+        written = [merge for merge in self._merges if merge.state is State.WRITTEN]
+        return min(written, key=lambda merge: len(merge.unstaged), default=None)
+
+    def take(self, merge: Merge) -> None:
+        """Keeps a merge here no longer: the caller installs it, or removes what it wrote."""
+        self._merges.remove(merge)
+
+    def take_staged(self) -> list[Merge]:
+        """Merges that the catalog may hold pages of, no longer kept here."""
+        staged = [merge for merge in self._merges if merge.staged]
+        self._merges[:] = [merge for merge in self._merges if not merge.staged]
+        return staged
+
+    def wait(self, needless: Callable[[], bool], patience_s: float | None = None) -> None:
+        """Waits until nothing of it is needed, or no merge runs, or patience ends."""
+        deadline = inf if patience_s is None else monotonic() + patience_s
+        while any(not merge.ended for merge in self._merges) and not needless():
+            left_s = deadline - monotonic()
+            if left_s <= 0:
+                return
+            sleep(min(left_s, LOOK_S))
+
+    def on_time(self, appended: int) -> bool:
+        """Whether all are as far as they should be, with so many rows in the index."""
+        return not any(merge.late(appended) for merge in self._merges)
+
+    def any_ended(self) -> bool:
+        """Whether there is something to take."""
+        return any(merge.ended for merge in self._merges)
+
+    def all_ended(self) -> bool:
+        """Whether no thread is at work."""
+        return all(merge.ended for merge in self._merges)
+
+    def cancel(self) -> None:
+        """Ends all merges; none of their files stay. Waits for what cannot be stopped half-way.
+
+        That is a sort or the flush of one table: well under a second for ten million rows.
+        """
+        merges = self._merges[:]
+        for merge in merges:
+            merge.cancel()
+        # A handle may be dropped, and closed, by the garbage collector in any thread: one of these
+        # may hold what the others need to end.
+        if not any(merge.thread is current_thread() for merge in merges):
+            for merge in merges:
+                # Where its start was interrupted, it may never begin.
+                if merge.thread.ident is not None and merge.begun.wait(START_S):
+                    merge.thread.join()
+        self._merges.clear()  # last: it is done again after an interrupt
+
+
+def release(segments: list[Segment], descriptors: list[Descriptor]) -> None:
+    """Gives up some segments and the space of their unlinked files, in a thread.
+
+    Their pages are freed when the last map is closed, which takes 0.9 s for 400 MB.
+    """
+    def work() -> None:
+        segments.clear()
+        while descriptors:
+            with suppress(OSError, IndexError):  # it is closed all the same, and has no name
+                durable.free(descriptors.pop())
+
+    try:
+        begin(Thread(target=work, name=RELEASING, daemon=True))
+    except BaseException as error:
+        segments.clear()
+        descriptors.clear()
+        if not isinstance(error, RuntimeError):  # no thread could be had
+            raise
+
+
+def put_off(error: BaseException) -> None:
+    """Says that a merge failed, which loses nothing; another commit tries again.
+
+    What a signal handler of the caller has raised is for the caller.
+    """
+    if raised_by_a_handler(error):
+        raise error
+    usual = isinstance(error, (CorruptFile, OSError, RuntimeError))
+    log.warning("segments were not merged: %s", error, exc_info=None if usual else error)

@@ -1,0 +1,115 @@
+"""Whose the things in a directory are: what only an index, or a repair of one, can have put there.
+
+Nothing else is removed or written over. Names of an index's files are its own, but FORMAT, LOCK,
+`catalog/` and `data.mdb`, which anybody may use: these count by what they hold.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+
+from simindex.errors import CorruptFile, IndexExists
+from simindex.repair.remains import Remains
+from simindex.storage.files import format as durable
+from simindex.storage.tables import permuted, record, slicelist
+
+FIRST_GENERATION = 1
+"""Of the commit that creation makes."""
+
+
+def exists(directory: Path) -> bool:
+    """Whether there is an index at the path, or something that has the name of its FORMAT."""
+    return (directory / "FORMAT").exists()
+
+
+def was_an_index(directory: Path) -> bool:
+    """Whether there is what an index gets after FORMAT: a segment, a commit, or a repair."""
+    if any(record.NAME.fullmatch(path.name) for path in (directory / "segments").glob("*.rows")):
+        return True
+    if durable.repaired_catalogs(directory):
+        return True
+    remains = Remains.read(directory / "catalog" / "data.mdb")
+    if remains is None:
+        return False
+    with closing(remains):
+        return any(head.generation > FIRST_GENERATION for head, _ in remains.heads())
+
+
+def strangers(directory: Path) -> list[str]:
+    """What in a directory is of no index, whole or half-made, as paths in it; sorted.
+
+    Directories of an index hold files alone, each of a name that only an index gives, but for the
+    catalog's, which LMDB gives to all: they are looked into. What a repair has kept may hold
+    anything: nobody removes it.
+    """
+    whole = durable.is_format(directory) or (
+        durable.is_file(directory / "FORMAT") and was_an_index(directory)
+    )
+    found: list[str] = []
+    for path in directory.iterdir():
+        if _is_made_of_files(path.name) and durable.is_directory(path):
+            found += _strangers_within(path, whole=whole)
+        elif not _is_own(path, whole=whole):
+            found.append(path.name)
+    # Another process may be making or replacing an index here.
+    return sorted(name for name in found if os.path.lexists(directory / name))
+
+
+def _is_made_of_files(name: str) -> bool:
+    """Whether an index gives a directory of its own this name."""
+    return name in ("catalog", "segments") or durable.is_numbered(name, durable.REPAIRED_CATALOG)
+
+
+def _is_own(path: Path, *, whole: bool) -> bool:
+    """Whether what is no directory of files is an index's; `whole` if FORMAT says there is one."""
+    name = path.name
+    if name == "FORMAT" or _is_made_of_files(name):  # the latter is damage where an index has been
+        return whole
+    if name == "LOCK":
+        return whole or durable.is_lock(path)
+    if durable.is_numbered(name, durable.KEPT_PREFIX):
+        return True
+    return durable.TEMPORARY.fullmatch(name) is not None and not durable.is_directory(path)
+
+
+def _strangers_within(directory: Path, *, whole: bool) -> list[str]:
+    found = [
+        inner.name for inner in directory.iterdir()
+        if durable.is_directory(inner) or not _is_part(directory.name, inner.name)
+    ]
+    if directory.name != "segments" and not whole and _is_foreign(directory / "data.mdb"):
+        found.append("data.mdb")
+    return [f"{directory.name}/{name}" for name in found]
+
+
+def _is_part(directory: str, name: str) -> bool:
+    """Whether a file's name is one that an index gives in that directory of its own."""
+    if directory != "segments":
+        return name in durable.CATALOG_FILES
+    patterns = (record.NAME, permuted.NAME, slicelist.NAME, durable.TEMPORARY)
+    return any(pattern.fullmatch(name) for pattern in patterns)
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether a file is no catalog, nor what a crash leaves of one that is being made."""
+    try:
+        remains = Remains.read(path)
+    except CorruptFile:
+        return True
+    if remains is None:
+        return False
+    with closing(remains):
+        return remains.foreign
+
+
+def require_nothing_else(directory: Path) -> None:
+    """Refuses to overwrite a directory that holds anything that is of no index: IndexExists."""
+    others = strangers(directory)
+    if others:
+        raise IndexExists(
+            f"{directory} holds {others[0]!r}, which is of no index: it was kept. Move that away, "
+            "or give an empty or a new directory",
+            path=str(directory), found=others[0],
+        )
