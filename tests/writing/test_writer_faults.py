@@ -11,8 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,57 +19,33 @@ from typing import Any
 import lmdb
 import numpy as np
 import pytest
-from test_background_merge import left_over, pages_named, pages_stored
+from disk_steps import (
+    NO_SPACE,
+    State,
+    acknowledge,
+    added,
+    counted,
+    fresh,
+    merges_run_at_once,
+    rows,
+    state_of,
+    without,
+)
+from leftovers import left_over, pages_named, pages_stored
 
 import simindex
-from simindex import Batch, IndexOptions
+from simindex import IndexOptions
 from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFailed, StorageFull
 from simindex.storage import segmentfiles
-from simindex.storage.catalog.environment import Transaction
-from simindex.storage.files import format as durable
-from simindex.writing import merges, writer
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+__all__ = ["merges_run_at_once"]
+"""Every run takes the same steps."""
 
 OPTIONS = IndexOptions(
     batch_rows=16, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1", "issl")
 )
-
-
-class AtOnce:
-    """A thread that runs to its end within `start`, so that every run takes the same steps."""
-
-    ident = None
-
-    def __init__(self, *, target: Callable[[], None], **named: object) -> None:
-        self.start = target
-
-
-@pytest.fixture(autouse=True, scope="module")
-def merges_run_at_once() -> Iterator[None]:
-    """Between commits; merges beside them are in test_background_merge.py."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merges, "Thread", AtOnce)
-        patch.setattr(writer, "STAGED_PAGES", 1)  # directories are stored ahead of the segment
-        yield
-
-
-State = dict[int, int]
-"""Fingerprint -> number of rows."""
-
-
-def rows(first: int, count: int) -> Batch:
-    values = np.arange(first, first + count, dtype=np.uint64)
-    return Batch(values, ids=values, weights=np.ones((count, 64), np.float32))
-
-
-def added(state: State, first: int, count: int) -> State:
-    return {**state, **{value: state.get(value, 0) + 1 for value in range(first, first + count)}}
-
-
-def without(state: State, doomed: set[int]) -> State:
-    return {value: count for value, count in state.items() if value not in doomed}
 
 
 Step = tuple[Callable[[simindex.Index], Any], Callable[[State], State]]
@@ -93,14 +68,6 @@ SCRIPT: list[Step] = [
 STATES: list[State] = [{}]
 for _, change in SCRIPT:
     STATES.append(change(STATES[-1]))
-
-
-def state_of(index: simindex.Index) -> State:
-    found: State = {}
-    for batch in index.rows():
-        for value in batch.fingerprints.tolist():
-            found[value] = found.get(value, 0) + 1
-    return found
 
 
 def run(path: Path, acknowledge: Callable[[int], None]) -> None:
@@ -128,49 +95,6 @@ def examine(path: Path, acknowledged: int) -> None:
         assert state_of(index) == added(state, 10_000, 20)
         assert pages_stored(index) == pages_named(index)
         assert index.check() == []
-
-
-@contextmanager
-def counted(before: Callable[[int, str], None], *, after: bool = False) -> Iterator[None]:
-    """Calls `before` with a running number ahead of each step that changes the disk.
-
-    With `after`, behind each step instead: a crash there has seen it done.
-    """
-    number = 0
-
-    def wrapped(real: Any, name: str) -> Any:
-        def call(*arguments: Any, **named: Any) -> Any:
-            nonlocal number
-            number += 1
-            mine = number
-            if not after:
-                before(mine, name)
-            done = real(*arguments, **named)
-            if after:
-                before(mine, name)
-            return done
-
-        return call
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("pwrite", "fsync", "posix_fallocate"):
-            patch.setattr(durable.os, name, wrapped(getattr(os, name), name))
-        patch.setattr(Path, "rename", wrapped(Path.rename, "rename"))
-        patch.setattr(Path, "unlink", wrapped(Path.unlink, "unlink"))
-        for name in ("put", "delete", "commit"):
-            patch.setattr(Transaction, name, wrapped(getattr(Transaction, name), f"lmdb {name}"))
-        yield
-
-
-def acknowledge(fd: int, number: int) -> None:
-    """Says through a pipe that one step more is committed."""
-    os.write(fd, b"x")
-
-
-def fresh(template: Path, path: Path) -> Path:
-    shutil.rmtree(path, ignore_errors=True)
-    shutil.copytree(template, path)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -221,16 +145,6 @@ def test_process_that_ends_at_any_step_loses_no_commit(
         os.close(readable)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9, (stop, name)
         examine(path, acknowledged)
-
-
-NO_SPACE = {
-    "pwrite": OSError(errno.ENOSPC, "no space"),
-    "fsync": OSError(errno.ENOSPC, "no space"),
-    "posix_fallocate": OSError(errno.ENOSPC, "no space"),
-    "rename": OSError(errno.ENOSPC, "no space"),
-    "lmdb put": lmdb.MapFullError("MDB_MAP_FULL"),
-    "lmdb delete": lmdb.DiskError("No space left on device"),
-}
 
 
 def test_full_disk_at_any_step_is_typed_and_the_next_try_succeeds(

@@ -1,6 +1,6 @@
 """Ingesting a batch is asking and adding its rows one after the other, in one commit.
 
-The index model of `test_index_model` goes on with two steps more, `ingest` and `seen_or_add`.
+The machine of `index_machine` goes on with two steps more, `ingest` and `seen_or_add`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from test_index_model import (
+from index_machine import (
     STRUCTURES,
     IndexMachine,
     fingerprints,

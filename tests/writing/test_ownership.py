@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from permissions import protect, unprivileged
 
 import simindex
 from simindex import IndexOptions
@@ -138,26 +139,6 @@ def read_there(path: Path, *before: str) -> list[str]:
     )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout.splitlines()
-
-
-def protect(path: Path) -> None:
-    for inside in sorted(path.rglob("*")):
-        inside.chmod(0o555 if inside.is_dir() else 0o444)
-    path.chmod(0o555)
-
-
-def unprivileged() -> list[str]:
-    """What to put before a command so that permissions bind it, also where this is root."""
-    if os.geteuid() != 0:
-        return []
-    powers = "-dac_override,-dac_read_search"
-    command = ["setpriv", "--bounding-set", powers, "--inh-caps", powers]
-    if shutil.which("setpriv") is None:
-        pytest.skip("permissions do not bind root, and there is no setpriv to lay its powers down")
-    tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
-    if tried.returncode:
-        pytest.skip(f"root's powers cannot be laid down here: {tried.stderr.strip()}")
-    return command
 
 
 def test_a_read_only_directory_can_be_read_and_nothing_is_made(

@@ -23,7 +23,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
-from test_index_model import STRUCTURES, IndexMachine
+from index_machine import STRUCTURES, IndexMachine
+from leftovers import left_over, pages_named, pages_stored
 
 import simindex
 from simindex import Batch, IndexOptions
@@ -35,7 +36,6 @@ from simindex.errors import (
     StorageFull,
 )
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.headers import page_count
 from simindex.storage.files import format as durable
 from simindex.storage.files.format import NewFile
 from simindex.storage.segmentfiles import SegmentFiles
@@ -94,30 +94,9 @@ def merging_threads() -> list[threading.Thread]:
     return [t for t in threading.enumerate() if t.name == "simindex merge" and t.is_alive()]
 
 
-def left_over(path: Path) -> list[str]:
-    """Files that no catalog names, by a reader's look; there must be none once a writer is gone."""
-    with simindex.open(path) as reader:
-        return [finding.path for finding in reader.check()]
-
-
 def merges_of(index: simindex.Index) -> Any:
     assert index._writer is not None
     return index._writer._merges
-
-
-def pages_stored(index: simindex.Index) -> int:
-    """Pages of header directories in the catalog, named by a record or not."""
-    environment = index._catalog.environment
-    with environment._env.begin() as txn:
-        entries: int = txn.stat(environment._databases["headers"])["entries"]
-    return entries
-
-
-def pages_named(index: simindex.Index) -> int:
-    return sum(
-        page_count(width) for segment in index._current().segments
-        for _, width in segment.record.directories
-    )
 
 
 # -- the model ------------------------------------------------------------------------------------

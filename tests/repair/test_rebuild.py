@@ -721,7 +721,7 @@ def test_a_newer_segment_is_refused(held: Held, tmp_path: Path) -> None:
 
 def test_golden_index_is_repaired(tmp_path: Path) -> None:
     """Its segment was written before segments told what they were merged from."""
-    golden = Path(__file__).parent / "golden" / "index-1.0"
+    golden = Path(__file__).parents[1] / "golden" / "index-1.0"
     path = Path(shutil.copytree(golden, tmp_path / "index"))
     assert not simindex.repair(path).needed
     shutil.rmtree(path / "catalog")

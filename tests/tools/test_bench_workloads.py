@@ -14,7 +14,7 @@ import numpy as np
 import oracle
 import pytest
 
-TOOLS = Path(__file__).resolve().parent.parent / "tools"
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
 
 @pytest.fixture(autouse=True)

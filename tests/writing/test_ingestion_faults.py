@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_writer_faults import (
+from disk_steps import (
     NO_SPACE,
     State,
     acknowledge,

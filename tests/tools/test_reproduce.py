@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-TOOLS = Path(__file__).resolve().parent.parent / "tools"
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
 NEEDS_SCIPY = pytest.mark.skipif(
     importlib.util.find_spec("scipy") is None, reason="exact cosines need scipy"
 )

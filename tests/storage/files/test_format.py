@@ -25,7 +25,7 @@ from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import SegmentRecord
 from simindex.storage.tables.segment import SegmentWriter, open_segment
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 """Written once by version 1.0 of the format, by `write_golden` below; never written anew."""
 
 UUID = bytes(range(100, 116))
