@@ -1,4 +1,5 @@
 # make demo    a virtual environment, the package, and the main job on real input
+# make check   lint, types, layers, and the quick tests of modules and contracts
 # make test    all tests, as many at once as there are cores
 # make lint    ruff, mypy --strict
 # make torture, make soak, make fuzz    the long trials of docs/reliability.md, an hour or more
@@ -9,10 +10,16 @@ BIN = $(VENV)/bin
 # Rebuild when anything that is compiled or packaged has changed.
 SOURCES := pyproject.toml CMakeLists.txt $(shell find simindex -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: demo test lint torture soak fuzz sanitize clean
+# What `make check` leaves to `make test`: trials, old bugs, the tools, and tests that are marked.
+FAST := -m "not slow" --ignore tests/faults --ignore tests/regressions --ignore tests/tools
+
+.PHONY: demo check test lint torture soak fuzz sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/simindex demo
+
+check: lint
+	$(BIN)/pytest -n auto $(FAST)
 
 test: $(VENV)/.test
 	$(BIN)/pytest -n auto

@@ -128,6 +128,7 @@ def run_python(block: Block, name: str, names: dict[str, object]) -> None:
         exec(compile(tree, name, "exec"), names)  # noqa: S102
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -16,6 +16,13 @@ from simindex.cli import program
 Run = Callable[..., Result]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What starts a process of its own is slow."""
+    for item in items:
+        if "spawn" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command in this process, in a temporary folder, and expect an exit code."""

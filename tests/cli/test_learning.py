@@ -118,6 +118,7 @@ def test_a_short_stream_is_learned_from_whole(run: Run) -> None:
     assert exported(run) == expected(fitted(TEXTS), TEXTS)
 
 
+@pytest.mark.slow
 def test_ten_thousand_documents_of_a_stream_are_learned_from_by_default(run: Run) -> None:
     lines = "".join(f'{{"text": "a b{n % 7} c{n}"}}\n' for n in range(10_003))
     built = run("build", "i.sim", "-", *TFIDF, input=lines)

@@ -20,6 +20,7 @@ class KeyedMachine(IndexMachine):
     keyed = True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [IndexMachine, KeyedMachine], ids=["ids", "keys"])
 def test_index_behaves_as_a_list_of_rows(machine: type[RuleBasedStateMachine]) -> None:
     run_state_machine_as_test(

@@ -133,6 +133,7 @@ def test_deleted_rows_are_no_matches(bits: int, first: bool) -> None:
         assert columns(found) == expected(table, batch, 3)
 
 
+@pytest.mark.slow
 def test_equal_texts_on_both_sides_cost_no_square() -> None:
     """A million rows of one text and a hundred thousand equal queries: with `first`, one row each.
 
@@ -152,6 +153,7 @@ def test_equal_texts_on_both_sides_cost_no_square() -> None:
     assert not found.distance.any()
 
 
+@pytest.mark.slow
 def test_a_hot_family_costs_its_members() -> None:
     """Many near queries of rows that repeat: each run stands for its rows before pairs are made."""
     rng = np.random.default_rng(8)

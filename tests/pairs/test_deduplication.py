@@ -130,6 +130,7 @@ def test_the_nearest_stored_row_is_found_at_its_distance(
     assert 5 <= far < len(asked)
 
 
+@pytest.mark.slow
 def test_a_template_a_hundred_thousand_times_is_compared_once() -> None:
     """A comparison of all its copies would hold five thousand million pairs."""
     rows = np.full((100_000, 1), 77, np.uint64)

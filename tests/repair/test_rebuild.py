@@ -269,6 +269,7 @@ def damaged(data: bytes, kind: str, place: int, length: int) -> bytes:
 KINDS = st.sampled_from(["cut", "page", "bytes", "swap"])
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(kind=KINDS, place=st.integers(0, 1 << 20), length=st.integers(1, 40))
 def test_whatever_befalls_the_catalog_rows_of_segments_come_back(
@@ -371,6 +372,7 @@ def flipped(data: bytes, at: int, bit: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
 
 
+@pytest.mark.slow
 def test_no_bit_of_a_meta_page_costs_a_row_silently(
     ending: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -556,6 +558,7 @@ def reached(file: bytes, at: int) -> set[int]:
     return set()
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(share=st.floats(0.0045, 1), count=st.integers(1, 3), data=st.data())
 def test_rows_that_no_damage_reaches_come_back(
@@ -975,6 +978,7 @@ def hurt(path: Path) -> None:
     segments(path, ".bphs")[2].write_bytes(b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opened", [False, True], ids=["", "and a writer comes by"])
 def test_a_repair_that_dies_at_any_step_can_be_run_again(
     unkeyed: Held, tmp_path: Path, opened: bool
@@ -1088,6 +1092,7 @@ def test_what_was_kept_is_left_by_everyone(held: Held, tmp_path: Path) -> None:
     assert simindex.repair(path).needed is False
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32), share=st.sampled_from([0.01, 0.2, 0.9]))
 def test_files_of_anything_give_typed_errors(

@@ -88,6 +88,7 @@ def test_every_code_point_is_folded_as_python_folds_it():
     assert differing <= oracle.NEWER_FOLDS
 
 
+@pytest.mark.slow
 def test_every_code_point_is_in_a_word_exactly_where_regex_says_so():
     """As itself, after a letter, a pair's letter and a mark; only code points that another Unicode
     version added are left out when `regex` has another one."""
@@ -211,6 +212,7 @@ def test_features_across_pieces_are_those_of_the_whole(filling, sizes):
             assert_features(shape, text, unit, sizes, -1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_bytes", [False, True])
 def test_a_line_of_ten_megabytes(as_bytes):
     """One word; many words; one run of pairs; and white space alone."""

@@ -63,6 +63,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "threads"),
     [(call, 1) for call in CALLS]

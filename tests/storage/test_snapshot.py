@@ -61,6 +61,7 @@ def write(path: Path, commits: int, stop: threading.Event | None = None) -> None
                 break
 
 
+@pytest.mark.slow
 def test_reader_of_another_process_sees_whole_commits(index_path: Path) -> None:
     simindex.open(index_path, "c", options=OPTIONS).close()
     commits = 25
@@ -76,6 +77,7 @@ def test_reader_of_another_process_sees_whole_commits(index_path: Path) -> None:
         assert int(out.split()[1]) >= 1
 
 
+@pytest.mark.slow
 def test_readers_of_this_process_see_whole_commits(index_path: Path) -> None:
     simindex.open(index_path, "c", options=OPTIONS).close()
     commits = 20
@@ -109,6 +111,7 @@ def test_readers_of_this_process_see_whole_commits(index_path: Path) -> None:
     assert min(rounds) >= 1
 
 
+@pytest.mark.slow
 def test_replacement_is_never_seen_half_done(index_path: Path) -> None:
     """Each commit replaces all rows: a reader that saw both or neither would count wrongly."""
     ids = np.arange(GROUP, dtype=np.uint64)

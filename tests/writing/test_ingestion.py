@@ -174,6 +174,7 @@ class KeyedIngestMachine(IngestMachine):
     keyed = True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [IngestMachine, KeyedIngestMachine], ids=["ids", "keys"])
 def test_ingest_is_asking_and_adding_in_turn(machine: type[RuleBasedStateMachine]) -> None:
     run_state_machine_as_test(
@@ -214,6 +215,7 @@ def test_rows_of_a_batch_match_the_rows_before_them(
     )
 
 
+@pytest.mark.slow
 def test_a_million_equal_rows_have_one_match_each(index_path: Path) -> None:
     """And all matches of them are refused with their number, before anything is kept."""
     values = np.zeros(1_000_000, np.uint64)
@@ -305,6 +307,7 @@ def test_threads_do_not_show(
     assert seen[0] == seen[1] == seen[2]
 
 
+@pytest.mark.slow
 def test_recall_below_one_concerns_the_index_only(
     rng: np.random.Generator, index_path: Path
 ) -> None:
@@ -495,6 +498,7 @@ def test_a_nearer_row_in_a_later_segment_is_returned(index_path: Path) -> None:
         assert index.seen_or_add(one(0)) == simindex.Match(0, 2, None, 1)
 
 
+@pytest.mark.slow
 def test_a_hot_page_costs_no_more_than_another(index_path: Path) -> None:
     """No list of its million equals is made; 20 calls would take seconds."""
     values = np.full(1_000_000, 1 << 40, np.uint64)
@@ -563,6 +567,7 @@ def test_weights_of_some_documents_are_sampled(index_path: Path) -> None:
         assert np.array_equal(ids, rows_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keyed", [False, True])
 def test_of_many_threads_with_the_same_page_one_adds_it(index_path: Path, keyed: bool) -> None:
     """Crawlers that meet the same pages in other orders, while commits and queries go on."""

@@ -35,7 +35,10 @@ from simindex import Batch, IndexOptions
 from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFull
 from simindex.writing import recent
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
+]
 __all__ = ["merges_run_at_once"]
 """For this module too: every run takes the same steps."""
 

@@ -192,6 +192,7 @@ class KeyedMergingMachine(MergingMachine):
 BEGUN: list[int] = []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [MergingMachine, KeyedMergingMachine], ids=["ids", "keys"])
 def test_index_with_merges_beside_it_behaves_as_a_list_of_rows(
     machine: type[RuleBasedStateMachine],
@@ -547,6 +548,7 @@ def test_commit_waits_where_segments_are_too_many(
         assert ids_of(index) == list(range(200))
 
 
+@pytest.mark.slow
 def test_writers_that_never_stay_cannot_pile_segments_up(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -893,6 +895,7 @@ while not any(name.name.startswith(".tmp-") for name in
 """
 
 
+@pytest.mark.slow
 def test_process_that_ends_does_not_wait_for_merges(index_path: Path) -> None:
     """Nobody closed the handle; the merge would never end, and its file is removed."""
     done = subprocess.run(
@@ -905,6 +908,7 @@ def test_process_that_ends_does_not_wait_for_merges(index_path: Path) -> None:
         assert ids_of(again) == list(range(8))
 
 
+@pytest.mark.slow
 def test_process_that_is_killed_during_a_merge_loses_nothing(index_path: Path) -> None:
     script = EXIT + "time.sleep(100)\n"
     with subprocess.Popen(
@@ -934,6 +938,7 @@ with simindex.open(sys.argv[1], "w") as index:
 """
 
 
+@pytest.mark.slow
 def test_kills_at_any_time_leave_the_acknowledged_commits(index_path: Path) -> None:
     """Merges and their installing run all the time, between commits and beside them."""
     simindex.open(index_path, "c", options=OPTIONS).close()
@@ -1003,6 +1008,7 @@ print(len(seen))
 """
 
 
+@pytest.mark.slow
 def test_readers_of_other_processes_see_whole_commits_through_installs(index_path: Path) -> None:
     simindex.open(index_path, "c", options=OPTIONS).close()
     commits = 150

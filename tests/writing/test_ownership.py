@@ -192,6 +192,7 @@ def committed(path: Path) -> int:
     return len(ids) // 7
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_exactly_its_acknowledged_commits(index_path: Path) -> None:
     """Or one more: the commit that was durable when the kill came before its acknowledgement."""
     rng = np.random.default_rng(9)

@@ -39,7 +39,10 @@ from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFailed, StorageF
 from simindex.storage import segmentfiles
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
+]
 __all__ = ["merges_run_at_once"]
 """Every run takes the same steps."""
 

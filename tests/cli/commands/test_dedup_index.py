@@ -337,6 +337,7 @@ def test_with_none_later_copies_of_dropped_ones_are_dropped(run: Run) -> None:
     assert stored_keys("i.sim") == ["1.0", "2.0"]
 
 
+@pytest.mark.slow
 def test_a_page_fifty_thousand_times_is_kept_once(run: Run) -> None:
     """Compared with each other these would be a thousand million pairs."""
     page = json.loads(record(1))["text"]

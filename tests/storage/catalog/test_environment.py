@@ -162,6 +162,7 @@ def test_full_table_of_readers_is_cleared_of_the_dead_once_then_typed(
     lease.release()
 
 
+@pytest.mark.slow
 def test_killed_reader_does_not_make_the_catalog_grow_for_ever(index_path: Path) -> None:
     """Its claim on old pages is found dead when the writer next begins."""
     with simindex.open(index_path, "c") as index:
@@ -274,6 +275,7 @@ def end_of_use(data: Path) -> int:
     return max((meta.last_page + 1) * meta.page_bytes for meta in metas if meta is not None)
 
 
+@pytest.mark.slow
 def test_cut_catalog_is_an_error_and_never_a_signal(filled: Path, tmp_path: Path) -> None:
     """In a child process, since LMDB would end in SIGBUS."""
     data = filled / "catalog" / "data.mdb"
@@ -295,6 +297,7 @@ def test_cut_catalog_is_an_error_and_never_a_signal(filled: Path, tmp_path: Path
     assert done.stdout.splitlines() == [f"{path} corrupt" for path in paths for _ in "rw"]
 
 
+@pytest.mark.slow
 def test_random_damage_of_the_catalog_is_an_error_or_read_by_nobody(
     filled: Path, tmp_path: Path
 ) -> None:

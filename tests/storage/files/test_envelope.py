@@ -225,6 +225,7 @@ def live_bits(path: Path) -> list[int]:
     return [byte * 8 + bit for byte in dense for bit in range(8)] + sparse
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_noticed_or_read_by_nobody(copied: Path) -> None:
     """Between the sections lie zeros that nobody reads: only there a flip may go unseen."""
     clean = copied.read_bytes()

@@ -127,6 +127,7 @@ def test_interrupted_merge_leaves_the_index_as_it_was(
         assert index.check() == []
 
 
+@pytest.mark.slow
 def test_memory_of_a_merge_does_not_grow_with_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,7 @@ def _named(found: simindex.Matches) -> list[tuple[int, int, Any]]:
     return sorted((match.query, match.distance, match.id) for match in found)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_in_any_table_is_found_by_check_and_repaired(index_path: Path) -> None:
     fill(index_path)
     first, second = files(index_path)

@@ -342,6 +342,7 @@ def test_damaged_file_is_named_when_used_and_replaced(index_path: Path, kind: st
     assert before[0] not in files(index_path)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_in_any_section_is_found_by_check_and_repaired(index_path: Path) -> None:
     fill(index_path)
     first, second = files(index_path)
