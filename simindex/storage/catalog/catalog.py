@@ -55,7 +55,7 @@ from simindex.storage.catalog.environment import (
     Transaction,
     system_error,
 )
-from simindex.storage.files.format import NO_SPACE
+from simindex.storage.files.durable import NO_SPACE
 from simindex.storage.tables import permuted, slicelist
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import NAME, SegmentRecord, StructureRecord
