@@ -44,8 +44,9 @@ from simindex.repair.lineage import Kin
 from simindex.repair.remains import Remains
 from simindex.storage import segmentfiles
 from simindex.storage.catalog import pages
-from simindex.storage.catalog.catalog import Head, seal
 from simindex.storage.catalog.environment import Transaction
+from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.values import seal
 from simindex.storage.files import disk, filesystem
 from simindex.storage.files.names import KEPT_PREFIX, REPAIRED_CATALOG
 

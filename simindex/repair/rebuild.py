@@ -35,8 +35,12 @@ from simindex.repair.check import check
 from simindex.repair.remnant import Block, Remnant
 from simindex.repair.survey import Survey, anything_of_an_index, survey
 from simindex.storage.catalog import pending
-from simindex.storage.catalog.catalog import Catalog, Edit, Head, directory_pages, pack
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.edit import Edit
 from simindex.storage.catalog.environment import acquire
+from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.headers import sealed_pages
+from simindex.storage.catalog.values import pack
 from simindex.storage.files import durable, filesystem, locks, removal
 from simindex.storage.files.envelope import Envelope, open_envelope
 from simindex.storage.files.format import check_features, read_format, write_format
@@ -445,6 +449,6 @@ def _sorted(file: Remnant) -> Iterator[Block]:
 
 def _store(catalog: Catalog, segment: str, directories: Directories) -> None:
     """Stores header directories, some pages in a transaction."""
-    pages = directory_pages(segment, directories)
+    pages = sealed_pages(segment, directories)
     for start in range(0, len(pages), STAGED_PAGES):
         catalog.stage(b"", pages[start : start + STAGED_PAGES])

@@ -29,7 +29,8 @@ from simindex._kernels import _native
 from simindex.arrays import U64, Bools
 from simindex.errors import CorruptFile, StorageFailed, raised_by_a_handler
 from simindex.options import IndexOptions
-from simindex.storage.catalog.catalog import LAST_GENERATION, unpack
+from simindex.storage.catalog.head import LAST_GENERATION
+from simindex.storage.catalog.values import unpack
 from simindex.storage.files.descriptor import NOT_REGULAR, PLAIN, Descriptor
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import (

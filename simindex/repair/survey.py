@@ -40,7 +40,8 @@ from simindex.repair.lineage import Kin
 from simindex.repair.remains import Remains
 from simindex.repair.remnant import Remnant, header_again
 from simindex.repair.salvage import Waiting
-from simindex.storage.catalog.catalog import LAST_GENERATION, Head, unpack
+from simindex.storage.catalog.head import LAST_GENERATION, Head
+from simindex.storage.catalog.values import unpack
 from simindex.storage.files.envelope import open_envelope
 from simindex.storage.files.format import format_agrees, read_format
 from simindex.storage.files.names import repaired_catalogs

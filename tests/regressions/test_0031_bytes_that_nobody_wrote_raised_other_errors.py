@@ -14,7 +14,8 @@ import simindex
 from simindex import IndexOptions, Recipe
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
 from simindex.storage.catalog import options_record
-from simindex.storage.catalog.catalog import Catalog, Edit
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.edit import Edit
 from simindex.storage.catalog.environment import acquire
 from simindex.storage.tables import reservoir, segment
 

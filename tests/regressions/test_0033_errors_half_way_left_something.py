@@ -13,7 +13,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions, StorageFailed
 from simindex.storage.catalog import environment
-from simindex.storage.catalog.catalog import Edit
+from simindex.storage.catalog.edit import Edit
 from simindex.storage.tables.table import Table
 from simindex.writing import creation
 from simindex.writing.writer import Writer

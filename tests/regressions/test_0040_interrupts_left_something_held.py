@@ -15,7 +15,7 @@ import pytest
 import simindex
 from simindex.errors import CorruptFile
 from simindex.index import handle
-from simindex.storage.catalog import catalog, environment
+from simindex.storage.catalog import environment, values
 from simindex.storage.catalog.environment import Environment, Lease
 from simindex.writing.writer import Writer
 
@@ -109,9 +109,9 @@ def test_what_a_handler_raises_is_no_damage(
     with monkeypatch.context() as patch:
         patch.setattr(msgpack, "unpackb", late)
         with pytest.raises(type(error)):
-            catalog.unpack("head", b"\x90")
+            values.unpack("head", b"\x90")
     with pytest.raises(CorruptFile):
-        catalog.unpack("head", b"\x91")
+        values.unpack("head", b"\x91")
 
 
 def test_a_reader_that_opens_while_the_index_is_replaced_gets_the_new_one(

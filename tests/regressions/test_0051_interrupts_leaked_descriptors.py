@@ -34,10 +34,9 @@ from simindex.errors import SimindexError
 from simindex.index import handle
 from simindex.repair import remains, remnant
 from simindex.storage import segmentfiles
-from simindex.storage.catalog import catalog, environment, pages
-from simindex.storage.files import descriptor, disk, durable, envelope, locks, removal
+from simindex.storage.catalog import catalog, edit, environment, head, pages, reading, values
+from simindex.storage.files import descriptor, disk, durable, envelope, format, locks, removal
 from simindex.storage.files.descriptor import Descriptor
-from simindex.storage.files.format import format_agrees, is_format, read_format
 from simindex.storage.tables import segment
 from simindex.threads import begin
 from simindex.writing import merges, writer
@@ -45,8 +44,12 @@ from simindex.writing import merges, writer
 OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
 
-OPENING = (descriptor, disk, durable, envelope, environment, pages, remnant, remains)
-HOLDING = (*OPENING, catalog, segment, segmentfiles, writer, handle)
+OPENING = (
+    descriptor, disk, durable, envelope, environment, format, locks, pages, remains, remnant, removal
+)
+HOLDING = (
+    *OPENING, catalog, edit, handle, head, reading, segment, segmentfiles, values, writer
+)
 
 WHOLE_CALLS = 40
 """So often a whole call is interrupted, at places that are equally far from each other."""
@@ -178,9 +181,9 @@ def unlink(path: Path) -> None:
 
 OPENERS: dict[str, tuple[int, Callable[[Path, Path], object]]] = {
     "lock": (1, lambda index, rows: locks.unlock(locks.lock(index / "other"))),
-    "read_format": (1, lambda index, rows: read_format(index)),
-    "is_format": (1, lambda index, rows: is_format(index)),
-    "format_agrees": (1, lambda index, rows: format_agrees(index)),
+    "read_format": (1, lambda index, rows: format.read_format(index)),
+    "is_format": (1, lambda index, rows: format.is_format(index)),
+    "format_agrees": (1, lambda index, rows: format.format_agrees(index)),
     "is_lock": (1, lambda index, rows: locks.is_lock(index / "LOCK")),
     "sync_directory": (1, lambda index, rows: durable.sync_directory(index)),
     "hold": (1, lambda index, rows: locks.hold(index)),
