@@ -37,9 +37,9 @@ from simindex.repair.survey import Survey, anything_of_an_index, survey
 from simindex.storage.catalog import pending
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.edit import Edit
-from simindex.storage.catalog.environment import acquire
 from simindex.storage.catalog.head import Head
 from simindex.storage.catalog.headers import sealed_pages
+from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import pack
 from simindex.storage.files import durable, filesystem, locks, removal
 from simindex.storage.files.envelope import Envelope, open_envelope

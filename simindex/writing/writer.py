@@ -41,6 +41,7 @@ from simindex.storage.catalog import pending
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.edit import Edit
 from simindex.storage.catalog.head import Run
+from simindex.storage.catalog.registry import check_place
 from simindex.storage.catalog.values import pack, seal
 from simindex.storage.files import locks, removal
 from simindex.storage.files.descriptor import Descriptor
@@ -395,7 +396,7 @@ class Writer:
         if another index has taken this one's place.
         """
         try:
-            self._catalog.environment.check_place()
+            check_place(self._catalog.environment)
             self._files.require(edit.files)
             head = self._catalog.commit(edit)
             self._snapshot_value = seal("head", b"head", head.encode())

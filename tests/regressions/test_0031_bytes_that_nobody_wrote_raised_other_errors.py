@@ -16,7 +16,7 @@ from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
 from simindex.storage.catalog import options_record
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.edit import Edit
-from simindex.storage.catalog.environment import acquire
+from simindex.storage.catalog.registry import acquire
 from simindex.storage.tables import reservoir, segment
 
 ONE = np.ones(1, np.uint64)

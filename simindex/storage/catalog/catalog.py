@@ -35,13 +35,9 @@ from simindex.errors import (
 )
 from simindex.storage.catalog import headers
 from simindex.storage.catalog.edit import Edit, page_bytes
-from simindex.storage.catalog.environment import (
-    Environment,
-    InTransaction,
-    Transaction,
-    system_error,
-)
+from simindex.storage.catalog.environment import Environment, InTransaction, Transaction
 from simindex.storage.catalog.head import LAST_GENERATION, MAX_COUNT, Head
+from simindex.storage.catalog.lmdb_errors import system_error
 from simindex.storage.catalog.reading import Reading
 from simindex.storage.catalog.values import PARTED, part_key, seal
 from simindex.storage.files.durable import NO_SPACE
