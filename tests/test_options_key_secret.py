@@ -16,8 +16,8 @@ from siphash import key_id
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
-from simindex.storage.catalog.catalog import pack
 from simindex.storage.catalog.options_record import stored_options
+from simindex.storage.catalog.values import pack
 from simindex.storage.tables import tombstones
 from simindex.writing import buffer
 

@@ -15,7 +15,7 @@ import click
 from simindex.cli.console import shown
 from simindex.cli.interrupt import Terminated, terminable
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, SimindexError
-from simindex.storage.files.format import NO_SPACE
+from simindex.storage.files.durable import NO_SPACE
 
 WRONG_CALL = 2
 INTERRUPTED = 130

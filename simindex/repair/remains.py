@@ -36,9 +36,10 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew, raised_by_a_handler
 from simindex.repair.remnant import opened
-from simindex.storage.catalog.catalog import PARTED, Head, Run, checksum, unpack
 from simindex.storage.catalog.environment import DATABASES
+from simindex.storage.catalog.head import Head, Run
 from simindex.storage.catalog.pages import MAP_BYTES, META, PAGE_SIZES, REMEDY, Meta, preflight
+from simindex.storage.catalog.values import PARTED, checksum, unpack
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.tables.record import NAME
 

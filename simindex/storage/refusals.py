@@ -21,7 +21,7 @@ from simindex.errors import (
     StorageFull,
     UnsupportedStorage,
 )
-from simindex.storage.files import format as durable
+from simindex.storage.files import durable
 
 _DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 

@@ -14,8 +14,9 @@ import simindex
 from simindex import IndexOptions, Recipe
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
 from simindex.storage.catalog import options_record
-from simindex.storage.catalog.catalog import Catalog, Edit
-from simindex.storage.catalog.environment import acquire
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.registry import acquire
 from simindex.storage.tables import reservoir, structure
 
 ONE = np.ones(1, np.uint64)

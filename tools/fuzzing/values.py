@@ -16,7 +16,8 @@ from simindex.planning.machine import Machine
 from simindex.query import audit
 from simindex.simhash import document_frequencies, recipe_bytes
 from simindex.storage.catalog import options_record
-from simindex.storage.catalog.catalog import Head, Run, unpack
+from simindex.storage.catalog.head import Head, Run
+from simindex.storage.catalog.values import unpack
 from simindex.storage.files.format import FORMAT_MAGIC, read_format, write_format
 
 TEXTS = ["the quick brown fox jumps over the lazy dog", "a dog", ""]
