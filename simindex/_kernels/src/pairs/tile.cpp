@@ -8,8 +8,7 @@ namespace simindex {
 namespace {
 
 namespace portable_level {
-using portable::compare;
-using portable::kSieves;
+using namespace portable;
 #define SIMINDEX_LEVEL_TARGET
 #include "pairs/tile.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -17,8 +16,7 @@ using portable::kSieves;
 
 #if SIMINDEX_X86
 namespace avx2_level {
-using avx2::compare;
-using avx2::kSieves;
+using namespace avx2;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
 #include "pairs/tile.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -27,20 +25,14 @@ using avx2::kSieves;
 #define SIMINDEX_PAIRS_LINES
 
 namespace avx512_level {
-using avx512::compare;
-using avx512::kSieves;
-using avx512::lowest;
-using avx512::Wanted;
+using namespace avx512;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "pairs/tile.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
 
 namespace avx512_vpopcntdq_level {
-using avx512_vpopcntdq::compare;
-using avx512_vpopcntdq::kSieves;
-using avx512_vpopcntdq::lowest;
-using avx512_vpopcntdq::Wanted;
+using namespace avx512_vpopcntdq;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
 #include "pairs/tile.inc"
 #undef SIMINDEX_LEVEL_TARGET

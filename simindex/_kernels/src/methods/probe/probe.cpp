@@ -166,9 +166,7 @@ class HeapFlips {
 };
 
 namespace portable_level {
-using portable::kSieves;
-using portable::locate;
-using portable::look;
+using namespace portable;
 #define SIMINDEX_LEVEL_TARGET
 #include "methods/probe/probe.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -176,27 +174,21 @@ using portable::look;
 
 #if SIMINDEX_X86
 namespace avx2_level {
-using avx2::kSieves;
-using avx2::locate;
-using avx2::look;
+using namespace avx2;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
 #include "methods/probe/probe.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx2_level
 
 namespace avx512_level {
-using avx512::kSieves;
-using avx512::locate;
-using avx512::look;
+using namespace avx512;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "methods/probe/probe.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
 
 namespace avx512_vpopcntdq_level {
-using avx512_vpopcntdq::kSieves;
-using avx512_vpopcntdq::locate;
-using avx512_vpopcntdq::look;
+using namespace avx512_vpopcntdq;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
 #include "methods/probe/probe.inc"
 #undef SIMINDEX_LEVEL_TARGET

@@ -93,15 +93,7 @@ struct Entries {
 };
 
 namespace portable_level {
-using portable::kSieves;
-using portable::locate;
-using portable::LongRows;
-using portable::look_long;
-using portable::look_shared;
-using portable::compare;
-using portable::look_soon;
-using portable::near_rows;
-using portable::settle;
+using namespace portable;
 #define SIMINDEX_LEVEL_TARGET
 #include "methods/probe/sweep.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -109,45 +101,21 @@ using portable::settle;
 
 #if SIMINDEX_X86
 namespace avx2_level {
-using avx2::kSieves;
-using avx2::locate;
-using avx2::LongRows;
-using avx2::look_long;
-using avx2::look_shared;
-using avx2::compare;
-using avx2::look_soon;
-using avx2::near_rows;
-using avx2::settle;
+using namespace avx2;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
 #include "methods/probe/sweep.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx2_level
 
 namespace avx512_level {
-using avx512::kSieves;
-using avx512::locate;
-using avx512::LongRows;
-using avx512::look_long;
-using avx512::look_shared;
-using avx512::compare;
-using avx512::look_soon;
-using avx512::near_rows;
-using avx512::settle;
+using namespace avx512;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "methods/probe/sweep.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
 
 namespace avx512_vpopcntdq_level {
-using avx512_vpopcntdq::kSieves;
-using avx512_vpopcntdq::locate;
-using avx512_vpopcntdq::LongRows;
-using avx512_vpopcntdq::look_long;
-using avx512_vpopcntdq::look_shared;
-using avx512_vpopcntdq::compare;
-using avx512_vpopcntdq::look_soon;
-using avx512_vpopcntdq::near_rows;
-using avx512_vpopcntdq::settle;
+using namespace avx512_vpopcntdq;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
 #include "methods/probe/sweep.inc"
 #undef SIMINDEX_LEVEL_TARGET

@@ -11,8 +11,7 @@ namespace {
 constexpr std::size_t kSlabBytes = 32 * 1024;
 
 namespace portable_level {
-using portable::compare;
-using portable::kSieves;
+using namespace portable;
 #define SIMINDEX_LEVEL_TARGET
 #include "methods/scan/scan.inc"
 #undef SIMINDEX_LEVEL_TARGET
@@ -20,24 +19,21 @@ using portable::kSieves;
 
 #if SIMINDEX_X86
 namespace avx2_level {
-using avx2::compare;
-using avx2::kSieves;
+using namespace avx2;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX2
 #include "methods/scan/scan.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx2_level
 
 namespace avx512_level {
-using avx512::compare;
-using avx512::kSieves;
+using namespace avx512;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512
 #include "methods/scan/scan.inc"
 #undef SIMINDEX_LEVEL_TARGET
 }  // namespace avx512_level
 
 namespace avx512_vpopcntdq_level {
-using avx512_vpopcntdq::compare;
-using avx512_vpopcntdq::kSieves;
+using namespace avx512_vpopcntdq;
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
 #include "methods/scan/scan.inc"
 #undef SIMINDEX_LEVEL_TARGET

@@ -103,6 +103,8 @@ struct Picks {
 
 namespace portable_level {
 
+using portable::distance;
+
 // 128 bits on x86-64 and arm64.
 typedef std::uint64_t Vector __attribute__((vector_size(16), may_alias));
 constexpr std::size_t kWords = 2;
@@ -140,20 +142,13 @@ SIMINDEX_LANES Vector add_one(Vector& sum, Vector a) {
   return carry;
 }
 
-SIMINDEX_LANES std::uint32_t distance(const std::uint64_t* row, std::size_t words,
-                                      const std::uint64_t* query) {
-  std::uint64_t bits = 0;
-  for (std::size_t w = 0; w < words; ++w) bits += portable::popcount(row[w] ^ query[w]);
-  return static_cast<std::uint32_t>(bits);
-}
-
 template <int kLines>
 SIMINDEX_LANES std::uint32_t near_eight(const std::uint64_t* rows, std::size_t words,
                                         const std::uint64_t* query, std::uint32_t limit,
                                         std::uint16_t* distances) {
   std::uint32_t near = 0;
   for (std::size_t i = 0; i < 8; ++i) {
-    const std::uint32_t bits = distance(rows + i * words, words, query);
+    const auto bits = static_cast<std::uint32_t>(distance(rows + i * words, query, words));
     distances[i] = static_cast<std::uint16_t>(bits);
     near |= (bits <= limit ? 1u : 0u) << i;
   }
@@ -169,6 +164,8 @@ SIMINDEX_LANES std::uint32_t near_eight(const std::uint64_t* rows, std::size_t w
 
 #if SIMINDEX_X86
 namespace avx2_level {
+
+using avx2::distance;
 
 using Vector = __m256i;
 constexpr std::size_t kWords = 4;
@@ -214,14 +211,6 @@ SIMINDEX_LANES Vector add_one(Vector& sum, Vector a) {
   return carry;
 }
 
-SIMINDEX_LANES std::uint32_t distance(const std::uint64_t* row, std::size_t words,
-                                      const std::uint64_t* query) {
-  std::uint64_t bits = 0;
-  for (std::size_t w = 0; w < words; ++w)
-    bits += static_cast<std::uint64_t>(__builtin_popcountll(row[w] ^ query[w]));
-  return static_cast<std::uint32_t>(bits);
-}
-
 template <int kLines>
 SIMINDEX_LANES std::uint32_t near_eight(const std::uint64_t* rows, std::size_t words,
                                         const std::uint64_t* query, std::uint32_t limit,
@@ -230,7 +219,7 @@ SIMINDEX_LANES std::uint32_t near_eight(const std::uint64_t* rows, std::size_t w
   for (std::size_t i = 0; i < 8; ++i) {
     std::uint32_t bits = 0;
     if constexpr (kLines == 0) {
-      bits = distance(rows + i * words, words, query);
+      bits = static_cast<std::uint32_t>(distance(rows + i * words, query, words));
     } else {
       __m256i sums = _mm256_setzero_si256();
       for (std::size_t w = 0; w < 8 * kLines; w += 4)
@@ -257,6 +246,8 @@ SIMINDEX_LANES std::uint32_t near_eight(const std::uint64_t* rows, std::size_t w
 }  // namespace avx2_level
 
 namespace avx512_level {
+
+using avx2::distance;
 
 using Vector = __m512i;
 constexpr std::size_t kWords = 8;
@@ -294,20 +285,10 @@ SIMINDEX_LANES Vector add_one(Vector& sum, Vector a) {
   return carry;
 }
 
-SIMINDEX_LANES std::uint32_t distance(const std::uint64_t* row, std::size_t words,
-                                      const std::uint64_t* query) {
-  std::uint64_t bits = 0;
-  for (std::size_t w = 0; w < words; ++w)
-    bits += static_cast<std::uint64_t>(__builtin_popcountll(row[w] ^ query[w]));
-  return static_cast<std::uint32_t>(bits);
-}
-
 template <int kLines>
 SIMINDEX_LANES __m512i row_counts(const std::uint64_t* row, std::size_t words,
                                   const std::uint64_t* query) {
   // Bytes are added up to 31 lines before they could overflow.
-  const __m512i halves = _mm512_set1_epi8(0x0f);
-  const __m512i counts = _mm512_set4_epi32(0x04030302, 0x03020201, 0x03020201, 0x02010100);
   __m512i sums = _mm512_setzero_si512();
   const std::size_t width = kLines == 0 ? words : 8 * kLines;
   for (std::size_t begin = 0; begin < width; begin += 248) {
@@ -318,10 +299,7 @@ SIMINDEX_LANES __m512i row_counts(const std::uint64_t* row, std::size_t words,
           kLines == 0 ? avx512::lowest(static_cast<std::uint32_t>(width - w)) : __mmask8{0xff};
       const __m512i x = _mm512_xor_si512(_mm512_maskz_loadu_epi64(present, row + w),
                                          _mm512_maskz_loadu_epi64(present, query + w));
-      const __m512i low = _mm512_shuffle_epi8(counts, _mm512_and_si512(x, halves));
-      const __m512i high =
-          _mm512_shuffle_epi8(counts, _mm512_and_si512(_mm512_srli_epi16(x, 4), halves));
-      bytes = _mm512_add_epi8(bytes, _mm512_add_epi8(low, high));
+      bytes = _mm512_add_epi8(bytes, avx512::byte_counts(x));
     }
     sums = _mm512_add_epi64(sums, _mm512_sad_epu8(bytes, _mm512_setzero_si512()));
   }
@@ -338,16 +316,10 @@ SIMINDEX_LANES __m512i row_counts(const std::uint64_t* row, std::size_t words,
 
 namespace avx512_vpopcntdq_level {
 
+using avx2::distance;
+
 #define SIMINDEX_LEVEL_TARGET SIMINDEX_TARGET_AVX512_VPOPCNTDQ
 #define SIMINDEX_LANES SIMINDEX_TARGET_AVX512_VPOPCNTDQ SIMINDEX_INLINE
-
-SIMINDEX_LANES std::uint32_t distance(const std::uint64_t* row, std::size_t words,
-                                      const std::uint64_t* query) {
-  std::uint64_t bits = 0;
-  for (std::size_t w = 0; w < words; ++w)
-    bits += static_cast<std::uint64_t>(__builtin_popcountll(row[w] ^ query[w]));
-  return static_cast<std::uint32_t>(bits);
-}
 
 template <int kLines>
 SIMINDEX_LANES __m512i row_counts(const std::uint64_t* row, std::size_t words,
