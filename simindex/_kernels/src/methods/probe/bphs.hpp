@@ -4,7 +4,6 @@
 //     row of table j -> the first of its equals? found by no earlier table? -> un-permuted: a hit
 //     hits -> looked up in table 0 (probe at distance 0) -> rows of table 0
 //
-// A permutation is a list of rotations under masks: permuted[target] |= rotl(x[source], left) & mask.
 // Every offset is bounded as in probe.hpp.
 #pragma once
 
@@ -12,21 +11,10 @@
 #include <cstdint>
 #include <span>
 
+#include "bits/permutation.hpp"
 #include "methods/probe/probe.hpp"
 
 namespace simindex {
-
-struct Rotation {
-  std::uint64_t source;  // word
-  std::uint64_t target;  // word
-  std::uint64_t left;
-  std::uint64_t mask;
-};
-static_assert(sizeof(Rotation) == 4 * sizeof(std::uint64_t));
-
-// to (n, words) = from (n, words), permuted; they must not overlap.
-void permute(const std::uint64_t* from, std::size_t n, std::size_t words,
-             std::span<const Rotation> rotations, std::uint64_t* to, int level);
 
 // A table of a design, sorted by all its words, so that equal rows are neighbours. Table 0 has no
 // rotations, and its rows need not be in that order.
