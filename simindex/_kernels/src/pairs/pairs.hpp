@@ -44,7 +44,7 @@
 #include <span>
 #include <vector>
 
-#include "cpu/memory.hpp"
+#include "pairs/found_pairs.hpp"
 
 namespace simindex {
 
@@ -75,30 +75,6 @@ struct PairRows {
 struct BlockChoice {
   std::span<const Bits> blocks;
   std::span<const std::uint32_t> agreeing;
-};
-
-// Pairs of row numbers, in columns that grow together.
-class FoundPairs {
- public:
-  void push(std::uint32_t first, std::uint32_t second, std::uint64_t bits) {
-    if (size == capacity_) [[unlikely]]
-      reserve(capacity_ < 1024 ? 1024 : capacity_ + capacity_ / 2);
-    a[size] = first;
-    b[size] = second;
-    distance[size] = static_cast<std::uint16_t>(bits);
-    ++size;
-  }
-
-  void append(const FoundPairs& other);
-  [[gnu::noinline]] void reserve(std::size_t wanted);
-
-  std::size_t size = 0;
-  Memory<std::uint32_t> a;
-  Memory<std::uint32_t> b;
-  Memory<std::uint16_t> distance;
-
- private:
-  std::size_t capacity_ = 0;
 };
 
 // How a search is carried out. `poll` is called on the calling thread now and then; once it returns true
@@ -141,10 +117,6 @@ double pairs_of_rows(const DistinctPairs& found, std::size_t n, bool with_equal)
 // To pairs of distinct rows adds those of the rows equal to them; and, if `with_equal`, of equal rows
 // themselves. Nothing is added if that would be more than `most`.
 void expand(DistinctPairs& found, std::size_t n, bool with_equal, const PairSearch& search);
-
-// Pairs by (a, b), a < b. Columns of `pairs.size`; 8 bytes a row of memory beside them.
-void sort_pairs_by_rows(const FoundPairs& pairs, std::size_t n, std::int64_t* a, std::int64_t* b,
-                        std::uint16_t* distance);
 
 // Equal rows by (first, row). Columns of the size of `equal`.
 void sort_equal(const std::vector<Equal>& equal, std::size_t n, std::int64_t* first,

@@ -65,8 +65,6 @@ inline std::uint64_t most_followed(const SliceTable& table, std::size_t lists) {
   return std::min((by_rows - by_lists) / kNumberCost, memory);
 }
 
-enum class Followed { kAll, kTooMany, kDamaged };
-
 // The row numbers of lists in their order.
 class Listed {
  public:
@@ -98,6 +96,8 @@ inline std::uint32_t slice_of(const SliceTable& table, const std::uint64_t* quer
   const std::size_t bit = slice * static_cast<std::size_t>(table.width);
   return static_cast<std::uint32_t>(query[bit / 64] << (bit % 64) >> (64 - table.width));
 }
+
+enum class Followed { kAll, kTooMany, kDamaged };
 
 // Gives the lists of a query to into.take(first, end, w - e), or stops where they hold more than `most`
 // numbers; `followed` counts them.
