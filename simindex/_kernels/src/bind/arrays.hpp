@@ -56,4 +56,9 @@ inline void require(bool held, const char* sentence) {
   if (!held) throw std::invalid_argument(sentence);
 }
 
+// Whether values of so many bytes may be read there.
+inline bool aligned(const void* data, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
+}
+
 }  // namespace simindex

@@ -11,27 +11,18 @@
 
 #include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
+#include "bind/checked.hpp"
 #include "bind/columns.hpp"
 #include "bind/gil.hpp"
 #include "bind/text_inputs.hpp"
 #include "cpu/levels.hpp"
 #include "methods/issl/issl.hpp"
-#include "methods/probe/probe.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace simindex {
 namespace {
-
-bool aligned(const void* data, std::size_t bytes) {
-  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
-}
-
-void require_within(const Verified* verified, const void* data, std::size_t bytes) {
-  require(verified == nullptr || verified->holds(data, bytes),
-          "verified: what the array is part of");
-}
 
 // Slice lists that were checked once and are searched many times. The arrays never change.
 class CheckedSlices {

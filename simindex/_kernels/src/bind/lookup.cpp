@@ -20,10 +20,6 @@ using U64Rows = In<std::uint64_t, 2>;
 using BucketColumns = std::tuple<Out<std::uint32_t, 2>, Out<std::uint32_t, 2>,
                                  Out<std::uint16_t, 2>, Out<std::uint16_t, 2>>;
 
-bool aligned(const void* data, std::size_t bytes) {
-  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
-}
-
 Headers headers_of(const U64Rows& queries, const U64Rows& flips, int header_bits) {
   const std::size_t m = queries.shape(0);
   require(queries.shape(1) >= 1, "queries: at least 1 word wide");

@@ -9,10 +9,13 @@
 
 #include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
+#include "bind/checked.hpp"
+#include "bind/found.hpp"
 #include "bind/gil.hpp"
 #include "bind/text_inputs.hpp"
 #include "cpu/levels.hpp"
 #include "methods/probe/probe.hpp"
+#include "methods/scan/scan.hpp"
 #include "methods/scan/topscan.hpp"
 
 namespace nb = nanobind;
@@ -21,9 +24,22 @@ using namespace nb::literals;
 namespace simindex {
 namespace {
 
-using Places = std::tuple<Out<std::uint64_t, 2>, Out<std::uint16_t, 2>, Out<std::uint32_t, 2>>;
+using ScanResult = std::tuple<nb::object, nb::object, nb::object, std::uint64_t>;
 
-bool aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 8 == 0; }
+ScanResult bound_scan(const In<std::uint64_t, 2>& rows, const In<std::uint64_t, 2>& queries, int h,
+                      bool first, int level) {
+  check_rows(rows);
+  const Search search = search_of(queries, rows.shape(1), h, first);
+  Found found;
+  {
+    ReleasedGil released;
+    found = scan(rows.data(), rows.shape(0), rows.shape(1), search, resolve_level(level));
+  }
+  MatchColumns all = columns(found.matches);
+  return {std::move(all.query), std::move(all.row), std::move(all.distance), found.compared};
+}
+
+using Places = std::tuple<Out<std::uint64_t, 2>, Out<std::uint16_t, 2>, Out<std::uint32_t, 2>>;
 
 Places bind_top_scan(const In<std::uint64_t, 2>& rows, const In<std::uint64_t, 1>& ids,
                      const In<std::uint64_t, 2>& queries, std::int64_t k,
@@ -32,13 +48,11 @@ Places bind_top_scan(const In<std::uint64_t, 2>& rows, const In<std::uint64_t, 1
   const std::size_t n = rows.shape(0);
   const std::size_t words = rows.shape(1);
   const std::size_t m = queries.shape(0);
-  require(n <= kMaxRows, "rows: a table holds at most 2**32 - 16 rows");
-  require(1 <= words && words <= kMaxWords, "rows: from 1 to 1023 words wide");
-  require(aligned(rows.data()), "rows: needs words aligned to 8 bytes; copy the array");
+  check_rows(rows);
   require(ids.shape(0) == n, "ids: one for each row");
-  require(aligned(ids.data()), "ids: needs words aligned to 8 bytes; copy the array");
+  require(aligned(ids.data(), 8), "ids: needs words aligned to 8 bytes; copy the array");
   require(queries.shape(1) == words, "queries: as many words as the rows");
-  require(aligned(queries.data()), "queries: needs words aligned to 8 bytes; copy the array");
+  require(aligned(queries.data(), 8), "queries: needs words aligned to 8 bytes; copy the array");
   require(!dead || dead->shape(0) == n, "dead: one for each row");
   require(k >= 1, "k: 1 or more");
   require(static_cast<std::uint64_t>(k) < (std::uint64_t{1} << 40) / std::max<std::size_t>(m, 1),
@@ -73,7 +87,9 @@ Places bind_top_scan(const In<std::uint64_t, 2>& rows, const In<std::uint64_t, 1
 
 }  // namespace
 
-void bind_top(nb::module_& m) {
+void bind_scan(nb::module_& m) {
+  m.def("scan", &bound_scan, nb::arg("rows").noconvert(), nb::arg("queries").noconvert(),
+        nb::arg("h"), nb::arg("first"), nb::arg("level") = -1);
   m.def("top_scan", &bind_top_scan, "rows"_a.noconvert(), "ids"_a.noconvert(),
         "queries"_a.noconvert(), "k"_a, "dead"_a.noconvert() = nb::none(), "threads"_a = 1,
         "level"_a = -1);
