@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 import simindex
-from simindex.cli.app import Interrupted
+from simindex.cli.app import Interrupted, program
 from simindex.cli.choices import (
     Reading,
     index_argument,
@@ -50,7 +50,7 @@ NO_TEXTS = (
 )
 
 
-@click.command()
+@program.command()
 @index_argument
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 @click.option("--append", is_flag=True, help="Add to an existing index, by its own recipe.")

@@ -17,6 +17,7 @@ import click
 import numpy as np
 
 import simindex
+from simindex.cli.app import program
 from simindex.cli.chunks import chunks
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.progress import Progress
@@ -37,7 +38,7 @@ FAVOURITE = "encodings/cp1252.py"
 EDIT = "\n# This copy differs from the file in the library: these two lines\n# were added to it.\n"
 
 
-@click.command()
+@program.command()
 @click.option(
     "--path", type=click.Path(), help="Another folder of text files than the standard library."
 )
