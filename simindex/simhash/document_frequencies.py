@@ -42,6 +42,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
+from simindex.checks import is_int
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
@@ -51,7 +52,6 @@ from simindex.errors import (
 )
 from simindex.simhash import recipe_bytes
 from simindex.simhash.idf import IdfTable, idf_step
-from simindex.simhash.recipe_bytes import is_int
 
 MAX_FEATURES = 1 << 23
 """Distinct features up to which counting is exact by default: a table of 100 MB."""

@@ -14,6 +14,7 @@ from typing import Any
 import msgpack
 import numpy as np
 
+from simindex.checks import require
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
 from simindex.records.batch import Batch, Skipped, as_keys
 from simindex.simhash import recipe_bytes, words
@@ -33,7 +34,7 @@ from simindex.simhash.features import (
 from simindex.simhash.idf import IdfTable
 from simindex.simhash.projection import ProjectionName
 from simindex.simhash.reader import Reader, Simhashes, checked_features, require_known
-from simindex.simhash.recipe_checks import checked, require
+from simindex.simhash.recipe_checks import checked
 from simindex.simhash.weighting import WEIGHTINGS, WeightingName
 from simindex.threads import thread_count
 

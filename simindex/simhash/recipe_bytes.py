@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from struct import Struct
-from typing import Any, TypeGuard
+from typing import Any
 
 import msgpack
 import numpy as np
 
+from simindex.checks import is_int
 from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch
 from simindex.simhash.features import TOKENIZER
 from simindex.simhash.idf import IdfTable
@@ -135,8 +136,3 @@ def as_content(content: object) -> bytes:
 def digest(content: bytes) -> bytes:
     """BLAKE2b-128."""
     return blake2b(content, digest_size=_DIGEST_BYTES).digest()
-
-
-def is_int(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number, and no truth value."""
-    return isinstance(value, int) and not isinstance(value, bool)

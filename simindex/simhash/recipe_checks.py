@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from simindex.errors import InvalidOption
+from simindex.checks import is_int, require
 from simindex.options import MAX_BITS
 from simindex.simhash import words
 from simindex.simhash.features import MOST_NGRAM, TOKENIZER, UNITS
 from simindex.simhash.idf import IdfTable
 from simindex.simhash.projection import PROJECTIONS
-from simindex.simhash.recipe_bytes import is_int
 from simindex.simhash.weighting import WEIGHTINGS
 
 
@@ -79,15 +78,6 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
         "unit", unit, '"word", for a tokenizer, stop words or stems are about words',
     )
     return {**options, **chosen}
-
-
-def require(held: bool, option: str, found: object, expected: str) -> None:
-    """Raises InvalidOption, naming the option, what was found and what to give, unless `held`."""
-    if not held:
-        raise InvalidOption(
-            f"option {option}={found!r} is not valid: give {expected}",
-            option=option, found=found, expected=expected,
-        )
 
 
 def _ngram(given: Any, most: int) -> int | tuple[int, ...]:

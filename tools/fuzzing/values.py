@@ -11,6 +11,7 @@ import numpy as np
 from fuzzing.target import Target, workplace
 from simindex import DocumentFrequencies, Recipe
 from simindex._kernels import _native
+from simindex.checks import is_int
 from simindex.options import IndexOptions
 from simindex.planning.machine import Machine
 from simindex.query import audit
@@ -57,7 +58,7 @@ def execute(data: bytes) -> None:
     """Reads the value, and uses it."""
     if data[:8] == recipe_bytes.MAGIC:
         recipe = Recipe.from_bytes(data)
-        if recipe_bytes.is_int(recipe.tokenizer):
+        if is_int(recipe.tokenizer):
             recipe.batch(TEXTS)
         return
     if data[:8] == document_frequencies.MAGIC:
