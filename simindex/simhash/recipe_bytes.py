@@ -5,8 +5,6 @@
 
 Numbers are little-endian; hashes and idf steps are those of `idf.IdfTable`, absent when nothing was
 learned; the digest is BLAKE2b-128 of everything before it. The layout is frozen: see VERSION.
-
-Version 1 knew words by tokenizer 1 only, the projection `sign`, and neither stop words nor stems.
 """
 
 from __future__ import annotations
@@ -25,19 +23,11 @@ from simindex.simhash.idf import IdfTable
 from simindex.simhash.weighting import STEPS_PER_UNIT
 
 MAGIC = b"SIMRECIP"
-VERSION = 2
+VERSION = 1
 MOST_HEADER_BYTES = 1 << 20
 _PREFIX = Struct("<8sII")
 _DIGEST_BYTES = 16
 _MOST_DOCUMENTS = 1 << 48
-
-VERSION_1_VALUES: dict[str, Any] = {
-    "projection": "sign",
-    "unicode": None,
-    "stop_words": [],
-    "stemmer": None,
-}
-"""What a recipe of version 1 says of the options that came later."""
 
 
 def packed(values: dict[str, Any], idf: IdfTable | None) -> bytes:
@@ -56,8 +46,8 @@ def packed_header(values: dict[str, Any], idf: IdfTable | None) -> bytes:
     return header
 
 
-def unpacked(content: bytes) -> tuple[int, dict[str, Any], IdfTable | None]:
-    """Version, header values as written and learned table; whether the values fit is not checked.
+def unpacked(content: bytes) -> tuple[dict[str, Any], IdfTable | None]:
+    """Header values as written and learned table; whether the values fit is not checked.
 
     Raises
     ------
@@ -90,7 +80,7 @@ def unpacked(content: bytes) -> tuple[int, dict[str, Any], IdfTable | None]:
             found=tokenizer, expected=TOKENIZER,
         )
     try:
-        return version, values, _table(values, content[body:-_DIGEST_BYTES])
+        return values, _table(values, content[body:-_DIGEST_BYTES])
     except (KeyError, TypeError) as error:
         raise CorruptFile(f"the recipe's header is not valid: {error}") from error
 
@@ -121,6 +111,19 @@ def _table(values: dict[str, Any], arrays: bytes) -> IdfTable | None:
     if not ascending or bool(((steps < STEPS_PER_UNIT) | (steps > unseen)).any()):
         raise CorruptFile("the recipe's idf table is out of order or out of range")
     return IdfTable(documents, hashes, steps, unseen)
+
+
+def options(values: dict[str, Any]) -> dict[str, Any]:
+    """What a recipe is made of again but its table; KeyError or TypeError if they do not fit."""
+    names = ("bits", "unit", "ngram", "weighting", "seed", "min_features", "projection",
+             "tokenizer", "stop_words", "stemmer")  # fmt: skip
+    given = {name: values[name] for name in names}
+    if isinstance(given["ngram"], list):
+        given["ngram"] = tuple(given["ngram"])
+    if not isinstance(given["stop_words"], list):
+        raise TypeError("stop words are a list")
+    given["stop_words"] = tuple(given["stop_words"])
+    return given
 
 
 def as_content(content: object) -> bytes:
