@@ -40,9 +40,9 @@ from simindex.storage.catalog.environment import acquire
 from simindex.storage.files import format as durable
 from simindex.storage.files.envelope import Envelope, open_envelope
 from simindex.storage.files.format import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY
+from simindex.storage.files.refusals import translated
 from simindex.storage.location import checked_call
 from simindex.storage.opened import check_age, described, leased
-from simindex.storage.refusals import translated
 from simindex.storage.segmentfiles import SegmentFiles
 from simindex.storage.snapshot import take
 from simindex.storage.tables.designs import checked_designs, slice_design
@@ -140,7 +140,7 @@ def _remaining(directory: Path) -> list[Finding]:
     try:
         return _surveyed(directory, None).found.findings
     except CorruptFile as error:
-        return [Finding("error", str(directory), str(error))]
+        return [Finding("error", str(directory), error.what)]
     except (SimindexError, OSError, MemoryError) as error:
         if raised_by_a_handler(error):
             raise
@@ -176,7 +176,7 @@ def _require_known(found: Survey) -> None:
 
 
 def _checked(directory: Path) -> list[Finding]:
-    """What `check` finds, once the survey found nothing, without its advice to repair."""
+    """The damage that `check` finds, once the survey found nothing."""
     try:
         uuid, lease = leased(directory, writable=False)
         try:
@@ -187,12 +187,9 @@ def _checked(directory: Path) -> list[Finding]:
             found = check(directory, catalog, index=uuid, options=options, snapshot=snapshot)
         finally:
             lease.release()
-        wrong = [(each.path, each.what) for each in found if each.severity == "error"]
     except CorruptFile as error:
-        wrong = [(str(directory), str(error))]
-    return [
-        Finding("error", path, what.partition(". `simindex repair")[0]) for path, what in wrong
-    ]
+        return [Finding("error", str(directory), error.what)]
+    return [each for each in found if each.severity == "error"]
 
 
 class _Work:

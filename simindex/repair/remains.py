@@ -38,7 +38,7 @@ from simindex.errors import CorruptFile, FormatTooNew, raised_by_a_handler
 from simindex.repair.remnant import opened
 from simindex.storage.catalog.catalog import PARTED, Head, Run, checksum, unpack
 from simindex.storage.catalog.environment import DATABASES
-from simindex.storage.catalog.pages import MAP_BYTES, META, PAGE_SIZES, REMEDY, Meta, preflight
+from simindex.storage.catalog.pages import MAP_BYTES, META, PAGE_SIZES, Meta, preflight
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.tables.record import NAME
 
@@ -148,7 +148,7 @@ class Remains:
         try:
             preflight(path)
         except CorruptFile as error:
-            self.breach = str(error).removesuffix(f". {REMEDY}")
+            self.breach = error.what
         self.foreign = not whole and any(self._read(0, 2 * page))
         self._order(whole)
         self._walk()
@@ -443,7 +443,7 @@ class Remains:
             except CorruptFile as error:
                 if rooted and _is_newer(payload):
                     raise FormatTooNew(
-                        f"{self.path} was written by a newer simindex: install it",
+                        f"{self.path} was written by a newer simindex", remedy="install it",
                         path=str(self.path),
                     ) from error
         return sorted(heads, key=lambda found: (-found[1], -found[0].generation))

@@ -134,7 +134,7 @@ class Remnant:
             if envelope.filled_gaps():
                 self.damage = f"{path} is not zero between its sections"
         except CorruptFile as error:
-            self.damage = str(error)
+            self.damage = error.what
         bad = [np.flatnonzero(~section.sound) for section in self._sections.values()]
         places = list(zip(self._sections.values(), bad, strict=True))
         for section, chunks in places:
@@ -188,7 +188,7 @@ class Remnant:
                     load_directory=lambda: None,
                 )
             except CorruptFile as error:
-                self.damage = str(error)
+                self.damage = error.what
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -375,8 +375,9 @@ def _mapped(path: Path, fd: int, size: int) -> NDArray[np.uint8]:
         if raised_by_a_handler(error):
             raise
         raise StorageFailed(
-            f"{path} cannot be mapped ({error}): free memory, or raise the number of maps "
-            "that a process may have, in /proc/sys/vm/max_map_count", path=str(path),
+            f"{path} cannot be mapped ({error})",
+            remedy="free memory, or raise the number of maps that a process may have, in "
+            "/proc/sys/vm/max_map_count", path=str(path),
         ) from error
 
 
@@ -402,8 +403,9 @@ def opened(path: Path) -> Descriptor:
         if error.errno in NOT_REGULAR:
             raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
         raise StorageFailed(
-            f"{path} cannot be read ({error.strerror}): make it readable, or move it away if it is "
-            "lost, then run `simindex repair` again",
+            f"{path} cannot be read ({error.strerror})",
+            remedy="make it readable, or move it away if it is lost, then run `simindex repair` "
+            "again",
             path=str(path), errno=error.errno,
         ) from error
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -165,7 +165,7 @@ def _read_format(found: Survey) -> None:
             raise
         found.error(path / "FORMAT", "is damaged")
     except CorruptFile as error:
-        found.error(path / "FORMAT", str(error))
+        found.error(path / "FORMAT", error.what)
     found.format_sound = False
 
 
@@ -205,9 +205,9 @@ def _read_files(found: Survey, progress: Progress | None) -> None:
     for path in (directory, found.path / "catalog", found.path / "catalog" / "data.mdb"):
         if path.is_symlink():
             raise CorruptFile(
-                f"{path} is a link: put what it leads to in its place, or remove it if that is "
-                "lost, then run `simindex repair` again",
-                path=str(path),
+                f"{path} is a link", path=str(path),
+                remedy="put what it leads to in its place, or remove it if that is lost, then run "
+                "`simindex repair` again",
             )
     if not directory.is_dir():
         found.error(directory, "is no directory" if directory.exists() else "is missing")
@@ -228,7 +228,7 @@ def _read_files(found: Survey, progress: Progress | None) -> None:
         except (FormatTooNew, FormatTooOld):
             raise
         except CorruptFile as error:
-            found.unreadable[path.name] = str(error)
+            found.unreadable[path.name] = error.what
 
 
 # -- catalog ---------------------------------------------------------------------------------------
@@ -350,8 +350,9 @@ def _read_options(found: Survey, remains: Remains | None) -> None:
         break
     else:
         raise CorruptFile(
-            f"nothing at {found.path} tells how rows were stored: neither the catalog nor a "
-            "segment is left. Build the index anew, or bring files back from a backup",
+            f"nothing at {found.path} tells how rows were stored, since neither the catalog nor a "
+            "segment is left",
+            remedy="build the index anew, or bring files back from a backup",
             path=str(found.path),
         )
     for name, file in list(found.files.items()):

@@ -55,7 +55,7 @@ from simindex.storage.catalog.environment import (
     Transaction,
     system_error,
 )
-from simindex.storage.files.format import NO_SPACE
+from simindex.storage.files.refusals import NO_SPACE, no_space
 from simindex.storage.tables import permuted, slicelist
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import NAME, SegmentRecord, StructureRecord
@@ -373,8 +373,8 @@ class Catalog:
                 raise StorageFull("the catalog's map is full", path=str(self.path)) from error
             if committing:
                 raise CommitFailed(
-                    f"the catalog's commit failed ({error}): its outcome is unknown. "
-                    "Close the index, see to the disk, and open it again",
+                    f"the catalog's commit failed ({error}), and its outcome is unknown",
+                    remedy="close the index, see to the disk, and open it again",
                     path=str(self.path),
                 ) from error
             if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):
@@ -383,13 +383,10 @@ class Catalog:
                 ) from error
             refused = error if isinstance(error, OSError) else system_error(error, self.path)
             if isinstance(error, lmdb.DiskError) or getattr(refused, "errno", 0) in NO_SPACE:
-                raise StorageFull(
-                    f"the catalog {self.path} cannot be written ({error}): free some space and "
-                    "try again", path=str(self.path),
-                ) from error
+                raise no_space(self.path) from error
             raise (refused or StorageFailed(
-                f"the catalog {self.path} cannot be written ({error}): see to the disk and try "
-                "again", path=str(self.path),
+                f"the catalog {self.path} cannot be written ({error})",
+                remedy="see to the disk and try again", path=str(self.path),
             )) from error
 
 

@@ -44,6 +44,7 @@ from simindex.errors import (
 )
 from simindex.storage.catalog.pages import MAP_BYTES, preflight
 from simindex.storage.files import disk
+from simindex.storage.files.refusals import no_space
 
 DATABASES = ("head", "meta", "segments", "headers", "pending", "tombstones")
 
@@ -583,6 +584,4 @@ def reserve_lock_file(path: Path) -> None:
             disk.system.allocate(file.fileno(), _LOCK_FILE_BYTES)
         except OSError as error:
             disk.system.unlink(path)
-            raise StorageFull(
-                f"no space for {path}: free some and try again", path=str(path)
-            ) from error
+            raise no_space(path) from error

@@ -26,8 +26,8 @@ import socket
 import stat
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from time import sleep
@@ -43,11 +43,11 @@ from simindex.errors import (
     FormatTooOld,
     IndexLocked,
     IndexNotFound,
-    StorageFull,
     UnsupportedStorage,
 )
 from simindex.storage.files import disk
 from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.files.refusals import NO_SPACE, no_space_told
 
 MAJOR, MINOR = 1, 0
 """Version of everything on disk. Another major is refused; a newer minor is read."""
@@ -94,7 +94,6 @@ _TOLD_HOLDER = 200
 _HOLDER = re.compile(rb"process [0-9]+( (o(n( [^\n]{0,400}\n?)?)?)?)?")
 """What the lock's file says of who holds it, whole or cut short by a crash behind the word."""
 
-NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
 NOT_REGULAR = {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV}
@@ -104,23 +103,6 @@ _LOST = {errno.EIO, *NO_SPACE}
 """What writing back may find out, and tells once."""
 
 
-@contextmanager
-def storage_errors(path: Path | str) -> Iterator[None]:
-    """Turns "no space left" into StorageFull; other operating-system errors pass unchanged."""
-    try:
-        yield
-    except StorageFull:
-        raise
-    except OSError as error:
-        if error.errno in NO_SPACE:
-            raise StorageFull(
-                f"no space left while writing {path}: free some and try again; "
-                "the index holds its last commit",
-                path=str(path),
-            ) from error
-        raise
-
-
 def sync_directory(path: Path) -> None:
     """Makes the names in a directory durable."""
     disk.system.sync_directory(path)
@@ -128,7 +110,7 @@ def sync_directory(path: Path) -> None:
 
 def make_directory(path: Path) -> None:
     """A new directory whose name is durable in its parent."""
-    with storage_errors(path):
+    with no_space_told(path):
         disk.system.make_directory(path)
         try:
             sync_directory(path.parent)
@@ -289,7 +271,7 @@ class NewFile:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._path = directory / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
-        with storage_errors(self._path):
+        with no_space_told(self._path):
             self._file = disk.system.create(self._path, os.O_RDWR | os.O_EXCL | os.O_NOFOLLOW)
         self._published = False
         self._sent: deque[int] = deque()
@@ -316,14 +298,14 @@ class NewFile:
     def reserve(self, size: int) -> None:
         """Takes the disk space of `size` bytes now, so that a full disk fails here."""
         if size:
-            with storage_errors(self._path):
+            with no_space_told(self._path):
                 disk.system.allocate(self._file.fileno(), size)
 
     def write(self, data: NDArray[np.uint8] | bytes, offset: int) -> None:
         """Writes all of `data` at `offset`."""
         fd = self._file.fileno()
         view = memoryview(data)  # type: ignore[arg-type]  # an array is a buffer, unknown to its stub
-        with storage_errors(self._path):
+        with no_space_told(self._path):
             while view:
                 piece = view[: WRITE_BACK_BYTES - offset % WRITE_BACK_BYTES]
                 written = disk.system.write(fd, piece, offset)
@@ -349,7 +331,7 @@ class NewFile:
         not those that were written.
         """
         final = self.directory / name
-        with storage_errors(final):
+        with no_space_told(final):
             verify(self._file.fileno())
             disk.system.sync(self._file.fileno())
             disk.system.rename(self._path, final)
@@ -408,11 +390,13 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
             raise
         if any((directory / "segments").glob("*.rows")):
             raise IndexNotFound(
-                f"{directory} has lost its FORMAT: `simindex repair {directory}` makes it anew",
+                f"{directory} has lost its FORMAT",
+                remedy=f"`simindex repair {directory}` makes it anew",
                 path=str(directory),
             ) from error
         raise IndexNotFound(
-            f"there is no index at {directory}: create one with mode 'c' or `simindex build`",
+            f"there is no index at {directory}",
+            remedy="create one with mode 'c' or `simindex build`",
             path=str(directory),
         ) from error
     with file:
@@ -455,7 +439,7 @@ def format_agrees(directory: Path) -> bool:
 
 def link(source: Path, target: Path) -> bool:
     """Gives a file a second name; False where the file system has no such thing."""
-    with storage_errors(target):
+    with no_space_told(target):
         try:
             disk.system.link(source, target)
         except OSError as error:
@@ -467,7 +451,7 @@ def link(source: Path, target: Path) -> bool:
 
 def move(source: Path, target: Path) -> None:
     """Gives a file or directory another name on its file system, for good."""
-    with storage_errors(target):
+    with no_space_told(target):
         disk.system.rename(source, target)
         sync_directory(target.parent)
         if source.parent != target.parent:
@@ -480,7 +464,7 @@ def exchange(path: Path, other: Path) -> bool:
     False where the file system does not exchange names. An error leaves both as they were, as far
     as it can.
     """
-    with storage_errors(path):
+    with no_space_told(path):
         try:
             disk.system.exchange(path, other)
         except OSError as error:
@@ -531,13 +515,14 @@ def check_version(path: Path, major: int, minor: int, incompatible: int) -> None
     version = f"{major}.{minor}"
     if major > MAJOR or (major == MAJOR and incompatible):
         raise FormatTooNew(
-            f"{path} has format {version}, this simindex reads up to {MAJOR}.{MINOR}: "
-            "install a newer simindex",
+            f"{path} has format {version}, this simindex reads up to {MAJOR}.{MINOR}",
+            remedy="install a newer simindex",
             path=str(path), found=version, expected=f"{MAJOR}.{MINOR}",
         )
     if major < MAJOR:
         raise FormatTooOld(
-            f"{path} has format {version}, this simindex reads {MAJOR}.x: build the index anew",
+            f"{path} has format {version}, this simindex reads {MAJOR}.x",
+            remedy="build the index anew",
             path=str(path), found=version, expected=f"{MAJOR}.{MINOR}",
         )
 
@@ -546,8 +531,8 @@ def check_features(path: Path | str, read_compatible: int) -> None:
     """Refuses to write where there is what this version reads past: it would be lost."""
     if read_compatible:
         raise FormatTooNew(
-            f"{path} has features ({read_compatible:#x}) that this simindex can read but not "
-            "write: open the index with mode 'r', or install a newer simindex",
+            f"{path} has features ({read_compatible:#x}) that this simindex can read but not write",
+            remedy="open the index with mode 'r', or install a newer simindex",
             path=str(path), found=read_compatible, expected=0,
         )
 
