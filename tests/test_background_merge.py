@@ -36,8 +36,8 @@ from simindex.errors import (
 )
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.headers import page_count
-from simindex.storage.files import format as durable
-from simindex.storage.files.format import NewFile
+from simindex.storage.files import disk, removal
+from simindex.storage.files.durable import NewFile
 from simindex.storage.segmentfiles import SegmentFiles
 from simindex.storage.tables import compaction
 from simindex.writing import merges, policy, writer
@@ -1048,20 +1048,20 @@ def test_space_is_given_back_little_by_little_only_where_nobody_else_has_the_fil
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A map in a reader, or a hard link in a backup, keeps every byte."""
-    monkeypatch.setattr(durable, "FREE_BYTES", 100)
+    monkeypatch.setattr(removal, "FREE_BYTES", 100)
     lengths: list[tuple[int, int]] = []
     real = os.ftruncate
     monkeypatch.setattr(
-        durable.os, "ftruncate", lambda fd, size: (lengths.append((fd, size)), real(fd, size))
+        disk.os, "ftruncate", lambda fd, size: (lengths.append((fd, size)), real(fd, size))
     )
 
     def freed(path: Path) -> list[int]:
         lengths.clear()
-        file = durable.unlink_held(path)
+        file = removal.unlink_held(path)
         assert file is not None
         assert not path.exists()
         fd = file.fileno()
-        durable.free(file)
+        removal.free(file)
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(fd)
         # Threads of indexes that were closed before may still give back the space of others.
@@ -1080,14 +1080,14 @@ def test_space_is_given_back_little_by_little_only_where_nobody_else_has_the_fil
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     assert freed(path) == []
     assert mapped[:] == content
-    assert durable.unlink_held(path) is None
+    assert removal.unlink_held(path) is None
 
 
 def test_reader_keeps_the_rows_of_merged_files(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its maps outlive the files' names; the writer gives back no byte of them."""
-    monkeypatch.setattr(durable, "FREE_BYTES", 64)
+    monkeypatch.setattr(removal, "FREE_BYTES", 64)
     simindex.open(index_path, "c", options=OPTIONS).close()
     with simindex.open(index_path, "w") as index:
         commit(index, 0)

@@ -27,7 +27,7 @@ from simindex import Batch, IndexOptions
 from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFailed, StorageFull
 from simindex.storage import segmentfiles
 from simindex.storage.catalog.environment import Transaction
-from simindex.storage.files import format as durable
+from simindex.storage.files import disk
 from simindex.writing import merges, writer
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
@@ -154,7 +154,7 @@ def counted(before: Callable[[int, str], None], *, after: bool = False) -> Itera
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("pwrite", "fsync", "posix_fallocate"):
-            patch.setattr(durable.os, name, wrapped(getattr(os, name), name))
+            patch.setattr(disk.os, name, wrapped(getattr(os, name), name))
         patch.setattr(Path, "rename", wrapped(Path.rename, "rename"))
         patch.setattr(Path, "unlink", wrapped(Path.unlink, "unlink"))
         for name in ("put", "delete", "commit"):

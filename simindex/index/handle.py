@@ -31,7 +31,8 @@ from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.environment import Lease
 from simindex.storage.catalog.options_record import stored_options
-from simindex.storage.files import format as durable
+from simindex.storage.files import filesystem
+from simindex.storage.files.format import check_features
 from simindex.storage.files.refusals import remedied, told, translated, typed
 from simindex.storage.files.verification import Verify
 from simindex.storage.opened import check_age, described, leased
@@ -95,7 +96,7 @@ class Handle:
                 self._options_crc = found.options_checksum
                 if options is not None:
                     check_agreement(path, self.options, self._recipe, options)
-                durable.check_storage(path, allow_remote=self.options.allow_remote)
+                filesystem.check_storage(path, allow_remote=self.options.allow_remote)
                 if writable:
                     self._writer = Writer(
                         path, self._catalog, index=self._uuid, options=self.options
@@ -103,7 +104,7 @@ class Handle:
                 self._snapshot: Snapshot | None = self._take(None)
             if writable:
                 for segment in self._last().segments:
-                    durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
+                    check_features(segment.envelope.path, segment.envelope.read_compatible)
             else:
                 check_age(path, self._catalog, self._last())
             self._answerer = Answerer(self._catalog, self.options)

@@ -16,7 +16,8 @@ from simindex.repair.stored_values import require_usable
 from simindex.storage.catalog import pages
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.files.envelope import Envelope
-from simindex.storage.files.format import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY, read_format
+from simindex.storage.files.format import read_format
+from simindex.storage.files.names import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables import permuted, slicelist
 from simindex.storage.tables.keys import KeyHeap

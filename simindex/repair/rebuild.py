@@ -37,9 +37,18 @@ from simindex.repair.survey import Survey, anything_of_an_index, survey
 from simindex.storage.catalog import pending
 from simindex.storage.catalog.catalog import Catalog, Edit, Head, directory_pages, pack
 from simindex.storage.catalog.environment import acquire
-from simindex.storage.files import format as durable
+from simindex.storage.files import durable, filesystem, locks, removal
 from simindex.storage.files.envelope import Envelope, open_envelope
-from simindex.storage.files.format import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY
+from simindex.storage.files.format import check_features, read_format, write_format
+from simindex.storage.files.names import (
+    CATALOG_FILES,
+    KEPT_PREFIX,
+    REPAIRED_CATALOG,
+    TEMPORARY,
+    is_file,
+    next_numbered,
+    repaired_catalogs,
+)
 from simindex.storage.files.refusals import translated
 from simindex.storage.location import checked_call
 from simindex.storage.opened import check_age, described, leased
@@ -123,7 +132,7 @@ def repair(
 def _surveyed(directory: Path, progress: Progress | None) -> _Work:
     """What is to be done about all that is wrong with an index."""
     found = survey(directory, progress)
-    durable.check_storage(
+    filesystem.check_storage(
         directory, allow_remote=found.options is not None and found.options.allow_remote
     )
     work = _Work(found)
@@ -153,7 +162,7 @@ def _remaining(directory: Path) -> list[Finding]:
 def _locked(directory: Path, *, apply: bool) -> Iterator[None]:
     """Holds the writer's lock; on a read-only medium, where nothing is to be changed, none."""
     try:
-        lock = durable.lock(directory / "LOCK")
+        lock = locks.lock(directory / "LOCK")
     except OSError as error:
         if apply or isinstance(error, SimindexError) or error.errno not in (
             errno.EROFS, errno.EACCES
@@ -164,15 +173,15 @@ def _locked(directory: Path, *, apply: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        durable.unlock(lock)
+        locks.unlock(lock)
 
 
 def _require_known(found: Survey) -> None:
     """Refuses to write where there is what this version reads past, as a writer does."""
     if found.format_sound:
-        durable.read_format(found.path, writable=True)
+        read_format(found.path, writable=True)
     for file in found.segments:
-        durable.check_features(file.path, file.read_compatible)
+        check_features(file.path, file.read_compatible)
 
 
 def _checked(directory: Path) -> list[Finding]:
@@ -277,15 +286,15 @@ class _Work:
             durable.move(self.directory, self._keeping() / "segments")
         if not self.directory.is_dir():
             durable.make_directory(self.directory)
-        catalog = durable.next_numbered(self.path, REPAIRED_CATALOG)
-        for old in durable.repaired_catalogs(self.path):
+        catalog = next_numbered(self.path, REPAIRED_CATALOG)
+        for old in repaired_catalogs(self.path):
             # Of a repair that did not end; with anything else in it, it is not known whose.
             made = all(
-                path.name in durable.CATALOG_FILES and durable.is_file(path)
+                path.name in CATALOG_FILES and is_file(path)
                 for path in old.iterdir()
             )
             if made and old != self.found.catalog:
-                durable.remove_tree(old)
+                removal.remove_tree(old)
         durable.make_directory(catalog)
         try:
             live = self._build(catalog)
@@ -296,7 +305,7 @@ class _Work:
                 durable.sync_directory(self._keeping("segments"))
         except BaseException:
             self.files.remove_named(self.made)
-            durable.remove_tree(catalog)
+            removal.remove_tree(catalog)
             raise
         if (self.path / "catalog").exists():
             durable.move(self.path / "catalog", self._keeping() / "catalog")
@@ -306,18 +315,18 @@ class _Work:
         if not self.found.format_sound:
             if os.path.lexists(self.path / "FORMAT"):
                 durable.move(self.path / "FORMAT", self._keeping() / "FORMAT")
-            durable.write_format(self.path, self.found.uuid)
+            write_format(self.path, self.found.uuid)
         for path in unused:
             kept = self._keeping("segments") / path.name
             if os.path.lexists(kept):
-                durable.remove(path)
+                removal.remove(path)
             else:
                 durable.move(path, kept)
 
     def _keeping(self, *inner: str) -> Path:
         """The directory for what is replaced, made when there is anything."""
         if self.kept is None:
-            kept = durable.next_numbered(self.path, KEPT_PREFIX)
+            kept = next_numbered(self.path, KEPT_PREFIX)
             durable.make_directory(kept)
             self.kept = kept
         path = self.kept.joinpath(*inner)

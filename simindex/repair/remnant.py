@@ -30,7 +30,8 @@ from simindex.arrays import U64, Bools
 from simindex.errors import CorruptFile, StorageFailed, raised_by_a_handler
 from simindex.options import IndexOptions
 from simindex.storage.catalog.catalog import LAST_GENERATION, unpack
-from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.files.descriptor import NOT_REGULAR, PLAIN, Descriptor
+from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import (
     CHUNK_BYTES,
     FOOTER,
@@ -45,7 +46,7 @@ from simindex.storage.files.envelope import (
     _seed,
     open_envelope,
 )
-from simindex.storage.files.format import ENDIAN_TAG, NOT_REGULAR, NewFile, check_version
+from simindex.storage.files.format import ENDIAN_TAG, check_version
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import MAX_ROWS, SegmentRecord, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
@@ -394,7 +395,7 @@ def opened(path: Path) -> Descriptor:
         If the system refuses it: then it may well be whole.
     """
     try:
-        file = Descriptor(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        file = Descriptor(path, PLAIN)
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:

@@ -41,8 +41,9 @@ from simindex.repair.remains import Remains
 from simindex.repair.remnant import Remnant, header_again
 from simindex.repair.salvage import Waiting
 from simindex.storage.catalog.catalog import LAST_GENERATION, Head, unpack
-from simindex.storage.files import format as durable
 from simindex.storage.files.envelope import open_envelope
+from simindex.storage.files.format import format_agrees, read_format
+from simindex.storage.files.names import repaired_catalogs
 from simindex.storage.tables.designs import checked_designs, slice_design
 from simindex.storage.tables.record import NAME, generation_of
 from simindex.storage.tables.tombstones import Tombstones
@@ -109,7 +110,7 @@ def anything_of_an_index(path: Path) -> bool:
     return (
         any(map(os.path.lexists, (path / "FORMAT", path / "catalog" / "data.mdb")))
         or any(map(NAME.fullmatch, _names(path / "segments")))
-        or any((place / "data.mdb").exists() for place in durable.repaired_catalogs(path))
+        or any((place / "data.mdb").exists() for place in repaired_catalogs(path))
     )
 
 
@@ -156,12 +157,12 @@ def survey(path: Path, progress: Progress | None = None) -> Survey:
 def _read_format(found: Survey) -> None:
     path = found.path
     try:
-        found.uuid = durable.read_format(path)
+        found.uuid = read_format(path)
         return
     except IndexNotFound:
         found.error(path / "FORMAT", "is missing")
     except (FormatTooNew, FormatTooOld):
-        if durable.format_agrees(path):
+        if format_agrees(path):
             raise
         found.error(path / "FORMAT", "is damaged")
     except CorruptFile as error:
@@ -239,7 +240,7 @@ def _remains(found: Survey) -> Iterator[Remains | None]:
     """The records of the catalog, or of the one that an interrupted repair was to put there."""
     places = [found.path / "catalog"]
     if not places[0].exists():
-        places = durable.repaired_catalogs(found.path)
+        places = repaired_catalogs(found.path)
     remains, fault = None, "is missing"
     try:
         for place in places:

@@ -19,7 +19,7 @@ from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.environment import Lease, acquire
 from simindex.storage.catalog.options_record import stored_options
-from simindex.storage.files import format as durable
+from simindex.storage.files.format import read_format
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.record import NAME
 
@@ -30,14 +30,14 @@ def leased(path: Path, *, writable: bool) -> tuple[bytes, Lease]:
     Raises IndexNotFound or CorruptFile, and what the operating system refuses.
     """
     while True:
-        uuid = durable.read_format(path, writable=writable)
+        uuid = read_format(path, writable=writable)
         for name in ("catalog", "segments"):
             part = path / name
             if part.is_symlink() or (part.exists() and not part.is_dir()):
                 raise CorruptFile(f"{part} is no directory", path=str(part))
         lease = acquire(path / "catalog", writable=writable)
         try:
-            if durable.read_format(path, writable=writable) == uuid:
+            if read_format(path, writable=writable) == uuid:
                 return uuid, lease
         except BaseException:
             lease.release()

@@ -22,7 +22,7 @@ from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import IndexOptions
 from simindex.records.reports import Progress
 from simindex.storage.catalog.catalog import Pages, Written, directory_pages, pack
-from simindex.storage.files import format as durable
+from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.verification import verified
 from simindex.storage.tables import compaction, permuted, slicelist
@@ -244,14 +244,14 @@ class SegmentFiles:
         for record in records:
             for name in record.files:
                 with _left_to_the_next_writer(self.directory / name):
-                    held.append(durable.unlink_held(self.directory / name))
+                    held.append(removal.unlink_held(self.directory / name))
         return [file for file in held if file is not None]
 
     def remove_named(self, names: Iterable[str]) -> None:
         """Unlinks some files; one that cannot be unlinked now is a stray, and harms nothing."""
         for name in names:
             with _left_to_the_next_writer(self.directory / name):
-                durable.remove(self.directory / name)
+                removal.remove(self.directory / name)
 
 
 @contextmanager

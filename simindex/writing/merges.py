@@ -35,7 +35,7 @@ from time import monotonic, sleep
 
 from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.storage.catalog.catalog import Pages
-from simindex.storage.files import format as durable
+from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import Merged, SegmentFiles
 from simindex.storage.tables.segment import Segment
@@ -331,7 +331,7 @@ def release(segments: list[Segment], descriptors: list[Descriptor]) -> None:
         segments.clear()
         while descriptors:
             with suppress(OSError, IndexError):  # it is closed all the same, and has no name
-                durable.free(descriptors.pop())
+                removal.free(descriptors.pop())
 
     try:
         begin(Thread(target=work, name=RELEASING, daemon=True))

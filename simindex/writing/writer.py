@@ -39,8 +39,9 @@ from simindex.records.batch import Batch
 from simindex.records.reports import Progress
 from simindex.storage.catalog import pending
 from simindex.storage.catalog.catalog import Catalog, Edit, Run, Written, pack, seal
-from simindex.storage.files import format as durable
+from simindex.storage.files import locks, removal
 from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.files.names import TEMPORARY
 from simindex.storage.files.verification import verified
 from simindex.storage.opened import catalog_is_older
 from simindex.storage.segmentfiles import Merged, SegmentFiles
@@ -95,7 +96,7 @@ class Writer:
         self._failed: str | None = None
         self._lock: Descriptor | None = None
         try:
-            self._lock = durable.lock(directory / "LOCK")
+            self._lock = locks.lock(directory / "LOCK")
             self._snapshot_value, self._head = self._read_head()
             self._forget()
             self.remove_strays()
@@ -123,7 +124,7 @@ class Writer:
             self.release_retired()
         finally:
             if self._lock is not None:
-                durable.unlock(self._lock)
+                locks.unlock(self._lock)
 
     def forget_lock(self) -> None:
         """In a forked child: closes the inherited descriptor; the lock stays the parent's."""
@@ -184,11 +185,11 @@ class Writer:
         for path in strays:
             if generation_of(path.name) > newest:
                 raise catalog_is_older(path)
-        strays += [path for path in found if durable.TEMPORARY.fullmatch(path.name)]
+        strays += [path for path in found if TEMPORARY.fullmatch(path.name)]
         staged = [path for path in strays if self._catalog.staged(path.name)]
         for path in strays:
             if path not in staged:
-                durable.remove(path)
+                removal.remove(path)
         if staged:
             try:
                 self._catalog.unstage(self._snapshot_value, [path.name for path in staged])
@@ -198,7 +199,7 @@ class Writer:
                 log.warning("what an interrupted merge left is not removed yet: %s", error)
                 return
             for path in staged:
-                durable.remove(path)
+                removal.remove(path)
 
     def _live_structures(self) -> set[str]:
         """Names of the live segments' files of permuted tables and slice lists."""
@@ -334,7 +335,7 @@ class Writer:
         """
         if snapshot.value != self._snapshot_value:
             self._failed = "another writer has changed the index, though this one held LOCK"
-        elif self._lock is None or not durable.is_locked(self._lock, self._directory / "LOCK"):
+        elif self._lock is None or not locks.is_locked(self._lock, self._directory / "LOCK"):
             self._failed = "its LOCK was removed or replaced, so that another writer may be open"
         else:
             return

@@ -13,7 +13,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import UnsupportedStorage
 from simindex.storage.catalog import environment
-from simindex.storage.files import format as durable
+from simindex.storage.files import filesystem, locks
 
 ROWS = np.arange(20, dtype=np.uint64)
 
@@ -67,7 +67,7 @@ def test_dropped_handle_gives_lock_and_descriptors_back(index_path: Path) -> Non
 def test_stored_consent_to_remote_storage_holds(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(durable, "file_system_kind", lambda path: "nfs4")
+    monkeypatch.setattr(filesystem, "file_system_kind", lambda path: "nfs4")
     with pytest.raises(UnsupportedStorage):
         simindex.open(index_path, "c")
     simindex.open(index_path, "c", options=IndexOptions(allow_remote=True)).close()
@@ -81,4 +81,4 @@ def test_missing_segments_directory_is_damage(index_path: Path) -> None:
         simindex.open(index_path, "w")
     with simindex.open(index_path) as reader:
         assert [f.severity for f in reader.check()] == ["error"]
-    durable.unlock(durable.lock(index_path / "LOCK"))
+    locks.unlock(locks.lock(index_path / "LOCK"))

@@ -22,7 +22,7 @@ from simindex.repair import remains
 from simindex.repair.remains import Remains
 from simindex.storage.catalog.catalog import LAST_GENERATION, Catalog, Head, Run, seal
 from simindex.storage.catalog.environment import acquire
-from simindex.storage.files.format import link
+from simindex.storage.files.durable import link
 
 ROWS = np.arange(40, dtype=np.uint64)
 

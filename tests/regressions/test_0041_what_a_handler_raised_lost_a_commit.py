@@ -19,7 +19,7 @@ from simindex.errors import ClosedIndex, InvalidOption, ReadOnlyIndex
 from simindex.index import handle
 from simindex.storage.catalog import environment
 from simindex.storage.catalog.environment import Environment, InTransaction
-from simindex.storage.files import format as durable
+from simindex.storage.files import locks
 from simindex.storage.segmentfiles import SegmentFiles
 from simindex.writing import writer as writing
 
@@ -298,7 +298,7 @@ def test_a_lock_is_given_back_though_the_interrupt_is_kept(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "_tells_holder", raising(KeyboardInterrupt()))
+        patch.setattr(locks, "_tells_holder", raising(KeyboardInterrupt()))
         interrupt = left(lambda: simindex.open(filled, "w"))
     simindex.open(filled, "w").close()
     del interrupt

@@ -35,9 +35,9 @@ from simindex.index import handle
 from simindex.repair import remains, remnant
 from simindex.storage import segmentfiles
 from simindex.storage.catalog import catalog, environment, pages
-from simindex.storage.files import descriptor, disk, envelope
-from simindex.storage.files import format as durable
+from simindex.storage.files import descriptor, disk, durable, envelope, locks, removal
 from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.files.format import format_agrees, is_format, read_format
 from simindex.storage.tables import segment
 from simindex.threads import begin
 from simindex.writing import merges, writer
@@ -173,17 +173,17 @@ def make_and_name(directory: Path) -> None:
 
 def unlink(path: Path) -> None:
     path.touch()
-    durable.unlink_held(path)
+    removal.unlink_held(path)
 
 
 OPENERS: dict[str, tuple[int, Callable[[Path, Path], object]]] = {
-    "lock": (1, lambda index, rows: durable.unlock(durable.lock(index / "other"))),
-    "read_format": (1, lambda index, rows: durable.read_format(index)),
-    "is_format": (1, lambda index, rows: durable.is_format(index)),
-    "format_agrees": (1, lambda index, rows: durable.format_agrees(index)),
-    "is_lock": (1, lambda index, rows: durable.is_lock(index / "LOCK")),
+    "lock": (1, lambda index, rows: locks.unlock(locks.lock(index / "other"))),
+    "read_format": (1, lambda index, rows: read_format(index)),
+    "is_format": (1, lambda index, rows: is_format(index)),
+    "format_agrees": (1, lambda index, rows: format_agrees(index)),
+    "is_lock": (1, lambda index, rows: locks.is_lock(index / "LOCK")),
     "sync_directory": (1, lambda index, rows: durable.sync_directory(index)),
-    "hold": (1, lambda index, rows: durable.hold(index)),
+    "hold": (1, lambda index, rows: locks.hold(index)),
     "unlink_held": (1, lambda index, rows: unlink(index / "other")),
     "NewFile": (1, lambda index, rows: make_and_name(index)),
     "reserve_lock_file": (1, lambda index, rows: environment.reserve_lock_file(index / "new")),

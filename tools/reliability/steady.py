@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simindex.storage.files import format as durable
+from simindex.storage.files import removal
 from simindex.writing import merges, writer
 
 
@@ -29,4 +29,4 @@ def settle() -> None:
     changed: Any = merges
     changed.Thread = AtOnce
     writer.STAGED_PAGES = 1  # directories are stored ahead of the segment
-    durable.FREE_PAUSE_S = 0.0
+    removal.FREE_PAUSE_S = 0.0

@@ -29,7 +29,7 @@ from simindex import Batch, IndexOptions
 from simindex.index import index as index_module
 from simindex.planning.machine import Machine
 from simindex.storage.catalog import headers
-from simindex.storage.files.format import unlock
+from simindex.storage.files.locks import unlock
 from simindex.writing import merges, writer
 
 Row = tuple[str, bytes]

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile
-from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.files.descriptor import PLAIN, Descriptor
 
 META = np.dtype(
     [
@@ -149,7 +149,7 @@ def damage(data: Path) -> CorruptFile | None:
 
 def _first_fault(data: Path, *, whole: bool) -> CorruptFile | None:
     try:
-        file = Descriptor(data, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        file = Descriptor(data, PLAIN)
     except FileNotFoundError as error:
         raise CorruptFile(
             f"the catalog {data} is missing", remedy=REMEDY, path=str(data)

@@ -31,15 +31,9 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile
-from simindex.storage.files.descriptor import Descriptor
-from simindex.storage.files.format import (
-    ENDIAN_TAG,
-    MAJOR,
-    MINOR,
-    SWAPPED_TAG,
-    NewFile,
-    check_version,
-)
+from simindex.storage.files.descriptor import PLAIN, Descriptor
+from simindex.storage.files.durable import NewFile
+from simindex.storage.files.format import ENDIAN_TAG, MAJOR, MINOR, SWAPPED_TAG, check_version
 from simindex.storage.files.verification import Map, Verify, verified
 from simindex.threads import thread_count
 
@@ -293,7 +287,7 @@ def open_envelope(path: Path, *, verify: Verify = "lazy", remedy: str = REMEDY) 
         What helps where one is damaged.
     """
     try:
-        file = Descriptor(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        file = Descriptor(path, PLAIN)
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENXIO):
             raise
@@ -314,8 +308,7 @@ def ask_ahead(paths: Sequence[Path]) -> None:
     Errors are left to the opening.
     """
     for path in paths:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        with suppress(OSError), Descriptor(path, flags) as file:
+        with suppress(OSError), Descriptor(path, PLAIN) as file:
             fd = file.fileno()
             os.posix_fadvise(fd, 0, ASKED_BYTES, os.POSIX_FADV_WILLNEED)
             end = max(0, os.fstat(fd).st_size - ASKED_BYTES)
