@@ -32,8 +32,9 @@ from simindex.options import as_flag
 from simindex.records.reports import Finding, Progress, RepairReport
 from simindex.repair import salvage, structures
 from simindex.repair.check import check
+from simindex.repair.inventory import Inventory
 from simindex.repair.remnant import Block, Remnant
-from simindex.repair.survey import Survey, anything_of_an_index, survey
+from simindex.repair.survey import anything_of_an_index, survey
 from simindex.storage.catalog import pending
 from simindex.storage.catalog.catalog import Catalog, Edit, Head, directory_pages, pack
 from simindex.storage.catalog.environment import acquire
@@ -176,12 +177,12 @@ def _locked(directory: Path, *, apply: bool) -> Iterator[None]:
         locks.unlock(lock)
 
 
-def _require_known(found: Survey) -> None:
+def _require_known(found: Inventory) -> None:
     """Refuses to write where there is what this version reads past, as a writer does."""
     if found.format_sound:
         read_format(found.path, writable=True)
     for file in found.segments:
-        check_features(file.path, file.read_compatible)
+        check_features(file.path, file.header.read_compatible)
 
 
 def _checked(directory: Path) -> list[Finding]:
@@ -204,7 +205,7 @@ def _checked(directory: Path) -> list[Finding]:
 class _Work:
     """What is to be done about what a survey found."""
 
-    def __init__(self, found: Survey) -> None:
+    def __init__(self, found: Inventory) -> None:
         assert found.options is not None
         self.found, self.path, self.options = found, found.path, found.options
         self.directory = found.path / "segments"
@@ -424,7 +425,7 @@ def _record(file: Remnant) -> SegmentRecord:
     """The record of a file that is whole, without what stands beside it."""
     assert file.footer_checksum is not None
     return SegmentRecord(
-        file.name, file.rows, file.identity.horizon, file.file_bytes, file.footer_checksum,
+        file.name, file.rows, file.identity.horizon, file.header.file_bytes, file.footer_checksum,
         header_bits(file.rows),
     )
 

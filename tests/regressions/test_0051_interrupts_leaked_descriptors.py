@@ -32,7 +32,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import SimindexError
 from simindex.index import handle
-from simindex.repair import remains, remnant
+from simindex.repair import catalog_file, opening, remains, remnant
 from simindex.storage import segmentfiles
 from simindex.storage.catalog import catalog, environment, pages
 from simindex.storage.files import descriptor, disk, durable, envelope, locks, removal
@@ -45,7 +45,8 @@ from simindex.writing import merges, writer
 OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
 
-OPENING = (descriptor, disk, durable, envelope, environment, pages, remnant, remains)
+OPENING = (descriptor, disk, durable, envelope, environment, pages, opening, catalog_file, remnant,
+           remains)
 HOLDING = (*OPENING, catalog, segment, segmentfiles, writer, handle)
 
 WHOLE_CALLS = 40
