@@ -137,7 +137,7 @@ class Remnant:
 
         The options are those of its index. O(bytes of the file), in bounded memory.
         """
-        self._options = options
+        self._options, self._counted = options, None
         total = key_bytes = previous = 0
         for start, stop in self._windows():
             rows = np.flatnonzero(self.intact(start, stop)) + start
@@ -264,6 +264,8 @@ class Remnant:
     def intact(self, start: int, stop: int) -> Bools:
         """Which of the rows from start to stop no damage reaches, by their keys, too, once these
         were examined."""
+        if self._counted is not None and self._counted[0] == self.rows:
+            return np.ones(stop - start, np.bool_)
         rows = np.arange(start, stop, dtype=np.int64)
         whole = self._sections[FINGERPRINTS].reaches(rows) & self._sections[IDS].reaches(rows)
         if self.keyed:
