@@ -27,7 +27,7 @@ from simindex.query.search import THREADED_QUERIES
 from simindex.records.batch import Batch, as_ids
 from simindex.records.matches import Match, Matches
 from simindex.records.reports import Audit, Progress
-from simindex.storage.refusals import typed
+from simindex.storage.files.refusals import typed
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.designs import checked_designs
 from simindex.threads import thread_count

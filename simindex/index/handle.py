@@ -33,9 +33,9 @@ from simindex.storage.catalog.options_record import stored_options
 from simindex.storage.catalog.registry import Lease, check_place
 from simindex.storage.files import filesystem
 from simindex.storage.files.format import check_features
+from simindex.storage.files.refusals import remedied, told, translated, typed
 from simindex.storage.files.verification import Verify
 from simindex.storage.opened import check_age, described, leased
-from simindex.storage.refusals import remedied, told, translated, typed
 from simindex.storage.snapshot import Snapshot, live_rows, take
 from simindex.writing.recent import Recent
 from simindex.writing.writer import Writer

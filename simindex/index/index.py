@@ -32,9 +32,9 @@ from simindex.records.pairs import Pairs
 from simindex.records.reports import Audit, Finding, IndexStats, Progress
 from simindex.repair.check import check
 from simindex.storage.catalog.values import pack
+from simindex.storage.files.refusals import each, told, translated, typed
 from simindex.storage.files.verification import Verify
 from simindex.storage.location import checked_call
-from simindex.storage.refusals import each, told, translated, typed
 from simindex.writing import creation
 from simindex.writing.admission import check_recipe
 from simindex.writing.ownership import exists

@@ -93,7 +93,7 @@ def search(
     if missing:
         raise CorruptFile(
             f"the tables of {design.structure} beside {table.name} hold {missing} rows that it "
-            "does not: run `simindex check`",
+            "does not", remedy="run `simindex check`",
             path=table.name,
         )
     return found

@@ -150,6 +150,6 @@ def _lists(table: Table) -> SliceLists:
 def _refuse(table: Table, damaged: int) -> NoReturn:
     path = _lists(table).envelope.path
     raise CorruptFile(
-        f"{path} has {damaged:,} row numbers that are out of range: {REBUILD}",
+        f"{path} has {damaged:,} row numbers that are out of range", remedy=REBUILD,
         path=path, found=damaged,
     )

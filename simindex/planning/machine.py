@@ -118,9 +118,8 @@ class Machine:
             if raised_by_a_handler(error):
                 raise
             raise CorruptFile(
-                f"the catalog's record meta/machine describes no machine: {error}; run "
-                "`simindex tune` to write it anew",
-                path="meta/machine",
+                f"the catalog's record meta/machine describes no machine: {error}",
+                remedy="run `simindex tune` to write it anew", path="meta/machine",
             ) from error
 
 

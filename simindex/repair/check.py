@@ -68,7 +68,7 @@ def _check_pages(path: Path) -> Iterator[Finding]:
         yield _error(path / "catalog", str(error))
         return
     if fault is not None:
-        yield _error(path / "catalog", str(fault))
+        yield _error(path / "catalog", fault.what)
 
 
 def _fault(act: Callable[[], object]) -> Iterator[str]:

@@ -65,7 +65,8 @@ def described(catalog: Catalog, *, index: bytes) -> Described:
         recipe = reading.value(head, "recipe")
     if named not in (None, index):
         raise CorruptFile(
-            f"{catalog.path} or FORMAT beside it is of another index: bring back its own",
+            f"{catalog.path} or FORMAT beside it is of another index",
+            remedy="bring back its own; `simindex repair` says what can be had again without it",
             path=str(catalog.path),
         )
     return Described(
@@ -88,7 +89,8 @@ def check_age(path: Path, catalog: Catalog, snapshot: Snapshot) -> None:
 def catalog_is_older(file: Path) -> CorruptFile:
     """The error where a file is there that only a later commit than the catalog's can name."""
     return CorruptFile(
-        f"{file} is newer than the catalog: an older catalog/data.mdb was put in its place. "
-        "Bring back the newer one; if there is none, `simindex repair` makes one of what is there",
+        f"{file} is newer than the catalog, an older catalog/data.mdb that was put in its place",
+        remedy="bring back the newer one; if there is none, `simindex repair` makes one of what is "
+        "there",
         path=str(file),
     )

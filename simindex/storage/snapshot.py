@@ -121,7 +121,9 @@ class Snapshot:
             for structure in structures:
                 if structure is not None and structure.path == error.data.get("path"):
                     if structure.damage is None:
-                        structure.damage = CorruptFile(str(error), **error.data)
+                        structure.damage = CorruptFile(
+                            error.what, remedy=error.remedy, **error.data
+                        )
                     return True
         return False
 

@@ -39,7 +39,7 @@ from reliability.specimens import Specimen, make
 import simindex
 from simindex import Recipe
 from simindex.errors import SimindexError
-from simindex.repair.remains import DATABASE
+from simindex.repair.catalog_tree import DATABASE
 from simindex.repair.remnant import Remnant
 from simindex.storage.catalog import pending
 from simindex.storage.catalog.pages import META

@@ -32,7 +32,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import SimindexError
 from simindex.index import handle
-from simindex.repair import remains, remnant
+from simindex.repair import catalog_file, opening, remains, remnant
 from simindex.storage import segmentfiles
 from simindex.storage.catalog import (
     catalog,
@@ -56,8 +56,8 @@ OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
 
 OPENING = (
-    descriptor, disk, durable, envelope, environment, format, lmdb_errors,
-    lmdb_files, locks, pages, registry, remains, remnant, removal,
+    catalog_file, descriptor, disk, durable, envelope, environment, format, lmdb_errors,
+    lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
 )
 HOLDING = (
     *OPENING, catalog, edit, handle, head, reading, segment, segmentfiles, values, writer

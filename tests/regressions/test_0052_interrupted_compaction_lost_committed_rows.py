@@ -14,7 +14,7 @@ import pytest
 
 import simindex
 from simindex.errors import CommitFailed, ReadOnlyIndex
-from simindex.repair.rebuild import _Work
+from simindex.repair.work import Work
 from simindex.storage.tables import compaction
 from simindex.writing.buffer import Buffer
 from simindex.writing.merges import State
@@ -266,8 +266,8 @@ def test_repair_that_writes_too_few_rows_is_refused(
         append(index, 0, 4, 8)
     (index_path / "catalog" / "data.mdb").unlink()
     with monkeypatch.context() as patch:
-        real = _Work._edit
-        patch.setattr(_Work, "_edit", lambda repair, records: real(repair, records[1:]))
+        real = Work._edit
+        patch.setattr(Work, "_edit", lambda repair, records: real(repair, records[1:]))
         with pytest.raises(CommitFailed, match="kept 8 rows of 12"):
             simindex.repair(index_path, apply=True)
     simindex.repair(index_path, apply=True)

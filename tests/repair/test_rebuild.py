@@ -40,6 +40,7 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.repair import lineage, survey
+from simindex.repair.inventory import Inventory
 from simindex.repair.lineage import Kin
 from simindex.repair.remains import Remains
 from simindex.storage import segmentfiles
@@ -378,7 +379,7 @@ def test_no_bit_of_a_meta_page_costs_a_row_silently(
 ) -> None:
     """Without a loss told, what the survey takes is what the last commit held; and none is told
     where a commit's number is damaged, since its free pages tell it, too."""
-    def held(found: survey.Survey) -> object:
+    def held(found: Inventory) -> object:
         assert found.tombstones is not None
         return (
             [file.name for file in found.segments], found.tombstones.encode(),

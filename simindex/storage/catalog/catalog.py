@@ -40,7 +40,7 @@ from simindex.storage.catalog.head import LAST_GENERATION, MAX_COUNT, Head
 from simindex.storage.catalog.lmdb_errors import system_error
 from simindex.storage.catalog.reading import Reading
 from simindex.storage.catalog.values import PARTED, part_key, seal
-from simindex.storage.files.durable import NO_SPACE
+from simindex.storage.files.refusals import NO_SPACE, no_space
 from simindex.storage.tables import permuted
 
 
@@ -155,8 +155,8 @@ class Catalog:
                 raise StorageFull("the catalog's map is full", path=str(self.path)) from error
             if committing:
                 raise CommitFailed(
-                    f"the catalog's commit failed ({error}): its outcome is unknown. "
-                    "Close the index, see to the disk, and open it again",
+                    f"the catalog's commit failed ({error}), and its outcome is unknown",
+                    remedy="close the index, see to the disk, and open it again",
                     path=str(self.path),
                 ) from error
             if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):
@@ -165,13 +165,10 @@ class Catalog:
                 ) from error
             refused = error if isinstance(error, OSError) else system_error(error, self.path)
             if isinstance(error, lmdb.DiskError) or getattr(refused, "errno", 0) in NO_SPACE:
-                raise StorageFull(
-                    f"the catalog {self.path} cannot be written ({error}): free some space and "
-                    "try again", path=str(self.path),
-                ) from error
+                raise no_space(self.path) from error
             raise (refused or StorageFailed(
-                f"the catalog {self.path} cannot be written ({error}): see to the disk and try "
-                "again", path=str(self.path),
+                f"the catalog {self.path} cannot be written ({error})",
+                remedy="see to the disk and try again", path=str(self.path),
             )) from error
 
 

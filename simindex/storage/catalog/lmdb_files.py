@@ -8,9 +8,10 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from simindex.errors import CorruptFile, StorageFull
+from simindex.errors import CorruptFile
 from simindex.storage.catalog.lmdb_errors import MAX_READERS
 from simindex.storage.files import disk
+from simindex.storage.files.refusals import no_space
 
 _LOCK_FILE_BYTES = 128 + 64 * MAX_READERS
 
@@ -58,6 +59,4 @@ def reserve_lock_file(path: Path) -> None:
             disk.system.allocate(file.fileno(), _LOCK_FILE_BYTES)
         except OSError as error:
             disk.system.unlink(path)
-            raise StorageFull(
-                f"no space for {path}: free some and try again", path=str(path)
-            ) from error
+            raise no_space(path) from error

@@ -12,20 +12,19 @@ import errno
 import os
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.errors import StorageFull
 from simindex.storage.files import disk
 from simindex.storage.files.names import TEMPORARY_PREFIX
+from simindex.storage.files.refusals import NO_SPACE, no_space_told
 from simindex.storage.files.removal import remove
 
-NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
 
@@ -41,23 +40,6 @@ long: 0.24 s at 400 MB, where it takes 2 ms beside a file that is written back l
 """
 
 
-@contextmanager
-def storage_errors(path: Path | str) -> Iterator[None]:
-    """Turns "no space left" into StorageFull; other operating-system errors pass unchanged."""
-    try:
-        yield
-    except StorageFull:
-        raise
-    except OSError as error:
-        if error.errno in NO_SPACE:
-            raise StorageFull(
-                f"no space left while writing {path}: free some and try again; "
-                "the index holds its last commit",
-                path=str(path),
-            ) from error
-        raise
-
-
 class NewFile:
     """A file under a temporary name, which `publish` gives its final one.
 
@@ -67,7 +49,7 @@ class NewFile:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._path = directory / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
-        with storage_errors(self._path):
+        with no_space_told(self._path):
             self._file = disk.system.create(self._path, os.O_RDWR | os.O_EXCL | os.O_NOFOLLOW)
         self._published = False
         self._sent: deque[int] = deque()
@@ -94,14 +76,14 @@ class NewFile:
     def reserve(self, size: int) -> None:
         """Takes the disk space of `size` bytes now, so that a full disk fails here."""
         if size:
-            with storage_errors(self._path):
+            with no_space_told(self._path):
                 disk.system.allocate(self._file.fileno(), size)
 
     def write(self, data: NDArray[np.uint8] | bytes, offset: int) -> None:
         """Writes all of `data` at `offset`."""
         fd = self._file.fileno()
         view = memoryview(data)  # type: ignore[arg-type]  # an array is a buffer, unknown to its stub
-        with storage_errors(self._path):
+        with no_space_told(self._path):
             while view:
                 piece = view[: WRITE_BACK_BYTES - offset % WRITE_BACK_BYTES]
                 written = disk.system.write(fd, piece, offset)
@@ -127,7 +109,7 @@ class NewFile:
         not those that were written.
         """
         final = self.directory / name
-        with storage_errors(final):
+        with no_space_told(final):
             verify(self._file.fileno())
             disk.system.sync(self._file.fileno())
             disk.system.rename(self._path, final)
@@ -147,7 +129,7 @@ def sync_directory(path: Path) -> None:
 
 def make_directory(path: Path) -> None:
     """A new directory whose name is durable in its parent."""
-    with storage_errors(path):
+    with no_space_told(path):
         disk.system.make_directory(path)
         try:
             sync_directory(path.parent)
@@ -159,7 +141,7 @@ def make_directory(path: Path) -> None:
 
 def link(source: Path, target: Path) -> bool:
     """Gives a file a second name; False where the file system has no such thing."""
-    with storage_errors(target):
+    with no_space_told(target):
         try:
             disk.system.link(source, target)
         except OSError as error:
@@ -171,7 +153,7 @@ def link(source: Path, target: Path) -> bool:
 
 def move(source: Path, target: Path) -> None:
     """Gives a file or directory another name on its file system, for good."""
-    with storage_errors(target):
+    with no_space_told(target):
         disk.system.rename(source, target)
         sync_directory(target.parent)
         if source.parent != target.parent:
@@ -184,7 +166,7 @@ def exchange(path: Path, other: Path) -> bool:
     False where the file system does not exchange names. An error leaves both as they were, as far
     as it can.
     """
-    with storage_errors(path):
+    with no_space_told(path):
         try:
             disk.system.exchange(path, other)
         except OSError as error:

@@ -99,11 +99,13 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
             raise
         if any((directory / "segments").glob("*.rows")):
             raise IndexNotFound(
-                f"{directory} has lost its FORMAT: `simindex repair {directory}` makes it anew",
+                f"{directory} has lost its FORMAT",
+                remedy=f"`simindex repair {directory}` makes it anew",
                 path=str(directory),
             ) from error
         raise IndexNotFound(
-            f"there is no index at {directory}: create one with mode 'c' or `simindex build`",
+            f"there is no index at {directory}",
+            remedy="create one with mode 'c' or `simindex build`",
             path=str(directory),
         ) from error
     with file:
@@ -149,13 +151,14 @@ def check_version(path: Path, major: int, minor: int, incompatible: int) -> None
     version = f"{major}.{minor}"
     if major > MAJOR or (major == MAJOR and incompatible):
         raise FormatTooNew(
-            f"{path} has format {version}, this simindex reads up to {MAJOR}.{MINOR}: "
-            "install a newer simindex",
+            f"{path} has format {version}, this simindex reads up to {MAJOR}.{MINOR}",
+            remedy="install a newer simindex",
             path=str(path), found=version, expected=f"{MAJOR}.{MINOR}",
         )
     if major < MAJOR:
         raise FormatTooOld(
-            f"{path} has format {version}, this simindex reads {MAJOR}.x: build the index anew",
+            f"{path} has format {version}, this simindex reads {MAJOR}.x",
+            remedy="build the index anew",
             path=str(path), found=version, expected=f"{MAJOR}.{MINOR}",
         )
 
@@ -164,7 +167,7 @@ def check_features(path: Path | str, read_compatible: int) -> None:
     """Refuses to write where there is what this version reads past: it would be lost."""
     if read_compatible:
         raise FormatTooNew(
-            f"{path} has features ({read_compatible:#x}) that this simindex can read but not "
-            "write: open the index with mode 'r', or install a newer simindex",
+            f"{path} has features ({read_compatible:#x}) that this simindex can read but not write",
+            remedy="open the index with mode 'r', or install a newer simindex",
             path=str(path), found=read_compatible, expected=0,
         )

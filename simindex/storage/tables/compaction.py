@@ -104,7 +104,7 @@ def merge(
 def _out_of_order(inputs: Sequence[Segment]) -> CorruptFile:
     names = ", ".join(segment.name for segment in inputs)
     return CorruptFile(
-        f"one of {names} has rows that are not sorted: `simindex check` says which",
+        f"one of {names} has rows that are not sorted", remedy="`simindex check` says which",
         path=inputs[0].envelope.path,
     )
 

@@ -80,10 +80,10 @@ void translate(const std::exception_ptr& thrown, void*) {
         damage.readable
             ? " is damaged within " + std::to_string(damage.bytes) + " bytes at "
             : " cannot be read where it was mapped: it was cut short, or the disk fails, at ";
-    const std::string remedy = damage.remedy.empty() ? "" : ": " + damage.remedy;
+    const nb::object remedy = damage.remedy.empty() ? nb::none() : nb::cast(damage.remedy);
     const nb::object error = nb::module_::import_("simindex.errors").attr("CorruptFile")(
-        path + nb::cast(what + std::to_string(damage.offset) + remedy), "path"_a = path,
-        "offset"_a = damage.offset);
+        path + nb::cast(what + std::to_string(damage.offset)), "remedy"_a = remedy,
+        "path"_a = path, "offset"_a = damage.offset);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   }
 }

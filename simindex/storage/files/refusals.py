@@ -12,8 +12,6 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from simindex.errors import (
     CorruptFile,
-    FormatTooNew,
-    FormatTooOld,
     IndexNotFound,
     ReadOnlyIndex,
     SimindexError,
@@ -21,7 +19,8 @@ from simindex.errors import (
     StorageFull,
     UnsupportedStorage,
 )
-from simindex.storage.files import durable
+
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 _DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
@@ -38,17 +37,12 @@ Found = TypeVar("Found")
 
 @contextmanager
 def remedied(path: Path) -> Iterator[None]:
-    """Adds to what is said of damage what to do about it, where no other remedy is named."""
+    """Adds to an error of damage what to do about it, where it has no remedy of its own."""
     try:
         yield
-    except (FormatTooNew, FormatTooOld):
-        raise
     except CorruptFile as error:
-        if "`simindex " in str(error):
-            raise
-        raise type(error)(
-            f"{error}. `simindex repair {path}` says what can be had again", **error.data
-        ) from error
+        error.remedy = error.remedy or f"`simindex repair {path}` says what can be had again"
+        raise
 
 
 @contextmanager
@@ -61,23 +55,46 @@ def translated(path: Path, writable: bool) -> Iterator[None]:
             raise
         if error.filename is None:  # a folder that was to be opened, to make something in it
             raise IndexNotFound(
-                f"{path.parent} is no folder, so no index can be made in it: make it first",
-                path=str(path),
+                f"{path.parent} is no folder, so no index can be made in it",
+                remedy="make it first", path=str(path),
             ) from error
         raise CorruptFile(f"{path} lacks {error.filename}", path=str(path)) from error
     except OSError as error:
         if writable and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            remedy = (
-                f"{path} cannot be written ({error.strerror}): see to its permissions, or open it "
-                "with mode 'r'" if os.path.lexists(path) else
-                f"no index can be made at {path} ({error.strerror}): see to the permissions of its "
-                "folder, or name another place"
+            what, remedy = (
+                f"{path} cannot be written", "see to its permissions, or open it with mode 'r'"
+            ) if os.path.lexists(path) else (
+                f"no index can be made at {path}",
+                "see to the permissions of its folder, or name another place",
             )
-            raise ReadOnlyIndex(remedy, path=str(path)) from error
+            raise ReadOnlyIndex(
+                f"{what} ({error.strerror})", remedy=remedy, path=str(path)
+            ) from error
         found = refusal(error, path)
-        if error.errno in _DESCRIPTORS:
-            raise UnsupportedStorage(str(found), path=str(path)) from error
+        if isinstance(found, StorageFailed) and error.errno in _DESCRIPTORS:
+            raise UnsupportedStorage(found.what, remedy=found.remedy, path=str(path)) from error
         raise found from error
+
+
+@contextmanager
+def no_space_told(path: Path | str) -> Iterator[None]:
+    """Turns "no space left" into StorageFull; other errors of the system pass unchanged."""
+    try:
+        yield
+    except StorageFull:
+        raise
+    except OSError as error:
+        if error.errno in NO_SPACE:
+            raise no_space(path) from error
+        raise
+
+
+def no_space(path: Path | str) -> StorageFull:
+    """The error where the disk has no room for a file."""
+    return StorageFull(
+        f"no space left while writing {path}",
+        remedy="free some and try again; the index holds its last commit", path=str(path),
+    )
 
 
 @contextmanager
@@ -118,22 +135,19 @@ def refusal(error: OSError, path: Path) -> BaseException:
     if isinstance(error, SimindexError) or error.errno in (None, errno.EPIPE):
         return error
     file = error.filename if isinstance(error.filename, str) else str(path)
-    if error.errno in durable.NO_SPACE:
-        return StorageFull(
-            f"no space left while writing {file}: free some and try again; "
-            "the index holds its last commit",
-            path=file,
-        )
+    if error.errno in NO_SPACE:
+        return no_space(file)
     if error.errno in _DESCRIPTORS:
         return StorageFailed(
-            f"too many open files for {path}: close handles, or raise the limit (`ulimit -n`) and "
-            "then compact the index, which needs as many",
+            f"too many open files for {path}",
+            remedy="close handles, or raise the limit (`ulimit -n`) and then compact the index, "
+            "which needs as many",
             path=str(path), errno=error.errno,
         )
     if error.errno == errno.ENOMEM:
         return MemoryError(f"the system has no memory for {file}")
     return StorageFailed(
-        f"{file} cannot be read or written ({error.strerror}): see to the disk and try again; "
-        "the index holds its last commit",
+        f"{file} cannot be read or written ({error.strerror})",
+        remedy="see to the disk and try again; the index holds its last commit",
         path=file, errno=error.errno,
     )
