@@ -596,6 +596,11 @@ class Writer:
             self._retired, self._held = [], []
 
     @property
+    def running(self) -> tuple[Merge, ...]:
+        """The merges that are at work."""
+        return self._merges.running
+
+    @property
     def merging(self) -> bool:
         """Whether merges run, or have ended and are not installed."""
         return len(self._merges) > 0
