@@ -28,7 +28,7 @@ from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFailed, StorageF
 from simindex.storage import segmentfiles
 from simindex.storage.catalog.environment import Transaction
 from simindex.storage.files import format as durable
-from simindex.writing import merges, writer
+from simindex.writing import installer, merges
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -52,7 +52,7 @@ def merges_run_at_once() -> Iterator[None]:
     """Between commits; merges beside them are in test_background_merge.py."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merges, "Thread", AtOnce)
-        patch.setattr(writer, "STAGED_PAGES", 1)  # directories are stored ahead of the segment
+        patch.setattr(installer, "STAGED_PAGES", 1)  # directories are stored ahead of the segment
         yield
 
 

@@ -14,9 +14,10 @@ import pytest
 
 import simindex
 from simindex.errors import CorruptFile
-from simindex.index import handle
+from simindex.storage import opened
 from simindex.storage.catalog import catalog, environment
 from simindex.storage.catalog.environment import Environment, Lease
+from simindex.writing.installer import Installer
 from simindex.writing.writer import Writer
 
 ROWS = np.arange(40, dtype=np.uint64)
@@ -55,7 +56,7 @@ def test_a_transaction_is_counted_out(
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Writer, "discard"), (Writer, "cancel_merges"), (Writer, "close"), (Lease, "release")],
+    [(Writer, "discard"), (Installer, "cancel"), (Writer, "close"), (Lease, "release")],
 )
 def test_the_lock_is_given_back(
     filled: Path, owner: Any, name: str, monkeypatch: pytest.MonkeyPatch
@@ -129,7 +130,7 @@ def test_a_reader_that_opens_while_the_index_is_replaced_gets_the_new_one(
             other.rename(filled)
         return real(directory, writable=writable)
 
-    monkeypatch.setattr(handle, "acquire", acquire)
+    monkeypatch.setattr(opened, "acquire", acquire)
     with simindex.open(filled) as index:
         assert len(index) == 7
         assert index.check() == []

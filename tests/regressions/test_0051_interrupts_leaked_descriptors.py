@@ -33,20 +33,22 @@ from simindex import IndexOptions
 from simindex.errors import SimindexError
 from simindex.index import handle
 from simindex.repair import remains, remnant
-from simindex.storage import segmentfiles
+from simindex.storage import segmentfiles, view
 from simindex.storage.catalog import catalog, environment, pages
 from simindex.storage.files import descriptor, disk, envelope
 from simindex.storage.files import format as durable
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.tables import segment
 from simindex.threads import begin
-from simindex.writing import merges, writer
+from simindex.writing import committer, installer, merges, waiting, writer
 
 OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
 
 OPENING = (descriptor, disk, durable, envelope, environment, pages, remnant, remains)
-HOLDING = (*OPENING, catalog, segment, segmentfiles, writer, handle)
+HOLDING = (
+    *OPENING, catalog, segment, segmentfiles, view, waiting, committer, installer, writer, handle
+)
 
 WHOLE_CALLS = 40
 """So often a whole call is interrupted, at places that are equally far from each other."""

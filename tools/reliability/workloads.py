@@ -143,8 +143,8 @@ class Work:
     def abandon(self) -> None:
         """Leaves the index as a process does that is killed: nothing is discarded or removed."""
         index, self.index = self.index, None
-        unlock(index._writer._lock)
-        index._writer._merges._merges.clear()
+        unlock(index._writer.committer.lock)
+        index._writer.installer.merges._merges.clear()
         index._closed = index._ended = True
         index._lease.release()
 
