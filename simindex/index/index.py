@@ -30,13 +30,14 @@ from simindex.records.clusters import Clusters
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.pairs import Pairs
 from simindex.records.reports import Audit, Finding, IndexStats, Progress
-from simindex.repair.check import check
+from simindex.repair.check import faults, strays
 from simindex.storage.catalog.values import pack
 from simindex.storage.files.refusals import each, told, translated, typed
 from simindex.storage.files.verification import Verify
 from simindex.storage.location import checked_call
 from simindex.writing import creation
 from simindex.writing.admission import check_recipe
+from simindex.writing.merges import wait_for
 from simindex.writing.ownership import exists
 
 
@@ -536,16 +537,28 @@ class Index(WritableHandle):
         for its merges; to others, a file that is being written is a stray one.
         """
         self._check_open()
-        unfinished: set[str] = set()
-        if self._writer is not None:
-            self._writer.await_merges()
-            with self._lock:
-                unfinished = self._writer.uninstalled
-        found = check(
+        found = faults(
             self.path, self._catalog, index=self._uuid, options=self.options,
             snapshot=self._current(),
         )
-        return [finding for finding in found if Path(finding.path).name not in unfinished]
+        return [*found, *self._strays()]
+
+    def _strays(self) -> list[Finding]:
+        """Files that are no part of the index, nor about to become one by this handle."""
+        writer = self._writer
+        if writer is None:
+            return strays(self.path, self._catalog, self._current())
+        with self._lock:
+            before = strays(self.path, self._catalog, self._current())
+            running = writer.running
+        wait_for(running)  # without the lock; what they are writing has no final name yet
+        with self._lock:
+            after = strays(self.path, self._catalog, self._current())
+            unfinished = writer.uninstalled
+        return [
+            found for found in before
+            if found in after and Path(found.path).name not in unfinished
+        ]
 
     @typed
     def stats(self, *, skew: bool = False) -> IndexStats:

@@ -21,6 +21,7 @@ from simindex.storage.catalog import registry
 from simindex.storage.catalog.environment import Environment, InTransaction
 from simindex.storage.files import locks
 from simindex.storage.segmentfiles import SegmentFiles
+from simindex.writing import committer
 from simindex.writing import writer as writing
 
 ROWS = np.arange(1, 401, dtype=np.uint64)
@@ -62,7 +63,7 @@ def test_what_is_raised_when_a_commit_has_ended_removes_nothing(
     index.append(ROWS[:7])
     index.commit()
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "seal", raising(TimeoutError("the caller's own")))
+        patch.setattr(committer, "seal", raising(TimeoutError("the caller's own")))
         with pytest.raises(TimeoutError, match="own"):
             change(index)
     with pytest.raises(ReadOnlyIndex, match="open the index again"):
@@ -85,7 +86,7 @@ def test_what_is_raised_when_a_merge_is_installed_is_the_callers(
     index.commit()
     index._writer.await_merges()
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "seal", raising(TimeoutError("the caller's own")))
+        patch.setattr(committer, "seal", raising(TimeoutError("the caller's own")))
         with pytest.raises(TimeoutError, match="own"):
             index._finish_merges(start=False)
     index.close()

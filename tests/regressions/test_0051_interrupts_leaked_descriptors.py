@@ -33,7 +33,7 @@ from simindex import IndexOptions
 from simindex.errors import SimindexError
 from simindex.index import handle
 from simindex.repair import catalog_file, opening, remains, remnant
-from simindex.storage import segmentfiles
+from simindex.storage import segmentfiles, view
 from simindex.storage.catalog import (
     catalog,
     edit,
@@ -50,7 +50,7 @@ from simindex.storage.files import descriptor, disk, durable, envelope, format, 
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.tables import segment
 from simindex.threads import begin
-from simindex.writing import merges, writer
+from simindex.writing import committer, installer, merges, waiting, writer
 
 OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
@@ -60,7 +60,8 @@ OPENING = (
     lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
 )
 HOLDING = (
-    *OPENING, catalog, edit, handle, head, reading, segment, segmentfiles, values, writer
+    *OPENING, catalog, committer, edit, handle, head, installer, reading, segment, segmentfiles,
+    values, view, waiting, writer
 )
 
 WHOLE_CALLS = 40
