@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
 from simindex.methods import psm
-from simindex.planning import planner
+from simindex.planning import planner, question
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.table import Table
 
@@ -77,7 +77,7 @@ ROWS = st.sampled_from([0, 1, 15, 16, 1000, 10**5, 10**7, 2**31])
 @settings(max_examples=200)
 @given(
     rows=ROWS, h=st.integers(0, 64), recall=st.sampled_from([0.5, 0.9, 1.0]),
-    method=st.sampled_from(planner.METHODS), queries=st.sampled_from([1, 1000]),
+    method=st.sampled_from(question.METHODS), queries=st.sampled_from([1, 1000]),
     k=st.one_of(st.none(), st.integers(0, 5000)), words=st.sampled_from([1, 16]),
 )
 def test_plan_keeps_the_promise(
@@ -111,7 +111,7 @@ def test_auto_is_no_dearer_than_either_method(rows: int, h: int, queries: int) -
         method: plan(
             rows, h=h, recall=0.9, method=method, queries=queries, flips=flips, designs=designs
         ).nanoseconds
-        for method in planner.METHODS
+        for method in question.METHODS
     }
     assert costs["auto"] <= min(costs.values())
 
@@ -180,15 +180,15 @@ def test_designs_are_asked_for_by_name_and_radius() -> None:
 def test_options_out_of_range_are_named(option: str, value: object) -> None:
     options: dict[str, Any] = {"h": 3, "recall": 0.9, "method": "auto", "bits": 64, option: value}
     with pytest.raises(InvalidOption, match=option) as caught:
-        planner.check_options(**options)
+        question.check_options(**options)
     assert caught.value.data["option"] == option
 
 
 def test_options_at_their_limits_are_taken() -> None:
     for h in (0, 64):
         for recall in (1, 1.0, 1e-9):
-            for method in planner.METHODS:
-                planner.check_options(h=h, recall=recall, method=method, bits=64)
+            for method in question.METHODS:
+                question.check_options(h=h, recall=recall, method=method, bits=64)
 
 
 def test_stand_in_has_what_a_plan_looks_at() -> None:

@@ -175,11 +175,11 @@ class Index(WritableHandle):
         rows, weights = self._asked(batch)
         snapshot = self._current()
         answerer = self._answerer
-        answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        return answerer.search(
-            snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
-            memory=memory, threads=threads, memory_limit=memory_limit,
+        question = answerer.question(
+            h=h, first=first, recall=recall, method=method, memory=memory,
+            memory_limit=memory_limit, threads=threads,
         )
+        return answerer.search(snapshot, rows, weights, question)
 
     @typed
     def top(
@@ -390,10 +390,8 @@ class Index(WritableHandle):
         rows, weights = self._asked(batch)
         snapshot = self._current()
         answerer = self._answerer
-        answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        return answerer.explain(
-            snapshot, rows, weights, h=h, recall=recall, method=method, memory=memory
-        )
+        question = answerer.question(h=h, recall=recall, method=method, memory=memory)
+        return answerer.explain(snapshot, rows, weights, question)
 
     @typed
     def explain_top(
@@ -456,7 +454,7 @@ class Index(WritableHandle):
         Queries learn by themselves on a part of the sample that costs them under half a second.
         """
         self._check_may_keep()
-        self._answerer.planner.check(h=h, recall=1.0, method="auto", bits=self.options.bits)
+        self._answerer.question(h=h)
         snapshot = self._current()
         if machine:
             largest = max(snapshot.segments, key=len, default=None)
@@ -519,10 +517,8 @@ class Index(WritableHandle):
         """
         self._check_may_keep()
         snapshot = self._current()
-        self._answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        found = self._answerer.audit(
-            snapshot, h=h, recall=recall, method=method, sample=sample, threads=threads
-        )
+        question = self._answerer.question(h=h, recall=recall, method=method, threads=threads)
+        found = self._answerer.audit(snapshot, question, sample=sample)
         self._keep(found)
         return found
 

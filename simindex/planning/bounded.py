@@ -19,6 +19,7 @@ from simindex.methods.base import QueryPlan, TablePlan
 from simindex.methods.stream import Stream
 from simindex.planning.costs import query_tables_ns, scanning_ns
 from simindex.planning.machine import Machine
+from simindex.planning.question import Question
 from simindex.storage.tables.table import Table
 
 MOST_TIMES = 8.0
@@ -34,15 +35,13 @@ Candidate = tuple[TablePlan, int]
 def plan_within(
     tables: Sequence[Table],
     plans: QueryPlan,
+    question: Question,
     *,
-    limit_bytes: int,
-    h: int,
-    method: str,
     queries: int,
     threads: int,
     machine: Machine,
 ) -> tuple[QueryPlan, Stream]:
-    """The cheapest plans that hold `limit_bytes` at most, and how tables are read.
+    """The cheapest plans that hold `question.memory_limit` at most, and how tables are read.
 
     Parameters
     ----------
@@ -56,6 +55,8 @@ def plan_within(
         If too little is allowed for a plan that is not MOST_TIMES slower than the best; says the
         least that works, and what a scan would take.
     """
+    h, method, limit_bytes = question.h, question.method, question.memory_limit
+    assert limit_bytes is not None
     least = scanned = 0
     for chunk_bytes, window_bytes in ((8 << 20, 32 << 20), (1 << 20, 2 << 20)):
         stream = Stream(chunk_bytes, window_bytes, release=True, threads=threads)

@@ -12,7 +12,6 @@ from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.methods import bphs, psm
 from simindex.methods.base import QueryPlan, TablePlan
-from simindex.options import is_structure
 from simindex.planning.calibration import USUAL, Calibration, calibrate, exact_plan
 from simindex.planning.costs import (
     issl_within_ns,
@@ -24,12 +23,11 @@ from simindex.planning.costs import (
     table_bytes,
 )
 from simindex.planning.machine import Machine
+from simindex.planning.question import Question, names_design
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
 log = logging.getLogger("simindex")
-
-METHODS = ("auto", "psm", "bphs", "issl", "scan")
 
 CALIBRATION_BUDGET_S = 0.4
 """Expected seconds a first query may spend on learning flips; `Index.tune` takes longer."""
@@ -48,44 +46,6 @@ NARROWEST = 10
 """How many bits narrower than a table's directory a header may be chosen."""
 
 
-def check_options(*, h: object, recall: object, method: object, bits: int) -> None:
-    """Refuses options out of range with InvalidOption."""
-    if isinstance(h, bool) or not isinstance(h, int) or not 0 <= h <= bits:
-        raise InvalidOption(
-            f"h={h!r} is not a distance: give a whole number from 0 to {bits}", option="h", found=h
-        )
-    if isinstance(recall, bool) or not isinstance(recall, (int, float)) or not 0 < recall <= 1:
-        raise InvalidOption(
-            f"recall={recall!r} is not a share: give more than 0 and at most 1",
-            option="recall", found=recall,
-        )
-    if _names_design(method) and not is_structure(str(method)):
-        raise InvalidOption(
-            f"method={method!r} names no structure: give one of the index, such as "
-            '"bphs:G=4,g=1" or "bphs:G=3,g=1,r=2"; a design without flips has no r',
-            option="method", found=method,
-        )
-    if not isinstance(method, str) or (method not in METHODS and not _names_design(method)):
-        raise InvalidOption(
-            f"method={method!r} is unknown: give one of {', '.join(METHODS)}, or a structure of "
-            "the index",
-            option="method", found=method,
-        )
-
-
-def check_memory(memory: object, option: str = "memory") -> None:
-    """Refuses what is no number of bytes with InvalidOption."""
-    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 0:
-        raise InvalidOption(
-            f"{option}={memory!r} is no size: give a whole number of bytes",
-            option=option, found=memory,
-        )
-
-
-def _names_design(method: object) -> bool:
-    return isinstance(method, str) and method.startswith("bphs:")
-
-
 def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[BlockDesign]:
     """Of an index's designs, those that a call may use: exact for h, and what `method` names.
 
@@ -94,7 +54,7 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
     InvalidOption
         If `method` asks for permuted tables and none will do; names designs that would.
     """
-    explicit = method == "bphs" or _names_design(method)
+    explicit = method == "bphs" or names_design(method)
     named = [d for d in designs if method in ("auto", "bphs", d.structure)]
     exact = [design for design in named if h <= design.exact_for]
     if not explicit or exact:
@@ -143,7 +103,7 @@ def within_memory(
         for design in designs
     }
     fitting = [design for design in designs if permuted[design] <= memory]
-    explicit = method == "bphs" or _names_design(method)
+    explicit = method == "bphs" or names_design(method)
     least = {
         "auto": scanned, "scan": scanned, "psm": probed, "issl": listed_bytes(tables),
     }.get(method)
@@ -325,7 +285,6 @@ class Planner:
         self._machine = USUAL
         self._calibrations: dict[int, Calibration] = {}
         self._known: tuple[Snapshot | None, dict[tuple[Any, ...], Planned]] = (None, {})
-        self._checked: set[tuple[int, float, str]] = set()
         self._lock = Lock()
 
     @property
@@ -344,16 +303,6 @@ class Planner:
         """What was learned how bits flip from, by h."""
         return {h: known.source for h, known in sorted(self._calibrations.copy().items())}
 
-    def check(self, *, h: int, recall: float, method: str, bits: int) -> None:
-        """`check_options`, once for each set of options."""
-        try:
-            if (h, recall, method) in self._checked and type(h) is int:
-                return
-        except TypeError:  # options of a type that cannot be right
-            pass
-        check_options(h=h, recall=recall, method=method, bits=bits)
-        self._checked.add((h, recall, method))
-
     def forget(self) -> None:
         """Plans anew, since something that plans went by has changed."""
         with self._lock:
@@ -362,17 +311,15 @@ class Planner:
     def plan(
         self,
         snapshot: Snapshot,
+        question: Question,
         *,
-        h: int,
-        recall: float,
-        method: str,
         queries: int,
         weights: F32 | None,
-        memory: int | None = None,
     ) -> Planned:
         """How a call is answered, and what its recall rests on, if it is below 1."""
-        if memory is not None:
-            check_memory(memory)
+        h, recall, method, memory = (
+            question.h, question.recall, question.method, question.memory
+        )
         # Plans change with the size of a call where slabs and sweeps are shared by its queries.
         asked = (h, recall, method, queries.bit_length(), weights is None, memory)
         queries = 1 << queries.bit_length() >> 1

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -16,11 +17,12 @@ from typing import Any
 from simindex.arrays import F32, U64
 from simindex.errors import CorruptFile
 from simindex.methods.base import QueryPlan
-from simindex.options import IndexOptions, as_flag
+from simindex.options import IndexOptions
 from simindex.planning.bounded import plan_within
 from simindex.planning.costs import table_bytes
 from simindex.planning.machine import Machine
-from simindex.planning.planner import Planner, check_memory
+from simindex.planning.planner import Planner
+from simindex.planning.question import Question, Questions
 from simindex.planning.top_planner import TopPlanner
 from simindex.query import audit as auditing
 from simindex.query import top_recall
@@ -53,6 +55,7 @@ class Answerer:
     """Of one handle; safe from many threads."""
 
     def __init__(self, catalog: Catalog, options: IndexOptions) -> None:
+        self.question = Questions(options.bits).asked
         self.planner = Planner()
         self.top_planner = TopPlanner(partial(top_recall.measure, options=options))
         self.spot_checks = SpotChecks()
@@ -64,47 +67,33 @@ class Answerer:
     # -- queries -----------------------------------------------------------------------------------
 
     def search(
-        self,
-        snapshot: Snapshot,
-        rows: U64,
-        weights: F32 | None,
-        *,
-        h: int,
-        first: bool,
-        recall: float,
-        method: str,
-        memory: int | None,
-        threads: int | None,
-        memory_limit: int | None = None,
+        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question
     ) -> Matches:
         """Matches of checked queries; see `Index.query`."""
-        first = as_flag(first, "first")
-        threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
+        threads = thread_count(question.threads, len(rows), worth=THREADED_QUERIES)
         self._follow_machine(snapshot)
-        if memory_limit is not None:
-            return self._bounded(
-                snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
-                limit_bytes=memory_limit, threads=threads,
-            )
+        if question.memory_limit is not None:
+            return self._bounded(snapshot, rows, weights, question, threads)
         left = NOTHING_LEFT
         while True:
             try:
                 plan, calibration = self.planner.plan(
-                    snapshot, h=h, recall=recall, method=method, queries=len(rows),
-                    weights=weights, memory=memory,
+                    snapshot, question, queries=len(rows), weights=weights
                 )
                 found = search(
                     snapshot, plan, rows, weights,
                     None if calibration is None else calibration.volatility,
-                    h=h, first=first, threads=threads, options=self._options,
+                    question, threads=threads, options=self._options,
                 )
                 break
             except CorruptFile as error:
-                left = self._leave(snapshot, method, error, left)
+                left = self._leave(snapshot, question.method, error, left)
         if not plan.exact and len(rows):
-            saved_s = self.spot_checks.due(h, recall, first, len(rows), found.stats.seconds)
+            saved_s = self.spot_checks.due(
+                question.h, question.recall, question.first, len(rows), found.stats.seconds
+            )
             if saved_s is not None:
-                self._repeat(snapshot, rows, found, h, recall, first, memory, saved_s)
+                self._repeat(snapshot, rows, found, question, saved_s)
         return found
 
     def _leave(
@@ -124,79 +113,66 @@ class Answerer:
         return left | {str(path)}
 
     def _bounded(
-        self, snapshot: Snapshot, rows: U64, weights: F32 | None, *, h: int, first: bool,
-        recall: float, method: str, limit_bytes: int, threads: int,
+        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question, threads: int
     ) -> Matches:
         """The same in a pass over each table, in so much memory."""
-        check_memory(limit_bytes, "memory_limit")
-        if method == "issl":  # lists are read in no order, so the rows are compared in theirs
-            method = "scan"
+        if question.method == "issl":  # lists are read in no order, so the rows are compared
+            question = replace(question, method="scan")
         # What the recall rests on is asked without a limit: it takes a sample's few queries.
-        if method not in ("auto", "psm", "scan"):  # by tables over the queries, which are exact
-            weights, recall = None, 1.0
+        usual = replace(question, memory=None)
+        if question.method not in ("auto", "psm", "scan"):  # tables over the queries are exact
+            weights, usual = None, replace(usual, recall=1.0)
+        if weights is None:
+            usual = replace(usual, method="auto")
         plans, calibration = self.planner.plan(
-            snapshot, h=h, recall=recall, method="auto" if weights is None else method,
-            queries=len(rows), weights=weights,
+            snapshot, usual, queries=len(rows), weights=weights
         )
         plans, stream = plan_within(
-            snapshot.tables, plans, limit_bytes=limit_bytes, h=h, method=method,
-            queries=len(rows), threads=threads, machine=self.planner.machine,
+            snapshot.tables, plans, question, queries=len(rows), threads=threads,
+            machine=self.planner.machine,
         )
         return search(
             snapshot, plans, rows, weights,
             None if calibration is None else calibration.volatility,
-            h=h, first=first, threads=threads, options=self._options, stream=stream,
+            question, threads=threads, options=self._options, stream=stream,
         )
 
     def _repeat(
-        self, snapshot: Snapshot, rows: U64, found: Matches, h: int, recall: float, first: bool,
-        memory: int | None, saved_s: float,
+        self, snapshot: Snapshot, rows: U64, found: Matches, question: Question, saved_s: float
     ) -> None:
         """Has a few of the queries repeated exactly, on the same snapshot."""
+        # By the sorted tables alone: headers of permuted ones, which a call that has weights may
+        # never need, would be copied into memory.
+        held = sum(
+            table_bytes(len(table), table.fingerprints.shape[1], table.header_bits)
+            for table in snapshot.tables
+        )
+        if question.memory is not None:
+            held = min(question.memory, held)
+        exactly = replace(question, recall=1.0, method="auto", memory=held)
 
         def plan(queries: int) -> QueryPlan:
-            # By the sorted tables alone: headers of permuted ones, which a call that has weights
-            # may never need, would be copied into memory.
-            held = sum(
-                table_bytes(len(table), table.fingerprints.shape[1], table.header_bits)
-                for table in snapshot.tables
-            )
-            return self.planner.plan(
-                snapshot, h=h, recall=1.0, method="auto", queries=queries, weights=None,
-                memory=held if memory is None else min(memory, held),
-            )[0]
+            return self.planner.plan(snapshot, exactly, queries=queries, weights=None)[0]
 
         def ask(exact: QueryPlan, some: U64) -> Matches:
             return search(
-                snapshot, exact, some, None, None, h=h, first=first, threads=1,
-                options=self._options,
+                snapshot, exact, some, None, None, exactly, threads=1, options=self._options
             )
 
-        self.spot_checks.repeat(
-            rows, found, plan, ask, h=h, recall=recall, first=first, saved_s=saved_s
-        )
+        self.spot_checks.repeat(rows, found, plan, ask, question, saved_s=saved_s)
 
     def explain(
-        self,
-        snapshot: Snapshot,
-        rows: U64,
-        weights: F32 | None,
-        *,
-        h: int,
-        recall: float,
-        method: str,
-        memory: int | None,
+        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question
     ) -> Explanation:
         """How checked queries are answered; see `Index.explain`."""
         self._follow_machine(snapshot)
         plan, calibration = self.planner.plan(
-            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
-            memory=memory,
+            snapshot, question, queries=len(rows), weights=weights
         )
         return explain(
             snapshot, plan, rows, weights,
             None if calibration is None else calibration.volatility,
-            h=h, recall=recall, method=method, measured=self.planner.machine.measured,
+            question, measured=self.planner.machine.measured,
             flips_from=None if calibration is None else calibration.source,
         )
 
@@ -263,37 +239,35 @@ class Answerer:
     def audit(
         self,
         snapshot: Snapshot,
+        question: Question,
         *,
-        h: int,
-        recall: float,
-        method: str = "auto",
         sample: int = auditing.SAMPLE_ROWS,
-        threads: int | None = None,
         budget_s: float = float("inf"),
     ) -> Audit:
         """Measures the recall on rows of the index; see `Index.audit`."""
         self._follow_machine(snapshot)
+        exactly = replace(question, recall=1.0, method="auto")
 
         def ask(batch: Batch, recall: float) -> Matches:
-            by, left = "auto" if recall == 1.0 else method, NOTHING_LEFT
+            asked, left = exactly if recall == 1.0 else question, NOTHING_LEFT
             while True:
                 try:
                     plan, calibration = self.planner.plan(
-                        snapshot, h=h, recall=recall, method=by, queries=len(batch),
-                        weights=batch.weights,
+                        snapshot, asked, queries=len(batch), weights=batch.weights
                     )
                     return search(
                         snapshot, plan, batch.rows, batch.weights,
                         None if calibration is None else calibration.volatility,
-                        h=h, first=False, options=self._options,
-                        threads=thread_count(threads, len(batch), worth=THREADED_QUERIES),
+                        asked, options=self._options,
+                        threads=thread_count(asked.threads, len(batch), worth=THREADED_QUERIES),
                     )
                 except CorruptFile as error:
-                    left = self._leave(snapshot, by, error, left)
+                    left = self._leave(snapshot, asked.method, error, left)
 
         self._audit = auditing.audit(
-            snapshot.reservoir, ask, h=h, recall=recall, sample=sample, budget_s=budget_s,
-            generation=snapshot.head.generation, index_rows=snapshot.stored_rows,
+            snapshot.reservoir, ask, h=question.h, recall=question.recall, sample=sample,
+            budget_s=budget_s, generation=snapshot.head.generation,
+            index_rows=snapshot.stored_rows,
         )
         return self._audit
 
@@ -329,9 +303,10 @@ class Answerer:
             h = auditing.USUAL_H if last is None else last.h
         self._follow_machine(snapshot)
         weights = snapshot.reservoir.weights[:1].astype("f4")
+        question = self.question(h=h, recall=recall)
         plan, _ = self.planner.plan(
-            snapshot, h=h, recall=recall, method="auto", queries=AUDITED_QUERIES, weights=weights
+            snapshot, question, queries=AUDITED_QUERIES, weights=weights
         )
         if plan.exact:
             return None
-        return self.audit(snapshot, h=h, recall=recall, budget_s=SELF_AUDIT_S)
+        return self.audit(snapshot, question, budget_s=SELF_AUDIT_S)

@@ -14,6 +14,7 @@ from simindex.bits.volatility import Volatility
 from simindex.methods import bphs
 from simindex.methods.base import QueryPlan, TablePlan
 from simindex.planning.costs import CALL_NS, SEGMENT_NS, listed
+from simindex.planning.question import Question
 from simindex.planning.top_planner import TopPlan, TopQuestion, TopTablePlan
 from simindex.query.nearest import search_table
 from simindex.query.search import Asked, search_by
@@ -75,22 +76,20 @@ def explain(
     queries: U64,
     weights: F32 | None,
     volatility: Volatility | None,
+    question: Question,
     *,
-    h: int,
-    recall: float,
-    method: str,
     measured: bool,
     flips_from: str | None = None,
 ) -> Explanation:
     """Runs a plan on every table, one after the other, on one thread."""
     segments = tuple(
-        _explain_table(table, table_plan, queries, weights, volatility, h)
+        _explain_table(table, table_plan, queries, weights, volatility, question.h)
         for table, table_plan in zip(snapshot.tables, plan.tables, strict=True)
     )
     expected_s = CALL_NS * 1e-9 + len(queries) * sum(one.expected_s for one in segments)
     return Explanation(
-        len(queries), h, recall, method, plan.guarantee, plan.exact, measured, expected_s, segments,
-        flips_from,
+        len(queries), question.h, question.recall, question.method, plan.guarantee, plan.exact,
+        measured, expected_s, segments, flips_from,
     )
 
 

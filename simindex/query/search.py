@@ -23,6 +23,7 @@ from simindex.methods.base import Found, QueryPlan, TablePlan
 from simindex.methods.query_tables import QueryTables
 from simindex.methods.stream import Stream, joined, live, take
 from simindex.options import IndexOptions
+from simindex.planning.question import Question
 from simindex.records.matches import Matches, QueryStats
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import KeyHeap
@@ -51,9 +52,8 @@ def search(
     queries: U64,
     weights: F32 | None,
     volatility: Volatility | None,
+    question: Question,
     *,
-    h: int,
-    first: bool,
     threads: int,
     options: IndexOptions,
     stream: Stream | None = None,
@@ -63,6 +63,7 @@ def search(
     With a `stream` tables are read in its chunks, by plans that can be: see `bounded`.
     """
     started = time.perf_counter()
+    h, first = question.h, question.first
     parts: list[Part] = []
     probes = compared = searched = 0
     open_queries: NDArray[np.int64] | None = None

@@ -208,7 +208,8 @@ def predicted(
     """
     snapshot = index._current()
     plan, _ = index._answerer.planner.plan(
-        snapshot, h=h, recall=recall, method=method, queries=queries, weights=batch.weights
+        snapshot, index._answerer.question(h=h, recall=recall, method=method), queries=queries,
+        weights=batch.weights
     )
     words = []
     for one in plan.tables:

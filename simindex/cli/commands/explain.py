@@ -17,7 +17,7 @@ from simindex.cli.nearest import top_options
 from simindex.cli.recall import audited
 from simindex.errors import InvalidOption
 from simindex.planning.machine import CURVES, Curve
-from simindex.planning.planner import check_options
+from simindex.planning.question import check_options
 from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
 
 
