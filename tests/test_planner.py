@@ -15,6 +15,7 @@ from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
 from simindex.methods import psm
 from simindex.planning import planner, question
+from simindex.planning.question import Question
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.table import Table
 
@@ -44,6 +45,7 @@ class Learned:
     """A calibration of which only the number of flips is known."""
 
     source = "nothing"
+    volatility = None
 
     def __init__(self, flips: Any) -> None:
         self.flips = flips
@@ -65,7 +67,7 @@ def plan(
 ) -> Any:
     table: Any = Rows(rows, words, designs)
     (found,) = planner.plan(
-        [table], h=h, recall=recall, method=method, queries=queries,
+        [table], Question(h=h, recall=recall, method=method), queries=queries,
         calibration=learned(flips), designs=designs,
     ).tables
     return found
@@ -132,9 +134,9 @@ def test_wide_radius_is_scanned_and_a_tight_one_probed() -> None:
 
 def test_each_table_has_its_own_plan() -> None:
     tables: Any = [Rows(10), Rows(10**8)]
-    found = planner.plan(tables, h=3, recall=1.0, method="auto", queries=1, calibration=None).tables
+    found = planner.plan(tables, Question(), queries=1).tables
     assert [p.header_bits > 10 for p in found] == [False, True]
-    none = planner.plan([], h=3, recall=1.0, method="auto", queries=1, calibration=None)
+    none = planner.plan([], Question(), queries=1)
     assert none.tables == ()
 
 

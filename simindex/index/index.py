@@ -465,7 +465,7 @@ class Index(WritableHandle):
                     writer.set_value("machine", pack(measured.to_dict()))
             with self._lock:
                 self._answerer.go_by(measured, snapshot)
-        learned = self._answerer.planner.learn(
+        learned = self._answerer.plans.learn(
             snapshot, h=h, budget_s=float("inf"), queries=None
         )
         found = self._self_audit(snapshot, h=h)
@@ -556,5 +556,5 @@ class Index(WritableHandle):
             catalog_bytes=self._environment.file_bytes, skew=as_flag(skew, "skew"),
             audit=self._answerer.last_audit(),
             spot_checks=self._answerer.spot_checks.measured(),
-            flips_from=self._answerer.planner.sources,
+            flips_from=self._answerer.plans.sources,
         )

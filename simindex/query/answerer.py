@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -21,15 +20,14 @@ from simindex.options import IndexOptions
 from simindex.planning.bounded import plan_within
 from simindex.planning.costs import table_bytes
 from simindex.planning.machine import Machine
-from simindex.planning.planner import Planner
 from simindex.planning.question import Question, Questions
-from simindex.planning.top_planner import TopPlanner
 from simindex.query import audit as auditing
-from simindex.query import top_recall
 from simindex.query.explanation import Explanation, TopExplanation, explain, explain_top
 from simindex.query.nearest import nearest
+from simindex.query.plans import Plans
 from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.spotchecks import SpotChecks
+from simindex.query.top_plans import TopPlans
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import Audit
@@ -56,8 +54,8 @@ class Answerer:
 
     def __init__(self, catalog: Catalog, options: IndexOptions) -> None:
         self.question = Questions(options.bits).asked
-        self.planner = Planner()
-        self.top_planner = TopPlanner(partial(top_recall.measure, options=options))
+        self.plans = Plans()
+        self.top_plans = TopPlans(options)
         self.spot_checks = SpotChecks()
         self._catalog, self._options = catalog, options
         self._audit: Audit | None = None
@@ -77,13 +75,10 @@ class Answerer:
         left = NOTHING_LEFT
         while True:
             try:
-                plan, calibration = self.planner.plan(
-                    snapshot, question, queries=len(rows), weights=weights
-                )
+                plan = self.plans.plan(snapshot, question, len(rows), weights)
                 found = search(
-                    snapshot, plan, rows, weights,
-                    None if calibration is None else calibration.volatility,
-                    question, threads=threads, options=self._options,
+                    snapshot, plan, rows, weights, question, threads=threads,
+                    options=self._options,
                 )
                 break
             except CorruptFile as error:
@@ -108,8 +103,8 @@ class Answerer:
         if method != "auto" or path in left or not snapshot.leave(error):
             raise error
         log.warning("other methods answer in place of a damaged structure: %s", error)
-        self.planner.forget()
-        self.top_planner.forget()
+        self.plans.forget()
+        self.top_plans.forget()
         return left | {str(path)}
 
     def _bounded(
@@ -124,17 +119,13 @@ class Answerer:
             weights, usual = None, replace(usual, recall=1.0)
         if weights is None:
             usual = replace(usual, method="auto")
-        plans, calibration = self.planner.plan(
-            snapshot, usual, queries=len(rows), weights=weights
-        )
-        plans, stream = plan_within(
-            snapshot.tables, plans, question, queries=len(rows), threads=threads,
-            machine=self.planner.machine,
+        plan, stream = plan_within(
+            snapshot.tables, self.plans.plan(snapshot, usual, len(rows), weights), question,
+            queries=len(rows), threads=threads, machine=self.plans.machine,
         )
         return search(
-            snapshot, plans, rows, weights,
-            None if calibration is None else calibration.volatility,
-            question, threads=threads, options=self._options, stream=stream,
+            snapshot, plan, rows, weights, question, threads=threads, options=self._options,
+            stream=stream,
         )
 
     def _repeat(
@@ -152,11 +143,11 @@ class Answerer:
         exactly = replace(question, recall=1.0, method="auto", memory=held)
 
         def plan(queries: int) -> QueryPlan:
-            return self.planner.plan(snapshot, exactly, queries=queries, weights=None)[0]
+            return self.plans.plan(snapshot, exactly, queries, None)
 
         def ask(exact: QueryPlan, some: U64) -> Matches:
             return search(
-                snapshot, exact, some, None, None, exactly, threads=1, options=self._options
+                snapshot, exact, some, None, exactly, threads=1, options=self._options
             )
 
         self.spot_checks.repeat(rows, found, plan, ask, question, saved_s=saved_s)
@@ -166,14 +157,9 @@ class Answerer:
     ) -> Explanation:
         """How checked queries are answered; see `Index.explain`."""
         self._follow_machine(snapshot)
-        plan, calibration = self.planner.plan(
-            snapshot, question, queries=len(rows), weights=weights
-        )
+        plan = self.plans.plan(snapshot, question, len(rows), weights)
         return explain(
-            snapshot, plan, rows, weights,
-            None if calibration is None else calibration.volatility,
-            question, measured=self.planner.machine.measured,
-            flips_from=None if calibration is None else calibration.source,
+            snapshot, plan, rows, weights, question, measured=self.plans.machine.measured
         )
 
     # -- nearest documents -------------------------------------------------------------------------
@@ -187,10 +173,10 @@ class Answerer:
         left = NOTHING_LEFT
         while True:
             try:
-                plan, question = self.top_planner.plan(
+                plan, question = self.top_plans.plan(
                     snapshot, k=k, max_error=max_error, rerank=rerank, method=method,
-                    recall=recall, queries=len(rows), bits=self._options.bits,
-                    machine=self.planner.machine,
+                    recall=recall, queries=len(rows),
+                    machine=self.plans.machine,
                 )
                 return nearest(
                     snapshot, plan, rows, k=question.k, threads=threads, options=self._options
@@ -204,10 +190,10 @@ class Answerer:
     ) -> TopExplanation:
         """How checked queries are answered; see `Index.explain_top`."""
         self._follow_machine(snapshot)
-        machine = self.planner.machine
-        plan, question = self.top_planner.plan(
+        machine = self.plans.machine
+        plan, question = self.top_plans.plan(
             snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
-            queries=len(rows), bits=self._options.bits, machine=machine,
+            queries=len(rows), machine=machine,
         )
         return explain_top(snapshot, plan, question, rows, measured=machine.measured)
 
@@ -216,13 +202,13 @@ class Answerer:
     def machine(self, snapshot: Snapshot) -> Machine:
         """The constants that plans go by."""
         self._follow_machine(snapshot)
-        return self.planner.machine
+        return self.plans.machine
 
     def go_by(self, machine: Machine, snapshot: Snapshot) -> None:
         """Plans by these constants, until others are committed."""
         with self._lock:
             self._machine_crc = snapshot.head.values.get("machine")  # not read: may be damaged
-            self.planner.machine = machine
+            self.plans.machine = machine
 
     def _follow_machine(self, snapshot: Snapshot) -> None:
         if snapshot.head.values.get("machine") == self._machine_crc:
@@ -231,7 +217,7 @@ class Answerer:
             _, head = reading.head()
             stored = reading.value(head, "machine")
             if stored is not None:
-                self.planner.machine = Machine.from_dict(unpack("machine", stored))
+                self.plans.machine = Machine.from_dict(unpack("machine", stored))
             self._machine_crc = snapshot.head.values.get("machine")
 
     # -- recall ------------------------------------------------------------------------------------
@@ -252,13 +238,9 @@ class Answerer:
             asked, left = exactly if recall == 1.0 else question, NOTHING_LEFT
             while True:
                 try:
-                    plan, calibration = self.planner.plan(
-                        snapshot, asked, queries=len(batch), weights=batch.weights
-                    )
+                    plan = self.plans.plan(snapshot, asked, len(batch), batch.weights)
                     return search(
-                        snapshot, plan, batch.rows, batch.weights,
-                        None if calibration is None else calibration.volatility,
-                        asked, options=self._options,
+                        snapshot, plan, batch.rows, batch.weights, asked, options=self._options,
                         threads=thread_count(asked.threads, len(batch), worth=THREADED_QUERIES),
                     )
                 except CorruptFile as error:
@@ -304,9 +286,6 @@ class Answerer:
         self._follow_machine(snapshot)
         weights = snapshot.reservoir.weights[:1].astype("f4")
         question = self.question(h=h, recall=recall)
-        plan, _ = self.planner.plan(
-            snapshot, question, queries=AUDITED_QUERIES, weights=weights
-        )
-        if plan.exact:
+        if self.plans.plan(snapshot, question, AUDITED_QUERIES, weights).exact:
             return None
         return self.audit(snapshot, question, budget_s=SELF_AUDIT_S)

@@ -51,7 +51,6 @@ def search(
     plan: QueryPlan,
     queries: U64,
     weights: F32 | None,
-    volatility: Volatility | None,
     question: Question,
     *,
     threads: int,
@@ -79,7 +78,7 @@ def search(
         searched += 1
         deleted = tombstones.later_than(table.horizon)
         asked = Asked(
-            some, some_weights, volatility, h, first, threads, stream, tombstones, built
+            some, some_weights, plan.volatility, h, first, threads, stream, tombstones, built
         )
         found = search_by(table, table_plan, asked)
         probes, compared = probes + found.probes, compared + found.compared
@@ -99,7 +98,7 @@ def search(
             open_queries = np.flatnonzero(left).astype(np.int64)
             built = {}
     if searched < len(plan.tables):
-        plan = QueryPlan.of(list(plan.tables[:searched]), plan.guarantee)
+        plan = QueryPlan.of(plan.tables[:searched], plan.guarantee)
     stats = QueryStats._make(
         (
             plan.method, plan.guarantee, plan.exact, plan.flips, probes, compared, searched,
@@ -145,15 +144,6 @@ class Asked(NamedTuple):
         return self._replace(queries=self.queries[start:stop], weights=weights, threads=1)
 
 
-def _is_swept(table: Table, plan: TablePlan, asked: Asked) -> bool:
-    rows, words = table.fingerprints.shape
-    return asked.weights is not None and psm.is_swept(rows, words, plan, len(asked.queries))
-
-
-def _is_streamed(plan: TablePlan, asked: Asked) -> bool:
-    return asked.stream is not None and (plan.method == "scan" or psm.can_sweep(plan))
-
-
 def search_whole(table: Table, plan: TablePlan, asked: Asked) -> Found:
     """Rows of one table within h of each query, in a pass over it; deleted ones may be included."""
     stream = asked.stream or Stream(threads=asked.threads)
@@ -189,7 +179,7 @@ def _search_slices(table: Table, plan: TablePlan, asked: Asked) -> Found:
         return search_table(table, plan, asked)
     most = SLICE_QUERIES
     if plan.design is not None and not asked.first:
-        most = bphs.slice_queries(table, plan.design, asked.h, threads)
+        most = bphs.slice_queries(plan, threads)
     size = min(most, -(-queries // threads))
     starts = range(0, queries, size)
 
@@ -210,7 +200,10 @@ def search_table(table: Table, plan: TablePlan, asked: Asked) -> Found:
     if plan.method == "issl":
         return issl.within(table, asked.queries, asked.h, plan.max_error, asked.first)
     if plan.design is not None:
-        return bphs.search(table, asked.queries, plan.design, h=asked.h, first=asked.first)
+        return bphs.search(
+            table, asked.queries, plan.design, h=asked.h, first=asked.first,
+            swept_from=plan.swept_from,
+        )
     return psm.search(
         table, asked.queries, asked.weights, plan, asked.volatility, h=asked.h, first=asked.first
     )
@@ -218,7 +211,7 @@ def search_table(table: Table, plan: TablePlan, asked: Asked) -> Found:
 
 def search_by(table: Table, plan: TablePlan, asked: Asked) -> Found:
     """As a call would have the table searched; deleted rows included."""
-    if plan.of_queries or _is_swept(table, plan, asked) or _is_streamed(plan, asked):
+    if plan.takes_a_pass(len(asked.queries)):
         return search_whole(table, plan, asked)
     return _search_slices(table, plan, asked)
 
