@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -337,7 +336,10 @@ class WritableHandle(Handle):
                 batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
             )
             answerer = self._answerer
-            answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+            question = answerer.question(
+                h=h, first=first, recall=recall, method=method, memory_limit=memory_limit,
+                threads=threads,
+            )
             workers = thread_count(threads, len(checked), worth=THREADED_QUERIES)
             with Changing(self, "ingest") as writer:
                 self._commit(writer)
@@ -345,9 +347,7 @@ class WritableHandle(Handle):
                     self._adopt_recipe(writer, checked)
                     inside = ingestion.within(checked.rows, h, first=first, threads=workers)
                     stored = answerer.search(
-                        self._current(), checked.rows, checked.weights, h=h, first=first,
-                        recall=recall, method=method, memory=None, threads=threads,
-                        memory_limit=memory_limit,
+                        self._current(), checked.rows, checked.weights, question
                     )
                     found = ingestion.joined(
                         stored, inside, writer.append(checked), checked.keys, first=first,
@@ -407,9 +407,7 @@ class WritableHandle(Handle):
         """
         self._writing()
         check_commit_s(commit_s)
-        self._answerer.planner.check(
-            h=h, recall=recall, method="auto", bits=self.options.bits
-        )
+        self._answerer.question(h=h, recall=recall)
         recipe = self._recipe
         document = admitted(text_or_batch, key, self.options, recipe)
         if document is None:
@@ -434,10 +432,12 @@ class WritableHandle(Handle):
     def _nearest(
         self, snapshot: Snapshot, document: Batch, h: int, recall: float
     ) -> Match | None:
-        search = partial(
-            self._answerer.search, snapshot, document.rows, document.weights, first=True,
-            method="auto", memory=None, threads=1,
-        )
+        answerer = self._answerer
+
+        def search(h: int, recall: float) -> Matches:
+            question = answerer.question(h=h, first=True, recall=recall, threads=1)
+            return answerer.search(snapshot, document.rows, document.weights, question)
+
         return nearest(search, h, recall)
 
     def _hand_over(self, writer: Writer) -> None:

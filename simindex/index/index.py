@@ -176,11 +176,11 @@ class Index(WritableHandle):
         rows, weights = self._asked(batch)
         snapshot = self._current()
         answerer = self._answerer
-        answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        return answerer.search(
-            snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
-            memory=memory, threads=threads, memory_limit=memory_limit,
+        question = answerer.question(
+            h=h, first=first, recall=recall, method=method, memory=memory,
+            memory_limit=memory_limit, threads=threads,
         )
+        return answerer.search(snapshot, rows, weights, question)
 
     @typed
     def top(
@@ -391,10 +391,8 @@ class Index(WritableHandle):
         rows, weights = self._asked(batch)
         snapshot = self._current()
         answerer = self._answerer
-        answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        return answerer.explain(
-            snapshot, rows, weights, h=h, recall=recall, method=method, memory=memory
-        )
+        question = answerer.question(h=h, recall=recall, method=method, memory=memory)
+        return answerer.explain(snapshot, rows, weights, question)
 
     @typed
     def explain_top(
@@ -457,7 +455,7 @@ class Index(WritableHandle):
         Queries learn by themselves on a part of the sample that costs them under half a second.
         """
         self._check_may_keep()
-        self._answerer.planner.check(h=h, recall=1.0, method="auto", bits=self.options.bits)
+        self._answerer.question(h=h)
         snapshot = self._current()
         if machine:
             largest = max(snapshot.segments, key=len, default=None)
@@ -468,7 +466,7 @@ class Index(WritableHandle):
                     writer.set_value("machine", pack(measured.to_dict()))
             with self._lock:
                 self._answerer.go_by(measured, snapshot)
-        learned = self._answerer.planner.learn(
+        learned = self._answerer.plans.learn(
             snapshot, h=h, budget_s=float("inf"), queries=None
         )
         found = self._self_audit(snapshot, h=h)
@@ -520,10 +518,8 @@ class Index(WritableHandle):
         """
         self._check_may_keep()
         snapshot = self._current()
-        self._answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        found = self._answerer.audit(
-            snapshot, h=h, recall=recall, method=method, sample=sample, threads=threads
-        )
+        question = self._answerer.question(h=h, recall=recall, method=method, threads=threads)
+        found = self._answerer.audit(snapshot, question, sample=sample)
         self._keep(found)
         return found
 
@@ -573,5 +569,5 @@ class Index(WritableHandle):
             catalog_bytes=self._environment.file_bytes, skew=as_flag(skew, "skew"),
             audit=self._answerer.last_audit(),
             spot_checks=self._answerer.spot_checks.measured(),
-            flips_from=self._answerer.planner.sources,
+            flips_from=self._answerer.plans.sources,
         )

@@ -123,6 +123,9 @@ class Machine:
             ) from error
 
 
+USUAL = Machine()
+"""Where nothing was measured."""
+
 CURVES = {"vosh": "flips", "heaped": "h", "swept": "rows", "bucketed": "rows"}
 """Fields that are curves, and what they run over."""
 

@@ -66,7 +66,7 @@ def deterministic(seed: int, *, threads: bool = False) -> Iterator[None]:
     chance = random.Random(seed)
     with (
         mock.patch.object(merges, "Thread", Thread if threads else AtOnce),
-        mock.patch.object(installer, "STAGED_PAGES", 1),  # directories are stored ahead of a segment
+        mock.patch.object(installer, "STAGED_PAGES", 1),  # directories are stored ahead of them
         mock.patch.object(index_module, "measure", lambda file: Machine()),
         mock.patch.object(secrets, "token_hex", lambda size: chance.randbytes(size).hex()),
         mock.patch.object(secrets, "token_bytes", chance.randbytes),

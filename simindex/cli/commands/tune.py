@@ -14,7 +14,7 @@ from simindex.cli.console import count, duration, emit, say
 from simindex.cli.interrupt import uninterrupted
 from simindex.cli.recall import audited
 from simindex.planning.machine import CURVES, Curve
-from simindex.planning.planner import check_options
+from simindex.planning.question import check_options
 from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
 
 
