@@ -16,8 +16,6 @@ from siphash import key_id
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
-from simindex.storage.catalog.options_record import stored_options
-from simindex.storage.catalog.values import pack
 from simindex.storage.tables import tombstones
 from simindex.writing import buffer
 
@@ -189,18 +187,6 @@ def test_segments_alone_keep_it(index_path: Path) -> None:
         index.delete(keys=keys[3:])
         index.commit()
         assert sorted(index.query(np.arange(40, dtype=np.uint64), h=0).keys() or []) == keys[:3]
-
-
-def test_stored_options_with_keys_have_a_secret() -> None:
-    whole = IndexOptions(keys=True, key_secret=SECRET).to_dict()
-    assert stored_options(pack(whole)).key_secret == SECRET
-    for other in (None, b"", bytes(15), "0" * 16, 7):
-        with pytest.raises(CorruptFile, match="meta/options"):
-            stored_options(pack({**whole, "key_secret": other}))
-    with pytest.raises(CorruptFile, match="no secret"):
-        stored_options(pack({name: whole[name] for name in whole if name != "key_secret"}))
-    with pytest.raises(CorruptFile, match="key_secret"):
-        stored_options(pack({**IndexOptions().to_dict(), "key_secret": SECRET}))
 
 
 # -- check, repair and bounds ---------------------------------------------------------------------

@@ -1,10 +1,8 @@
-"""The program as a process: pipes, Ctrl-C, exit codes, and its live line."""
+"""The program as a process: pipes, Ctrl-C and exit codes."""
 
 from __future__ import annotations
 
 import json
-import os
-import pty
 import signal
 import subprocess
 from collections.abc import Callable
@@ -14,9 +12,6 @@ from typing import Any
 import pytest
 
 import simindex
-from simindex.cli import progress
-from simindex.cli.interrupt import Terminated, terminable, uninterrupted
-from simindex.cli.progress import Progress
 
 Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]
@@ -86,39 +81,6 @@ def test_ctrl_c_and_sigterm_end_other_commands(
     assert list(tmp_path.glob("simindex-dedup-*")) == []
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_and_sigterm_wait_for_a_commit_to_end(how: signal.Signals) -> None:
-    reached = False
-    with terminable(), pytest.raises(KeyboardInterrupt), uninterrupted():
-        signal.raise_signal(how)
-        reached = True
-    assert reached
-    with uninterrupted():
-        pass
-
-
-def test_second_sigterm_does_not_end_what_the_first_has_begun() -> None:
-    removed = False
-    with terminable():
-        with pytest.raises(Terminated):
-            signal.raise_signal(signal.SIGTERM)
-        signal.raise_signal(signal.SIGTERM)
-        removed = True
-    assert removed
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-
-def test_own_way_with_sigterm_is_kept() -> None:
-    """Of a program that runs a command within itself."""
-    previous = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        with terminable(), uninterrupted():
-            signal.raise_signal(signal.SIGTERM)
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
 def test_a_reader_that_goes_away_is_no_error(run: Run, spawn: Spawn, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"".join(map(record, range(5000))))
     run("build", "i.sim", "a.jsonl", "-q")
@@ -161,47 +123,6 @@ def test_the_program_tells_its_version_and_commands(run: Run) -> None:
         assert command in listed
         assert "Usage: simindex" in run(command, "--help").stdout
     run("nonsense", code=2)
-
-
-def test_progress_is_shown_on_a_terminal_only(spawn: Spawn, tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(b"".join(map(record, range(50))))
-    master, terminal = pty.openpty()
-    process = spawn("build", "i.sim", "a.jsonl", "-q", stderr=terminal)
-    process.communicate(timeout=30)
-    os.close(terminal)
-    with pytest.raises(OSError):  # the other end is closed and nothing was written
-        os.read(master, 1)
-    os.close(master)
-    master, terminal = pty.openpty()
-    process = spawn("build", "j.sim", "a.jsonl", stderr=terminal)
-    process.communicate(timeout=30)
-    os.close(terminal)
-    shown = b""
-    try:
-        while piece := os.read(master, 65536):
-            shown += piece
-    except OSError:
-        os.close(master)
-    assert b"indexing" in shown
-    assert b"50 documents" in shown
-    assert process.returncode == 0
-
-
-def test_progress_without_rich_is_a_line_now_and_then(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
-    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.0)
-    with Progress("indexing", quiet=False) as silent:
-        silent.advance(1, 1)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with Progress("indexing", quiet=False) as plain:
-        plain.advance(1000, 2_000_000)
-        plain.advance(1, 1)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
-    assert lines[0].startswith("simindex: indexing: 1,000 documents, 2.0 MB, ")
 
 
 def test_failures_of_the_system_are_one_line(

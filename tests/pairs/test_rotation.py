@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from contract import rows_of
 
 import simindex
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.query.intervals import wilson
 
 ROWS = 900
 KINDS = (
@@ -191,14 +189,3 @@ def test_options_out_of_range_are_refused(option: str, value: Any) -> None:
 def test_what_is_no_fingerprint_is_refused() -> None:
     with pytest.raises(InvalidBatch, match="int64"):
         simindex.rotation_pairs(np.zeros(2, np.int64))
-
-
-@pytest.mark.parametrize("found", [0, 3, 17, 20])
-def test_wilson_bounds_solve_its_equation(found: int) -> None:
-    """(p - x)^2 = z^2 x (1 - x) / n at both ends, and z is that of 95%."""
-    low, high = wilson(found / 20, 20)
-    for x in (low, high):
-        apart = (found / 20 - x) ** 2
-        assert apart == pytest.approx(1.9599640**2 * x * (1 - x) / 20, abs=1e-8)
-    assert 0 <= low <= found / 20 <= high <= 1
-    assert wilson(float(Fraction(1, 2)), 0) == (0.0, 1.0)

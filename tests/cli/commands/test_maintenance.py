@@ -1,9 +1,7 @@
-"""`delete`, `compact`, `stats`, `check`, `export`: what stands in an index and what goes."""
+"""`delete`, `compact`, `stats`, `check`: what stands in an index and what goes."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,13 +109,6 @@ def test_stats_are_a_table_or_an_object(run: Run, keyed: str, objects: Any) -> N
     (answer,) = objects(run("stats", keyed, "--json").stdout)
     assert answer["rows"] == 10
     assert answer["recipe"]["unit"] == "word"
-
-
-def test_export_prints_csv_that_reads_back(run: Run, keyed: str, objects: Any) -> None:
-    table = list(csv.DictReader(io.StringIO(run("export", keyed, "--format", "csv").stdout)))
-    rows = objects(run("export", keyed, "--json").stdout)
-    assert len(rows) == 10
-    assert [{name: str(value) for name, value in row.items()} for row in rows] == table
 
 
 def test_check_finds_damage(run: Run, keyed: str, objects: Any, tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""`explain`: what a query would do, a line a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def built(run: Run, write_jsonl: Callable[..., Any]) -> str:
+    records = [{"id": f"k{n}", "text": f"text number {n} of a hundred or so"} for n in range(100)]
+    run("build", "i.sim", write_jsonl("a.jsonl", records), "-q", "--structures",
+        "psm,bphs:G=4,g=1", "--batch-rows", 64)
+    return "i.sim"
+
+
+def test_explain_prints_a_line_a_segment(run: Run, built: str, objects: Any) -> None:
+    result = run("explain", built, "--text", "text number 7 of a hundred or so", "--recall", 0.9)
+    heading, *lines = (line.split("\t") for line in result.stdout.splitlines())
+    assert heading[0] == "segment" and heading[-1] == "matches"
+    assert sum(int(line[1]) for line in lines) == 100
+    assert all(len(line) == len(heading) for line in lines)
+    assert sum(int(line[-1]) for line in lines) >= 1
+    assert "usual ones: run `simindex tune`" in result.stderr
+    (found,) = objects(
+        run("explain", built, "--fingerprint", "0" * 16, "--method", "bphs", "--json").stdout
+    )
+    assert {one["method"] for one in found["segments"]} <= {"bphs:G=4,g=1", "scan", "psm"}
+    assert found["guarantee"] == "exact"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "one query is explained"),
+        (["--text", "a b c d e f", "--text", "b"], "one query is explained"),
+        (["--text", ""], "no fingerprint"),
+        (["--fingerprint", "0" * 32], "64"),
+        (["--fingerprint", "0" * 16, "--method", "bphs", "-h", "4"], "exact up to h=3"),
+        (["--fingerprint", "0" * 16, "--recall", "2"], "recall=2.0"),
+    ],
+)
+def test_explain_refuses_what_cannot_be(
+    run: Run, built: str, arguments: list[str], words: str
+) -> None:
+    assert words in run("explain", built, *arguments, code=2).stderr

@@ -1,0 +1,176 @@
+"""`tests/` mirrors the package: the tests of a module are found by its name.
+
+    tests/FOLDER/test_MODULE.py           the tests of simindex/FOLDER/MODULE.py
+    tests/FOLDER/test_MODULE_ASPECT.py    more of them
+    SUITES                                test files that belong to no single module
+    TESTED_BY                             modules without a file of their name
+
+1. A test file in a folder of the package names a module of that folder, or is of a suite. 2. Every
+module has a test file of its name, or a row in TESTED_BY. 3. A row names a module that needs it,
+and a test file that is there. 4. Test modules do not import each other: what they share is in a
+plain module of `tests/`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+PACKAGE = TESTS.parent / "simindex"
+
+SUITES = (
+    "test_bad_input.py", "test_build.py", "test_documentation.py", "test_layers.py",
+    "test_layout.py", "test_oracle.py",
+    "methods/test_contract_",
+)
+"""Beginnings of paths below `tests/`, in folders of the package."""
+
+TESTED_BY = {
+    "arrays.py": "kernels/test_top_scan.py",
+    "errors.py": "test_bad_input.py",
+    "threads.py": "faults/test_errors.py",
+    "cli/choices.py": "cli/commands/test_build_and_query.py",
+    "cli/chunks.py": "cli/commands/test_fingerprint.py",
+    "cli/commands/clusters.py": "cli/commands/test_pairs.py",
+    "cli/console.py": "cli/test_app.py",
+    "cli/dedup/marks.py": "cli/commands/test_dedup.py",
+    "cli/dedup/place.py": "cli/commands/test_dedup_index.py",
+    "cli/dedup/ranks.py": "cli/commands/test_dedup.py",
+    "cli/nearest.py": "cli/commands/test_query_top.py",
+    "cli/recipes.py": "cli/commands/test_fingerprint.py",
+    "index/change.py": "writing/test_writer_faults.py",
+    "index/changes.py": "index/test_index_model.py",
+    "index/handle.py": "storage/test_snapshot.py",
+    "index/opening.py": "test_bad_input.py",
+    "index/statistics.py": "cli/commands/test_maintenance.py",
+    "inputs/document.py": "inputs/test_jsonl.py",
+    "inputs/reading.py": "inputs/test_folder.py",
+    "inputs/textfile.py": "inputs/test_folder.py",
+    "methods/base.py": "methods/test_query_tables.py",
+    "methods/bphs.py": "methods/test_contract_bphs.py",
+    "methods/psm_batch.py": "kernels/test_sweep.py",
+    "methods/stream.py": "methods/test_query_tables.py",
+    "pairs/tiles.py": "pairs/test_search.py",
+    "planning/bounded.py": "methods/test_contract_batch.py",
+    "planning/top_planner.py": "methods/test_contract_top.py",
+    "query/answerer.py": "query/test_audit.py",
+    "query/nearest.py": "methods/test_contract_top.py",
+    "query/search.py": "methods/test_contract_auto.py",
+    "records/batch.py": "test_bad_input.py",
+    "records/clusters.py": "pairs/test_clusters.py",
+    "records/matches.py": "methods/test_contract_auto.py",
+    "records/pairs.py": "pairs/test_all_pairs.py",
+    "records/reports.py": "repair/test_rebuild.py",
+    "repair/check.py": "faults/test_damage.py",
+    "repair/lineage.py": "repair/test_rebuild.py",
+    "repair/remains.py": "repair/test_rebuild.py",
+    "repair/remnant.py": "repair/test_rebuild.py",
+    "repair/salvage.py": "repair/test_rebuild.py",
+    "repair/stored_values.py": "repair/test_rebuild.py",
+    "repair/structures.py": "repair/test_rebuild.py",
+    "repair/survey.py": "repair/test_rebuild.py",
+    "simhash/anatomy.py": "simhash/test_recipe_fingerprints.py",
+    "simhash/projection.py": "simhash/test_recipe_fingerprints.py",
+    "simhash/reader.py": "simhash/test_recipe.py",
+    "simhash/recipe_checks.py": "simhash/test_recipe.py",
+    "simhash/weighting.py": "simhash/test_recipe_fingerprints.py",
+    "storage/catalog/pages.py": "storage/catalog/test_environment.py",
+    "storage/files/descriptor.py": "regressions/test_0051_interrupts_leaked_descriptors.py",
+    "storage/location.py": "test_bad_input.py",
+    "storage/opened.py": "test_bad_input.py",
+    "storage/refusals.py": "regressions/test_0049_impossible_places_were_called_damage.py",
+    "storage/segmentfiles.py": "writing/test_writer_faults.py",
+    "storage/tables/designs.py": "storage/tables/test_permuted.py",
+    "storage/tables/record.py": "storage/catalog/test_catalog.py",
+    "storage/tables/structure.py": "storage/tables/test_slicelist.py",
+    "writing/admission.py": "test_bad_input.py",
+    "writing/buffer.py": "regressions/test_0002_buffered_rows_shared_memory.py",
+    "writing/creation.py": "writing/test_writer_faults.py",
+    "writing/recent.py": "writing/test_ingestion.py",
+}
+"""Module without a test file of its name -> the test file that fails if the module is wrong."""
+
+
+def below(root: Path, pattern: str) -> list[str]:
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob(pattern))
+
+
+MODULES = [path for path in below(PACKAGE, "*.py") if not path.endswith("__.py")]
+FILES = below(TESTS, "test_*.py")
+
+
+def files_of(module: str, files: Iterable[str]) -> list[str]:
+    """Those of some test files that bear the name of a module."""
+    folder, _, name = module.removesuffix(".py").rpartition("/")
+    own = f"{folder}/test_{name}".lstrip("/")
+    return [file for file in files if file == f"{own}.py" or file.startswith(f"{own}_")]
+
+
+def misplaced(files: Iterable[str], modules: Sequence[str]) -> list[str]:
+    """Test files in a folder of the package that name no module of it and are of no suite."""
+    folders = {"", *(module.rpartition("/")[0] for module in modules)}
+    files = [
+        file for file in files
+        if file.rpartition("/")[0] in folders and not file.startswith(SUITES)
+    ]
+    named = {file for module in modules for file in files_of(module, files)}
+    return [file for file in files if file not in named]
+
+
+def untested(
+    modules: Iterable[str], files: Sequence[str], tested_by: Mapping[str, str]
+) -> Iterator[str]:
+    for module in modules:
+        own = files_of(module, files)
+        if own and module in tested_by:
+            yield f"{module}: {own[0]} tests it; remove its row from TESTED_BY"
+        elif not own and tested_by.get(module) not in files:
+            yield f"{module}: add a test file of its name, or a row to TESTED_BY"
+    for module in tested_by.keys() - set(modules):
+        yield f"{module}: is no module; remove its row from TESTED_BY"
+
+
+def imported(path: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse((TESTS / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def is_test_module(name: str) -> bool:
+    return name.rpartition(".")[2].startswith("test_")
+
+
+def test_a_test_file_names_a_module_of_its_folder() -> None:
+    assert misplaced(FILES, MODULES) == []
+
+
+def test_a_module_has_a_test_file() -> None:
+    assert list(untested(MODULES, FILES, TESTED_BY)) == []
+
+
+def test_a_suite_has_files() -> None:
+    assert [suite for suite in SUITES if not any(file.startswith(suite) for file in FILES)] == []
+
+
+def test_test_modules_import_no_other() -> None:
+    found = [(path, name) for path in FILES for name in imported(path) if is_test_module(name)]
+    assert found == []
+
+
+def test_planted_faults_of_the_layout_are_found() -> None:
+    assert misplaced(["bits/test_vosh.py", "bits/test_vo.py"], MODULES) == ["bits/test_vo.py"]
+    assert misplaced(["test_bits.py", "faults/test_bits.py"], MODULES) == ["test_bits.py"]
+    assert files_of("bits/vosh.py", ["bits/test_vosh_order.py", "bits/test_voshx.py"]) == [
+        "bits/test_vosh_order.py"
+    ]
+    for modules, files, tested_by in [
+        (["bits/vosh.py"], ["test_vosh.py"], {}),
+        (["bits/vosh.py"], ["bits/test_vosh.py"], {"bits/vosh.py": "bits/test_vosh.py"}),
+        (["bits/vosh.py"], ["bits/test_vosh.py"], {"bits/gone.py": "bits/test_vosh.py"}),
+        (["bits/vosh.py"], [], {"bits/vosh.py": "bits/test_gone.py"}),
+    ]:
+        assert len(list(untested(modules, files, tested_by))) == 1
