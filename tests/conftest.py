@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest.register_assert_rewrite("contract")
+pytest.register_assert_rewrite("contract", "index_machine", "disk_steps")
 
 # Processes that tests start must find the installed package, not the sources in the directory they
 # start in, which hold no built kernels.

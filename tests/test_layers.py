@@ -23,7 +23,7 @@ import simindex
 
 PACKAGE = Path(__file__).resolve().parents[1] / "simindex"
 
-WORDS = frozenset({"errors", "options", "threads", "arrays"})
+WORDS = frozenset({"errors", "checks", "options", "threads", "arrays"})
 """Modules at the top that serve all, and import only each other."""
 
 LAYERS: tuple[str, ...] = (
@@ -77,7 +77,7 @@ WRITES_BESIDE_IT = {
     "storage/files/durable.py": frozenset({"O_RDWR"}),
     "storage/files/locks.py": frozenset({"O_RDWR"}),
     "storage/files/removal.py": frozenset({"O_WRONLY"}),
-    "storage/catalog/environment.py": frozenset({"O_RDWR"}),
+    "storage/catalog/lmdb_files.py": frozenset({"O_RDWR"}),
 }
 WRITING_OS = frozenset(
     {"fsync", "fdatasync", "rename", "renames", "replace", "unlink", "remove", "truncate",
@@ -455,7 +455,7 @@ def test_a_planted_breach_is_found(path: str, source: str) -> None:
             "storage/tables/segment.py",
             "open(p)\nopen(p, 'rb')\np.open()\nnp.memmap(p, np.uint8, 'r')",
         ),
-        ("storage/catalog/environment.py", "import os\ndisk.system.create(p, os.O_RDWR)"),
+        ("storage/catalog/lmdb_files.py", "import os\ndisk.system.create(p, os.O_RDWR)"),
         ("storage/files/durable.py", "disk.system.unlink(p)\ndisk.system.rename(p, to)"),
         ("storage/tables/segment.py", "Descriptor(p, os.O_RDONLY)\n'a'.replace('b', 'c')"),
         ("storage/files/descriptor.py", "import os\nos.open(p, os.O_RDONLY)"),

@@ -45,19 +45,17 @@ KINDS = {
     "address": Kind(
         "address,undefined", ("libasan.so", "libubsan.so"),
         (
-            "tests/kernels", "tests/methods", "tests/storage", "tests/simhash", "tests/inputs",
-            "tests/test_pairs.py", "tests/test_stored_pairs.py", "tests/test_clusters.py",
-            "tests/test_ingest.py", "tests/test_nearest_recall.py", "tests/test_compaction.py",
-            "tests/test_snapshot.py", "tests/test_deduplication.py",
+            "tests/kernels", "tests/bits", "tests/simhash", "tests/storage", "tests/methods",
+            "tests/pairs", "tests/inputs", "tests/writing/test_ingestion.py",
+            "tests/query/test_top_recall.py", "tests/faults/test_first_touch.py",
         ),
         3_000,
     ),
     "thread": Kind(
         "thread", ("libtsan.so",),
         (
-            "tests/kernels", "tests/methods", "tests/simhash", "tests/storage",
-            "tests/test_snapshot.py", "tests/test_pairs.py", "tests/test_stored_pairs.py",
-            "tests/test_clusters.py", "tests/test_background_merge.py",
+            "tests/kernels", "tests/bits", "tests/simhash", "tests/storage", "tests/methods",
+            "tests/pairs", "tests/writing/test_merges.py", "tests/faults/test_first_touch.py",
         ),
         50, "thread or readers or side or merg",
     ),

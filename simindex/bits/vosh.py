@@ -82,7 +82,7 @@ def reference(costs: Sequence[float], h: int, k: int) -> list[frozenset[int]]:
     end; a longer run was made by the right rule, from the parent whose element at the run's start
     is 1 lower (there, the gap behind that element is exactly 2 and no gap stands further right),
     and not by the left rule, which leaves a gap before the end.
-    `tests/simhash/test_vosh_reference.py` counts all sets by brute force.
+    `tests/bits/test_vosh.py` counts all sets by brute force.
 
     Theta(k log k) heap steps.
     """

@@ -18,6 +18,8 @@ from simindex.errors import CorruptFile, SimindexError
 from simindex.storage.files.refusals import NO_SPACE
 
 WRONG_CALL = 2
+DAMAGED = 3
+"""What `check` and `repair` end with where an index is damaged."""
 INTERRUPTED = 130
 READER_GONE = 141
 TERMINATED = 143

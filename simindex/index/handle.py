@@ -29,8 +29,8 @@ from simindex.query.answerer import Answerer
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.environment import Lease
 from simindex.storage.catalog.options_record import stored_options
+from simindex.storage.catalog.registry import Lease, check_place
 from simindex.storage.files import filesystem
 from simindex.storage.files.format import check_features
 from simindex.storage.files.refusals import remedied, told, translated, typed
@@ -246,7 +246,7 @@ class Handle:
         return snapshot
 
     def _check_place(self) -> None:
-        self._environment.check_place()
+        check_place(self._environment)
         self._looked = monotonic()
 
     def _newest(self) -> Snapshot:

@@ -31,7 +31,7 @@ from simindex.records.matches import Matches, TopMatches
 from simindex.records.pairs import Pairs
 from simindex.records.reports import Audit, Finding, IndexStats, Progress
 from simindex.repair.check import check
-from simindex.storage.catalog.catalog import pack
+from simindex.storage.catalog.values import pack
 from simindex.storage.files.refusals import each, told, translated, typed
 from simindex.storage.files.verification import Verify
 from simindex.storage.location import checked_call

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U64
+from simindex.checks import require_distance
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions, as_flag
 from simindex.pairs.rows import StoredRows
@@ -43,7 +44,7 @@ def index_pairs(
     progress: Progress | None,
 ) -> Iterator[Pairs]:
     """See `Index.pairs`. Options are checked now, pairs are found when they are asked for."""
-    check_h(h, options.bits)
+    require_distance(h, options.bits)
     collapse_equal = as_flag(collapse_equal, "collapse_equal")
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidOption(
@@ -60,14 +61,6 @@ def index_pairs(
     )
     fetch = partial(stored_keys, stored, options) if keyed else None
     return (_arranged(found, collapse_equal, fetch) for found in search)
-
-
-def check_h(h: object, bits: int) -> None:
-    """Refuses what is no distance of fingerprints of so many bits, with InvalidOption."""
-    if isinstance(h, bool) or not isinstance(h, int) or not 0 <= h <= bits:
-        raise InvalidOption(
-            f"h={h!r} is not a distance: give a whole number from 0 to {bits}", option="h", found=h
-        )
 
 
 def stored_keys(stored: StoredRows, options: IndexOptions, numbers: U64) -> list[Any]:

@@ -29,6 +29,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U64
+from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.pairs.rows import KeyRange, Rows, StoredRows
 from simindex.pairs.tiles import Found, Tile
@@ -77,7 +78,7 @@ class Room:
 
         Raises InvalidOption when the least does not fit, and says what is the least.
         """
-        if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int)):
+        if memory is not None and not is_int(memory):
             raise InvalidOption(
                 f"memory_limit={memory!r} is no size: give a whole number of bytes",
                 option="memory_limit", found=memory,

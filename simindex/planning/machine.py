@@ -89,7 +89,7 @@ class Machine:
     issl_reranked_ns: float = 5.0
     """A row compared, of those of highest score."""
     measured: bool = False
-    """Whether these are of the machine at hand, by `machine.measure`."""
+    """Whether these are of the machine at hand, by `measurement.measure`."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the catalog and for people."""

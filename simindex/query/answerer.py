@@ -31,7 +31,8 @@ from simindex.query.spotchecks import SpotChecks
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import Audit
-from simindex.storage.catalog.catalog import Catalog, unpack
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.values import unpack
 from simindex.storage.snapshot import Snapshot
 from simindex.threads import thread_count
 

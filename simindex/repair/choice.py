@@ -13,7 +13,7 @@ from simindex.repair.inventory import Inventory
 from simindex.repair.lineage import Kin
 from simindex.repair.remains import Remains
 from simindex.repair.remnant import Remnant
-from simindex.storage.catalog.catalog import unpack
+from simindex.storage.catalog.values import unpack
 from simindex.storage.files.envelope import open_envelope
 from simindex.storage.tables.record import NAME
 

@@ -27,7 +27,8 @@ from simindex.arrays import U64, Bools
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.repair.opening import mapped, opened_rows
-from simindex.storage.catalog.catalog import LAST_GENERATION, unpack
+from simindex.storage.catalog.head import LAST_GENERATION
+from simindex.storage.catalog.values import unpack
 from simindex.storage.files.envelope import (
     CHUNK_BYTES,
     FOOTER,

@@ -40,7 +40,8 @@ from simindex.repair.choice import choose_segments, names_in, read_headless
 from simindex.repair.inventory import Inventory
 from simindex.repair.remains import Remains
 from simindex.repair.remnant import Remnant
-from simindex.storage.catalog.catalog import LAST_GENERATION, Head, unpack
+from simindex.storage.catalog.head import LAST_GENERATION, Head
+from simindex.storage.catalog.values import unpack
 from simindex.storage.files.format import format_agrees, read_format
 from simindex.storage.files.names import repaired_catalogs
 from simindex.storage.tables.designs import checked_designs, slice_design

@@ -16,8 +16,12 @@ from simindex.repair import salvage, structures
 from simindex.repair.inventory import Inventory
 from simindex.repair.remnant import Block, Remnant
 from simindex.storage.catalog import pending
-from simindex.storage.catalog.catalog import Catalog, Edit, Head, directory_pages, pack
-from simindex.storage.catalog.environment import acquire
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.headers import sealed_pages
+from simindex.storage.catalog.registry import acquire
+from simindex.storage.catalog.values import pack
 from simindex.storage.files import durable, removal
 from simindex.storage.files.envelope import Envelope, open_envelope
 from simindex.storage.files.format import write_format
@@ -285,6 +289,6 @@ def _sorted(file: Remnant) -> Iterator[Block]:
 
 def _store(catalog: Catalog, segment: str, directories: Directories) -> None:
     """Stores header directories, some pages in a transaction."""
-    pages = directory_pages(segment, directories)
+    pages = sealed_pages(segment, directories)
     for start in range(0, len(pages), STAGED_PAGES):
         catalog.stage(b"", pages[start : start + STAGED_PAGES])

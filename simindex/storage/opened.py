@@ -17,8 +17,8 @@ from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.environment import Lease, acquire
 from simindex.storage.catalog.options_record import stored_options
+from simindex.storage.catalog.registry import Lease, acquire
 from simindex.storage.files.format import read_format
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.record import NAME

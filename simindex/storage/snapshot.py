@@ -19,7 +19,8 @@ from simindex.options import IndexOptions, is_slicing
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog import pending
-from simindex.storage.catalog.catalog import Catalog, Head
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.head import Head
 from simindex.storage.files.envelope import ask_ahead
 from simindex.storage.files.verification import Verify, verified
 from simindex.storage.tables.designs import checked_designs, slice_design

@@ -23,8 +23,11 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.options import SECRET_BYTES, IndexOptions
-from simindex.storage.catalog.catalog import Catalog, Edit, Head, pack
-from simindex.storage.catalog.environment import acquire
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.registry import acquire
+from simindex.storage.catalog.values import pack
 from simindex.storage.files import disk, durable, filesystem, locks, removal
 from simindex.storage.files.format import format_agrees, read_format, write_format
 from simindex.storage.files.names import KEPT_PREFIX, is_numbered

@@ -38,13 +38,17 @@ from simindex.options import IndexOptions, checked_structures
 from simindex.records.batch import Batch
 from simindex.records.reports import Progress
 from simindex.storage.catalog import pending
-from simindex.storage.catalog.catalog import Catalog, Edit, Run, Written, pack, seal
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.head import Run
+from simindex.storage.catalog.registry import check_place
+from simindex.storage.catalog.values import pack, seal
 from simindex.storage.files import locks, removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.names import TEMPORARY
 from simindex.storage.files.verification import verified
 from simindex.storage.opened import catalog_is_older
-from simindex.storage.segmentfiles import Merged, SegmentFiles
+from simindex.storage.segmentfiles import Merged, SegmentFiles, Written
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables import permuted, slicelist
 from simindex.storage.tables.designs import checked_designs, slice_design
@@ -392,7 +396,7 @@ class Writer:
         if another index has taken this one's place.
         """
         try:
-            self._catalog.environment.check_place()
+            check_place(self._catalog.environment)
             self._files.require(edit.files)
             head = self._catalog.commit(edit)
             self._snapshot_value = seal("head", b"head", head.encode())

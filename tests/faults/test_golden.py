@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_processes import protect, unprivileged
+from permissions import protect, unprivileged
 
 import simindex
 from simindex import IndexOptions

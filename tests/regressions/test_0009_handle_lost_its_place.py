@@ -12,7 +12,7 @@ import pytest
 import simindex
 from simindex import IndexOptions
 from simindex.errors import UnsupportedStorage
-from simindex.storage.catalog import environment
+from simindex.storage.catalog import registry
 from simindex.storage.files import filesystem, locks
 
 ROWS = np.arange(20, dtype=np.uint64)
@@ -39,17 +39,17 @@ def test_reader_of_an_overwritten_index_shares_nothing_with_the_new(
     """A file system may give the new catalog's directory the old one's inode."""
     with simindex.open(index_path, "c") as index:
         index.append(ROWS)
-    before = set(environment._registry)
+    before = set(registry._registry)
     reader = simindex.open(index_path)
-    (old,) = set(environment._registry) - before
+    (old,) = set(registry._registry) - before
     fresh = simindex.open(index_path, "n", overwrite=True)
     assert len(fresh) == 0
     assert len(reader) == 20
-    assert len(environment._registry) == len(before) + 2
-    assert old in environment._registry
+    assert len(registry._registry) == len(before) + 2
+    assert old in registry._registry
     fresh.close()
     reader.close()
-    assert set(environment._registry) == before
+    assert set(registry._registry) == before
 
 
 def test_dropped_handle_gives_lock_and_descriptors_back(index_path: Path) -> None:

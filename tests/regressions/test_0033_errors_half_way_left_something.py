@@ -12,8 +12,8 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions, StorageFailed
-from simindex.storage.catalog import environment
-from simindex.storage.catalog.catalog import Edit
+from simindex.storage.catalog import registry
+from simindex.storage.catalog.edit import Edit
 from simindex.storage.tables.table import Table
 from simindex.writing import creation
 from simindex.writing.writer import Writer
@@ -49,7 +49,7 @@ def test_environment_is_closed_if_its_file_cannot_be_asked(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simindex.open(index_path, "n").close()
-    found, calls = environment._identity, []
+    found, calls = registry._identity, []
 
     def refused(directory: Path) -> Any:
         calls.append(directory)
@@ -57,7 +57,7 @@ def test_environment_is_closed_if_its_file_cannot_be_asked(
             raise OSError(errno.EIO, "refused", str(directory))
         return found(directory)
 
-    monkeypatch.setattr(environment, "_identity", refused)
+    monkeypatch.setattr(registry, "_identity", refused)
     with pytest.raises(StorageFailed):
         simindex.open(index_path, "r")
     assert open_below(index_path) == []

@@ -20,8 +20,10 @@ from simindex.errors import CorruptFile, InvalidBatch, SimindexError
 from simindex.inputs import Document, read
 from simindex.repair import catalog_file
 from simindex.repair.remains import Remains
-from simindex.storage.catalog.catalog import LAST_GENERATION, Catalog, Head, Run, seal
-from simindex.storage.catalog.environment import acquire
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.head import LAST_GENERATION, Head, Run
+from simindex.storage.catalog.registry import acquire
+from simindex.storage.catalog.values import seal
 from simindex.storage.files.durable import link
 
 ROWS = np.arange(40, dtype=np.uint64)

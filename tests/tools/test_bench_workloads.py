@@ -1,0 +1,640 @@
+"""The benchmark measures what it says, on workloads small enough for a test."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+
+
+@pytest.fixture(autouse=True)
+def tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TOOLS))
+
+WITH_SCRIPT_FOLDER = {name: v for name, v in os.environ.items() if name != "PYTHONSAFEPATH"}
+"""The benchmark's own modules stand beside it."""
+
+
+def bench(*arguments: str, into: Path) -> tuple[str, list[dict[str, Any]]]:
+    """What a run prints, and its measurements."""
+    finished = subprocess.run(
+        [sys.executable, str(TOOLS / "bench.py"), *arguments, "--repeat", "1", "--no-peer",
+         "--json", str(into)],
+        capture_output=True, text=True, check=False, timeout=100, env=WITH_SCRIPT_FOLDER,
+    )
+    assert finished.returncode == 0, finished.stderr
+    content = json.loads(into.read_text())
+    assert finished.stdout.startswith(content["machine"])
+    return finished.stdout, content["measurements"]
+
+
+def test_online_psm_reports_rate_recall_and_flips(tmp_path: Path) -> None:
+    printed, (ours,) = bench(
+        "online-psm", "--rows", "30000", "--queries", "4000", into=tmp_path / "a.json"
+    )
+    assert "| online-psm | simindex psm | 30 k |" in printed
+    assert ours["median"] > 0
+    assert ours["recall"] > 0.9
+    assert "k = " in ours["notes"]
+    assert "of 2,000 planted pairs" in ours["notes"]
+    assert "truth of 4,000 queries" in ours["notes"]
+
+
+def test_online_single_reports_percentiles(tmp_path: Path) -> None:
+    _, measured = bench(
+        "online-single", "--rows", "5000", "--queries", "600", "--calls", "300",
+        into=tmp_path / "a.json",
+    )
+    assert [one["workload"] for one in measured[:2]] == ["online-single p50", "online-single p99"]
+    assert 0 < measured[0]["median"] <= measured[1]["median"]
+    assert {one["unit"] for one in measured} == {"µs"}
+
+
+def test_append_batches_compares_each_batch_with_the_first(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    printed, measured = bench(
+        "append-batches", "--rows", "250000", "--plot", str(tmp_path / "append.svg"),
+        into=tmp_path / "a.json",
+    )
+    assert [one["workload"] for one in measured[:5]] == [
+        "append-batches first", "append-batches median", "append-batches p95",
+        "append-batches max", "append-batches",
+    ]
+    assert [one["engine"] for one in measured[::5]] == ["simindex", "simindex, one core"]
+    for first, middle, p95, most in (measured[:4], measured[5:9]):
+        assert middle["median"] <= p95["median"] <= most["median"]
+        assert f"{most['median'] / first['median']:.2f} x the first" in most["notes"]
+    assert "batches within 2x of the first" in printed
+    assert "twice the first batch" in (tmp_path / "append.svg").read_text()
+
+
+def test_online_exact_measures_every_structure(tmp_path: Path) -> None:
+    printed, measured = bench(
+        "online-exact", "--rows", "20000", "--queries", "3000", into=tmp_path / "a.json"
+    )
+    assert [one["engine"] for one in measured] == [
+        "simindex psm", "simindex bphs:G=2,g=1,r=1", "simindex bphs:G=3,g=1,r=2",
+        "simindex bphs:G=4,g=1", "simindex bphs:G=5,g=2", "simindex bphs:nested=4x4",
+    ]
+    sizes = {one["engine"]: one["bytes_per_row"] for one in measured}
+    assert sizes["simindex bphs:nested=4x4"] > sizes["simindex psm"] + 120
+    assert "4 probes and" in printed
+    assert "3,000; 2,000 confirmed by brute force" in printed
+
+
+@pytest.mark.parametrize("popularity", ["power", "even"])
+def test_online_exact_skewed_reports_rates_and_percentiles(
+    tmp_path: Path, popularity: str
+) -> None:
+    _, measured = bench(
+        "online-exact-skewed", "--rows", "20000", "--queries", "3000", "--calls", "200",
+        "--structure", "bphs:G=4,g=1", "--popularity", popularity, into=tmp_path / "a.json",
+    )
+    name = f"online-exact-skewed {popularity}"
+    assert [one["workload"] for one in measured] == [name, f"{name} p50", f"{name} p99"]
+    assert measured[1]["median"] <= measured[2]["median"]
+
+
+def test_online_h6_compares_exact_tables_with_psm(tmp_path: Path) -> None:
+    _, measured = bench(
+        "online-h6", "--rows", "30000", "--queries", "4000", into=tmp_path / "a.json"
+    )
+    psm, *tables = measured
+    assert psm["engine"] == "simindex psm"
+    assert 0.95 <= psm["recall"] < 1
+    assert [one["recall"] for one in tables] == [1.0, 1.0]
+    assert all("h = 6;" in one["notes"] for one in tables)
+
+
+def test_a_wrong_exact_answer_ends_the_run() -> None:
+    from benchmarks.exact import Truth
+
+    import simindex
+
+    rows = oracle.uniform(np.random.default_rng(1), 50)[:, 0]
+    truth = Truth(rows, rows[:9], 3)
+    stats = simindex.QueryStats("scan", "exact", True, 0, 0, 0, 1, 0.0)
+
+    def found(rows: Any) -> simindex.Matches:
+        query = np.arange(len(rows), dtype=np.int64)
+        return simindex.Matches(query, rows, np.zeros(len(rows), np.uint16), stats)
+
+    truth.confirm(found(np.arange(9, dtype=np.uint64)), 9)
+    for wrong in (np.arange(8, dtype=np.uint64), np.arange(1, 10, dtype=np.uint64)):
+        with pytest.raises(SystemExit, match="brute force"):
+            truth.confirm(found(wrong), 9)
+
+
+@pytest.mark.parametrize("kind", ["multihash", "multihash4", "multihash4-1", "multihash3-2",
+                                  "multihash2-3"])
+def test_peers_are_exact_as_far_as_they_are_said_to_be(kind: str) -> None:
+    """Every flip set of a part is needed: all flips as evenly over the parts as they can be."""
+    pytest.importorskip("faiss", reason="the peer is FAISS")
+    from benchmarks import peers
+
+    rng = np.random.default_rng(6)
+    rows = oracle.uniform(rng, 3000)[:, 0]
+    parts, width, flips, _ = peers.MULTIHASHES[kind]
+    h = peers.exact_for(kind)
+    queries = rows[:60].copy()
+    for at in range(len(queries)):
+        for part in range(parts):
+            for bit in rng.choice(width, flips + (part > 0), replace=False).tolist():
+                queries[at] ^= np.uint64(1 << (part * width + bit))
+    assert set(np.bitwise_count(queries ^ rows[:60]).tolist()) == {h}
+    limits, found = peers.build(kind, rows).query(queries, h)
+    query = np.repeat(np.arange(len(queries)), np.diff(limits.astype(np.int64)))
+    got = set(zip(query.tolist(), found.tolist(), strict=True))
+    assert got == {(int(q), int(row)) for q, row, _ in oracle.matches(rows, queries, h)}
+    assert len(got) >= len(queries)
+    assert (h >= 6) == (kind in peers.WITHIN_6_BITS)
+
+
+def test_rows_of_templates_are_a_tenth_and_crowd() -> None:
+    from benchmarks.exact import Skewed, rewritten
+
+    rng = np.random.default_rng(1)
+    skewed = Skewed(rng, "power")
+    rows = skewed.drawn(rng, 20_000)
+    nearest = oracle.distances(skewed.templates, rows).min(axis=1)
+    assert (nearest <= 12).sum() == pytest.approx(2000, abs=20)
+    apart = oracle.as_words(rewritten(rng, rows, 6) ^ rows)
+    distance = np.bitwise_count(apart)
+    assert (distance.min(), distance.max()) == (0, 6)
+
+
+def test_lookup_reports_time_and_rows_touched_of_every_way(tmp_path: Path) -> None:
+    printed, measured = bench(
+        "lookup", "--rows", "60000", "--queries", "4000", into=tmp_path / "a.json"
+    )
+    assert [(one["workload"], one["engine"]) for one in measured] == [
+        (f"lookup {kind}", f"simindex {way}")
+        for kind in ("uniform", "skewed power")
+        for way in ("directory", "binary", "interpolation")
+    ]
+    assert {one["unit"] for one in measured} == {"ns"}
+    assert all(one["median"] > 0 for one in measured)
+    assert "no row touched" in measured[0]["notes"]
+    bisected, jumped = (
+        float(re.search(r"([0-9.]+) rows touched", one["notes"])[1]) for one in measured[1:3]
+    )
+    assert jumped < 8 < 15 < bisected <= 16
+    assert "t = 12;" in printed
+
+
+def test_a_lookup_that_finds_other_rows_ends_the_run() -> None:
+    from benchmarks.lookups import answer, confirm
+
+    from simindex.storage.tables.table import sort_table
+
+    rows = oracle.uniform(np.random.default_rng(1), 500)
+    table = sort_table("", rows, np.arange(500, dtype=np.uint64), None, horizon=0)
+    right = answer(table, rows, "directory")
+    confirm("binary", answer(table, rows, "binary"), right)
+    with pytest.raises(SystemExit, match="binary"):
+        confirm("binary", right._replace(end=right.end + np.uint32(1)), right)
+
+
+def test_rotation_reports_the_recall_it_measures(tmp_path: Path) -> None:
+    _, measured = bench("rotation", "--rows", "20000", into=tmp_path / "a.json")
+    assert len(measured) == 6
+    for with_recall, bare in zip(measured[::2], measured[1::2], strict=True):
+        assert with_recall["recall"] > 0.99
+        assert "of 20,000 rows; found 0.99" in with_recall["notes"] or (
+            "found 1.0000 of 1,000 planted" in with_recall["notes"]
+        )
+        assert bare["recall"] is None
+
+
+def test_pairs_are_counted_on_uniform_and_on_skewed_rows(tmp_path: Path) -> None:
+    printed, measured = bench("pairs", "--rows", "20000", into=tmp_path / "a.json")
+    assert "| pairs skewed | simindex find_all collapse_equal | 20 k |" in printed
+    plain, collapsed, hot, groups = measured
+    assert {one["unit"] for one in measured} == {"s"}
+    assert "h = 3; 200 pairs, of 200; peak resident 0." in plain["notes"]
+    assert 16 < plain["bytes_per_row"] < 1000
+
+    def counts(one: dict[str, Any]) -> list[int]:
+        found = re.search(r"([\d,]+) pairs, of ([\d,]+);", one["notes"])
+        assert found is not None
+        return [int(count.replace(",", "")) for count in found.groups()]
+
+    assert 100 < counts(collapsed)[0] < counts(collapsed)[1] == 200
+    assert counts(hot)[0] == counts(hot)[1] == counts(groups)[1] > 200_000
+    assert counts(groups)[0] < 1000
+
+
+def test_build_and_open_are_measured_in_fresh_processes(tmp_path: Path) -> None:
+    _, built = bench("build-fingerprints", "--rows", "50000", into=tmp_path / "a.json")
+    for tables, one in zip((1, 3), built, strict=True):
+        assert one["unit"] == "rows/s"
+        assert 8 + 8 * tables <= one["bytes_per_row"] < 32 + 8 * tables
+    _, opened = bench("open", "--rows", "50000", into=tmp_path / "b.json")
+    assert [one["workload"] for one in opened] == ["open", "open + first query"]
+    assert opened[0]["median"] < opened[1]["median"]
+
+
+def test_real_text_counts_pairs_of_consecutive_revisions(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard", reason="real-text reads .zst")
+    rng = np.random.default_rng(1)
+    lines = []
+    for page in range(30):
+        words = rng.integers(0, 3000, 300).astype(str).tolist()
+        for seq in range(4):
+            words[int(rng.integers(300))] = f"new{page}x{seq}"
+            lines.append(json.dumps({"path": f"p{page}", "seq": seq, "text": " ".join(words)}))
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "made.jsonl.zst").write_bytes(
+        zstandard.ZstdCompressor().compress("\n".join(lines).encode())
+    )
+    _, (source, every) = bench("real-text", "--data", str(data), into=tmp_path / "a.json")
+    assert source["rows"] == every["rows"] == 120
+    assert source["recall"] == every["recall"] > 0.8
+    found, pairs = (int(number) for number in source["notes"].split(" revision")[0].split(" of "))
+    assert found / pairs == source["recall"]
+    # 90 consecutive pairs, asked from both sides; some are further apart than 3.
+    assert 60 < pairs <= 180
+
+
+def test_text_reports_every_recipe_and_level_and_checks_them(tmp_path: Path) -> None:
+    from simindex._kernels import LEVELS
+
+    _, measured = bench("text", "--rows", "60", "--threads", "1", into=tmp_path / "a.json")
+    ours = {one["workload"]: one for one in measured if one["engine"] == "simindex"}
+    assert len(ours) == 10
+    for one in ours.values():
+        checked = 25 if one["rows"] >= 25 else one["rows"]
+        assert f"equal to regex + mmh3 on {checked} of {checked} documents" in one["notes"]
+    assert "times the 40,000 asked for" in ours["text: tf, words 1-3"]["notes"]
+    assert "MiB beside the texts" in ours["text: tf, words 1-3"]["notes"]
+    # 300 words, 299 pairs, 298 triples.
+    rate, features = ours["text: tf, words 1-3"]["median"], 897
+    assert f"{rate * features / 1e6:.1f} M features/s" in ours["text: tf, words 1-3"]["notes"]
+    assert {one["engine"] for one in measured} == {"simindex", *(f"simindex, {n}" for n in LEVELS)}
+
+
+def test_text_cuts_real_pages_into_300_words(tmp_path: Path) -> None:
+    from benchmarks.texts import documents
+
+    zstandard = pytest.importorskip("zstandard", reason="the pages are .zst")
+    page = " ".join(f"Word_{i}, é{i}" for i in range(400))
+    records = [
+        {"path": path, "seq": seq, "text": f"{path} {seq}: {page}"}
+        for path in "ab" for seq in range(3)
+    ]
+    for name in ("peps", "gesetze"):
+        (tmp_path / f"{name}.jsonl.zst").write_bytes(
+            zstandard.ZstdCompressor().compress("\n".join(map(json.dumps, records)).encode())
+        )
+    found = documents(tmp_path, 10, seed=1)
+    assert found.origin == "cut from peps"
+    assert len(found.texts) == 4
+    words = [re.findall(r"\w+", text) for text in found.texts]
+    assert [one[0] for one in words] == ["a", "Word_149", "b", "Word_149"]
+    assert {len(one) for one in words} == {300}
+    assert documents(tmp_path, 3, seed=1).texts == found.texts[:3]
+
+
+def test_made_up_documents_have_300_words_of_english_lengths() -> None:
+    from benchmarks.texts import documents
+
+    found = documents(None, 200, seed=3)
+    words = [re.findall(r"\w+", text) for text in found.texts]
+    assert {len(one) for one in words} == {300}
+    assert found.texts == documents(None, 200, seed=3).texts != documents(None, 200, seed=4).texts
+    assert 4.4 < np.mean([len(word) for one in words for word in one]) < 6.0
+
+
+def test_text_refuses_a_result_that_differs_from_the_definition() -> None:
+    from benchmarks.recipes import RECIPES, check
+    from benchmarks.texts import made
+
+    texts = [*made(3, seed=2), "漢字とかなカナ Latin漢字 ภาษาไทยไม่มี"]
+    recipe = RECIPES["tf, words 1-3"].fitted(texts)
+    batch = recipe.batch(texts)
+    assert check("tf", texts, batch) == "equal to regex + mmh3 on 4 of 4 documents"
+    assert batch.weights is not None
+    batch.weights[2, 5] += 2
+    with pytest.raises(SystemExit, match="document 2 differs"):
+        check("tf", texts, batch)
+
+
+def test_text_corpus_takes_every_document_in_seconds(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard", reason="text-corpus reads .zst")
+    texts = [f"page {i} of some words and {i * i} more" for i in range(40)]
+    lines = [json.dumps({"path": str(i), "seq": 0, "text": text}) for i, text in enumerate(texts)]
+    (tmp_path / "made.jsonl.zst").write_bytes(
+        zstandard.ZstdCompressor().compress("\n".join(lines).encode())
+    )
+    _, measured = bench("text-corpus", "--data", str(tmp_path), into=tmp_path / "a.json")
+    assert [one["workload"] for one in measured] == [
+        "text-corpus: tf, words 1-3", "text-corpus: tf-idf, words"
+    ]
+    for one in measured:
+        assert one["rows"] == 40
+        assert one["unit"] == "s"
+        size = sum(map(len, texts))
+        assert f"{size / one['median'] / 1e6:.0f} MB/s" in one["notes"]
+
+
+def test_ingest_marks_every_copy(tmp_path: Path) -> None:
+    _, measured = bench("ingest", "--rows", "200", into=tmp_path / "a.json")
+    assert [one["unit"] for one in measured][:2] == ["documents/s", "µs"]
+    for one in measured[::2]:
+        assert 190 <= one["rows"] <= 240
+        copies, edits = re.findall(r"([\d,]+) of ([\d,]+) (?:copies|edits)", one["notes"])
+        assert copies[0] == copies[1] != "0"
+        assert 0 < int(edits[0]) <= int(edits[1])
+        marked = int(re.findall(r"(\d+) marked", one["notes"])[0])
+        assert marked == int(copies[0]) + int(edits[0])  # no two made-up originals are near
+
+
+def test_text_bounds_parts_make_up_the_whole(tmp_path: Path) -> None:
+    _, measured = bench("text-bounds", "--rows", "50", into=tmp_path / "a.json")
+    at = {one["workload"].removeprefix("text-bounds: "): one["median"] for one in measured}
+    parts = at["splitting"] + at["hashing"] + at["sums, 64 bits"]
+    assert parts == pytest.approx(at["whole, words 1-3, 64 bits"])
+    assert "897 features" in measured[0]["notes"]
+    assert {one["unit"] for one in measured} == {"µs", "GB/s"}
+
+
+def test_calls_in_turn_are_repeated_round_by_round() -> None:
+    from benchmarks.stopwatch import Stopwatch
+
+    order: list[str] = []
+    times = Stopwatch(2).in_turn({name: lambda name=name: order.append(name) for name in "ab"})
+    assert order == ["a", "b"] * 3
+    assert [len(seconds) for seconds in times.values()] == [2, 2]
+
+
+def test_a_corpus_is_the_same_for_the_same_seed_and_knows_its_pairs() -> None:
+    from benchmarks.corpora import Corpus
+
+    corpus = Corpus(rows=3000, queries=1000, seed=5, slice_rows=1000)
+    slices = dict(corpus.slices())
+    assert list(slices) == [0, 1000, 2000]
+    assert np.array_equal(slices[1000], corpus.weights_from(1000))
+    assert not np.array_equal(slices[0], slices[1000])
+    stored = oracle.signs(np.concatenate(list(slices.values())))
+    rewrites = stored[900:1000] ^ stored[:100]
+    assert np.bitwise_count(rewrites).max() <= 3
+    asked = [corpus.questions_about(first, weights) for first, weights in slices.items()]
+    weights, partner = corpus.mixed(
+        np.concatenate([one for one, _ in asked]), np.concatenate([ids for _, ids in asked])
+    )
+    assert len(weights) == len(partner) == 1000
+    near = partner >= 0
+    assert 480 < near.sum() <= 502
+    apart = oracle.signs(weights[near]) ^ stored[partner[near]]
+    assert np.bitwise_count(apart).max() <= 3
+    assert len(oracle.matches(stored, oracle.signs(weights[~near]), 3)) == 0
+
+
+def test_topk_measures_scan_and_slice_lists_on_every_set(tmp_path: Path) -> None:
+    printed, measured = bench(
+        "topk", "--rows", "3000", "--graph-rows", "2000", "--queries", "40", "--max-error", "0",
+        "--max-error", "2", "--rerank", "200", into=tmp_path / "a.json",
+    )
+    found = {(one["workload"], one["engine"]): one for one in measured}
+    for name, rows in (("topk", 3000), ("topk graph clustered", 2000), ("topk graph latent", 2000)):
+        for suffix in ("", " single"):
+            exact, least, most = (
+                found[name + suffix, f"simindex {engine}"]
+                for engine in ("scan", "issl, max_error 0", "issl, max_error 2")
+            )
+            assert {one["unit"] for one in (exact, least, most)} == {"ms"}
+            assert {one["rows"] for one in (exact, least, most)} == {rows}
+            assert exact["recall"] == 1 >= most["recall"] >= least["recall"] > 0.3
+            assert most["recall"] > 0.95
+            assert "40 queries confirmed by brute force" in exact["notes"]
+            assert "rerank 200; 64 lists and" in least["notes"]
+            assert "rerank 200; 8,768 lists and" in most["notes"]
+        lists, bare, whole = (
+            found[f"{name} build", f"simindex {engine}"]
+            for engine in ("slice lists", "psm", "psm,issl")
+        )
+        assert {one["unit"] for one in (lists, bare, whole)} == {"signatures/s"}
+        assert lists["bytes_per_row"] == 4 * 64 * (rows + 65_537) / rows
+        assert whole["bytes_per_row"] - bare["bytes_per_row"] == pytest.approx(
+            lists["bytes_per_row"], rel=0.02
+        )
+        assert found[f"{name} read", "memory, read once"]["median"] > 0
+    assert "| topk read | simindex scan | 3 k |" in printed
+
+
+@pytest.mark.parametrize("kind", ["clustered", "latent"])
+def test_signatures_are_as_far_apart_as_their_kind_says(kind: str) -> None:
+    from benchmarks.signatures import drawn
+
+    of = drawn(kind, 5000, 200, seed=3)
+    again = drawn(kind, 5000, 200, seed=3)
+    assert np.array_equal(of.rows, again.rows) and np.array_equal(of.queries, again.queries)
+    assert of.rows.shape == (5000, 16) and of.queries.shape == (200, 16)
+    distance = np.sort(oracle.distances(of.rows, of.queries), axis=1)
+    nearest, tenth = np.median(distance[:, 0]), np.median(distance[:, 9])
+    assert distance.mean() == pytest.approx(512, abs=8)
+    # A row flips 0.175 of its bits on average: two of a centre differ in 296, and 50 are of one.
+    assert (230 < nearest < tenth < 290) if kind == "clustered" else (tenth < 190)
+    assert (distance < 400).sum(axis=1).mean() == pytest.approx(50, abs=9) or kind == "latent"
+
+
+def test_flips_have_the_chance_asked_for() -> None:
+    from benchmarks.signatures import flips
+
+    share = np.repeat([0, 1, 26, 64, 128, 255], 2000)
+    counted = np.bitwise_count(flips(np.random.default_rng(4), share)).sum(axis=1) / 1024
+    assert counted.reshape(6, 2000).mean(axis=1) == pytest.approx(
+        [0, 1 / 256, 26 / 256, 1 / 4, 1 / 2, 255 / 256], abs=0.002
+    )
+
+
+def test_recall_counts_each_id_once_and_by_its_own_distance() -> None:
+    from benchmarks.signatures import Nearest, Signatures
+
+    rows = np.zeros((6, 16), dtype=np.uint64)
+    rows[:, 0] = [0b1, 0b11, 0b111, 0b1111, 0b110, 0b11111]
+    truth = Nearest(Signatures("made", rows, np.zeros((2, 16), dtype=np.uint64)), 3)
+    exact = np.array([[0, 1, 4], [0, 1, 4]], dtype=np.uint64)
+    with pytest.raises(SystemExit, match="brute force"):
+        truth.learn(exact[:, ::-1])
+    truth.learn(exact)
+    none = 2**64 - 1
+    for ids, share in (
+        ([[0, 1, 4]], 1), ([[4, 1, 0]], 1), ([[0, 1, 2]], 2 / 3), ([[0, 0, 0]], 1 / 3),
+        ([[0, 1, none]], 2 / 3), ([[none] * 3], 0), ([[0, 1, 4], [5, 3, 2]], 1 / 2),
+    ):
+        assert truth.recall(np.array(ids, dtype=np.uint64)) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("kind", "recalls"),
+    [("flat", [1]), ("ivf", [1, 1]), ("multihash", [0.5, 0.9]), ("hnsw", [0.9, 0.8, 0.9])],
+)
+def test_peers_of_wide_signatures_find_most_on_a_small_set(
+    kind: str, recalls: list[float]
+) -> None:
+    """IVF with 8 cells and 16 looked into is exact, as Flat is."""
+    pytest.importorskip("faiss", reason="the peer is FAISS")
+    from benchmarks import toppeers
+    from benchmarks.signatures import Nearest, drawn
+
+    of = drawn("clustered", 2000, 40, seed=6)
+    truth = Nearest(of, 10)
+    truth.learn(np.array(truth.brute))
+    peer = toppeers.build(kind, of.rows, nlist=8)
+    assert len(peer.settings) == len(recalls)
+    for setting, least in zip(peer.settings, recalls, strict=True):
+        setting.set()
+        recall = truth.recall(peer.top(of.queries, 10))
+        assert least <= recall <= 1, setting.name
+
+
+def test_a_table_sets_each_engine_beside_the_first_peer() -> None:
+    from benchmarks.report import Measurement, markdown
+
+    table = markdown([
+        Measurement("w", "simindex psm", 10_000_000, (2e6, 4e6, 3e6), "queries/s", 16.2, 0.96),
+        Measurement("w", "FAISS", 10_000_000, (1.0e5,), "queries/s"),
+        Measurement("w p50", "simindex", 1_234, (5.0,), "µs"),
+        Measurement("w p50", "FAISS", 1_234, (20.0,), "µs"),
+    ])
+    lines = table.splitlines()[2:]
+    assert lines[0] == (
+        "| w | simindex psm | 10 M | 3.00 M queries/s | 2.00 M - 4.00 M | 16.20 | 0.9600 | 30x |  |"
+    )
+    assert lines[1] == "| w | FAISS | 10 M | 100 k queries/s | 100 k - 100 k |  |  |  |  |"
+    assert "| 1,234 | 5.00 µs |" in lines[2]
+    assert "| 4x |" in lines[2]
+
+
+def test_model_sets_predictions_beside_what_is_measured(tmp_path: Path) -> None:
+    _, measured = bench(
+        "model", "--rows", "30000", "--queries", "4000", into=tmp_path / "a.json"
+    )
+    engines = [one["engine"] for one in measured]
+    assert engines[:3] == [
+        "simindex psm, recall 0.95", "simindex psm, recall 1", "simindex bphs:G=2,g=1,r=1, recall 1"
+    ]
+    assert engines[-3:] == [
+        "simindex scan, recall 1", "simindex auto, recall 0.95", "simindex auto, recall 1"
+    ]
+    assert all(one["median"] > 0 and "predicted" in one["notes"] for one in measured)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_auto_grid_measures_every_cell(tmp_path: Path, single: bool) -> None:
+    name, extra = ("auto-grid single", ["--single"]) if single else ("auto-grid", [])
+    printed, measured = bench(
+        "auto-grid", "--rows", "3000", "--queries", "300", "--calls", "20", "--structure", "psm",
+        "--structure", "bphs:G=4,g=1", *extra, into=tmp_path / "a.json",
+    )
+    *cells, worst = measured
+    assert [one["engine"] for one in cells] == [
+        f"simindex auto, h = {h}, recall {recall}"
+        for h in range(1, 9) for recall in ("0.9", "0.95", "0.99", "1")
+    ]
+    assert {one["workload"] for one in cells} == {name}
+    asked = [int(one["notes"].split("; ")[-1].split()[0]) for one in cells]
+    assert asked == sorted(asked)
+    assert (asked[0], asked[-1]) == (20, 20) if single else 20 < asked[0] < asked[-1] == 300
+    ratios = [float(re.findall(r"queries/s: ([\d.]+);", one["notes"])[0]) for one in cells]
+    assert worst["median"] == pytest.approx(max(ratios), abs=0.005)
+    above = int(re.findall(r"; (\d+) of 32 above 1.3:", worst["notes"])[0])
+    assert sum(ratio > 1.305 for ratio in ratios) <= above <= sum(r > 1.295 for r in ratios)
+    assert f"| {name} worst | simindex auto | 3 k |" in printed
+
+
+def test_auto_grid_sets_auto_beside_the_fastest_choice() -> None:
+    from benchmarks.grid import LIMIT, Cell, Choice, _line, _worst
+
+    def choice(method: str, *times_ns: float) -> Choice:
+        return Choice(method, method, 50.0, 100, times_ns)
+
+    slow, fast = choice("scan", 900.0), choice("bphs:G=4,g=1", 90.0, 100.0, 300.0)
+    near = Cell(3, 0.9, choice("auto", 120.0), (slow, fast))
+    above = Cell(2, 1.0, choice("auto", 131.0, 10.0, 999.0), (slow, fast))
+    assert (near.best, near.ratio, above.ratio) == (fast, 1.2, 1.31)
+    assert near.ratio < LIMIT < above.ratio
+    assert str(above).split("; ") == [
+        "auto: auto 131 ns, predicted 50, -62%",
+        "single: bphs:G=4,g=1 100 ns, predicted 50, -50%", "scan 900 ns, predicted 50, -94%",
+    ]
+    line = _line("auto-grid", 7, above)
+    assert line.median == pytest.approx(1e9 / 131)
+    assert "best bphs:G=4,g=1, 10.0 M queries/s: 1.31;" in line.notes
+    worst = _worst("auto-grid", 7, [near, above])
+    assert worst.rates == (1.31,)
+    assert worst.notes == "h = 2 at 1; 1 of 2 above 1.3: h = 2 at 1"
+    assert _worst("auto-grid", 7, [near]).notes.endswith("0 of 1 above 1.3: none")
+
+
+def test_auto_grid_asks_all_exact_choices_and_slow_ones_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from argparse import Namespace
+    from dataclasses import replace
+
+    from benchmarks import grid
+    from benchmarks.corpora import Corpus
+    from benchmarks.stopwatch import Stopwatch
+    from benchmarks.stored import prepare
+
+    import simindex
+
+    stored = prepare(Corpus(60_000, 30_000, 1, h=8), tmp_path)
+    batch = grid.questions(stored, 3)
+    most = len(batch)
+    pairs = oracle.matches(np.array(stored.fingerprints), batch.fingerprints[:500], 3)
+    assert 10_000 < most < 30_000
+    assert len(np.unique(pairs[:, 0])) == pytest.approx(250, abs=45)
+    options = Namespace(single=False, calls=20)
+    with simindex.open(stored.path, "w") as index:
+        index.compact(full=True, structures=("psm", "bphs:G=4,g=1", "bphs:G=3,g=1,r=2"))
+    with simindex.open(stored.path) as index:
+        assert grid.exact_designs(index, 3) == ["bphs:G=4,g=1", "bphs:G=3,g=1,r=2"]
+        assert grid.exact_designs(index, 4) == ["bphs:G=3,g=1,r=2"]
+        # On any machine a scan takes four times as long, and tables answer all queries in it.
+        _, scan_ns = grid.predicted(index, batch, 3, 1.0, "scan", most)
+        monkeypatch.setattr(grid, "CALL_S", scan_ns * 1e-9 * most / 4)
+        cell = grid.measured(options, index, batch, Stopwatch(1, "cpu"), 3, 1.0)
+        asked = {one.method: one.queries for one in cell.single}
+        assert list(asked) == ["bphs:G=4,g=1", "bphs:G=3,g=1,r=2", "psm", "scan"]
+        assert cell.auto.queries == asked["bphs:G=4,g=1"] == most
+        assert grid.LEAST_QUERIES <= asked["scan"] < most / 2
+        plan, ns = grid.predicted(index, batch, 3, 0.9, "psm", most)
+        found = index.query(batch, h=3, recall=0.9, method="psm")
+        assert f"k={found.stats.flips}" in plan
+        assert most * ns * 1e-9 == pytest.approx(
+            index.explain(batch, h=3, recall=0.9, method="psm").expected_s, rel=1e-6
+        )
+
+        def misjudged(*asked: Any) -> tuple[str, float]:
+            plan, ns = predicted(*asked)
+            return plan, ns * (100 if asked[4] == "bphs:G=4,g=1" else 1)
+
+        def timed(*asked: Any) -> list[grid.Choice]:
+            ns = {"bphs:G=4,g=1": 250.0, "bphs:G=3,g=1,r=2": 600.0, "auto": 300.0}
+            rounds.append({one.method: one.queries for one in asked[-1]})
+            return [replace(one, times_ns=(ns.get(one.method, 1e4),)) for one in asked[-1]]
+
+        rounds: list[dict[str, int]] = []
+        predicted = grid.predicted
+        monkeypatch.setattr(grid, "predicted", misjudged)
+        monkeypatch.setattr(grid, "_timed", timed)
+        cell = grid.measured(options, index, batch, Stopwatch(1, "cpu"), 3, 1.0)
+        first, again = rounds
+        assert first["bphs:G=4,g=1"] < most
+        assert again["bphs:G=4,g=1"] == again["auto"] == most
+        assert again["scan"] == first["scan"] < most
+        assert cell.ratio == 1.2
