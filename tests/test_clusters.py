@@ -16,7 +16,7 @@ import simindex
 from simindex._kernels import _native
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.pairs.components import connected
-from simindex.pairs.search import Room
+from simindex.pairs.room import Room
 from simindex.records.clusters import Clusters
 
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import simindex
 from simindex.errors import ClosedIndex, InvalidOption
 from simindex.pairs import rows as stored_rows
+from simindex.pairs.room import Room
 from simindex.pairs.rows import KeyRange, StoredRows, key_word
-from simindex.pairs.search import PairSearch, Room
+from simindex.pairs.search import PairSearch
 from simindex.pairs.tiles import Found
 from simindex.records.pairs import CollapsedPairs
 from simindex.storage.tables.table import Table, sort_table
