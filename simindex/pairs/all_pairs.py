@@ -14,13 +14,14 @@ from simindex.arrays import I64, U64
 from simindex.checks import require_distance
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions, as_flag
+from simindex.pairs.room import Room
 from simindex.pairs.rows import StoredRows
-from simindex.pairs.search import PairSearch, Room
+from simindex.pairs.search import PairSearch
 from simindex.pairs.tiles import Found
 from simindex.records.pairs import CollapsedPairs, EqualRows, PairKeys, Pairs
 from simindex.records.reports import Progress
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.table import keys_of
 from simindex.threads import thread_count
 
 METHODS = ("auto", "blocks")
@@ -66,15 +67,7 @@ def index_pairs(
 def stored_keys(stored: StoredRows, options: IndexOptions, numbers: U64) -> list[Any]:
     """Keys of rows by their numbers, in the same order."""
     places, rows = stored.place(numbers)
-    order = np.argsort(places, kind="stable")
-    bounds = np.searchsorted(places[order], np.arange(len(stored.tables) + 1))
-    heaps = []
-    for table, start, stop in zip(stored.tables, bounds[:-1], bounds[1:], strict=True):
-        if table.keys is not None and stop > start:
-            heaps.append(table.keys.take(rows[order[start:stop]]))
-    back = np.empty(len(order), np.int64)
-    back[order] = np.arange(len(order))
-    return list(KeyHeap.joined(heaps).take(back).decoded(options.key_kind))
+    return list(keys_of(stored.tables, places, rows).decoded(options.key_kind))
 
 
 def _arranged(found: Found, collapse: bool, fetch: Fetch | None) -> Pairs:

@@ -25,8 +25,9 @@ from simindex.checks import require_distance
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.options import IndexOptions, as_flag
 from simindex.pairs.all_pairs import WORTH_THREADS, stored_keys
+from simindex.pairs.room import Room
 from simindex.pairs.rows import StoredRows
-from simindex.pairs.search import PairSearch, Room
+from simindex.pairs.search import PairSearch
 from simindex.records.batch import as_fingerprints
 from simindex.records.clusters import Clusters, Fetch
 from simindex.records.reports import Progress
