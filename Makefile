@@ -8,7 +8,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 # Rebuild when anything that is compiled or packaged has changed.
-SOURCES := pyproject.toml CMakeLists.txt $(shell find simindex -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.hpp')
+SOURCES := pyproject.toml CMakeLists.txt $(shell find simindex -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.inc')
 
 # What `make check` leaves to `make test`: trials, old bugs, the tools, and tests that are marked.
 FAST := -m "not slow" --ignore tests/faults --ignore tests/regressions --ignore tests/tools

@@ -1,7 +1,7 @@
 """What can go wrong, as few types as a caller can act on.
 
-Every error carries data (path, row, found, expected) beside its sentence, names the remedy, and
-knows the exit code the command line gives it:
+Every error says what happened, carries data about it (path, row, found, expected) and, where there
+is one, the remedy. It knows the exit code the command line gives it:
 
     2  the call is wrong             InvalidOption, InvalidBatch, RecipeMismatch, ReadOnlyIndex
     3  the index is the problem      IndexNotFound, IndexExists, IndexLocked, CorruptFile, ...
@@ -17,17 +17,27 @@ from typing import Any
 
 
 class SimindexError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Root of every error this package raises on purpose.
+
+    Its text is what happened, and after a colon what to do about it, where it names a remedy.
+    """
 
     exit_code = 3
 
-    def __init__(self, message: str, **data: Any) -> None:
-        super().__init__(message)
+    def __init__(self, what: str, *, remedy: str | None = None, **data: Any) -> None:
+        super().__init__(what)
+        self.what = what
+        """What happened, and where."""
+        self.remedy = remedy
+        """What to do about it, where that is no part of `what`."""
         self.data: dict[str, Any] = data
         """What the error is about: path, row, found, expected, ... as named by the raiser."""
 
+    def __str__(self) -> str:
+        return self.what if self.remedy is None else f"{self.what}: {self.remedy}"
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.args[0], self.data))
+        return (_rebuild, (type(self), self.what, self.remedy, self.data))
 
 
 def raised_by_a_handler(error: BaseException) -> bool:
@@ -63,8 +73,10 @@ def _is_foreign(file: str) -> bool:
     return not file.startswith(_LIBRARY) and not file.startswith("<__array_function__")
 
 
-def _rebuild(kind: type[SimindexError], message: str, data: dict[str, Any]) -> SimindexError:
-    return kind(message, **data)
+def _rebuild(
+    kind: type[SimindexError], what: str, remedy: str | None, data: dict[str, Any]
+) -> SimindexError:
+    return kind(what, remedy=remedy, **data)
 
 
 class InvalidOption(SimindexError, ValueError):

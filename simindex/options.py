@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from simindex.checks import is_int, require
 from simindex.errors import InvalidOption
 
 MAX_BITS = 4096
@@ -97,13 +98,13 @@ class IndexOptions:
     key_secret: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        _require(
-            _is_int(self.bits) and 64 <= self.bits <= MAX_BITS and self.bits % 64 == 0,
+        require(
+            is_int(self.bits) and 64 <= self.bits <= MAX_BITS and self.bits % 64 == 0,
             "bits", self.bits, f"a multiple of 64 from 64 to {MAX_BITS}",
         )
         if self.keys is True:
             object.__setattr__(self, "keys", "str")
-        _require(
+        require(
             self.recipe is None
             or (hasattr(self.recipe, "identity") and hasattr(self.recipe, "bits")),
             "recipe", self.recipe, "a simindex.Recipe",
@@ -115,33 +116,33 @@ class IndexOptions:
             object.__setattr__(self, "structures", usual)
         else:
             object.__setattr__(self, "structures", checked_structures(self.structures))
-        _require(
-            _is_int(self.batch_rows) and 1 <= self.batch_rows <= 1 << 26,
+        require(
+            is_int(self.batch_rows) and 1 <= self.batch_rows <= 1 << 26,
             "batch_rows", self.batch_rows, f"from 1 to {1 << 26}",
         )
-        _require(
+        require(
             self.keys is False or (isinstance(self.keys, str) and self.keys in ("str", "bytes")),
             "keys", self.keys, 'True, False, "str" or "bytes"',
         )
         _check_secret(self.key_secret, keyed=self.keyed)
-        _require(
-            _is_int(self.min_merge) and (self.min_merge == 0 or 2 <= self.min_merge <= 64),
+        require(
+            is_int(self.min_merge) and (self.min_merge == 0 or 2 <= self.min_merge <= 64),
             "min_merge", self.min_merge, "0, or from 2 to 64",
         )
-        _require(
-            _is_int(self.reservoir_rows) and 0 <= self.reservoir_rows <= 1 << 18,
+        require(
+            is_int(self.reservoir_rows) and 0 <= self.reservoir_rows <= 1 << 18,
             "reservoir_rows", self.reservoir_rows, f"from 0 to {1 << 18}",
         )
-        _require(
-            _is_int(self.slice_memory) and LEAST_SLICE_MEMORY <= self.slice_memory <= 1 << 48,
+        require(
+            is_int(self.slice_memory) and LEAST_SLICE_MEMORY <= self.slice_memory <= 1 << 48,
             "slice_memory", self.slice_memory,
             f"a number of bytes from {LEAST_SLICE_MEMORY} (16 MiB) to 2^48",
         )
-        _require(
+        require(
             isinstance(self.allow_remote, bool), "allow_remote", self.allow_remote, "true or false"
         )
 
-        _require(
+        require(
             self.recipe is None or self.recipe.bits == self.bits,
             "bits", self.bits, "the recipe's width, or leave it out",
         )
@@ -235,7 +236,7 @@ def checked_structures(names: Any) -> tuple[str, ...]:
     """
     expected = f"a tuple out of {_STRUCTURE_FORMS}, at most {MAX_STRUCTURES}, each once"
     listed = list(names) if isinstance(names, (list, tuple)) else []
-    _require(
+    require(
         0 < len(listed) <= MAX_STRUCTURES
         and all(isinstance(name, str) and _STRUCTURE.fullmatch(name) for name in listed)
         and len(set(listed)) == len(listed)
@@ -282,16 +283,4 @@ def _check_secret(secret: object, *, keyed: bool) -> None:
         raise InvalidOption(
             "option key_secret is for an index with keys: give keys=True with it, or leave it out",
             option="key_secret", expected=None,
-        )
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _require(held: bool, option: str, found: object, expected: str) -> None:
-    if not held:
-        raise InvalidOption(
-            f"option {option}={found!r} is not valid: give {expected}",
-            option=option, found=found, expected=expected,
         )

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock, Thread
 from typing import ParamSpec, TypeVar
 
+from simindex.checks import is_int
 from simindex.errors import InvalidOption
 
 VARIABLE = "SIMINDEX_THREADS"
@@ -79,7 +80,7 @@ def thread_count(threads: int | None, items: int, *, worth: int) -> int:
                 f"{VARIABLE}={given!r} in the environment: give a whole number, 1 or more",
                 option=VARIABLE, found=given, expected="1 or more",
             )
-    elif isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+    elif not is_int(threads) or threads < 1:
         raise InvalidOption(
             f"threads={threads!r}: give a whole number, 1 or more",
             option="threads", found=threads, expected="1 or more",

@@ -23,7 +23,7 @@ import simindex
 
 PACKAGE = Path(__file__).resolve().parents[1] / "simindex"
 
-WORDS = frozenset({"errors", "options", "threads", "arrays"})
+WORDS = frozenset({"errors", "checks", "options", "threads", "arrays"})
 """Modules at the top that serve all, and import only each other."""
 
 LAYERS: tuple[str, ...] = (
@@ -74,8 +74,10 @@ OPENING_OS = frozenset({"open", "close", "dup", "fdopen", "pipe"})
 WRITING_DOOR = "storage/files/disk.py"
 WRITES_BESIDE_IT = {
     # How a file is to be opened, told to the door; one is to keep its space without a name.
-    "storage/files/format.py": frozenset({"O_RDWR", "O_WRONLY"}),
-    "storage/catalog/environment.py": frozenset({"O_RDWR"}),
+    "storage/files/durable.py": frozenset({"O_RDWR"}),
+    "storage/files/locks.py": frozenset({"O_RDWR"}),
+    "storage/files/removal.py": frozenset({"O_WRONLY"}),
+    "storage/catalog/lmdb_files.py": frozenset({"O_RDWR"}),
 }
 WRITING_OS = frozenset(
     {"fsync", "fdatasync", "rename", "renames", "replace", "unlink", "remove", "truncate",
@@ -417,10 +419,10 @@ def test_module_keeps_its_layer_and_its_doors(path: str) -> None:
         ("storage/catalog/environment.py", "import os\nos.unlink(p)"),
         ("storage/catalog/environment.py", "open(p, 'wb')"),
         ("storage/catalog/environment.py", "path.unlink()"),
-        ("storage/files/format.py", "import os\nos.fsync(3)"),
-        ("storage/files/format.py", "path.rename(to)"),
-        ("storage/files/format.py", "import os\nos.posix_fallocate(3, 0, 9)"),
-        ("storage/files/format.py", "_native.write_back(3, 0, 9, True)"),
+        ("storage/files/durable.py", "import os\nos.fsync(3)"),
+        ("storage/files/durable.py", "path.rename(to)"),
+        ("storage/files/durable.py", "import os\nos.posix_fallocate(3, 0, 9)"),
+        ("storage/files/durable.py", "_native.write_back(3, 0, 9, True)"),
         ("writing/creation.py", "import shutil\nshutil.rmtree(path)"),
         ("writing/creation.py", "path.mkdir()"),
         ("storage/tables/compaction.py", "import os\nos.rename(a, b)"),
@@ -453,8 +455,8 @@ def test_a_planted_breach_is_found(path: str, source: str) -> None:
             "storage/tables/segment.py",
             "open(p)\nopen(p, 'rb')\np.open()\nnp.memmap(p, np.uint8, 'r')",
         ),
-        ("storage/catalog/environment.py", "import os\ndisk.system.create(p, os.O_RDWR)"),
-        ("storage/files/format.py", "disk.system.unlink(p)\ndisk.system.rename(p, to)"),
+        ("storage/catalog/lmdb_files.py", "import os\ndisk.system.create(p, os.O_RDWR)"),
+        ("storage/files/durable.py", "disk.system.unlink(p)\ndisk.system.rename(p, to)"),
         ("storage/tables/segment.py", "Descriptor(p, os.O_RDONLY)\n'a'.replace('b', 'c')"),
         ("storage/files/descriptor.py", "import os\nos.open(p, os.O_RDONLY)"),
         ("methods/psm.py", "from simindex.bits.vosh import flips"),

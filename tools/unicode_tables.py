@@ -1,4 +1,4 @@
-"""Writes simindex/_kernels/src/unicode_tables.inc: what the tokenizer knows of each code point.
+"""Writes _kernels/src/simhash/unicode_tables.inc: what the tokenizer knows of each code point.
 
 The engine itself depends neither on `regex` nor on the running Python's Unicode: what a word is and
 how it is folded stands in the table, so that fingerprints do not change with a version of either.
@@ -21,9 +21,7 @@ from pathlib import Path
 
 import regex
 
-TARGET = (
-    Path(__file__).parent.parent / "simindex" / "_kernels" / "src" / "unicode_tables.inc"
-)
+TARGET = Path(__file__).parents[1] / "simindex/_kernels/src/simhash/unicode_tables.inc"
 BLOCK = 128
 
 SEPARATOR, WORD, BIGRAM, MARK, SPACE, SEVERAL = 0, 1, 2, 3, 4, 8

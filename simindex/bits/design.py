@@ -54,6 +54,7 @@ from typing import Any
 import numpy as np
 
 from simindex.arrays import I64, U64
+from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.records.batch import as_fingerprints
 
@@ -114,16 +115,16 @@ class BlockDesign:
     def __post_init__(self) -> None:
         count, leading, inner, bits = self.block_count, self.leading, self.inner, self.bits
         many = "a" if inner != 0 else "G"
-        _require(_is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
+        _require(is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
                  "bits", bits, f"a multiple of 64 from 64 to {MAX_BITS}")
-        _require(_is_int(count) and 2 <= count <= bits, many, count, f"from 2 to b = {bits} blocks")
-        _require(_is_int(leading) and 1 <= leading < count, "g", leading,
+        _require(is_int(count) and 2 <= count <= bits, many, count, f"from 2 to b = {bits} blocks")
+        _require(is_int(leading) and 1 <= leading < count, "g", leading,
                  f"from 1 to G - 1 = {count - 1}: the rows themselves are sorted by all blocks")
-        _require(_is_int(inner) and (inner == 0 or 2 <= inner <= bits - self.blocks[0]),
+        _require(is_int(inner) and (inner == 0 or 2 <= inner <= bits - self.blocks[0]),
                  "c", inner, f"from 2 to {bits - self.blocks[0]} inner blocks")
         _require(inner == 0 or leading == 1, "g", leading, "1 in a nested design")
         narrowest = min(self.blocks[-1], (bits - self.blocks[0]) // inner if inner else bits)
-        _require(_is_int(self.flips) and 0 <= self.flips < narrowest, "r", self.flips,
+        _require(is_int(self.flips) and 0 <= self.flips < narrowest, "r", self.flips,
                  f"from 0 to {narrowest - 1}, less than the bits of the narrowest block")
         _require(self.tables <= MAX_TABLES, "tables", self.tables,
                  f"at most {MAX_TABLES}: take fewer blocks")
@@ -298,7 +299,7 @@ class BlockDesign:
         InvalidOption
             If there is no such table.
         """
-        _require(_is_int(table) and 0 <= table < self.tables, "table", table,
+        _require(is_int(table) and 0 <= table < self.tables, "table", table,
                  f"from 0 to {self.tables - 1} in {self.structure}")
         return _moves(self, table)[inverse]
 
@@ -417,11 +418,11 @@ def designs_for(
     Of flat designs without flips, what is left has G = g + h: [PSM] (13).
     """
     _require_radius(h)
-    _require(_is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
+    _require(is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
              "bits", bits, f"a multiple of 64 from 64 to {MAX_BITS}")
-    _require(_is_int(most_tables) and 0 <= most_tables <= MAX_TABLES, "most_tables", most_tables,
+    _require(is_int(most_tables) and 0 <= most_tables <= MAX_TABLES, "most_tables", most_tables,
              f"from 0 to {MAX_TABLES}")
-    _require(_is_int(most_flips) and most_flips >= 0, "most_flips", most_flips, "0 or more")
+    _require(is_int(most_flips) and most_flips >= 0, "most_flips", most_flips, "0 or more")
     kept: list[tuple[int, int, BlockDesign]] = []
     for _, flips, header, shape in sorted(_candidates(h, bits, most_tables, most_flips)):
         # An earlier one has no more tables.
@@ -520,10 +521,6 @@ def _moves(design: BlockDesign, table: int) -> tuple[I64, I64]:
     return there, back
 
 
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _require(holds: bool, option: str, found: object, expected: str) -> None:
     if not holds:
         raise InvalidOption(
@@ -532,4 +529,4 @@ def _require(holds: bool, option: str, found: object, expected: str) -> None:
 
 
 def _require_radius(h: object) -> None:
-    _require(isinstance(h, int) and _is_int(h) and h >= 0, "h", h, "a whole number from 0")
+    _require(is_int(h) and h >= 0, "h", h, "a whole number from 0")

@@ -14,6 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from simindex.arrays import U8, U16, U64
+from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
 from simindex.records.batch import as_fingerprints
 
@@ -41,7 +42,7 @@ def hamming(a: Any, b: Any) -> int | U16:
         On negative or too wide ints, another dtype, different widths, or shapes that do not
         broadcast.
     """
-    if _is_int(a) and _is_int(b):
+    if is_whole(a) and is_whole(b):
         if a < 0 or b < 0:
             raise InvalidBatch(f"a fingerprint is not negative: {min(a, b)}")
         return (int(a) ^ int(b)).bit_count()
@@ -117,13 +118,9 @@ def pack(bits: Any) -> U64:
     return rows[:, 0] if rows.shape[1] == 1 else rows
 
 
-def _is_int(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
 def _as_array(value: Any) -> U64 | None:
     """The operand as uint64 with at least one axis; None for an int."""
-    if _is_int(value):
+    if is_whole(value):
         return None
     if isinstance(value, np.ndarray) and value.dtype == np.uint64 and value.ndim > 1:
         return value

@@ -17,42 +17,26 @@ import sys
 from pathlib import Path
 
 from simindex.cli.app import WRONG_CALL, program
-from simindex.cli.commands import (
+from simindex.cli.commands import (  # noqa: F401 - each adds its command to the program
     build,
+    check,
     clusters,
+    compact,
     dedup,
+    delete,
     demo,
     explain,
     export,
     fingerprint,
-    maintenance,
     pairs,
     plan,
     query,
     repair,
+    stats,
+    tune,
 )
 
 __all__ = ["main", "program"]
-
-for _command in (
-    build.build,
-    query.query,
-    dedup.dedup,
-    pairs.pairs,
-    clusters.clusters,
-    fingerprint.fingerprint,
-    maintenance.delete,
-    maintenance.compact,
-    maintenance.stats,
-    maintenance.check,
-    repair.repair,
-    explain.tune,
-    explain.explain,
-    plan.plan,
-    export.export,
-    demo.demo,
-):
-    program.add_command(_command)
 
 
 def main() -> None:

@@ -14,10 +14,12 @@ import click
 
 from simindex.cli.console import shown
 from simindex.cli.interrupt import Terminated, terminable
-from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, SimindexError
-from simindex.storage.files.format import NO_SPACE
+from simindex.errors import CorruptFile, SimindexError
+from simindex.storage.files.refusals import NO_SPACE
 
 WRONG_CALL = 2
+DAMAGED = 3
+"""What `check` and `repair` end with where an index is damaged."""
 INTERRUPTED = 130
 READER_GONE = 141
 TERMINATED = 143
@@ -76,10 +78,9 @@ def _signalled(cause: BaseException | None) -> int:
 
 def _with_remedy(error: SimindexError) -> str:
     """What went wrong; of damage, also what to do about it, where the error does not say."""
-    newer = isinstance(error, (FormatTooNew, FormatTooOld))
-    if not isinstance(error, CorruptFile) or newer or "`simindex " in str(error):
-        return str(error)
-    return f"{error}. `simindex repair` with the index says what can be had again"
+    if isinstance(error, CorruptFile) and error.remedy is None:
+        error.remedy = "`simindex repair` with the index says what can be had again"
+    return str(error)
 
 
 def _unwritable(error: UnicodeEncodeError) -> str:

@@ -15,7 +15,7 @@ import click
 
 from simindex.cli.console import count, say
 from simindex.errors import InvalidInput
-from simindex.inputs import FORMATS, Document, Intake, ReadOptions, read
+from simindex.inputs import Document, Intake, ReadOptions, formats, read
 from simindex.options import SECRET_BYTES, split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -116,8 +116,8 @@ process_limit_option = click.option(
 
 _input_options = together(
     click.option(
-        "--format", "kind", type=click.Choice(FORMATS), default="auto",
-        help="auto goes by suffix: .jsonl .ndjson .csv .tsv, before .gz or .zst; else text.",
+        "--format", "kind", type=click.Choice(formats.names()), default=formats.AUTO,
+        help=f"auto goes by suffix: {' '.join(formats.suffixes())}, before .gz or .zst; else text.",
     ),
     click.option("--text-field", default="text", show_default=True, help="Field of the text."),
     click.option(

@@ -24,8 +24,9 @@ from pathlib import Path
 import simindex
 from simindex.cli.interrupt import uninterrupted
 from simindex.errors import IndexNotFound
-from simindex.storage.files import format as durable
+from simindex.storage.files import durable, locks, removal
 from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.files.names import KEPT_PREFIX, is_directory, is_numbered, next_numbered
 from simindex.writing.creation import replaceable
 from simindex.writing.ownership import require_nothing_else, strangers
 
@@ -88,7 +89,7 @@ def _folder_beside(path: Path) -> tuple[Path, Descriptor]:
     while True:
         beside = path.parent / f".{path.name}.{secrets.token_hex(4)}"
         durable.make_directory(beside)
-        held = durable.hold(beside)
+        held = locks.hold(beside)
         if held is not None:  # else another run took it for a dead one's
             return beside, held
 
@@ -107,7 +108,7 @@ def _take_the_place(path: Path, beside: Path) -> None:
 
 
 def _finish(path: Path, beside: Path) -> None:
-    held = durable.hold(beside)
+    held = locks.hold(beside)
     if held is None:
         return
     with held:
@@ -132,11 +133,11 @@ def _is_of_an_index(path: Path) -> bool:
 def _remove(beside: Path, path: Path) -> None:
     """Removes what was replaced; what repairs had kept in it goes to the index in its place."""
     with suppress(OSError):  # the next build tries again
-        inner = [*filter(durable.is_directory, beside.iterdir())]
+        inner = [*filter(is_directory, beside.iterdir())]
         if any(map(strangers, inner)):
             return  # somebody was quick to put something there
         for replaced in inner:
             for kept in sorted(replaced.iterdir()):
-                if durable.is_numbered(kept.name, durable.KEPT_PREFIX):
-                    durable.move(kept, durable.next_numbered(path, durable.KEPT_PREFIX))
-        durable.remove_tree(beside)
+                if is_numbered(kept.name, KEPT_PREFIX):
+                    durable.move(kept, next_numbered(path, KEPT_PREFIX))
+        removal.remove_tree(beside)

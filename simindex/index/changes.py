@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -27,7 +26,7 @@ from simindex.query.search import THREADED_QUERIES
 from simindex.records.batch import Batch, as_ids
 from simindex.records.matches import Match, Matches
 from simindex.records.reports import Audit, Progress
-from simindex.storage.refusals import typed
+from simindex.storage.files.refusals import typed
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.designs import checked_designs
 from simindex.threads import thread_count
@@ -170,14 +169,12 @@ class WritableHandle(Handle):
     def _commit(self, writer: Writer, *, seal_pending: bool = False) -> None:
         self._hand_over(writer)
         if writer.changed:
-            self._check_place()
-            writer.keep_pace(self._current())
-        changed = self._given_space(
-            lambda: writer.commit(self._current(), seal_pending=seal_pending)
-        )
+            self._view.check_place()
+            writer.keep_pace()
+        changed = self._given_space(lambda: writer.commit(seal_pending=seal_pending))
         try:
-            if self._install_merges(whole=False) or changed:
-                writer.start_merges(self._current())
+            if writer.install_merges(whole=False) or changed:
+                writer.start_merges()
             writer.release_retired()
         except (ClosedIndex, CorruptFile, OSError, MemoryError) as error:
             put_off(error)  # what is committed stays so: it is not for the caller to repeat
@@ -193,25 +190,12 @@ class WritableHandle(Handle):
             writer.cancel_merges()
         return work()
 
-    def _install_merges(self, *, whole: bool) -> bool:
-        """Makes merges that have ended part of the index; returns whether there were any.
-
-        Unless `whole`, one of them, or a part of one that is large, so that no commit takes long.
-        """
-        writer, installed = self._writing(), False
-        while (done := writer.install_merge(self._current(), whole=whole)) is not None:
-            installed |= done
-            if not whole:
-                break
-        self._current()
-        return installed
-
     def _finish_merges(self, *, start: bool) -> None:
         """Waits for the merges that run and installs them; with `start`, until none is due."""
         writer = self._writing()
         while writer.await_merges():
-            if self._install_merges(whole=True) and start:
-                writer.start_merges(self._current())
+            if writer.install_merges(whole=True) and start:
+                writer.start_merges()
             writer.release_retired()
 
     @typed
@@ -252,7 +236,7 @@ class WritableHandle(Handle):
         full = as_flag(full, "full")
         changing = Changing(self, "compact")
         with self._lock, changing as writer:
-            self._check_place()
+            self._view.check_place()
             self._compact(writer, full, structures, changing.reporting(progress))
 
     def _compact(
@@ -263,7 +247,7 @@ class WritableHandle(Handle):
         if structures is not None:
             wanted = checked_structures(structures)
             checked_designs(replace(self.options, structures=wanted))
-        self._given_space(lambda: writer.commit(self._current()))
+        self._given_space(writer.commit)
         if full or structures is not None:
             writer.cancel_merges()  # of what is merged now, or changes
         else:
@@ -271,27 +255,25 @@ class WritableHandle(Handle):
         if structures is not None:
             # What is to go is not merged first, and what is to come is built once.
             kept = [name for name in self.options.structures if name in wanted]
-            if writer.restructure(self._current(), kept if full else wanted):
-                self._current()
+            writer.restructure(kept if full else wanted)
         if full:
-            writer.commit(self._current(), seal_pending=True)
-            segments = self._current().segments
+            writer.commit(seal_pending=True)
+            segments = writer.snapshot.segments
             for places in policy.fitting([len(segment) for segment in segments]):
                 inputs = [segments[place] for place in places]
-                snapshot = self._current()
-                if len(inputs) > 1 or snapshot.tombstones.later_than(inputs[0].horizon):
-                    writer.compact(snapshot, inputs, progress)
+                later = writer.snapshot.tombstones.later_than(inputs[0].horizon)
+                if len(inputs) > 1 or later:
+                    writer.compact(inputs, progress)
         else:
             fanout = self.options.min_merge or USUAL_FANOUT
-            while inputs := writer.due(self._current(), fanout):
-                writer.compact(self._current(), inputs, progress)
+            while inputs := writer.due(fanout):
+                writer.compact(inputs, progress)
         if full and structures is not None:
-            writer.restructure(self._current(), wanted)
-        found = self._self_audit(self._current())
+            writer.restructure(wanted)
+        found = self._self_audit(writer.snapshot)
         if found is not None:
             writer.set_value("audit", audit.encode(found))
-            writer.commit(self._current())
-        self._current()
+            writer.commit()
 
     @typed
     def ingest(
@@ -354,18 +336,18 @@ class WritableHandle(Handle):
                 batch, self.options, self._recipe, ids=ids, keys=keys, weights=weights
             )
             answerer = self._answerer
-            answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
+            question = answerer.question(
+                h=h, first=first, recall=recall, method=method, memory_limit=memory_limit,
+                threads=threads,
+            )
             workers = thread_count(threads, len(checked), worth=THREADED_QUERIES)
             with Changing(self, "ingest") as writer:
                 self._commit(writer)
-                recipe = self._recipe
                 try:
                     self._adopt_recipe(writer, checked)
                     inside = ingestion.within(checked.rows, h, first=first, threads=workers)
                     stored = answerer.search(
-                        self._current(), checked.rows, checked.weights, h=h, first=first,
-                        recall=recall, method=method, memory=None, threads=threads,
-                        memory_limit=memory_limit,
+                        self._current(), checked.rows, checked.weights, question
                     )
                     found = ingestion.joined(
                         stored, inside, writer.append(checked), checked.keys, first=first,
@@ -376,7 +358,6 @@ class WritableHandle(Handle):
                 except BaseException as error:
                     if foreseen(error) and writer.changed:  # else nobody knows what is committed
                         writer.discard()
-                        self._recipe = recipe
                     raise
                 return found
 
@@ -426,9 +407,7 @@ class WritableHandle(Handle):
         """
         self._writing()
         check_commit_s(commit_s)
-        self._answerer.planner.check(
-            h=h, recall=recall, method="auto", bits=self.options.bits
-        )
+        self._answerer.question(h=h, recall=recall)
         recipe = self._recipe
         document = admitted(text_or_batch, key, self.options, recipe)
         if document is None:
@@ -453,10 +432,12 @@ class WritableHandle(Handle):
     def _nearest(
         self, snapshot: Snapshot, document: Batch, h: int, recall: float
     ) -> Match | None:
-        search = partial(
-            self._answerer.search, snapshot, document.rows, document.weights, first=True,
-            method="auto", memory=None, threads=1,
-        )
+        answerer = self._answerer
+
+        def search(h: int, recall: float) -> Matches:
+            question = answerer.question(h=h, first=True, recall=recall, threads=1)
+            return answerer.search(snapshot, document.rows, document.weights, question)
+
         return nearest(search, h, recall)
 
     def _hand_over(self, writer: Writer) -> None:
@@ -475,8 +456,7 @@ class WritableHandle(Handle):
                     "append its fingerprints alone if they are alike",
                     differences={"recipe": (repr(batch.recipe), None)},
                 )
-            writer.set_value("recipe", batch.recipe.to_bytes())
-            self._recipe = batch.recipe
+            writer.adopt(batch.recipe)
 
     def _self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> Audit | None:
         """Measures the recall if the last audit tells of another index.

@@ -1,12 +1,9 @@
 """An open index directory: its life, and the commit it sees.
 
     opened      the catalog's environment, shared within the process; a writer, which holds the lock
-    followed    the head is compared at every call; a new one gives a new snapshot, and whatever of
-                options and recipe came with it
+    followed    commits by others are seen by the next call (storage/view.py)
     changed     by one call at a time; after one that was cut off, the handle only reads (change.py)
     closed      by `close`, by a fork in the child, at the end of the process
-    replaced    by another index or catalog at its path: it would never see a commit again, and says
-                so within LOOK_S
 """
 
 from __future__ import annotations
@@ -18,10 +15,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import RLock
-from time import monotonic
 from typing import Literal
 
-from simindex.errors import ClosedIndex, CorruptFile, InvalidOption, ReadOnlyIndex
+from simindex.errors import ClosedIndex, InvalidOption, ReadOnlyIndex
 from simindex.index.change import Change
 from simindex.index.opening import check_agreement
 from simindex.options import IndexOptions
@@ -29,20 +25,18 @@ from simindex.query.answerer import Answerer
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.environment import Lease
-from simindex.storage.catalog.options_record import stored_options
+from simindex.storage.catalog.registry import Lease
+from simindex.storage.files import filesystem
 from simindex.storage.files import format as durable
+from simindex.storage.files.refusals import remedied, told, translated, typed
 from simindex.storage.files.verification import Verify
 from simindex.storage.opened import check_age, described, leased
-from simindex.storage.refusals import remedied, told, translated, typed
-from simindex.storage.snapshot import Snapshot, live_rows, take
+from simindex.storage.snapshot import Snapshot, live_rows
+from simindex.storage.view import View
 from simindex.writing.recent import Recent
 from simindex.writing.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
-
-LOOK_S = 1.0
-"""So often a handle looks whether its path still leads to what it has open: 1.5 us."""
 
 _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
@@ -66,7 +60,6 @@ class Handle:
         self._pinned = mode == "r" and not refresh
         self._pid = os.getpid()
         self._lock = RLock()
-        self._looked = monotonic()
         self._writer: Writer | None = None
         self._change: Change | None = None
         """The call that changes the index now, or that was cut off."""
@@ -91,16 +84,16 @@ class Handle:
             self._catalog = Catalog(self._environment)
             with translated(path, writable):
                 found = described(self._catalog, index=self._uuid)
-                self.options, self._recipe = found.options, found.recipe
-                self._options_crc = found.options_checksum
                 if options is not None:
-                    check_agreement(path, self.options, self._recipe, options)
-                durable.check_storage(path, allow_remote=self.options.allow_remote)
+                    check_agreement(path, found.options, found.recipe, options)
+                filesystem.check_storage(path, allow_remote=found.options.allow_remote)
+                self._view = View(
+                    path, self._catalog, found, index=self._uuid, pinned=self._pinned,
+                    verify=self._verify,
+                )
                 if writable:
-                    self._writer = Writer(
-                        path, self._catalog, index=self._uuid, options=self.options
-                    )
-                self._snapshot: Snapshot | None = self._take(None)
+                    self._writer = Writer(self._view)
+                self._view.open()
             if writable:
                 for segment in self._last().segments:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
@@ -120,11 +113,10 @@ class Handle:
 
     # -- life --------------------------------------------------------------------------------------
 
-    def _take(self, before: Snapshot | None) -> Snapshot:
-        return take(
-            self._catalog, self.path / "segments", index=self._uuid, options=self.options,
-            before=before, verify=self._verify,
-        )
+    @property
+    def options(self) -> IndexOptions:
+        """What the index was created with, and the structures that its segments carry now."""
+        return self._view.options
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"mode {self.mode!r}"
@@ -168,7 +160,7 @@ class Handle:
                 # Maps and descriptors of the segments go with them; running calls hold their own.
                 self._answerer = Answerer(self._catalog, self.options)
                 self._recent = Recent(self.options)
-                self._snapshot = None
+                self._view.close()
                 self._ended = True
 
     def __del__(self) -> None:
@@ -184,12 +176,7 @@ class Handle:
                 path=str(self.path),
             )
         if self._closed:
-            raise self._closed_error()
-
-    def _closed_error(self) -> ClosedIndex:
-        return ClosedIndex(
-            f"the handle on {self.path} is closed: open the index again", path=str(self.path)
-        )
+            raise self._view.closed_error()
 
     def _check_not_within_a_change(self) -> None:
         """Under the lock, which only the thread of the change can have taken meanwhile."""
@@ -231,64 +218,18 @@ class Handle:
         """
         self._check_open()
         before = self._last()
-        self._check_place()
-        return self._newest() is not before
+        self._view.check_place()
+        return self._view.newest() is not before
 
     def _current(self) -> Snapshot:
-        return self._last() if self._pinned else self._newest()
+        return self._view.current()
 
     def _last(self) -> Snapshot:
-        """The snapshot taken last; ClosedIndex if another thread has closed the handle."""
-        snapshot = self._snapshot
-        if snapshot is None:
-            raise self._closed_error()
-        return snapshot
+        return self._view.last()
 
-    def _check_place(self) -> None:
-        self._environment.check_place()
-        self._looked = monotonic()
-
-    def _newest(self) -> Snapshot:
-        if monotonic() - self._looked > LOOK_S:
-            self._check_place()
-        snapshot = self._last()
-        if self._catalog.head_value() == snapshot.value:
-            return snapshot
-        with self._lock:
-            snapshot = self._last()
-            if self._catalog.head_value() != snapshot.value:
-                before, snapshot = snapshot, self._followed(snapshot)
-                self._follow_recipe(snapshot)
-                if self._follow_options(snapshot):
-                    snapshot = self._followed(before)
-                self._snapshot = snapshot  # last: after an interrupt all of it is done again
-            return snapshot
-
-    def _followed(self, before: Snapshot) -> Snapshot:
-        try:
-            return self._take(before)
-        except CorruptFile:
-            self._check_place()  # files of an index that was replaced are missing, or another's
-            raise
-
-    def _follow_recipe(self, snapshot: Snapshot) -> None:
-        if self._recipe is None and "recipe" in snapshot.head.values:
-            with self._catalog.reading() as reading:
-                _, head = reading.head()
-                payload = reading.value(head, "recipe")
-            self._recipe = Recipe.from_bytes(payload) if payload is not None else None
-
-    def _follow_options(self, snapshot: Snapshot) -> bool:
-        """Structures are the one option that changes, by a compaction."""
-        crc = snapshot.head.values.get("options")
-        if crc == self._options_crc:
-            return False
-        with self._catalog.reading() as reading:
-            _, head = reading.head()
-            stored = reading.value(head, "options")
-            self._options_crc = head.values.get("options")
-        self.options = stored_options(stored)
-        return True
+    @property
+    def _recipe(self) -> Recipe | None:
+        return self._view.recipe if self._writer is None else self._writer.recipe
 
     # -- what it is --------------------------------------------------------------------------------
 
@@ -336,6 +277,7 @@ def _after_fork() -> None:
     # The child must not keep the parent's writer lock alive, nor wait for threads it lacks.
     for handle in list(_handles):
         handle._lock = RLock()
+        handle._view.forget_lock()
         handle._change = None
         if handle._writer is not None:
             handle._writer.forget_lock()

@@ -30,13 +30,14 @@ from simindex.records.clusters import Clusters
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.pairs import Pairs
 from simindex.records.reports import Audit, Finding, IndexStats, Progress
-from simindex.repair.check import check
-from simindex.storage.catalog.catalog import pack
+from simindex.repair.check import faults, strays
+from simindex.storage.catalog.values import pack
+from simindex.storage.files.refusals import each, told, translated, typed
 from simindex.storage.files.verification import Verify
 from simindex.storage.location import checked_call
-from simindex.storage.refusals import each, told, translated, typed
 from simindex.writing import creation
 from simindex.writing.admission import check_recipe
+from simindex.writing.merges import wait_for
 from simindex.writing.ownership import exists
 
 
@@ -175,11 +176,11 @@ class Index(WritableHandle):
         rows, weights = self._asked(batch)
         snapshot = self._current()
         answerer = self._answerer
-        answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        return answerer.search(
-            snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
-            memory=memory, threads=threads, memory_limit=memory_limit,
+        question = answerer.question(
+            h=h, first=first, recall=recall, method=method, memory=memory,
+            memory_limit=memory_limit, threads=threads,
         )
+        return answerer.search(snapshot, rows, weights, question)
 
     @typed
     def top(
@@ -390,10 +391,8 @@ class Index(WritableHandle):
         rows, weights = self._asked(batch)
         snapshot = self._current()
         answerer = self._answerer
-        answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        return answerer.explain(
-            snapshot, rows, weights, h=h, recall=recall, method=method, memory=memory
-        )
+        question = answerer.question(h=h, recall=recall, method=method, memory=memory)
+        return answerer.explain(snapshot, rows, weights, question)
 
     @typed
     def explain_top(
@@ -456,7 +455,7 @@ class Index(WritableHandle):
         Queries learn by themselves on a part of the sample that costs them under half a second.
         """
         self._check_may_keep()
-        self._answerer.planner.check(h=h, recall=1.0, method="auto", bits=self.options.bits)
+        self._answerer.question(h=h)
         snapshot = self._current()
         if machine:
             largest = max(snapshot.segments, key=len, default=None)
@@ -467,7 +466,7 @@ class Index(WritableHandle):
                     writer.set_value("machine", pack(measured.to_dict()))
             with self._lock:
                 self._answerer.go_by(measured, snapshot)
-        learned = self._answerer.planner.learn(
+        learned = self._answerer.plans.learn(
             snapshot, h=h, budget_s=float("inf"), queries=None
         )
         found = self._self_audit(snapshot, h=h)
@@ -519,10 +518,8 @@ class Index(WritableHandle):
         """
         self._check_may_keep()
         snapshot = self._current()
-        self._answerer.planner.check(h=h, recall=recall, method=method, bits=self.options.bits)
-        found = self._answerer.audit(
-            snapshot, h=h, recall=recall, method=method, sample=sample, threads=threads
-        )
+        question = self._answerer.question(h=h, recall=recall, method=method, threads=threads)
+        found = self._answerer.audit(snapshot, question, sample=sample)
         self._keep(found)
         return found
 
@@ -536,16 +533,28 @@ class Index(WritableHandle):
         for its merges; to others, a file that is being written is a stray one.
         """
         self._check_open()
-        unfinished: set[str] = set()
-        if self._writer is not None:
-            self._writer.await_merges()
-            with self._lock:
-                unfinished = self._writer.uninstalled
-        found = check(
+        found = faults(
             self.path, self._catalog, index=self._uuid, options=self.options,
             snapshot=self._current(),
         )
-        return [finding for finding in found if Path(finding.path).name not in unfinished]
+        return [*found, *self._strays()]
+
+    def _strays(self) -> list[Finding]:
+        """Files that are no part of the index, nor about to become one by this handle."""
+        writer = self._writer
+        if writer is None:
+            return strays(self.path, self._catalog, self._current())
+        with self._lock:
+            before = strays(self.path, self._catalog, self._current())
+            running = writer.running
+        wait_for(running)  # without the lock; what they are writing has no final name yet
+        with self._lock:
+            after = strays(self.path, self._catalog, self._current())
+            unfinished = writer.uninstalled
+        return [
+            found for found in before
+            if found in after and Path(found.path).name not in unfinished
+        ]
 
     @typed
     def stats(self, *, skew: bool = False) -> IndexStats:
@@ -560,5 +569,5 @@ class Index(WritableHandle):
             catalog_bytes=self._environment.file_bytes, skew=as_flag(skew, "skew"),
             audit=self._answerer.last_audit(),
             spot_checks=self._answerer.spot_checks.measured(),
-            flips_from=self._answerer.planner.sources,
+            flips_from=self._answerer.plans.sources,
         )

@@ -7,18 +7,18 @@
     *.csv *.tsv   csv       one per row, a column of text
     -             jsonl     standard input
 
-Every reader is a generator that holds one record at a time, whatever the size of its file; .gz and
-.zst are decompressed as they are read. What cannot be read becomes a bad record: counted, reported
-with its file and line, and skipped up to a limit (`Intake`).
+`formats` holds the table of formats. Every reader is a generator that holds one record at a time,
+whatever the size of its file; .gz and .zst are decompressed as they are read. What cannot be read
+becomes a bad record: counted, reported with its file and line, and skipped up to a limit
+(`Intake`).
 """
 
 from __future__ import annotations
 
 from simindex.inputs.document import BadRecord, Document, Intake
-from simindex.inputs.reading import FORMATS, ReadOptions, read, require_inputs, rereadable
+from simindex.inputs.reading import ReadOptions, read, require_inputs, rereadable
 
 __all__ = [
-    "FORMATS",
     "BadRecord",
     "Document",
     "Intake",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Any
 
+from simindex.checks import is_int
 from simindex.errors import InvalidInput
 from simindex.records.batch import MAX_KEY_BYTES
 
@@ -117,7 +118,7 @@ def key_of(value: object, field: str, otherwise: str) -> str:
         return otherwise
     if value == "":
         raise Unusable(f"field {field!r} is empty: give an id, or leave the field out")
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_int(value):
         value = str(value)
     if not isinstance(value, str):
         raise Unusable(f"field {field!r} is {_kind(value)}, not a string or a whole number")

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from simindex.inputs.document import Document, Intake, Unusable, key_of, text_of
+from simindex.inputs.document import Document, Unusable, key_of, text_of
+from simindex.inputs.source import Source
 from simindex.inputs.streams import Unreadable, decoded, lines, unmarked
 
 MAX_VALUES = 1 << 20
@@ -26,27 +27,19 @@ read once."""
 _NESTED = re.compile(_QUOTED + rb"|[][{}]", re.DOTALL)
 
 
-def read_jsonl(
-    stream: BinaryIO,
-    *,
-    path: str,
-    name: str,
-    text_field: str,
-    key_field: str,
-    limit: int,
-    intake: Intake,
-) -> Iterator[Document]:
+def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
     """Documents of a stream of JSON lines, in its order.
 
     A record without the key field, or with null in it, is named ``name:line``. Lines of nothing but
-    white space are passed over. Bad records: a line over `limit` bytes, of more than MAX_VALUES
+    white space are passed over. Bad records: a line over the limit, of more than MAX_VALUES
     values or nested more than MAX_NESTING deep, bytes that are no UTF-8, no JSON, no object, no
     text field, a text that is no string, a key that is empty or neither a string nor a whole
     number, half of a surrogate pair in either.
     """
-    for number, line in lines(stream, limit):
+    path, text_field, key_field = source.path, source.text_field, source.key_field
+    for number, line in lines(stream, source.limit):
         if line is None:
-            intake.bad(path, number, f"line longer than {limit} bytes")
+            source.intake.bad(path, number, f"line longer than {source.limit} bytes")
             continue
         if number == 1:
             line = unmarked(line)
@@ -57,14 +50,14 @@ def read_jsonl(
             if text_field not in record:
                 raise Unusable(f"lacks the field {text_field!r} (it has {_listed(record)})")
             document = Document(
-                key=key_of(record.get(key_field), key_field, f"{name}:{number}"),
+                key=key_of(record.get(key_field), key_field, f"{source.name}:{number}"),
                 text=text_of(record[text_field], text_field),
                 path=path,
                 line=number,
                 raw=line,
             )
         except (Unusable, Unreadable) as reason:
-            intake.bad(path, number, str(reason))
+            source.intake.bad(path, number, str(reason))
             continue
         yield document
 

@@ -9,7 +9,8 @@ from pathlib import Path, PurePath
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs.document import Document, Intake
 from simindex.inputs.folder import walk
-from simindex.inputs.jsonl import read_jsonl
+from simindex.inputs.formats import AUTO, FORMATS, names, recognised
+from simindex.inputs.source import Source
 from simindex.inputs.streams import (
     STDIN,
     Unreadable,
@@ -17,15 +18,10 @@ from simindex.inputs.streams import (
     open_bytes,
     require_zstandard,
 )
-from simindex.inputs.table import read_table
-from simindex.inputs.textfile import printable, read_text
-
-FORMATS = ("auto", "text", "jsonl", "csv")
+from simindex.inputs.textfile import printable
 
 MAX_RECORD_BYTES = 64 << 20
 """Longest line, row or text file, in bytes after decompression."""
-
-_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,7 @@ class ReadOptions:
 
     Parameters
     ----------
-    format : "auto", "text", "jsonl" or "csv"
+    format : "auto" or a name of `formats.FORMATS`
         ``auto`` goes by a named file's suffix, before .gz or .zst; takes standard input for JSONL
         and every file in a folder for text.
     text_field, key_field : str
@@ -47,7 +43,7 @@ class ReadOptions:
         A folder to leave out: the index itself.
     """
 
-    format: str = "auto"
+    format: str = AUTO
     text_field: str = "text"
     key_field: str = "id"
     include: Sequence[str] = ()
@@ -56,10 +52,10 @@ class ReadOptions:
     without: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
+        if self.format not in names():
             raise InvalidOption(
-                f"format {self.format!r} is unknown: give one of {', '.join(FORMATS)}",
-                option="format", found=self.format, expected=FORMATS,
+                f"format {self.format!r} is unknown: give one of {', '.join(names())}",
+                option="format", found=self.format, expected=names(),
             )
 
 
@@ -118,11 +114,11 @@ def read(
         if path == STDIN or not Path(path).is_dir():
             yield from _read_file(path, path, True, options, intake)
             continue
-        names = walk(
+        found = walk(
             path, include=options.include, exclude=options.exclude, without=options.without,
             intake=intake,
         )
-        for name in names:
+        for name in found:
             yield from _read_file(str(Path(path, name)), name, False, options, intake)
 
 
@@ -130,35 +126,17 @@ def _read_file(
     path: str, name: str, named: bool, options: ReadOptions, intake: Intake
 ) -> Iterator[Document]:
     intake.files += 1
-    kind = options.format if options.format != "auto" else _format_of(path) if named else "text"
     shown = printable(path)
-    name = printable(PurePath(name).as_posix())
-    limit = options.max_record_bytes
+    source = Source(
+        shown, printable(PurePath(name).as_posix()), intake, options.max_record_bytes, named,
+        options.text_field, options.key_field,
+    )
     try:
         with open_bytes(path) as stream:
-            if kind == "text":
-                yield from read_text(
-                    stream, path=shown, key=name, limit=limit, intake=intake, named=named
-                )
-            elif kind == "jsonl":
-                yield from read_jsonl(
-                    stream, path=shown, name=name, text_field=options.text_field,
-                    key_field=options.key_field, limit=limit, intake=intake,
-                )
+            if options.format == AUTO:
+                row = recognised(path, stream, named=named)
             else:
-                yield from read_table(
-                    stream, path=shown, name=name, text_field=options.text_field,
-                    key_field=options.key_field, limit=limit, intake=intake,
-                    delimiter="\t" if ".tsv" in PurePath(path).suffixes else ",",
-                )
+                row = FORMATS[options.format]
+            yield from row.read(stream, source)
     except Unreadable as reason:
         intake.bad(shown, reason.line, str(reason))
-
-
-def _format_of(path: str) -> str:
-    if path == STDIN:
-        return "jsonl"
-    bare = PurePath(path)
-    if compression_of(path):
-        bare = bare.with_suffix("")
-    return _BY_SUFFIX.get(bare.suffix.lower(), "text")

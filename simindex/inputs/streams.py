@@ -101,6 +101,12 @@ def whole(stream: BinaryIO, limit: int) -> bytes:
     return _reading(lambda: stream.read(limit + 1), None)
 
 
+def first_bytes(stream: Any, size: int) -> bytes:
+    """Up to `size` bytes that the next read begins with; Unreadable as `lines`."""
+    peek = getattr(stream, "peek", None)
+    return b"" if peek is None else _reading(lambda: bytes(peek(size)[:size]), None)
+
+
 def unmarked(data: bytes) -> bytes:
     """The first bytes of a file without the byte order mark."""
     return data.removeprefix(codecs.BOM_UTF8)

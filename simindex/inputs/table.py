@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import BinaryIO
 
-from simindex.inputs.document import Document, Intake, Unusable, key_of, text_of
+from simindex.inputs.document import Document, Unusable, key_of, text_of
+from simindex.inputs.source import Source
 from simindex.inputs.streams import lines, unmarked
 
 MAX_COLUMNS = 1 << 16
@@ -55,24 +57,16 @@ class _Feed:
         return line.decode("utf-8", "surrogateescape")
 
 
-def read_table(
-    stream: BinaryIO,
-    *,
-    path: str,
-    name: str,
-    text_field: str,
-    key_field: str,
-    limit: int,
-    intake: Intake,
-    delimiter: str = ",",
-) -> Iterator[Document]:
-    """Documents of a table with a header row, in its order.
+def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
+    """Documents of a table with a header row, in its order; of a .tsv one with tabs between cells.
 
-    Without the key column, rows are named ``name:line``. Bad records: a row over `limit` bytes,
+    Without the key column, rows are named ``name:line``. Bad records: a row over the limit,
     MAX_COLUMNS columns or MAX_SEPARATORS separators, of another number of columns than the header,
     with an empty key, with broken quotes, or with bytes that are no UTF-8. A header without the
     text column makes the file one bad record.
     """
+    path, limit, intake = source.path, source.limit, source.intake
+    delimiter = "\t" if ".tsv" in PurePath(path).suffixes else ","
     if csv.field_size_limit() < limit:
         csv.field_size_limit(limit)
     feed = _Feed(stream, limit, delimiter)
@@ -89,17 +83,17 @@ def read_table(
                 raise Unusable(f"has {len(row):,} columns, more than {MAX_COLUMNS:,}")
             _require_utf8(row)
             if header is None:
-                if text_field not in row:
+                if source.text_field not in row:
                     found = ", ".join(repr(column[:40]) for column in row[:8])
                     intake.bad(
                         path, line,
-                        f"lacks the column {text_field!r} (it has {found}): name it with "
+                        f"lacks the column {source.text_field!r} (it has {found}): name it with "
                         "--text-field",
                     )
                     return
                 header = row
                 continue
-            yield _document(row, header, path, name, line, text_field, key_field)
+            yield _document(row, header, line, source)
         except StopIteration:
             return
         except _RowTooLong:
@@ -112,19 +106,19 @@ def read_table(
             intake.bad(path, line, str(reason))
 
 
-def _document(
-    cells: list[str], header: list[str], path: str, name: str, line: int, text_field: str,
-    key_field: str,
-) -> Document:
+def _document(cells: list[str], header: list[str], line: int, source: Source) -> Document:
     if len(cells) != len(header):
         raise Unusable(f"has {len(cells)} columns, the header has {len(header)}")
     row = dict(zip(header, cells, strict=True))
-    if row.get(key_field) == "":
-        raise Unusable(f"column {key_field!r} is empty: give an id, or leave the whole column out")
+    key = row.get(source.key_field)
+    if key == "":
+        raise Unusable(
+            f"column {source.key_field!r} is empty: give an id, or leave the whole column out"
+        )
     return Document(
-        key=key_of(row.get(key_field), key_field, f"{name}:{line}"),
-        text=text_of(row[text_field], text_field),
-        path=path,
+        key=key_of(key, source.key_field, f"{source.name}:{line}"),
+        text=text_of(row[source.text_field], source.text_field),
+        path=source.path,
         line=line,
         row=row,
     )

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from simindex.inputs.document import Document, Intake
+from simindex.inputs.document import Document
+from simindex.inputs.source import Source
 from simindex.inputs.streams import Unreadable, decoded, unmarked, whole
 
 SNIFFED_BYTES = 8192
@@ -16,17 +17,16 @@ SNIFFED_BYTES = 8192
 _ESCAPE = re.compile(rb"\\x[0-9a-f]{2}")
 
 
-def read_text(
-    stream: BinaryIO, *, path: str, key: str, limit: int, intake: Intake, named: bool
-) -> Iterator[Document]:
-    """The one document of a text file, under the name `key`; none for a binary file.
+def read_text(stream: BinaryIO, source: Source) -> Iterator[Document]:
+    """The one document of a text file, under the source's name; none for a binary file.
 
-    A binary file is a bad record when it was `named` by the caller, and passed over when it was
-    found in a folder. Other bad records: a file over `limit` bytes, bytes that are no UTF-8.
+    A binary file is a bad record when the caller named it, and passed over when it was found in a
+    folder. Other bad records: a file over the limit, bytes that are no UTF-8.
     """
+    path, limit, intake = source.path, source.limit, source.intake
     data = whole(stream, limit)
     if b"\0" in data[:SNIFFED_BYTES]:
-        if named:
+        if source.named:
             intake.bad(path, None, "binary file: holds NUL bytes")
         else:
             intake.passed_over["binary file"] += 1
@@ -39,7 +39,7 @@ def read_text(
     except Unreadable as reason:
         intake.bad(path, reason.line, str(reason))
         return
-    yield Document(key=key, text=text, path=path)
+    yield Document(key=source.name, text=text, path=path)
 
 
 def printable(name: str) -> str:

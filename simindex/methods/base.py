@@ -5,6 +5,7 @@ So precision is always 1, and methods differ in recall, memory and time only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex.bits.design import BlockDesign
+from simindex.bits.volatility import Volatility
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """How one table is searched."""
+    """How one table is searched: all that running it and explaining it need."""
 
     method: str
     """`"psm"`, `"scan"`, `"issl"`, the name of a block design, or that and `" over queries"`."""
@@ -34,12 +36,21 @@ class TablePlan:
     """Whether these tables are built over the queries, and the rows streamed past."""
     max_error: int = 0
     """Bits in which a slice may differ from the query's, where slice lists are searched."""
+    pass_from: int | None = None
+    """Queries of a call from which all threads pass over the table once, for all of them; None
+    where each query is looked up on its own."""
+    swept_from: int = 0
+    """Queries of a slice from which its permuted tables are swept; 0 for never."""
+    widths: tuple[int, ...] = ()
+    """Width of the headers looked up in each table."""
+    probes: float = 0
+    """Headers or slice lists that a query looks into, as expected."""
+    compared: float = 0
+    """Rows that a query is compared with, if fingerprints are like those counted or uniform."""
 
-    @classmethod
-    def over_queries(cls, design: BlockDesign, nanoseconds: float) -> TablePlan:
-        """Tables of a design over the queries."""
-        name = f"{design.structure} over queries"
-        return cls(name, 0, 0, True, nanoseconds, design, of_queries=True)
+    def takes_a_pass(self, queries: int) -> bool:
+        """Whether so many queries are answered in one pass over the table."""
+        return self.pass_from is not None and queries >= self.pass_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +63,16 @@ class QueryPlan:
     method: str
     exact: bool
     flips: int
+    volatility: Volatility | None = None
+    """How bits flip, if the number of flip sets rests on it."""
+    flips_from: str | None = None
+    """What that was learned from, in words."""
 
     @classmethod
-    def of(cls, tables: list[TablePlan], guarantee: str) -> QueryPlan:
+    def of(
+        cls, tables: Sequence[TablePlan], guarantee: str, volatility: Volatility | None = None,
+        flips_from: str | None = None,
+    ) -> QueryPlan:
         """The plans of all tables together."""
         return cls(
             tuple(tables),
@@ -62,6 +80,8 @@ class QueryPlan:
             "+".join(sorted({plan.method for plan in tables})) or "none",
             all(plan.exact for plan in tables),
             max((plan.flips for plan in tables), default=0),
+            volatility,
+            flips_from,
         )
 
 

@@ -26,7 +26,7 @@ from simindex.arrays import U64
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile
 from simindex.methods import lookup as lookups
-from simindex.methods.base import Found
+from simindex.methods.base import Found, TablePlan
 from simindex.methods.psm import exhaustive_masks
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables.sortedrows import SortedRows
@@ -61,7 +61,7 @@ def looked_up(design: BlockDesign, h: int, widths: Sequence[int]) -> list[tuple[
 
 def search(
     table: Table, queries: U64, design: BlockDesign, *, h: int, first: bool,
-    lookup: lookups.Lookup = "directory",
+    swept_from: int = 0, lookup: lookups.Lookup = "directory",
 ) -> Found:
     """All rows of a table within h of each query, through its permuted tables.
 
@@ -72,6 +72,8 @@ def search(
         One that is exact for h, and whose tables the table has.
     first : bool
         At most one row a query.
+    swept_from : int
+        Queries from which tables are swept; 0 for never. See `sweep_queries`.
     lookup : Lookup
         How headers are found; others than by directory are for comparison, and slow.
 
@@ -83,7 +85,7 @@ def search(
     if lookup == "directory":
         *columns, missing = _native.bphs(
             table.checked, table.header_bits, checked_tables(table, design, h), queries, h, first,
-            0 if first else sweep_queries(*table.fingerprints.shape),
+            0 if first else swept_from,
         )
         found = Found._make(columns)
     else:
@@ -93,7 +95,7 @@ def search(
     if missing:
         raise CorruptFile(
             f"the tables of {design.structure} beside {table.name} hold {missing} rows that it "
-            "does not: run `simindex check`",
+            "does not", remedy="run `simindex check`",
             path=table.name,
         )
     return found
@@ -111,13 +113,11 @@ def sweep_queries(rows: int, words: int) -> int:
     return min(MOST_SWEEP_QUERIES, max(LEAST_SWEEP_QUERIES, 1 << (rows // 256).bit_length()))
 
 
-def slice_queries(table: Table, design: BlockDesign, h: int, threads: int) -> int:
+def slice_queries(plan: TablePlan, threads: int) -> int:
     """How many queries of a call are given to the kernel at a time."""
-    rows, words = table.fingerprints.shape
-    if not sweep_queries(rows, words):
+    if not plan.swept_from:
         return SLICE_QUERIES
-    probes = max(probes for probes, _ in looked_up(design, h, _widths(table, design)))
-    return max(SLICE_QUERIES, SWEPT_PROBES // probes // threads)
+    return max(SLICE_QUERIES, SWEPT_PROBES // (plan.flips + 1) // threads)
 
 
 def checked_tables(table: Table, design: BlockDesign, h: int) -> list[_native.CheckedPermuted]:
@@ -147,10 +147,6 @@ def checked_table(
         exhaustive_masks(bits, flips), header_mask(design, number, bits), flips,
         section_of(rows.fingerprints),
     )
-
-
-def _widths(table: Table, design: BlockDesign) -> tuple[int, ...]:
-    return (table.header_bits, *table.structures[design.structure].record.header_bits)
 
 
 def header_mask(design: BlockDesign, number: int, header_bits: int) -> U64:

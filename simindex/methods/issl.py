@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from math import comb
 from typing import NoReturn
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,13 @@ RERANK_PER_PLACE = 10
 SPARSE_LISTS = 1 / 50
 """Where a row stands by chance in fewer lists of a query than this, scores tell little: most near
 rows stand in one list as well, and all rows listed are compared."""
+
+
+LISTED_ROWS, LISTED_LISTS = 32, 1 << 19
+"""Of a table, rows whose slice lists are counted at most, and their lists: some milliseconds."""
+
+_LISTED: WeakKeyDictionary[SliceLists, dict[int, tuple[int, float]]] = WeakKeyDictionary()
+"""What `listed` counted, by max_error, while the lists are open."""
 
 
 def default_rerank(rows: int, k: int, max_error: int, *, width: int, slices: int) -> int:
@@ -131,6 +139,40 @@ def within(table: Table, queries: U64, h: int, max_error: int, first: bool) -> F
     return Found(query, row, distance, ids, lists, compared)
 
 
+def listed(table: Table, max_error: int) -> tuple[int, float]:
+    """(slice lists, rows in them) of one query that is like rows of the table, which has lists.
+
+    Rows crowd in few lists, and it is those that are asked for: so lists of some of the rows are
+    counted, where that is quick, and all taken as equally long where it is not.
+    """
+    slices = table.slices
+    assert slices is not None
+    known = _LISTED.setdefault(slices, {})
+    if max_error not in known:
+        known[max_error] = _counted(table, slices, max_error)
+    return known[max_error]
+
+
+def _counted(table: Table, slices: SliceLists, max_error: int) -> tuple[int, float]:
+    width, rows = slices.width, len(table)
+    near = sum(comb(width, errors) for errors in range(min(max_error, width) + 1))
+    lists = slices.slices * near
+    sampled = min(rows, LISTED_ROWS, LISTED_LISTS // lists)
+    if sampled == 0:
+        return lists, rows * lists / (1 << width)
+    step = rows // sampled
+    words = np.ascontiguousarray(table.fingerprints[: sampled * step : step])
+    values = words.astype(">u8").view(f">u{width // 8}").astype(np.int64)
+    every = np.arange(1 << width)
+    flips = every[np.bitwise_count(every) <= max_error]
+    scored = 0
+    for number, column in enumerate(values.T):
+        at = column[:, None] ^ flips
+        starts = slices.starts[number]
+        scored += int((starts[at + 1].astype(np.int64) - starts[at]).sum())
+    return lists, min(scored / sampled, float(rows) * slices.slices)
+
+
 def checked(table: Table) -> _native.CheckedSlices:
     """The table's lists as the kernels take them, kept beside them."""
     lists = _lists(table)
@@ -150,6 +192,6 @@ def _lists(table: Table) -> SliceLists:
 def _refuse(table: Table, damaged: int) -> NoReturn:
     path = _lists(table).envelope.path
     raise CorruptFile(
-        f"{path} has {damaged:,} row numbers that are out of range: {REBUILD}",
+        f"{path} has {damaged:,} row numbers that are out of range", remedy=REBUILD,
         path=path, found=damaged,
     )

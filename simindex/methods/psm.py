@@ -54,20 +54,16 @@ def exhaustive_masks(header_bits: int, h: int) -> U64:
     return joined
 
 
-def is_swept(rows: int, words: int, plan: TablePlan, queries: int) -> bool:
-    """Whether so many queries are answered by sweeping the table once, partition by partition.
+def pass_from(rows: int, words: int, plan: TablePlan) -> int | None:
+    """From how many queries on the table is swept once, partition by partition; None for never.
 
     Figures (one thread, ns a query, k = 15 at 60 M rows and k = 10 at 10 M, probes on their own
     against a sweep): 1 M queries 680 and 330, 354 and 225; 256 k queries 605 and 470, 337 and 239;
     64 k queries 647 and 629, 369 and 269. Only 64-bit fingerprints were measured.
     """
-    return (
-        can_sweep(plan)
-        and words == 1
-        and rows >= SWEPT_ROWS
-        and queries >= SWEPT_QUERIES
-        and queries * (plan.flips + 1) * ROWS_PER_PROBE >= rows
-    )
+    if words != 1 or rows < SWEPT_ROWS or not can_sweep(plan):
+        return None
+    return max(SWEPT_QUERIES, -(-rows // ((plan.flips + 1) * ROWS_PER_PROBE)))
 
 
 def can_sweep(plan: TablePlan) -> bool:

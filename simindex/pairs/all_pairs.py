@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U64
+from simindex.checks import require_distance
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions, as_flag
+from simindex.pairs.room import Room
 from simindex.pairs.rows import StoredRows
-from simindex.pairs.search import PairSearch, Room
+from simindex.pairs.search import PairSearch
 from simindex.pairs.tiles import Found
 from simindex.records.pairs import CollapsedPairs, EqualRows, PairKeys, Pairs
 from simindex.records.reports import Progress
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.table import keys_of
 from simindex.threads import thread_count
 
 METHODS = ("auto", "blocks")
@@ -43,7 +45,7 @@ def index_pairs(
     progress: Progress | None,
 ) -> Iterator[Pairs]:
     """See `Index.pairs`. Options are checked now, pairs are found when they are asked for."""
-    check_h(h, options.bits)
+    require_distance(h, options.bits)
     collapse_equal = as_flag(collapse_equal, "collapse_equal")
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidOption(
@@ -62,26 +64,10 @@ def index_pairs(
     return (_arranged(found, collapse_equal, fetch) for found in search)
 
 
-def check_h(h: object, bits: int) -> None:
-    """Refuses what is no distance of fingerprints of so many bits, with InvalidOption."""
-    if isinstance(h, bool) or not isinstance(h, int) or not 0 <= h <= bits:
-        raise InvalidOption(
-            f"h={h!r} is not a distance: give a whole number from 0 to {bits}", option="h", found=h
-        )
-
-
 def stored_keys(stored: StoredRows, options: IndexOptions, numbers: U64) -> list[Any]:
     """Keys of rows by their numbers, in the same order."""
     places, rows = stored.place(numbers)
-    order = np.argsort(places, kind="stable")
-    bounds = np.searchsorted(places[order], np.arange(len(stored.tables) + 1))
-    heaps = []
-    for table, start, stop in zip(stored.tables, bounds[:-1], bounds[1:], strict=True):
-        if table.keys is not None and stop > start:
-            heaps.append(table.keys.take(rows[order[start:stop]]))
-    back = np.empty(len(order), np.int64)
-    back[order] = np.arange(len(order))
-    return list(KeyHeap.joined(heaps).take(back).decoded(options.key_kind))
+    return list(keys_of(stored.tables, places, rows).decoded(options.key_kind))
 
 
 def _arranged(found: Found, collapse: bool, fetch: Fetch | None) -> Pairs:

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U32, U64
+from simindex.checks import require_distance
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.options import IndexOptions, as_flag
-from simindex.pairs.all_pairs import WORTH_THREADS, check_h, stored_keys
+from simindex.pairs.all_pairs import WORTH_THREADS, stored_keys
+from simindex.pairs.room import Room
 from simindex.pairs.rows import StoredRows
-from simindex.pairs.search import PairSearch, Room
+from simindex.pairs.search import PairSearch
 from simindex.records.batch import as_fingerprints
 from simindex.records.clusters import Clusters, Fetch
 from simindex.records.reports import Progress
@@ -62,7 +64,7 @@ def index_clusters(
     progress: Progress | None,
 ) -> Clusters:
     """See `Index.clusters`."""
-    check_h(h, options.bits)
+    require_distance(h, options.bits)
     stored = StoredRows(
         snapshot.tables, snapshot.tombstones, words=options.words, ids=False, numbered=True
     )
@@ -95,7 +97,7 @@ def find_clusters(
         If the rows are no fingerprints, or an option is out of its range.
     """
     rows = as_fingerprints(fingerprints)
-    check_h(h, 64 * rows.shape[1])
+    require_distance(h, 64 * rows.shape[1])
     if len(rows) > MOST_ROWS:
         raise InvalidBatch(f"{len(rows):,} rows: at most {MOST_ROWS:,} are clustered at once")
     table = sort_table("rows", rows, np.arange(len(rows), dtype=np.uint64), None, horizon=0)

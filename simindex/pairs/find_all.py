@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.checks import require_whole
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.batch import as_fingerprints
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
@@ -97,9 +98,9 @@ def find_all(
             f"{n:,} rows: all pairs of at most {MAX_ROWS - 1:,} are found at once",
             found=n, expected=f"at most {MAX_ROWS - 1}",
         )
-    _require(h, "h", 0, bits)
+    require_whole(h, "h", 0, bits)
     if blocks is not None:
-        _require(blocks, "blocks", min(h + 1, bits), bits)
+        require_whole(blocks, "blocks", min(h + 1, bits), bits)
         if comb(blocks, h) > MAX_PASSES:
             raise InvalidOption(
                 f"blocks={blocks!r}: {comb(blocks, h):,} passes for h={h}, more than "
@@ -147,13 +148,3 @@ def partition(bits: int, blocks: int) -> NDArray[np.uint32]:
 
 def _memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _require(value: object, option: str, least: int, most: int) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:  # type: ignore[operator]
-        expected = f"from {least} to {most}"
-        raise InvalidOption(
-            f"{option}={value!r}: give a whole number {expected}",
-            option=option, found=value, expected=expected,
-        )

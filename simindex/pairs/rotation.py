@@ -27,7 +27,8 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U64
-from simindex.errors import InvalidBatch, InvalidOption
+from simindex.checks import require_whole
+from simindex.errors import InvalidBatch
 from simindex.methods import scan
 from simindex.methods.base import Found
 from simindex.methods.psm import exhaustive_masks, flip_sets
@@ -98,10 +99,10 @@ def rotation_pairs(
     n, bits = len(rows), 64 * rows.shape[1]
     if n >= MAX_ROWS:
         raise InvalidBatch(f"{n:,} rows: all pairs of at most {MAX_ROWS - 1:,} are found at once")
-    _require(h, "h", 0, bits)
-    _require(rotations, "rotations", 1, bits)
-    _require(window, "window", 1)
-    _require(comparisons, "comparisons", 0)
+    require_whole(h, "h", 0, bits)
+    require_whole(rotations, "rotations", 1, bits)
+    require_whole(window, "window", 1)
+    require_whole(comparisons, "comparisons", 0)
     complete = window >= n - 1
     tried = 1 if complete else rotations
     codes = np.empty(0, np.uint64)
@@ -254,13 +255,3 @@ def _exact_search(rows: U64, h: int) -> Callable[[U64], Found]:
     else:
         table = Table("rotation", rows, ids, None, horizon=0, header_bits=0)
     return lambda queries: scan.search(table, queries, h=h, first=False)
-
-
-def _require(value: object, option: str, least: int, most: int | None = None) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
-        expected = f"from {least}" + ("" if most is None else f" to {most}")
-        raise InvalidOption(
-            f"{option}={value!r}: give a whole number {expected}",
-            option=option, found=value, expected=expected,
-        )

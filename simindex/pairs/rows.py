@@ -110,7 +110,9 @@ class StoredRows:
         self.with_ids, self.with_numbers = ids, numbered
         self._bases = np.cumsum([0, *map(len, self.tables)]).tolist()
         self._step = max(64, READ_WORDS // words) // 8 * 8  # whole bytes of a mask
-        self._live = [self._mask(table, tombstones) for table in self.tables]
+        self._live = [
+            None if tombstones is None else tombstones.live_bits(table) for table in self.tables
+        ]
         self._count = sum(
             len(table) if mask is None else int(np.bitwise_count(mask).sum())
             for table, mask in zip(self.tables, self._live, strict=True)
@@ -133,17 +135,6 @@ class StoredRows:
     def row_bytes(self) -> int:
         """Of a row with its columns."""
         return 8 * (self.words + self.with_ids + self.with_numbers)
-
-    def _mask(self, table: Table, tombstones: Tombstones | None) -> NDArray[np.uint8] | None:
-        if tombstones is None or not tombstones.later_than(table.horizon):
-            return None
-        parts = []
-        for start in range(0, len(table), self._step):
-            stop = min(start + self._step, len(table))
-            rows = np.arange(start, stop, dtype=np.int64)
-            ids = verified(table.ids[start:stop])
-            parts.append(np.packbits(~tombstones.dead(table, ids, rows)))
-        return np.concatenate(parts)
 
     def pieces(self, among: KeyRange | None = None) -> Iterator[tuple[int, int, U64, I64 | None]]:
         """All live rows, or those of a range, in order of their numbers.

@@ -23,89 +23,20 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U64
-from simindex.errors import InvalidOption
+from simindex.pairs.find_all import partition
+from simindex.pairs.ranges import TileRanges
+from simindex.pairs.room import Room
 from simindex.pairs.rows import KeyRange, Rows, StoredRows
 from simindex.pairs.tiles import Found, Tile
 from simindex.records.reports import Progress
 
-USUAL_MEMORY = 1 << 30
-"""Bytes, where nobody says."""
-
-MOST_MEMORY = 1 << 62
-"""More bytes than any machine has, and few enough for numbers of 64 bits."""
-
-FIXED_BYTES = 6 << 20
-"""For counting the values of a block, and for what a read looks at."""
-
-ROW_SHARE = 0.6
-"""Of the memory that is left is for rows; the rest is for pairs."""
-
-PAIR_BYTES = 150
-"""Of a pair while it is found, named and put in order."""
-
 CHUNK_PAIRS = 1 << 17
 """Given out at a time, about: they are sorted in the cache, in 70 ns a pair instead of 200."""
-
-LEAST_ROWS = 1 << 12
-LEAST_PAIRS = 1 << 12
-MOST_ROWS = (1 << 32) - 1
-"""Of a tile: the kernel numbers them with 32 bits."""
-
-COUNTED_BITS = 16
-"""Bits of a key by whose values rows are counted at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What fits a limit of memory."""
-
-    rows: int
-    pairs: int
-
-    @classmethod
-    def within(
-        cls, memory: int | None, stored: StoredRows, *, beside: int = 0, later: int = 0,
-        purpose: str = "pairs",
-    ) -> Room:
-        """What is left for pairs when `beside` bytes are taken, and before `later` are needed.
-
-        Raises InvalidOption when the least does not fit, and says what is the least.
-        """
-        if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int)):
-            raise InvalidOption(
-                f"memory_limit={memory!r} is no size: give a whole number of bytes",
-                option="memory_limit", found=memory,
-            )
-        row = _row_bytes(stored)
-        fixed = FIXED_BYTES + stored.mask_bytes + beside
-        limit = fixed + USUAL_MEMORY if memory is None else min(memory, MOST_MEMORY)
-        least = fixed + max(
-            round(LEAST_ROWS * row / ROW_SHARE),
-            round(LEAST_PAIRS * PAIR_BYTES / (1 - ROW_SHARE)),
-        ) + 1
-        least = max(least, FIXED_BYTES + stored.mask_bytes + later)
-        if memory is not None and limit < least:
-            raise InvalidOption(
-                f"memory_limit={memory:,} bytes is too small: {purpose} of this index need at "
-                f"least {least:,}",
-                option="memory_limit", found=memory, expected=least,
-            )
-        left = max(limit, least) - fixed
-        return cls(
-            min(MOST_ROWS, int(left * ROW_SHARE / row)), int(left * (1 - ROW_SHARE) / PAIR_BYTES)
-        )
-
-
-def _row_bytes(stored: StoredRows) -> int:
-    # Sorted and distinct rows, in two orders; columns twice; key, order, flags, what a sort takes.
-    columns = stored.row_bytes // 8 - stored.words
-    return 32 * stored.words + 16 * columns + 36
 
 
 class PairSearch:
@@ -132,8 +63,7 @@ class PairSearch:
         self._collapse, self._threads, self._progress = collapse, threads, progress
         bits = 64 * stored.words
         if h < bits:
-            edges = np.arange(h + 2) * bits // (h + 1)
-            self._blocks = np.stack([edges[:-1], np.diff(edges)], axis=1).astype(np.uint32)
+            self._blocks = partition(bits, h + 1)
             self._masks = np.stack([_mask(bits, first, width) for first, width in self._blocks])
         else:  # all rows are near one another: one block of no bits, on which all agree
             self._blocks = np.zeros((1, 2), np.uint32)
@@ -157,10 +87,11 @@ class PairSearch:
 
     def _pieces(self) -> Iterator[Found]:
         done, total = 0, len(self._blocks) * len(self._stored)
+        planned = TileRanges(self._stored, self._room.rows, self._collapse)
         whole: Tile | None = None
         tile: Tile | None
         for block, (shift, width) in enumerate(self._blocks.tolist()):
-            for ranges in self._ranges(shift, width):
+            for ranges in planned.of_block(shift, width):
                 for place, one in enumerate(ranges):
                     tile = None  # before the next one is read
                     if len(ranges) == 1 and one.rows == len(self._stored):
@@ -179,70 +110,6 @@ class PairSearch:
                         self._progress(done, total)
 
     # -- tiles -------------------------------------------------------------------------------------
-
-    def _ranges(self, shift: int, width: int) -> Iterator[list[KeyRange]]:
-        """Tiles of a block, each list those that are compared with one another."""
-        rows = len(self._stored)
-        if rows <= self._room.rows:
-            if rows:
-                yield [KeyRange(shift, rows=rows)]
-        else:
-            yield from self._values(shift, width, 0, 0, rows)
-
-    def _values(
-        self, shift: int, width: int, prefix: int, bits: int, rows: int
-    ) -> Iterator[list[KeyRange]]:
-        """Tiles of the rows whose keys begin with `bits` bits `prefix`, too many for one."""
-        if bits == width:
-            yield list(self._cut(shift, prefix, bits, rows, self._room.rows // 2))
-            return
-        step = min(COUNTED_BITS, 64 - bits % 64, width - bits)
-        most = self._room.rows
-        for first, last, some in self._joined_values(shift, prefix, bits, rows, step, most):
-            if some > most:
-                yield from self._values(shift, width, first, bits + step, some)
-            else:
-                yield [KeyRange.between(shift, first, last, bits + step, some)]
-
-    def _cut(
-        self, shift: int, prefix: int, bits: int, rows: int, most: int
-    ) -> Iterator[KeyRange]:
-        """Tiles of the rows of a hot value."""
-        if bits == 64 * self._stored.words:  # one fingerprint
-            step = rows if self._collapse else most
-            for skip in range(0, rows, step):
-                yield KeyRange.between(
-                    shift, prefix, prefix, bits, min(step, rows - skip), skip=skip, equal=True
-                )
-            return
-        step = min(COUNTED_BITS, 64 - bits % 64)
-        for first, last, some in self._joined_values(shift, prefix, bits, rows, step, most):
-            if some > most:
-                yield from self._cut(shift, first, bits + step, some, most)
-            else:
-                yield KeyRange.between(shift, first, last, bits + step, some)
-
-    def _joined_values(
-        self, shift: int, prefix: int, bits: int, rows: int, step: int, most: int
-    ) -> Iterator[tuple[int, int, int]]:
-        """First and last value of the next `step` bits, after the prefix, and their rows.
-
-        As many values together as have no more than `most` rows; one that has more stands alone.
-        """
-        among = KeyRange.between(shift, prefix, prefix, bits, rows)
-        counts = self._stored.count(among, bits, step)
-        base = prefix << step
-        start, total, last = 0, 0, 0
-        for value in np.flatnonzero(counts).tolist():
-            here = int(counts[value])
-            if total and total + here > most:
-                yield base + start, base + last, total
-                total = 0
-            if not total:
-                start = value
-            total, last = total + here, value
-        if total:
-            yield base + start, base + last, total
 
     def _tile(self, among: KeyRange) -> Tile:
         if among.equal and self._collapse:

@@ -11,14 +11,17 @@ chunk with what is read ahead of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.errors import InvalidOption
 from simindex.methods import psm, psm_batch, query_tables
 from simindex.methods.base import QueryPlan, TablePlan
 from simindex.methods.stream import Stream
-from simindex.planning.costs import query_tables_ns, scanning_ns
+from simindex.planning.costs import query_tables_ns
 from simindex.planning.machine import Machine
+from simindex.planning.planner import query_tables_plan, scan_plan
+from simindex.planning.question import Question
 from simindex.storage.tables.table import Table
 
 MOST_TIMES = 8.0
@@ -34,15 +37,13 @@ Candidate = tuple[TablePlan, int]
 def plan_within(
     tables: Sequence[Table],
     plans: QueryPlan,
+    question: Question,
     *,
-    limit_bytes: int,
-    h: int,
-    method: str,
     queries: int,
     threads: int,
     machine: Machine,
 ) -> tuple[QueryPlan, Stream]:
-    """The cheapest plans that hold `limit_bytes` at most, and how tables are read.
+    """The cheapest plans that hold `question.memory_limit` at most, and how tables are read.
 
     Parameters
     ----------
@@ -56,6 +57,8 @@ def plan_within(
         If too little is allowed for a plan that is not MOST_TIMES slower than the best; says the
         least that works, and what a scan would take.
     """
+    h, method, limit_bytes = question.h, question.method, question.memory_limit
+    assert limit_bytes is not None
     least = scanned = 0
     for chunk_bytes, window_bytes in ((8 << 20, 32 << 20), (1 << 20, 2 << 20)):
         stream = Stream(chunk_bytes, window_bytes, release=True, threads=threads)
@@ -70,7 +73,8 @@ def plan_within(
             if fitting:
                 chosen.append(min(fitting, key=lambda one: one[0].nanoseconds))
         if len(chosen) == len(tables):
-            return QueryPlan.of([plan for plan, _ in chosen], plans.guarantee), stream
+            best_plans = [plan for plan, _ in chosen]
+            return QueryPlan.of(best_plans, plans.guarantee, plans.volatility), stream
     raise InvalidOption(
         f"memory_limit={limit_bytes} is too little for {queries:,} queries in a call: the least "
         f"that works is {least}; or ask fewer queries at a time, or compare them with every row, "
@@ -86,7 +90,8 @@ def _candidates(
     rows, words = table.fingerprints.shape
     if method in ("auto", "psm") and psm.can_sweep(usual):
         # By no other headers, so that a limit changes no answer.
-        yield usual, HEADROOM_BYTES + psm_batch.bytes_needed(table, usual.flips, queries, stream)
+        needed = psm_batch.bytes_needed(table, usual.flips, queries, stream)
+        yield replace(usual, pass_from=0), HEADROOM_BYTES + needed
         return
     for design in _designs(method, h, 64 * words):
         cost = query_tables_ns(
@@ -94,10 +99,10 @@ def _candidates(
             chunk_rows=stream.chunk_rows(words),
         )
         needed = query_tables.bytes_needed(queries, words, design, h=h, stream=stream)
-        yield TablePlan.over_queries(design, cost), HEADROOM_BYTES + needed
+        yield query_tables_plan(rows, design, cost), HEADROOM_BYTES + needed
     if method in ("auto", "psm", "scan"):
-        scanned = scanning_ns(machine, rows, words, queries, h)
-        yield TablePlan("scan", 0, 0, True, scanned), HEADROOM_BYTES + stream.resident_bytes(words)
+        scanned = scan_plan(rows, words, h=h, queries=queries, machine=machine)
+        yield replace(scanned, pass_from=0), HEADROOM_BYTES + stream.resident_bytes(words)
 
 
 def _designs(method: str, h: int, bits: int) -> Sequence[BlockDesign]:

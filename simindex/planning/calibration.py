@@ -1,10 +1,10 @@
-"""How many flips reach a recall: learned from the index's own near-duplicates.
+"""How many flips reach a recall: counted on pairs that a search of the index has found.
 
-The reservoir's rows, whose weights are known, are queried exactly; the pairs found show which bits
-really flip. They give the volatility, and for any header width t the place of each pair's flip set
-in VOSH order. Recall at k flips is the share of pairs whose place is at most k, and k is the least
-for which recall is above the asked one with 95% confidence. Before there are enough pairs, recall
-is what the paper's model expects: tried mass over total mass within h ([PSM] (6)).
+The pairs of sampled rows and their near-duplicates show which bits really flip. They give, for any
+header width t, the place of each pair's flip set in VOSH order. Recall at k flips is the share of
+pairs whose place is at most k, and k is the least for which recall is above the asked one with 95%
+confidence. Before there are enough pairs, recall is what the paper's model expects: tried mass over
+total mass within h ([PSM] (6)).
 """
 
 from __future__ import annotations
@@ -17,29 +17,11 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.arrays import F16, U64
 from simindex.bits import vosh
-from simindex.bits.volatility import (
-    STEP,
-    Volatility,
-    from_near_pairs,
-    from_random_pairs,
-    symmetric_sums,
-)
-from simindex.methods import psm, scan
-from simindex.methods.base import TablePlan
-from simindex.planning.costs import probing_ns, scanning_ns
-from simindex.planning.machine import Machine
-from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.reservoir import in_root_mean_squares
-from simindex.storage.tables.table import Table
+from simindex.bits.volatility import STEP, Volatility, symmetric_sums
+from simindex.methods import psm
 
 ENOUGH_TEXTS = 64
 """Texts with near-duplicates from which flips are learned, instead of expected by the model."""
-
-PAIRS_OF_A_TEXT = 64
-"""Pairs of one text that count, so that one hot template does not decide."""
-
-FEWEST_ROWS = 128.0
-"""Sampled rows that are queried whatever it costs."""
 
 MODEL_ROWS = 256
 """Sampled rows over which an expectation is averaged."""
@@ -47,17 +29,10 @@ MODEL_ROWS = 256
 MOST_FLIPS = 4096
 """Beyond this many flips, trying them in order no longer pays: the search becomes exhaustive."""
 
-MATCHES_AT_ONCE = 1 << 22
-"""Matches that a search for pairs should bring at a time."""
-
 MASKS_AT_ONCE = 1 << 21
 """Flip sets that are held in memory together: 16 MB."""
 
 NORMAL_95 = 1.645
-
-USUAL = Machine()
-
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearPairs:
@@ -79,7 +54,7 @@ class NearPairs:
 
 @dataclass(slots=True, eq=False)
 class Calibration:
-    """Volatility, and flips by (header width, h, recall); made by `calibrate`."""
+    """Volatility, and flips by (header width, h, recall); made by `query.learning`."""
 
     volatility: Volatility
     pairs: NearPairs
@@ -188,105 +163,3 @@ def _with_confidence(recall: float, texts: int) -> float | None:
         return None
     share = recall + NORMAL_95 * float(np.sqrt(recall * (1 - recall) / texts))
     return share if share < 1.0 else None
-
-
-def calibrate(
-    snapshot: Snapshot,
-    *,
-    h: int,
-    budget_s: float,
-    queries: NDArray[np.float32] | None = None,
-    machine: Machine = USUAL,
-) -> Calibration:
-    """Learns from the index's reservoir, or, if it is empty, from the weights of some queries.
-
-    Where there are neither, weights are taken to be normal, and the result is provisional.
-
-    Parameters
-    ----------
-    h : int
-        Largest distance of the pairs looked for.
-    budget_s : float
-        Expected seconds the exact search for pairs may take; it bounds how many sampled rows are
-        queried.
-    """
-    reservoir = snapshot.reservoir
-    sample = reservoir.weights
-    if not len(sample) and queries is not None:
-        sample = in_root_mean_squares(queries[:MODEL_ROWS])
-    provisional = not len(sample)
-    if provisional:
-        shape = (MODEL_ROWS, sample.shape[1])
-        sample = np.random.default_rng(0).normal(size=shape).astype(np.float16)
-    pairs = find_near_pairs(snapshot, h=h, budget_s=budget_s, machine=machine)
-    if pairs.texts >= ENOUGH_TEXTS:
-        bits = np.unpackbits(
-            pairs.differing.astype(">u8").view(np.uint8), axis=1
-        ).astype(np.bool_)
-        volatility = from_near_pairs(pairs.weights[pairs.text], bits)
-    else:
-        volatility = from_random_pairs(sample, distance=h)
-    return Calibration(volatility, pairs, sample, snapshot.stored_rows, provisional)
-
-
-def find_near_pairs(
-    snapshot: Snapshot, *, h: int, budget_s: float, machine: Machine = USUAL
-) -> NearPairs:
-    """Pairs of sampled rows and stored rows at distance 1 to h, found exactly."""
-    reservoir = snapshot.reservoir
-    plans = [
-        exact_plan(table, h=h, queries=1024, machine=machine) for table in snapshot.tables
-    ]
-    row_s = max(1e-9, sum(plan.nanoseconds for plan in plans) * 1e-9)
-    rows = int(min(len(reservoir), max(FEWEST_ROWS, budget_s / row_s)))
-    queries = np.ascontiguousarray(reservoir.fingerprints[:rows])
-    texts, xors = [np.empty(0, np.int64)], [np.empty((0, queries.shape[1]), np.uint64)]
-    for table, plan in zip(snapshot.tables, plans, strict=True):
-        start, size = 0, 64
-        while start < rows:
-            part = queries[start : start + size]
-            found = (
-                scan.search(table, part, h=h, first=False)
-                if plan.method == "scan"
-                else psm.search(table, part, None, plan, None, h=h, first=False)
-            )
-            apart = np.flatnonzero(found.distance > 0)
-            query, row = found.query[apart], found.row[apart]
-            text, differing = _witnesses(query + start, part[query] ^ table.fingerprints[row])
-            texts.append(text)
-            xors.append(differing)
-            start += len(part)
-            # A text that half the index is near to must not fill the memory.
-            most = int(np.bincount(found.query, minlength=1).max())
-            size = max(1, min(2 * size, 1024, MATCHES_AT_ONCE // (most + 1)))
-    text, differing = _witnesses(np.concatenate(texts), np.concatenate(xors))
-    distinct, place = np.unique(text, return_inverse=True)
-    return NearPairs(h, place.astype(np.int64), differing, reservoir.weights[distinct])
-
-
-def _witnesses(text: NDArray[np.int64], differing: U64) -> tuple[NDArray[np.int64], U64]:
-    """The pairs of each text without repetition, the same few whatever else was found.
-
-    Rows with the same fingerprint are one witness, not many.
-    """
-    order = np.lexsort((*differing.T, text))
-    text, differing = text[order], differing[order]
-    fresh = np.ones(len(text), np.bool_)
-    fresh[1:] = (text[1:] != text[:-1]) | (differing[1:] != differing[:-1]).any(axis=1)
-    text, differing = text[fresh], differing[fresh]
-    few = np.arange(len(text)) - np.searchsorted(text, text) < PAIRS_OF_A_TEXT
-    return text[few], differing[few]
-
-
-def exact_plan(table: Table, *, h: int, queries: int, machine: Machine = USUAL) -> TablePlan:
-    """The cheaper of the two exact ways through a table: all flip sets, or all rows."""
-    rows, words = len(table), table.fingerprints.shape[1]
-    best = TablePlan("scan", 0, 0, True, scanning_ns(machine, rows, words, queries, h))
-    for header_bits in range(table.header_bits, max(0, table.header_bits - 12), -1):
-        flips = psm.flip_sets(header_bits, h)
-        cost = probing_ns(
-            machine, rows, header_bits, flips, ordered=False, h=h, words=words, queries=queries
-        )
-        if cost < best.nanoseconds and flips < 1 << 21:
-            best = TablePlan("psm", header_bits, flips, True, cost)
-    return best

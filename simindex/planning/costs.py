@@ -19,10 +19,7 @@ a `Machine`'s.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb, log2
-from weakref import WeakKeyDictionary
-
-import numpy as np
+from math import log2
 
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.vosh import MAX_NETWORKED_FLIPS
@@ -33,8 +30,6 @@ from simindex.methods.psm_batch import MOST_PROBES
 from simindex.methods.query_tables import bytes_needed, directory_bits
 from simindex.methods.stream import Stream
 from simindex.planning.machine import Machine, along
-from simindex.storage.tables.slicelist import SliceLists
-from simindex.storage.tables.table import Table
 
 CALL_NS = 9_000.0
 """A call, whatever it asks: looking for new commits, planning, making the matches."""
@@ -64,12 +59,6 @@ what the bucket takes. Fitted to sweeps of 60 M rows under 20 to 23 header bits.
 
 SLICED_WORDS = 2.0
 """What a word takes whose slices are compared, in words that are scanned."""
-
-LISTED_ROWS, LISTED_LISTS = 32, 1 << 19
-"""Of a table, rows whose slice lists are counted at most, and their lists: some milliseconds."""
-
-_LISTED: WeakKeyDictionary[SliceLists, dict[int, tuple[int, float]]] = WeakKeyDictionary()
-"""What `listed` counted, by max_error, while the lists are open."""
 
 ROWS_OF_A_LINE = 8
 
@@ -119,7 +108,8 @@ def probing_ns(
     queries = max(1, queries)
     vosh = vosh_ns(machine, flips, h, queries) if ordered else 0.0
     plan = TablePlan("psm", header_bits, flips, not ordered, 0.0)
-    swept = psm.is_swept(rows, words, plan, queries)
+    enough = psm.pass_from(rows, words, plan)
+    swept = enough is not None and queries >= enough
     return ANSWERED_NS + UNFORESEEN_NS + vosh + _looked_up_ns(
         machine, rows, words, header_bits, flips + 1, swept, queries, h
     )
@@ -222,57 +212,20 @@ def issl_ns(
     return ANSWERED_NS + rows * machine.issl_cleared_ns + min(by_lists, by_rows) + compared
 
 
-def issl_within_ns(machine: Machine, table: Table, h: int) -> float:
-    """Time of one query for all rows within h by the slice lists that the table has; exact.
+def issl_within_ns(
+    machine: Machine, rows: int, lists: float, listed: float, *, slices: int, h: int
+) -> float:
+    """Time of one query for all rows within h by slice lists; exact.
 
-    Only so many slices are looked up as a row within h cannot all miss, and every row that is in
-    one of their lists is compared.
+    Of `slices` only so many are looked up as a row within h cannot all miss, and every row that is
+    in one of their lists is compared; all of them have `lists` lists with `listed` rows.
     """
-    slices = table.slices
-    assert slices is not None
-    max_error = h // slices.slices
-    lists, listed_rows = listed(table, max_error)
-    share = min(1.0, (h + 1) / (max_error + 1) / slices.slices)
-    rows = len(table)
+    share = min(1.0, (h + 1) / (h // slices + 1) / slices)
     return (
         ANSWERED_NS + UNFORESEEN_NS + rows * machine.issl_cleared_ns
-        + share * lists * machine.issl_list_ns + share * listed_rows * machine.issl_scored_ns
-        + min(share * listed_rows, rows) * machine.issl_reranked_ns
+        + share * lists * machine.issl_list_ns + share * listed * machine.issl_scored_ns
+        + min(share * listed, rows) * machine.issl_reranked_ns
     )
-
-
-def listed(table: Table, max_error: int) -> tuple[int, float]:
-    """(slice lists, rows in them) of one query that is like rows of the table, which has lists.
-
-    Rows crowd in few lists, and it is those that are asked for: so lists of some of the rows are
-    counted, where that is quick, and all taken as equally long where it is not.
-    """
-    slices = table.slices
-    assert slices is not None
-    known = _LISTED.setdefault(slices, {})
-    if max_error not in known:
-        known[max_error] = _counted(table, slices, max_error)
-    return known[max_error]
-
-
-def _counted(table: Table, slices: SliceLists, max_error: int) -> tuple[int, float]:
-    width, rows = slices.width, len(table)
-    near = sum(comb(width, errors) for errors in range(min(max_error, width) + 1))
-    lists = slices.slices * near
-    sampled = min(rows, LISTED_ROWS, LISTED_LISTS // lists)
-    if sampled == 0:
-        return lists, rows * lists / (1 << width)
-    step = rows // sampled
-    words = np.ascontiguousarray(table.fingerprints[: sampled * step : step])
-    values = words.astype(">u8").view(f">u{width // 8}").astype(np.int64)
-    every = np.arange(1 << width)
-    flips = every[np.bitwise_count(every) <= max_error]
-    scored = 0
-    for number, column in enumerate(values.T):
-        at = column[:, None] ^ flips
-        starts = slices.starts[number]
-        scored += int((starts[at + 1].astype(np.int64) - starts[at]).sum())
-    return lists, min(scored / sampled, float(rows) * slices.slices)
 
 
 def query_tables_ns(

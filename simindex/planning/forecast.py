@@ -30,7 +30,8 @@ from simindex.planning.costs import (
 )
 from simindex.planning.machine import Machine
 from simindex.planning.model import bphs_batch_s, disk_s, psm_batch_s, rate
-from simindex.planning.planner import NARROWEST, check_options
+from simindex.planning.planner import NARROWEST
+from simindex.planning.question import check_options
 from simindex.storage.tables.record import MAX_ROWS
 from simindex.storage.tables.slicelist import WIDE_BITS, SliceDesign
 from simindex.storage.tables.sortedrows import header_bits

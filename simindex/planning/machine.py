@@ -89,7 +89,7 @@ class Machine:
     issl_reranked_ns: float = 5.0
     """A row compared, of those of highest score."""
     measured: bool = False
-    """Whether these are of the machine at hand, by `machine.measure`."""
+    """Whether these are of the machine at hand, by `measurement.measure`."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the catalog and for people."""
@@ -118,11 +118,13 @@ class Machine:
             if raised_by_a_handler(error):
                 raise
             raise CorruptFile(
-                f"the catalog's record meta/machine describes no machine: {error}; run "
-                "`simindex tune` to write it anew",
-                path="meta/machine",
+                f"the catalog's record meta/machine describes no machine: {error}",
+                remedy="run `simindex tune` to write it anew", path="meta/machine",
             ) from error
 
+
+USUAL = Machine()
+"""Where nothing was measured."""
 
 CURVES = {"vosh": "flips", "heaped": "h", "swept": "rows", "bucketed": "rows"}
 """Fields that are curves, and what they run over."""

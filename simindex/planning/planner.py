@@ -1,19 +1,20 @@
-"""Chooses how each table is searched, from sizes alone; the cheapest way that keeps the promise."""
+"""Chooses how each table is searched: the cheapest way that keeps the promise.
+
+A plan is data: making one reads no row and runs no search. What was measured before (how bits flip,
+how long slice lists are, what a step takes on this machine) is given.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from threading import Lock
-from typing import Any
+from dataclasses import replace
 
-from simindex.arrays import F32
 from simindex.bits.design import BlockDesign
-from simindex.errors import CorruptFile, InvalidOption
+from simindex.errors import InvalidOption
 from simindex.methods import bphs, psm
 from simindex.methods.base import QueryPlan, TablePlan
-from simindex.options import is_structure
-from simindex.planning.calibration import USUAL, Calibration, calibrate, exact_plan
+from simindex.planning.calibration import Calibration
 from simindex.planning.costs import (
     issl_within_ns,
     permuted_ns,
@@ -23,67 +24,21 @@ from simindex.planning.costs import (
     scanning_ns,
     table_bytes,
 )
-from simindex.planning.machine import Machine
+from simindex.planning.machine import USUAL, Machine
+from simindex.planning.question import Question, names_design
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
 log = logging.getLogger("simindex")
 
-METHODS = ("auto", "psm", "bphs", "issl", "scan")
-
-CALIBRATION_BUDGET_S = 0.4
-"""Expected seconds a first query may spend on learning flips; `Index.tune` takes longer."""
-
-Planned = tuple[QueryPlan, Calibration | None]
-"""How a call is answered, and what its recall rests on."""
-
-UNLEARNED_GROWTH = 1.25
-"""An index that has grown by so much is looked through anew for near-duplicates while too few are
-known; one that was learned from, at twice the rows."""
+Counted = tuple[int, float]
+"""Slice lists that a query looks into, and rows in them; see `issl.listed`."""
 
 LEAST_BATCH, LEAST_STREAMED = 1 << 10, 1 << 16
 """Queries and rows from which tables over the queries are thought of."""
 
 NARROWEST = 10
 """How many bits narrower than a table's directory a header may be chosen."""
-
-
-def check_options(*, h: object, recall: object, method: object, bits: int) -> None:
-    """Refuses options out of range with InvalidOption."""
-    if isinstance(h, bool) or not isinstance(h, int) or not 0 <= h <= bits:
-        raise InvalidOption(
-            f"h={h!r} is not a distance: give a whole number from 0 to {bits}", option="h", found=h
-        )
-    if isinstance(recall, bool) or not isinstance(recall, (int, float)) or not 0 < recall <= 1:
-        raise InvalidOption(
-            f"recall={recall!r} is not a share: give more than 0 and at most 1",
-            option="recall", found=recall,
-        )
-    if _names_design(method) and not is_structure(str(method)):
-        raise InvalidOption(
-            f"method={method!r} names no structure: give one of the index, such as "
-            '"bphs:G=4,g=1" or "bphs:G=3,g=1,r=2"; a design without flips has no r',
-            option="method", found=method,
-        )
-    if not isinstance(method, str) or (method not in METHODS and not _names_design(method)):
-        raise InvalidOption(
-            f"method={method!r} is unknown: give one of {', '.join(METHODS)}, or a structure of "
-            "the index",
-            option="method", found=method,
-        )
-
-
-def check_memory(memory: object, option: str = "memory") -> None:
-    """Refuses what is no number of bytes with InvalidOption."""
-    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 0:
-        raise InvalidOption(
-            f"{option}={memory!r} is no size: give a whole number of bytes",
-            option=option, found=memory,
-        )
-
-
-def _names_design(method: object) -> bool:
-    return isinstance(method, str) and method.startswith("bphs:")
 
 
 def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[BlockDesign]:
@@ -94,7 +49,7 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
     InvalidOption
         If `method` asks for permuted tables and none will do; names designs that would.
     """
-    explicit = method == "bphs" or _names_design(method)
+    explicit = method == "bphs" or names_design(method)
     named = [d for d in designs if method in ("auto", "bphs", d.structure)]
     exact = [design for design in named if h <= design.exact_for]
     if not explicit or exact:
@@ -143,7 +98,7 @@ def within_memory(
         for design in designs
     }
     fitting = [design for design in designs if permuted[design] <= memory]
-    explicit = method == "bphs" or _names_design(method)
+    explicit = method == "bphs" or names_design(method)
     least = {
         "auto": scanned, "scan": scanned, "psm": probed, "issl": listed_bytes(tables),
     }.get(method)
@@ -170,15 +125,13 @@ def listed_bytes(tables: Sequence[Table]) -> int:
 
 def plan(
     tables: Sequence[Table],
+    question: Question,
     *,
-    h: int,
-    recall: float,
-    method: str,
     queries: int,
-    calibration: Calibration | None,
+    calibration: Calibration | None = None,
     designs: Sequence[BlockDesign] = (),
     machine: Machine = USUAL,
-    lists: bool = True,
+    lists: Sequence[Counted | None] | None = None,
 ) -> QueryPlan:
     """A plan for each table.
 
@@ -192,46 +145,46 @@ def plan(
         exact plans remain.
     machine : Machine
         Its constants say which way is the cheapest.
-    lists : bool
-        Whether slice lists may be used.
+    lists : sequence, optional
+        What was counted of each table's slice lists; None where they may not be used.
     """
     flips = None if calibration is None else calibration.flips
     plans = [
         _plan_table(
-            table, h=h, recall=recall, method=method, queries=queries, flips=flips,
-            designs=designs, machine=machine, lists=lists,
+            table, question, queries=queries, flips=flips, designs=designs, machine=machine,
+            lists=None if lists is None else lists[number],
         )
-        for table in tables
+        for number, table in enumerate(tables)
     ]
     guarantee = "exact"
     if calibration is not None and not all(plan.exact for plan in plans):
-        guarantee = f"expected recall >= {recall:g}, learned from {calibration.source}"
-    elif recall < 1 and calibration is None and method in ("auto", "psm"):
+        guarantee = f"expected recall >= {question.recall:g}, learned from {calibration.source}"
+    elif question.recall < 1 and calibration is None and question.method in ("auto", "psm"):
         guarantee = "exact, since the queries have no weights"
-    return QueryPlan.of(plans, guarantee)
+    if calibration is None:
+        return QueryPlan.of(plans, guarantee)
+    return QueryPlan.of(plans, guarantee, calibration.volatility, calibration.source)
 
 
 def _plan_table(
     table: Table,
+    question: Question,
     *,
-    h: int,
-    recall: float,
-    method: str,
     queries: int,
     flips: Callable[[int, int, float], int] | None,
     designs: Sequence[BlockDesign],
     machine: Machine,
-    lists: bool,
+    lists: Counted | None,
 ) -> TablePlan:
+    h, recall, method = question.h, question.recall, question.method
     rows, words = len(table), table.fingerprints.shape[1]
-    scan = TablePlan("scan", 0, 0, True, scanning_ns(machine, rows, words, queries, h))
     if method == "scan":
-        return scan
+        return scan_plan(rows, words, h=h, queries=queries, machine=machine)
     permuted = [
         permuted_plan(table, design, h=h, queries=queries, machine=machine) for design in designs
         if _has_tables(table, design, needed=method != "auto")
     ]
-    listed = _listed_plans(table, h=h, machine=machine, needed=method == "issl") if lists else []
+    listed = [] if lists is None else [listed_plan(table, lists, h=h, machine=machine)]
     if method not in ("auto", "psm"):
         return min(
             (listed if method == "issl" else permuted)
@@ -246,11 +199,12 @@ def _plan_table(
     for header_bits in range(table.header_bits, narrowest - 1, -1):
         every = psm.flip_sets(header_bits, h)
         k = every if recall == 1 or flips is None else min(every, flips(header_bits, h, recall))
-        exact = k == every
-        cost = probing_ns(
-            machine, rows, header_bits, k, ordered=not exact, h=h, words=words, queries=queries
+        candidates.append(
+            probed_plan(
+                rows, words, header_bits, k, exact=k == every, h=h, queries=queries,
+                machine=machine,
+            )
         )
-        candidates.append(TablePlan("psm", header_bits, k, exact, cost))
     return min(candidates, key=lambda candidate: candidate.nanoseconds)
 
 
@@ -263,20 +217,39 @@ def _has_tables(table: Table, design: BlockDesign, *, needed: bool) -> bool:
     return False
 
 
-def _listed_plans(
-    table: Table, *, h: int, machine: Machine, needed: bool
-) -> list[TablePlan]:
-    """A plan by slice lists; none where the table has none, or damaged ones that are not needed."""
-    if table.slices is None:
-        return []
-    try:
-        table.slices.check()
-        return [listed_plan(table, h=h, machine=machine)]
-    except CorruptFile as error:
-        if needed:
-            raise
-        log.warning("other methods answer in place of slice lists: %s", error)
-        return []
+def scan_plan(rows: int, words: int, *, h: int, queries: int, machine: Machine) -> TablePlan:
+    """How all rows are compared."""
+    cost = scanning_ns(machine, rows, words, queries, h)
+    return TablePlan("scan", 0, 0, True, cost, compared=float(rows))
+
+
+def probed_plan(
+    rows: int, words: int, header_bits: int, flips: int, *, exact: bool, h: int, queries: int,
+    machine: Machine,
+) -> TablePlan:
+    """How the sorted table is looked up under so many headers."""
+    cost = probing_ns(
+        machine, rows, header_bits, flips, ordered=not exact, h=h, words=words, queries=queries
+    )
+    plan = TablePlan(
+        "psm", header_bits, flips, exact, cost, widths=(header_bits,), probes=flips + 1,
+        compared=(flips + 1) * rows / (1 << header_bits),
+    )
+    return replace(plan, pass_from=psm.pass_from(rows, words, plan))
+
+
+def exact_plan(table: Table, *, h: int, queries: int, machine: Machine = USUAL) -> TablePlan:
+    """The cheaper of the two exact ways through a table: all flip sets, or all rows."""
+    rows, words = len(table), table.fingerprints.shape[1]
+    best = scan_plan(rows, words, h=h, queries=queries, machine=machine)
+    for header_bits in range(table.header_bits, max(0, table.header_bits - 12), -1):
+        flips = psm.flip_sets(header_bits, h)
+        if flips < 1 << 21:
+            probed = probed_plan(
+                rows, words, header_bits, flips, exact=True, h=h, queries=queries, machine=machine
+            )
+            best = min(best, probed, key=lambda one: one.nanoseconds)
+    return best
 
 
 def over_queries(
@@ -288,137 +261,44 @@ def over_queries(
     design = query_design(machine, rows, h=h, words=words, queries=queries)
     if design is not None:
         cost = query_tables_ns(machine, rows, design, h=h, words=words, queries=queries)
-        yield TablePlan.over_queries(design, cost)
+        yield query_tables_plan(rows, design, cost)
+
+
+def query_tables_plan(rows: int, design: BlockDesign, nanoseconds: float) -> TablePlan:
+    """How tables of a design over the queries are searched."""
+    name = f"{design.structure} over queries"
+    return TablePlan(
+        name, 0, 0, True, nanoseconds, design, of_queries=True, pass_from=0, compared=float(rows)
+    )
 
 
 def permuted_plan(
     table: Table, design: BlockDesign, *, h: int, queries: int = 1, machine: Machine = USUAL
 ) -> TablePlan:
     """How a design's tables are searched, if the table has them."""
+    rows, words = len(table), table.fingerprints.shape[1]
     widths = (table.header_bits, *table.structures[design.structure].record.header_bits)
     looked_up = bphs.looked_up(design, h, widths)
     return TablePlan(
         design.structure, 0, max(probes for probes, _ in looked_up) - 1, True,
-        permuted_ns(
-            machine, len(table), looked_up, h=h, words=table.fingerprints.shape[1], queries=queries
-        ),
-        design,
+        permuted_ns(machine, rows, looked_up, h=h, words=words, queries=queries), design,
+        swept_from=bphs.sweep_queries(rows, words),
+        widths=tuple(width for _, width in looked_up),
+        probes=sum(probes for probes, _ in looked_up),
+        compared=sum(probes * rows / (1 << width) for probes, width in looked_up),
     )
 
 
-def listed_plan(table: Table, *, h: int, machine: Machine = USUAL) -> TablePlan:
+def listed_plan(
+    table: Table, counted: Counted, *, h: int, machine: Machine = USUAL
+) -> TablePlan:
     """How a table's slice lists are searched, if it has them; exact by the pigeonhole principle.
 
     Of s slices of two fingerprints within h, one differs in at most h // s bits.
     """
     assert table.slices is not None
+    slices, rows, (lists, listed) = table.slices.slices, len(table), counted
+    cost = issl_within_ns(machine, rows, lists, listed, slices=slices, h=h)
     return TablePlan(
-        "issl", 0, 0, True, issl_within_ns(machine, table, h),
-        max_error=h // table.slices.slices,
+        "issl", 0, 0, True, cost, max_error=h // slices, probes=lists, compared=min(listed, rows)
     )
-
-
-class Planner:
-    """The plans of one handle and what it has learned, remembered; safe from many threads."""
-
-    def __init__(self) -> None:
-        self._machine = USUAL
-        self._calibrations: dict[int, Calibration] = {}
-        self._known: tuple[Snapshot | None, dict[tuple[Any, ...], Planned]] = (None, {})
-        self._checked: set[tuple[int, float, str]] = set()
-        self._lock = Lock()
-
-    @property
-    def machine(self) -> Machine:
-        """Whose constants the plans go by."""
-        return self._machine
-
-    @machine.setter
-    def machine(self, machine: Machine) -> None:
-        with self._lock:
-            self._machine = machine
-            self._known = (None, {})
-
-    @property
-    def sources(self) -> dict[int, str]:
-        """What was learned how bits flip from, by h."""
-        return {h: known.source for h, known in sorted(self._calibrations.copy().items())}
-
-    def check(self, *, h: int, recall: float, method: str, bits: int) -> None:
-        """`check_options`, once for each set of options."""
-        try:
-            if (h, recall, method) in self._checked and type(h) is int:
-                return
-        except TypeError:  # options of a type that cannot be right
-            pass
-        check_options(h=h, recall=recall, method=method, bits=bits)
-        self._checked.add((h, recall, method))
-
-    def forget(self) -> None:
-        """Plans anew, since something that plans went by has changed."""
-        with self._lock:
-            self._known = (None, {})
-
-    def plan(
-        self,
-        snapshot: Snapshot,
-        *,
-        h: int,
-        recall: float,
-        method: str,
-        queries: int,
-        weights: F32 | None,
-        memory: int | None = None,
-    ) -> Planned:
-        """How a call is answered, and what its recall rests on, if it is below 1."""
-        if memory is not None:
-            check_memory(memory)
-        # Plans change with the size of a call where slabs and sweeps are shared by its queries.
-        asked = (h, recall, method, queries.bit_length(), weights is None, memory)
-        queries = 1 << queries.bit_length() >> 1
-        planned_for, plans = self._known
-        if planned_for is not snapshot:
-            plans = {}
-            self._known = (snapshot, plans)
-        known = plans.get(asked)
-        if known is not None:
-            return known
-        designs = asked_designs(method, h, snapshot.designs)
-        if method == "issl":
-            check_lists(snapshot)
-        lists = True
-        if memory is not None:
-            lists = listed_bytes(snapshot.tables) <= memory
-            method, designs = within_memory(snapshot.tables, method, designs, memory)
-        calibration = None
-        if recall < 1 and weights is not None and method in ("auto", "psm"):
-            calibration = self._calibrated(snapshot, h, weights)
-        planned = plan(
-            snapshot.tables, h=h, recall=recall, method=method, queries=queries,
-            calibration=calibration, designs=designs, machine=self._machine, lists=lists,
-        )
-        if calibration is None or not calibration.provisional:
-            plans[asked] = (planned, calibration)
-        return planned, calibration
-
-    def _calibrated(self, snapshot: Snapshot, h: int, weights: F32) -> Calibration:
-        known = self._calibrations.get(h)
-        if known is not None:
-            rows = snapshot.stored_rows
-            growth = 2.0 if known.learned else UNLEARNED_GROWTH
-            if known.stored_rows <= 2 * rows and rows <= growth * known.stored_rows:
-                return known
-        return self.learn(snapshot, h=h, budget_s=CALIBRATION_BUDGET_S, queries=weights)
-
-    def learn(
-        self, snapshot: Snapshot, *, h: int, budget_s: float, queries: F32 | None
-    ) -> Calibration:
-        """Learns how bits flip from the snapshot, for this and later calls; see `calibrate`."""
-        with self._lock:
-            learned = calibrate(
-                snapshot, h=h, budget_s=budget_s, queries=queries, machine=self._machine
-            )
-            if not learned.provisional:
-                self._calibrations[h] = learned
-            self._known = (None, {})
-        return learned

@@ -9,29 +9,30 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
 from simindex.arrays import F32, U64
 from simindex.errors import CorruptFile
 from simindex.methods.base import QueryPlan
-from simindex.options import IndexOptions, as_flag
+from simindex.options import IndexOptions
 from simindex.planning.bounded import plan_within
 from simindex.planning.costs import table_bytes
 from simindex.planning.machine import Machine
-from simindex.planning.planner import Planner, check_memory
-from simindex.planning.top_planner import TopPlanner
+from simindex.planning.question import Question, Questions
 from simindex.query import audit as auditing
-from simindex.query import top_recall
 from simindex.query.explanation import Explanation, TopExplanation, explain, explain_top
 from simindex.query.nearest import nearest
+from simindex.query.plans import Plans
 from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.spotchecks import SpotChecks
+from simindex.query.top_plans import TopPlans
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import Audit
-from simindex.storage.catalog.catalog import Catalog, unpack
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.values import unpack
 from simindex.storage.snapshot import Snapshot
 from simindex.threads import thread_count
 
@@ -53,8 +54,9 @@ class Answerer:
     """Of one handle; safe from many threads."""
 
     def __init__(self, catalog: Catalog, options: IndexOptions) -> None:
-        self.planner = Planner()
-        self.top_planner = TopPlanner(partial(top_recall.measure, options=options))
+        self.question = Questions(options.bits).asked
+        self.plans = Plans()
+        self.top_plans = TopPlans(options)
         self.spot_checks = SpotChecks()
         self._catalog, self._options = catalog, options
         self._audit: Audit | None = None
@@ -64,47 +66,30 @@ class Answerer:
     # -- queries -----------------------------------------------------------------------------------
 
     def search(
-        self,
-        snapshot: Snapshot,
-        rows: U64,
-        weights: F32 | None,
-        *,
-        h: int,
-        first: bool,
-        recall: float,
-        method: str,
-        memory: int | None,
-        threads: int | None,
-        memory_limit: int | None = None,
+        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question
     ) -> Matches:
         """Matches of checked queries; see `Index.query`."""
-        first = as_flag(first, "first")
-        threads = thread_count(threads, len(rows), worth=THREADED_QUERIES)
+        threads = thread_count(question.threads, len(rows), worth=THREADED_QUERIES)
         self._follow_machine(snapshot)
-        if memory_limit is not None:
-            return self._bounded(
-                snapshot, rows, weights, h=h, first=first, recall=recall, method=method,
-                limit_bytes=memory_limit, threads=threads,
-            )
+        if question.memory_limit is not None:
+            return self._bounded(snapshot, rows, weights, question, threads)
         left = NOTHING_LEFT
         while True:
             try:
-                plan, calibration = self.planner.plan(
-                    snapshot, h=h, recall=recall, method=method, queries=len(rows),
-                    weights=weights, memory=memory,
-                )
+                plan = self.plans.plan(snapshot, question, len(rows), weights)
                 found = search(
-                    snapshot, plan, rows, weights,
-                    None if calibration is None else calibration.volatility,
-                    h=h, first=first, threads=threads, options=self._options,
+                    snapshot, plan, rows, weights, question, threads=threads,
+                    options=self._options,
                 )
                 break
             except CorruptFile as error:
-                left = self._leave(snapshot, method, error, left)
+                left = self._leave(snapshot, question.method, error, left)
         if not plan.exact and len(rows):
-            saved_s = self.spot_checks.due(h, recall, first, len(rows), found.stats.seconds)
+            saved_s = self.spot_checks.due(
+                question.h, question.recall, question.first, len(rows), found.stats.seconds
+            )
             if saved_s is not None:
-                self._repeat(snapshot, rows, found, h, recall, first, memory, saved_s)
+                self._repeat(snapshot, rows, found, question, saved_s)
         return found
 
     def _leave(
@@ -119,85 +104,63 @@ class Answerer:
         if method != "auto" or path in left or not snapshot.leave(error):
             raise error
         log.warning("other methods answer in place of a damaged structure: %s", error)
-        self.planner.forget()
-        self.top_planner.forget()
+        self.plans.forget()
+        self.top_plans.forget()
         return left | {str(path)}
 
     def _bounded(
-        self, snapshot: Snapshot, rows: U64, weights: F32 | None, *, h: int, first: bool,
-        recall: float, method: str, limit_bytes: int, threads: int,
+        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question, threads: int
     ) -> Matches:
         """The same in a pass over each table, in so much memory."""
-        check_memory(limit_bytes, "memory_limit")
-        if method == "issl":  # lists are read in no order, so the rows are compared in theirs
-            method = "scan"
+        if question.method == "issl":  # lists are read in no order, so the rows are compared
+            question = replace(question, method="scan")
         # What the recall rests on is asked without a limit: it takes a sample's few queries.
-        if method not in ("auto", "psm", "scan"):  # by tables over the queries, which are exact
-            weights, recall = None, 1.0
-        plans, calibration = self.planner.plan(
-            snapshot, h=h, recall=recall, method="auto" if weights is None else method,
-            queries=len(rows), weights=weights,
-        )
-        plans, stream = plan_within(
-            snapshot.tables, plans, limit_bytes=limit_bytes, h=h, method=method,
-            queries=len(rows), threads=threads, machine=self.planner.machine,
+        usual = replace(question, memory=None)
+        if question.method not in ("auto", "psm", "scan"):  # tables over the queries are exact
+            weights, usual = None, replace(usual, recall=1.0)
+        if weights is None:
+            usual = replace(usual, method="auto")
+        plan, stream = plan_within(
+            snapshot.tables, self.plans.plan(snapshot, usual, len(rows), weights), question,
+            queries=len(rows), threads=threads, machine=self.plans.machine,
         )
         return search(
-            snapshot, plans, rows, weights,
-            None if calibration is None else calibration.volatility,
-            h=h, first=first, threads=threads, options=self._options, stream=stream,
+            snapshot, plan, rows, weights, question, threads=threads, options=self._options,
+            stream=stream,
         )
 
     def _repeat(
-        self, snapshot: Snapshot, rows: U64, found: Matches, h: int, recall: float, first: bool,
-        memory: int | None, saved_s: float,
+        self, snapshot: Snapshot, rows: U64, found: Matches, question: Question, saved_s: float
     ) -> None:
         """Has a few of the queries repeated exactly, on the same snapshot."""
+        # By the sorted tables alone: headers of permuted ones, which a call that has weights may
+        # never need, would be copied into memory.
+        held = sum(
+            table_bytes(len(table), table.fingerprints.shape[1], table.header_bits)
+            for table in snapshot.tables
+        )
+        if question.memory is not None:
+            held = min(question.memory, held)
+        exactly = replace(question, recall=1.0, method="auto", memory=held)
 
         def plan(queries: int) -> QueryPlan:
-            # By the sorted tables alone: headers of permuted ones, which a call that has weights
-            # may never need, would be copied into memory.
-            held = sum(
-                table_bytes(len(table), table.fingerprints.shape[1], table.header_bits)
-                for table in snapshot.tables
-            )
-            return self.planner.plan(
-                snapshot, h=h, recall=1.0, method="auto", queries=queries, weights=None,
-                memory=held if memory is None else min(memory, held),
-            )[0]
+            return self.plans.plan(snapshot, exactly, queries, None)
 
         def ask(exact: QueryPlan, some: U64) -> Matches:
             return search(
-                snapshot, exact, some, None, None, h=h, first=first, threads=1,
-                options=self._options,
+                snapshot, exact, some, None, exactly, threads=1, options=self._options
             )
 
-        self.spot_checks.repeat(
-            rows, found, plan, ask, h=h, recall=recall, first=first, saved_s=saved_s
-        )
+        self.spot_checks.repeat(rows, found, plan, ask, question, saved_s=saved_s)
 
     def explain(
-        self,
-        snapshot: Snapshot,
-        rows: U64,
-        weights: F32 | None,
-        *,
-        h: int,
-        recall: float,
-        method: str,
-        memory: int | None,
+        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question
     ) -> Explanation:
         """How checked queries are answered; see `Index.explain`."""
         self._follow_machine(snapshot)
-        plan, calibration = self.planner.plan(
-            snapshot, h=h, recall=recall, method=method, queries=len(rows), weights=weights,
-            memory=memory,
-        )
+        plan = self.plans.plan(snapshot, question, len(rows), weights)
         return explain(
-            snapshot, plan, rows, weights,
-            None if calibration is None else calibration.volatility,
-            h=h, recall=recall, method=method, measured=self.planner.machine.measured,
-            flips_from=None if calibration is None else calibration.source,
+            snapshot, plan, rows, weights, question, measured=self.plans.machine.measured
         )
 
     # -- nearest documents -------------------------------------------------------------------------
@@ -211,10 +174,10 @@ class Answerer:
         left = NOTHING_LEFT
         while True:
             try:
-                plan, question = self.top_planner.plan(
+                plan, question = self.top_plans.plan(
                     snapshot, k=k, max_error=max_error, rerank=rerank, method=method,
-                    recall=recall, queries=len(rows), bits=self._options.bits,
-                    machine=self.planner.machine,
+                    recall=recall, queries=len(rows),
+                    machine=self.plans.machine,
                 )
                 return nearest(
                     snapshot, plan, rows, k=question.k, threads=threads, options=self._options
@@ -228,10 +191,10 @@ class Answerer:
     ) -> TopExplanation:
         """How checked queries are answered; see `Index.explain_top`."""
         self._follow_machine(snapshot)
-        machine = self.planner.machine
-        plan, question = self.top_planner.plan(
+        machine = self.plans.machine
+        plan, question = self.top_plans.plan(
             snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
-            queries=len(rows), bits=self._options.bits, machine=machine,
+            queries=len(rows), machine=machine,
         )
         return explain_top(snapshot, plan, question, rows, measured=machine.measured)
 
@@ -240,13 +203,13 @@ class Answerer:
     def machine(self, snapshot: Snapshot) -> Machine:
         """The constants that plans go by."""
         self._follow_machine(snapshot)
-        return self.planner.machine
+        return self.plans.machine
 
     def go_by(self, machine: Machine, snapshot: Snapshot) -> None:
         """Plans by these constants, until others are committed."""
         with self._lock:
             self._machine_crc = snapshot.head.values.get("machine")  # not read: may be damaged
-            self.planner.machine = machine
+            self.plans.machine = machine
 
     def _follow_machine(self, snapshot: Snapshot) -> None:
         if snapshot.head.values.get("machine") == self._machine_crc:
@@ -255,7 +218,7 @@ class Answerer:
             _, head = reading.head()
             stored = reading.value(head, "machine")
             if stored is not None:
-                self.planner.machine = Machine.from_dict(unpack("machine", stored))
+                self.plans.machine = Machine.from_dict(unpack("machine", stored))
             self._machine_crc = snapshot.head.values.get("machine")
 
     # -- recall ------------------------------------------------------------------------------------
@@ -263,37 +226,31 @@ class Answerer:
     def audit(
         self,
         snapshot: Snapshot,
+        question: Question,
         *,
-        h: int,
-        recall: float,
-        method: str = "auto",
         sample: int = auditing.SAMPLE_ROWS,
-        threads: int | None = None,
         budget_s: float = float("inf"),
     ) -> Audit:
         """Measures the recall on rows of the index; see `Index.audit`."""
         self._follow_machine(snapshot)
+        exactly = replace(question, recall=1.0, method="auto")
 
         def ask(batch: Batch, recall: float) -> Matches:
-            by, left = "auto" if recall == 1.0 else method, NOTHING_LEFT
+            asked, left = exactly if recall == 1.0 else question, NOTHING_LEFT
             while True:
                 try:
-                    plan, calibration = self.planner.plan(
-                        snapshot, h=h, recall=recall, method=by, queries=len(batch),
-                        weights=batch.weights,
-                    )
+                    plan = self.plans.plan(snapshot, asked, len(batch), batch.weights)
                     return search(
-                        snapshot, plan, batch.rows, batch.weights,
-                        None if calibration is None else calibration.volatility,
-                        h=h, first=False, options=self._options,
-                        threads=thread_count(threads, len(batch), worth=THREADED_QUERIES),
+                        snapshot, plan, batch.rows, batch.weights, asked, options=self._options,
+                        threads=thread_count(asked.threads, len(batch), worth=THREADED_QUERIES),
                     )
                 except CorruptFile as error:
-                    left = self._leave(snapshot, by, error, left)
+                    left = self._leave(snapshot, asked.method, error, left)
 
         self._audit = auditing.audit(
-            snapshot.reservoir, ask, h=h, recall=recall, sample=sample, budget_s=budget_s,
-            generation=snapshot.head.generation, index_rows=snapshot.stored_rows,
+            snapshot.reservoir, ask, h=question.h, recall=question.recall, sample=sample,
+            budget_s=budget_s, generation=snapshot.head.generation,
+            index_rows=snapshot.stored_rows,
         )
         return self._audit
 
@@ -329,9 +286,7 @@ class Answerer:
             h = auditing.USUAL_H if last is None else last.h
         self._follow_machine(snapshot)
         weights = snapshot.reservoir.weights[:1].astype("f4")
-        plan, _ = self.planner.plan(
-            snapshot, h=h, recall=recall, method="auto", queries=AUDITED_QUERIES, weights=weights
-        )
-        if plan.exact:
+        question = self.question(h=h, recall=recall)
+        if self.plans.plan(snapshot, question, AUDITED_QUERIES, weights).exact:
             return None
-        return self.audit(snapshot, h=h, recall=recall, budget_s=SELF_AUDIT_S)
+        return self.audit(snapshot, question, budget_s=SELF_AUDIT_S)

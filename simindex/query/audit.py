@@ -26,7 +26,7 @@ from simindex.query.intervals import wilson
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
 from simindex.records.reports import Audit
-from simindex.storage.catalog.catalog import unpack
+from simindex.storage.catalog.values import unpack
 from simindex.storage.tables.reservoir import Reservoir
 
 SAMPLE_ROWS = 1000

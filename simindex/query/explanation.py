@@ -10,11 +10,11 @@ import time
 from dataclasses import dataclass
 
 from simindex.arrays import F32, U64
-from simindex.bits.volatility import Volatility
-from simindex.methods import bphs
 from simindex.methods.base import QueryPlan, TablePlan
-from simindex.planning.costs import CALL_NS, SEGMENT_NS, listed
-from simindex.planning.top_planner import TopPlan, TopQuestion, TopTablePlan
+from simindex.planning.costs import CALL_NS, SEGMENT_NS
+from simindex.planning.question import Question
+from simindex.planning.top_planner import TopPlan, TopTablePlan
+from simindex.planning.top_question import TopQuestion
 from simindex.query.nearest import search_table
 from simindex.query.search import Asked, search_by
 from simindex.storage.snapshot import Snapshot
@@ -74,23 +74,20 @@ def explain(
     plan: QueryPlan,
     queries: U64,
     weights: F32 | None,
-    volatility: Volatility | None,
+    question: Question,
     *,
-    h: int,
-    recall: float,
-    method: str,
     measured: bool,
-    flips_from: str | None = None,
 ) -> Explanation:
     """Runs a plan on every table, one after the other, on one thread."""
+    asked = Asked(queries, weights, plan.volatility, question.h, False, 1)
     segments = tuple(
-        _explain_table(table, table_plan, queries, weights, volatility, h)
+        _explain_table(table, table_plan, asked)
         for table, table_plan in zip(snapshot.tables, plan.tables, strict=True)
     )
     expected_s = CALL_NS * 1e-9 + len(queries) * sum(one.expected_s for one in segments)
     return Explanation(
-        len(queries), h, recall, method, plan.guarantee, plan.exact, measured, expected_s, segments,
-        flips_from,
+        len(queries), question.h, question.recall, question.method, plan.guarantee, plan.exact,
+        measured, expected_s, segments, plan.flips_from,
     )
 
 
@@ -145,7 +142,7 @@ def explain_top(
 ) -> TopExplanation:
     """Runs a plan for the nearest documents on every table, one after the other, on one thread."""
     segments = tuple(
-        _explain_top_table(snapshot, table, one, plan, question.k, queries)
+        _explain_top_table(snapshot, table, one, question.k, queries)
         for table, one in zip(snapshot.tables, plan.tables, strict=True)
     )
     expected_s = CALL_NS * 1e-9 + len(queries) * sum(one.expected_s for one in segments)
@@ -156,62 +153,33 @@ def explain_top(
 
 
 def _explain_top_table(
-    snapshot: Snapshot, table: Table, one: TopTablePlan, plan: TopPlan, k: int, queries: U64
+    snapshot: Snapshot, table: Table, one: TopTablePlan, k: int, queries: U64
 ) -> TopSegmentExplanation:
     rows, dead, times = len(table), snapshot.dead(table), []
-    lists, scored, compared = 0.0, 0.0, rows
-    if one.method == "issl" and plan.max_error is not None:
-        lists, scored = listed(table, plan.max_error)
-        compared = one.rerank
     for _ in range(REPEATED):
         start = time.perf_counter()
-        found = search_table(table, one, plan, queries, min(k, rows), dead, 1)
+        found = search_table(table, one, queries, min(k, rows), dead, 1)
         times.append(time.perf_counter() - start)
     share = 1 / max(1, len(queries))
     call_s = SEGMENT_NS * share * 1e-9
     return TopSegmentExplanation(
         table.name, rows, one.method, one.exact, one.nanoseconds * 1e-9 + call_s, one.other,
-        None if one.other is None else one.other_nanoseconds * 1e-9 + call_s, lists, scored,
-        compared,
-        found.lists * share, found.compared * share, min(times) * share,
+        None if one.other is None else one.other_nanoseconds * 1e-9 + call_s, one.lists,
+        one.scored, one.compared, found.lists * share, found.compared * share,
+        min(times) * share,
     )
 
 
-def _explain_table(
-    table: Table,
-    plan: TablePlan,
-    queries: U64,
-    weights: F32 | None,
-    volatility: Volatility | None,
-    h: int,
-) -> SegmentExplanation:
-    looked_up = _looked_up(table, plan, h)
-    rows = len(table)
-    compared: float = sum(probes * rows / (1 << width) for probes, width in looked_up)
+def _explain_table(table: Table, plan: TablePlan, asked: Asked) -> SegmentExplanation:
     times = []
-    asked = Asked(queries, weights, volatility, h, False, 1)
     for _ in range(REPEATED):
         start = time.perf_counter()
         found = search_by(table, plan, asked)
         times.append(time.perf_counter() - start)
-    share = 1 / max(1, len(queries))
-    lists, scored = listed(table, plan.max_error) if plan.method == "issl" else (0, float(rows))
+    share = 1 / max(1, len(asked.queries))
     return SegmentExplanation(
-        table.name, rows, plan.method, plan.exact,
-        tuple(width for _, width in looked_up), plan.flips,
-        lists + sum(probes for probes, _ in looked_up),
-        compared if looked_up else min(scored, rows),
-        (plan.nanoseconds + SEGMENT_NS * share) * 1e-9,
+        table.name, len(table), plan.method, plan.exact, plan.widths, plan.flips, plan.probes,
+        plan.compared, (plan.nanoseconds + SEGMENT_NS * share) * 1e-9,
         found.probes * share, found.compared * share, min(times) * share,
         len(found.query) * share,
     )
-
-
-def _looked_up(table: Table, plan: TablePlan, h: int) -> list[tuple[int, int]]:
-    """(probes, header bits) in each table."""
-    if plan.of_queries:
-        return []
-    if plan.design is not None:
-        widths = table.structures[plan.design.structure].record.header_bits
-        return bphs.looked_up(plan.design, h, (table.header_bits, *widths))
-    return [] if plan.method in ("scan", "issl") else [(plan.flips + 1, plan.header_bits)]

@@ -98,14 +98,14 @@ def _searched(
     size = min(size, max(1, CALL_PLACES // max(1, places)))
     if len(tables) == 1 and len(queries) <= size and k <= len(tables[0][1]):
         _, table, one, dead = tables[0]
-        found = search_table(table, one, plan, queries, k, dead, used)
+        found = search_table(table, one, queries, k, dead, used)
         return found, None, found.lists, found.compared
     out, source = _room(len(queries), k, 64 * words)
     lists = compared = 0
     for start in range(0, len(queries), size):
         some = queries[start : start + size]
         parts = [
-            search_table(table, one, plan, some, min(k, len(table)), dead, used)
+            search_table(table, one, some, min(k, len(table)), dead, used)
             for _, table, one, dead in tables
         ]
         lists += sum(part.lists for part in parts)
@@ -116,14 +116,13 @@ def _searched(
 
 
 def search_table(
-    table: Table, one: TopTablePlan, plan: TopPlan, queries: U64, k: int,
-    dead: NDArray[np.uint8] | None, threads: int,
+    table: Table, one: TopTablePlan, queries: U64, k: int, dead: NDArray[np.uint8] | None,
+    threads: int,
 ) -> TopFound:
     """The k nearest documents of one table."""
     if one.method == "scan":
         return scan.top(table, queries, k, dead, threads)
-    assert plan.max_error is not None
-    return issl.top(table, queries, k, plan.max_error, max(k, one.rerank), dead, threads)
+    return issl.top(table, queries, k, one.max_error, max(k, one.rerank), dead, threads)
 
 
 def _room(queries: int, k: int, bits: int) -> tuple[TopFound, U32]:

@@ -23,6 +23,7 @@ from simindex.methods.base import Found, QueryPlan, TablePlan
 from simindex.methods.query_tables import QueryTables
 from simindex.methods.stream import Stream, joined, live, take
 from simindex.options import IndexOptions
+from simindex.planning.question import Question
 from simindex.records.matches import Matches, QueryStats
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import KeyHeap
@@ -50,10 +51,8 @@ def search(
     plan: QueryPlan,
     queries: U64,
     weights: F32 | None,
-    volatility: Volatility | None,
+    question: Question,
     *,
-    h: int,
-    first: bool,
     threads: int,
     options: IndexOptions,
     stream: Stream | None = None,
@@ -63,6 +62,7 @@ def search(
     With a `stream` tables are read in its chunks, by plans that can be: see `bounded`.
     """
     started = time.perf_counter()
+    h, first = question.h, question.first
     parts: list[Part] = []
     probes = compared = searched = 0
     open_queries: NDArray[np.int64] | None = None
@@ -78,7 +78,7 @@ def search(
         searched += 1
         deleted = tombstones.later_than(table.horizon)
         asked = Asked(
-            some, some_weights, volatility, h, first, threads, stream, tombstones, built
+            some, some_weights, plan.volatility, h, first, threads, stream, tombstones, built
         )
         found = search_by(table, table_plan, asked)
         probes, compared = probes + found.probes, compared + found.compared
@@ -98,7 +98,7 @@ def search(
             open_queries = np.flatnonzero(left).astype(np.int64)
             built = {}
     if searched < len(plan.tables):
-        plan = QueryPlan.of(list(plan.tables[:searched]), plan.guarantee)
+        plan = QueryPlan.of(plan.tables[:searched], plan.guarantee)
     stats = QueryStats._make(
         (
             plan.method, plan.guarantee, plan.exact, plan.flips, probes, compared, searched,
@@ -144,15 +144,6 @@ class Asked(NamedTuple):
         return self._replace(queries=self.queries[start:stop], weights=weights, threads=1)
 
 
-def _is_swept(table: Table, plan: TablePlan, asked: Asked) -> bool:
-    rows, words = table.fingerprints.shape
-    return asked.weights is not None and psm.is_swept(rows, words, plan, len(asked.queries))
-
-
-def _is_streamed(plan: TablePlan, asked: Asked) -> bool:
-    return asked.stream is not None and (plan.method == "scan" or psm.can_sweep(plan))
-
-
 def search_whole(table: Table, plan: TablePlan, asked: Asked) -> Found:
     """Rows of one table within h of each query, in a pass over it; deleted ones may be included."""
     stream = asked.stream or Stream(threads=asked.threads)
@@ -188,7 +179,7 @@ def _search_slices(table: Table, plan: TablePlan, asked: Asked) -> Found:
         return search_table(table, plan, asked)
     most = SLICE_QUERIES
     if plan.design is not None and not asked.first:
-        most = bphs.slice_queries(table, plan.design, asked.h, threads)
+        most = bphs.slice_queries(plan, threads)
     size = min(most, -(-queries // threads))
     starts = range(0, queries, size)
 
@@ -209,7 +200,10 @@ def search_table(table: Table, plan: TablePlan, asked: Asked) -> Found:
     if plan.method == "issl":
         return issl.within(table, asked.queries, asked.h, plan.max_error, asked.first)
     if plan.design is not None:
-        return bphs.search(table, asked.queries, plan.design, h=asked.h, first=asked.first)
+        return bphs.search(
+            table, asked.queries, plan.design, h=asked.h, first=asked.first,
+            swept_from=plan.swept_from,
+        )
     return psm.search(
         table, asked.queries, asked.weights, plan, asked.volatility, h=asked.h, first=asked.first
     )
@@ -217,7 +211,7 @@ def search_table(table: Table, plan: TablePlan, asked: Asked) -> Found:
 
 def search_by(table: Table, plan: TablePlan, asked: Asked) -> Found:
     """As a call would have the table searched; deleted rows included."""
-    if plan.of_queries or _is_swept(table, plan, asked) or _is_streamed(plan, asked):
+    if plan.takes_a_pass(len(asked.queries)):
         return search_whole(table, plan, asked)
     return _search_slices(table, plan, asked)
 

@@ -31,6 +31,7 @@ from simindex.arrays import U64
 from simindex.errors import SimindexError
 from simindex.methods.base import QueryPlan
 from simindex.planning.costs import CALL_NS, SEGMENT_NS
+from simindex.planning.question import Question
 from simindex.query.intervals import wilson
 from simindex.records.matches import Matches
 from simindex.records.reports import SpotCheck
@@ -108,10 +109,8 @@ class SpotChecks:
         answer: Matches,
         plan: Callable[[int], QueryPlan],
         ask: Callable[[QueryPlan, U64], Matches],
+        question: Question,
         *,
-        h: int,
-        recall: float,
-        first: bool,
         saved_s: float,
     ) -> None:
         """Repeats some queries of a call that is due, and counts what was found of what is there.
@@ -127,7 +126,7 @@ class SpotChecks:
             As `due` said.
         """
         started = time.perf_counter()
-        tally = self._tallies[h, recall, first]
+        tally = self._tallies[question.h, question.recall, question.first]
         broken = False
         try:
             exact = plan(min(len(rows), REPEATS_OF_A_CALL))
@@ -136,7 +135,7 @@ class SpotChecks:
                 places = sorted(self._random.sample(range(len(rows)), some))
                 truth = ask(exact, rows[places])
                 with self._lock:
-                    _count(tally, answer, truth, places, first)
+                    _count(tally, answer, truth, places, question.first)
         except (SimindexError, OSError, MemoryError) as error:
             # `check` names what is damaged; the call that was answered is not the one to fail.
             log.warning("queries are no longer repeated to measure their recall: %s", error)

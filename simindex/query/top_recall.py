@@ -24,8 +24,10 @@ from simindex.options import IndexOptions
 from simindex.planning.calibration import NORMAL_95
 from simindex.planning.costs import top_scanning_ns
 from simindex.planning.machine import Machine
-from simindex.planning.top_planner import Measured, TopPlan, TopQuestion, plan, scanned
+from simindex.planning.top_planner import Measured, TopPlan, plan, scanned
+from simindex.planning.top_question import TopQuestion
 from simindex.query.nearest import nearest
+from simindex.query.plans import counted
 from simindex.storage.files.verification import verified_at
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
@@ -41,7 +43,6 @@ MORE_RERANKED = 8
 
 DRAWS = 8
 """Times that rows are drawn, twice as many each time, where many are deleted."""
-
 
 
 def measure(
@@ -72,10 +73,14 @@ def measure(
     truth = distances(scanned(snapshot.tables, queries=len(rows), machine=machine))
     for max_error in range(width + 1):
         rerank = question.rerank
+        lists = counted(
+            snapshot.tables, lambda _, errors=max_error: errors,  # type: ignore[misc]
+            needed=question.method == "issl",
+        )
         for _ in range(2):
             planned = plan(
                 snapshot.tables, question, max_error=max_error, rerank=rerank, queries=1,
-                machine=machine,
+                machine=machine, lists=lists,
             )
             if planned.rerank is None:
                 return None

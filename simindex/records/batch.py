@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex.arrays import F32, U64
+from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
 
 MAX_KEY_BYTES = 65_535
@@ -43,9 +44,7 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
     64 W. Raises InvalidBatch on another dtype, shape or width.
     """
     if not isinstance(values, np.ndarray):
-        if not isinstance(values, (list, tuple)) or not all(
-            isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values
-        ):
+        if not isinstance(values, (list, tuple)) or not all(map(is_whole, values)):
             raise InvalidBatch(
                 f"fingerprints must be a uint64 array, not {type(values).__name__}",
                 found=type(values).__name__, expected="uint64 (n,) or (n, W)",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,8 @@ from simindex.repair.stored_values import require_usable
 from simindex.storage.catalog import pages
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.files.envelope import Envelope
-from simindex.storage.files.format import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY, read_format
+from simindex.storage.files.format import read_format
+from simindex.storage.files.names import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables import permuted, slicelist
 from simindex.storage.tables.keys import KeyHeap
@@ -33,6 +36,14 @@ def check(
     path: Path, catalog: Catalog, *, index: bytes, options: IndexOptions, snapshot: Snapshot
 ) -> list[Finding]:
     """All findings, worst first; see `Index.check`. Reads each file once, in bounded memory."""
+    found = faults(path, catalog, index=index, options=options, snapshot=snapshot)
+    return [*found, *strays(path, catalog, snapshot)]
+
+
+def faults(
+    path: Path, catalog: Catalog, *, index: bytes, options: IndexOptions, snapshot: Snapshot
+) -> list[Finding]:
+    """What is wrong with the files of a commit, and with what the catalog holds now."""
     found: list[Finding] = []
     try:
         if read_format(path) != index:
@@ -49,9 +60,12 @@ def check(
     for table, sample in zip(snapshot.pending, snapshot.samples, strict=True):
         wrong = [*_disorder(table, options), *_fault(sample.check)]
         found += [_error(path / "catalog", f"{table.name}: {what}") for what in wrong]
-    found += _strays(path, snapshot)
-    found += _of_repairs(path)
-    return sorted(found, key=lambda finding: finding.severity)
+    return found
+
+
+def strays(path: Path, catalog: Catalog, snapshot: Snapshot) -> list[Finding]:
+    """What else is in the directory: files of no commit, and what repairs have kept."""
+    return [*_strays(path, catalog, snapshot), *_of_repairs(path)]
 
 
 def _error(path: Path, what: str) -> Finding:
@@ -67,7 +81,7 @@ def _check_pages(path: Path) -> Iterator[Finding]:
         yield _error(path / "catalog", str(error))
         return
     if fault is not None:
-        yield _error(path / "catalog", str(fault))
+        yield _error(path / "catalog", fault.what)
 
 
 def _fault(act: Callable[[], object]) -> Iterator[str]:
@@ -205,8 +219,7 @@ def _disorder(table: Table, options: IndexOptions) -> Iterator[str]:
             yield f"a key of rows {start} to {stop} does not make its id, or is no text"
 
 
-def _strays(path: Path, snapshot: Snapshot) -> Iterator[Finding]:
-    live = {name for segment in snapshot.segments for name in segment.record.files}
+def _strays(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[Finding]:
     try:
         files = sorted((path / "segments").iterdir())
     except OSError as error:
@@ -214,12 +227,25 @@ def _strays(path: Path, snapshot: Snapshot) -> Iterator[Finding]:
             raise
         yield _error(path / "segments", str(error))
         return
+    live = {name for segment in snapshot.segments for name in segment.record.files}
+    live |= _live_files(catalog)  # after the listing: of what was committed meanwhile, too
     for file in files:
-        if file.name not in live:
+        if file.name not in live and os.path.lexists(file):
             what = "left by an interrupted write" if TEMPORARY.fullmatch(file.name) else (
                 "not part of the index"
             )
             yield Finding("note", str(file), f"{what}; the next writer removes it if it is ours")
+
+
+def _live_files(catalog: Catalog) -> set[str]:
+    """Names of the files of the newest commit, as far as its records can be read."""
+    found: set[str] = set()
+    with catalog.reading() as reading:
+        _, head = reading.head()
+        for name in head.segments:
+            with suppress(CorruptFile):  # which `faults` tells of
+                found.update(reading.segment(head, name).files)
+    return found
 
 
 def _of_repairs(path: Path) -> Iterator[Finding]:

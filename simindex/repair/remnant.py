@@ -13,39 +13,31 @@ Invariant: no byte is given out that does not agree with a checksum of the file.
 
 from __future__ import annotations
 
-import mmap
 import os
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.arrays import U64, Bools
-from simindex.errors import CorruptFile, StorageFailed, raised_by_a_handler
+from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
-from simindex.storage.catalog.catalog import LAST_GENERATION, unpack
-from simindex.storage.files.descriptor import Descriptor
+from simindex.repair.opening import mapped, opened_rows
+from simindex.storage.catalog.head import LAST_GENERATION
+from simindex.storage.catalog.values import unpack
 from simindex.storage.files.envelope import (
     CHUNK_BYTES,
     FOOTER,
-    HEADER,
-    MAGIC,
-    MAX_SECTIONS,
     PAGE_BYTES,
-    SECTION,
-    EnvelopeWriter,
-    Identity,
-    SectionSpec,
+    Header,
     _seed,
+    is_whole,
     open_envelope,
 )
-from simindex.storage.files.format import ENDIAN_TAG, NOT_REGULAR, NewFile, check_version
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import MAX_ROWS, SegmentRecord, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
@@ -53,7 +45,6 @@ from simindex.storage.tables.structure import (
     DESCRIPTION,
     FINGERPRINTS,
     MAX_DESCRIPTION_BYTES,
-    UNDECODABLE,
 )
 
 WINDOW_WORDS = 1 << 20
@@ -61,9 +52,6 @@ WINDOW_WORDS = 1 << 20
 
 SUMMED_BYTES = 1 << 26
 """Bytes that are summed between two calls of `progress`; whole chunks."""
-
-DESCRIPTION_BYTES = 1 << 16
-"""Longest description that is looked for without a header."""
 
 Progress = Callable[[int], None]
 """Told how many bytes more were read."""
@@ -103,28 +91,23 @@ class Remnant:
         header: NDArray[np.uint8] | None = None,
     ) -> None:
         self.path, self.name = path, path.name
-        with _opened(path) as file:
+        with opened_rows(path) as file:
             fd = file.fileno()
             self.size = os.fstat(fd).st_size
             page = header
             if page is None:
                 page = np.frombuffer(os.pread(fd, PAGE_BYTES, 0), np.uint8)
-            self._header = _checked_header(path, page)
-            self._map = _mapped(path, fd, self.size)
-        self.identity = Identity(
-            bytes(self._header["index"]),
-            *(int(self._header[name])
-              for name in ("file_id", "generation", "horizon", "rows", "bits")),
-        )
+            if not is_whole(page):
+                raise self._corrupt("has a damaged header")
+            self.header = Header.read(str(path), page)
+            self._map = mapped(path, fd, self.size)
+        self.identity = self.header.identity
         self._check_identity()
-        self.file_bytes = int(self._header["file_bytes"])
-        table_end = HEADER.itemsize + SECTION.itemsize * int(self._header["sections"])
-        table = page[HEADER.itemsize : table_end].view(SECTION)
-        self.keyed = KEY_OFFSETS in table["kind"]
+        self.keyed = KEY_OFFSETS in self.header.table["kind"]
         """Whether its rows have keys."""
-        self._blind = self.size < int(self._header["checksum_offset"])
+        self._blind = self.size < self.header.checksum_offset
         """Whether it is cut short before its checksums, so that nothing can be trusted."""
-        self._sections = {} if self._blind else self._read_sections(table, progress)
+        self._sections = {} if self._blind else self._read_sections(progress)
         self.footer_checksum: int | None = None
         self.damage: str | None = None
         """What is wrong with the file, None if nothing is."""
@@ -134,7 +117,7 @@ class Remnant:
             if envelope.filled_gaps():
                 self.damage = f"{path} is not zero between its sections"
         except CorruptFile as error:
-            self.damage = str(error)
+            self.damage = error.what
         bad = [np.flatnonzero(~section.sound) for section in self._sections.values()]
         places = list(zip(self._sections.values(), bad, strict=True))
         for section, chunks in places:
@@ -155,7 +138,7 @@ class Remnant:
 
         The options are those of its index. O(bytes of the file), in bounded memory.
         """
-        self._options = options
+        self._options, self._counted = options, None
         total = key_bytes = previous = 0
         for start, stop in self._windows():
             rows = np.flatnonzero(self.intact(start, stop)) + start
@@ -180,7 +163,7 @@ class Remnant:
         if self.damage is None and self.footer_checksum is not None:
             own = self.identity
             record = SegmentRecord(
-                self.name, own.rows, own.horizon, self.file_bytes, self.footer_checksum, 0
+                self.name, own.rows, own.horizon, self.header.file_bytes, self.footer_checksum, 0
             )
             try:
                 open_segment(
@@ -188,7 +171,7 @@ class Remnant:
                     load_directory=lambda: None,
                 )
             except CorruptFile as error:
-                self.damage = str(error)
+                self.damage = error.what
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -206,24 +189,19 @@ class Remnant:
         ):
             raise self._corrupt("has another name than its header says")
 
-    def _read_sections(
-        self, table: NDArray[Any], progress: Progress | None
-    ) -> dict[int, _Section]:
+    def _read_sections(self, progress: Progress | None) -> dict[int, _Section]:
         """Sections by kind, bounded by the file's real size; overlapping ones are refused."""
-        start = int(self._header["checksum_offset"])
-        checksums = self._map[start : self.file_bytes - FOOTER.itemsize]
+        self.header.check_table(str(self.path))
+        start, end = self.header.checksum_offset, self.header.file_bytes - FOOTER.itemsize
+        checksums = self._map[start:end]
         checksums = checksums[: len(checksums) // 4 * 4].view("<u4")
         found: dict[int, _Section] = {}
-        first, end = 0, PAGE_BYTES
-        for place, entry in enumerate(table):
+        first = 0
+        for place, entry in enumerate(self.header.table):
             kind, itemsize, offset, count, chunks = (int(value) for value in entry)
-            size = itemsize * count  # Python's integers do not wrap
-            if offset < end or offset % PAGE_BYTES or chunks != -(-size // CHUNK_BYTES) or (
-                offset + size > start or kind in found
-            ):
-                raise self._corrupt("has a section outside its bounds")
-            end = offset + size
-            data = self._map[offset : min(end, self.size)]
+            if kind in found:
+                raise self._corrupt("has a section twice")
+            data = self._map[offset : min(offset + itemsize * count, self.size)]
             expected = checksums[first : first + chunks]
             first += chunks
             sound = np.zeros(chunks, np.bool_)
@@ -258,11 +236,6 @@ class Remnant:
         """Rows that were written."""
         return self.identity.rows
 
-    @property
-    def read_compatible(self) -> int:
-        """Features that a writer must know; see `format.check_features`."""
-        return int(self._header["read_compatible"])
-
     def description(self) -> dict[str, Any]:
         """What it says of its index; nothing if that is damaged."""
         section = self._sections.get(DESCRIPTION)
@@ -292,6 +265,8 @@ class Remnant:
     def intact(self, start: int, stop: int) -> Bools:
         """Which of the rows from start to stop no damage reaches, by their keys, too, once these
         were examined."""
+        if self._counted is not None and self._counted[0] == self.rows:
+            return np.ones(stop - start, np.bool_)
         rows = np.arange(start, stop, dtype=np.int64)
         whole = self._sections[FINGERPRINTS].reaches(rows) & self._sections[IDS].reaches(rows)
         if self.keyed:
@@ -366,129 +341,3 @@ class Remnant:
         """First words and ids of all rows, on the map, damaged where the file is; or none."""
         ids = np.empty(0, np.uint64) if self._blind else self._column(IDS, "<u8")
         return self.fingerprints[:, 0], ids
-
-
-def _mapped(path: Path, fd: int, size: int) -> NDArray[np.uint8]:
-    try:
-        return np.frombuffer(mmap.mmap(fd, size, access=mmap.ACCESS_READ), np.uint8)
-    except (OSError, ValueError) as error:  # too many maps, no address space, or cut short now
-        if raised_by_a_handler(error):
-            raise
-        raise StorageFailed(
-            f"{path} cannot be mapped ({error}): free memory, or raise the number of maps "
-            "that a process may have, in /proc/sys/vm/max_map_count", path=str(path),
-        ) from error
-
-
-def opened(path: Path) -> Descriptor:
-    """A descriptor of a regular file, whatever state it is in.
-
-    Raises
-    ------
-    FileNotFoundError, NotADirectoryError
-        If there is none.
-    CorruptFile
-        If something else has its name.
-    StorageFailed
-        If the system refuses it: then it may well be whole.
-    """
-    try:
-        file = Descriptor(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except (FileNotFoundError, NotADirectoryError):
-        raise
-    except OSError as error:
-        if raised_by_a_handler(error):
-            raise
-        if error.errno in NOT_REGULAR:
-            raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
-        raise StorageFailed(
-            f"{path} cannot be read ({error.strerror}): make it readable, or move it away if it is "
-            "lost, then run `simindex repair` again",
-            path=str(path), errno=error.errno,
-        ) from error
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise CorruptFile(f"{path} is no regular file", path=str(path))
-    return file
-
-
-def _opened(path: Path) -> Descriptor:
-    try:
-        file = opened(path)
-    except FileNotFoundError as error:
-        raise CorruptFile(f"{path} is missing", path=str(path)) from error
-    if os.fstat(file.fileno()).st_size < PAGE_BYTES:
-        file.close()
-        raise CorruptFile(f"{path} is cut short", path=str(path))
-    return file
-
-
-def _checked_header(path: Path, page: NDArray[np.uint8]) -> Any:
-    """The header of a page whose checksum holds."""
-    if len(page) < PAGE_BYTES or bytes(page[:8]) != MAGIC or (
-        _native.crc32c(page[:-4]) != int(page[-4:].view("<u4")[0])
-    ):
-        raise CorruptFile(f"{path} has a damaged header", path=str(path))
-    header = page[: HEADER.itemsize].view(HEADER)[0]
-    check_version(
-        path, int(header["major"]), int(header["minor"]), int(header["incompatible"])
-    )
-    if (
-        int(header["endian"]) != ENDIAN_TAG or int(header["chunk_bytes"]) != CHUNK_BYTES
-        or int(header["sections"]) > MAX_SECTIONS
-    ):
-        raise CorruptFile(f"{path} has a header no version writes", path=str(path))
-    return header
-
-
-class _Nowhere:
-    """A file that takes no space."""
-
-    def reserve(self, size: int) -> None:
-        """Does nothing."""
-
-
-def header_again(
-    path: Path, *, rows: int, horizon: int, bits: int, keyed: bool
-) -> NDArray[np.uint8] | None:
-    """The header page of a file whose own is damaged, made anew from what else tells of it.
-
-    The footer has the checksum of the page, so it is this one to the bit; None if it is not, or
-    there is no whole footer.
-    """
-    with _opened(path) as file:
-        fd = file.fileno()
-        size = os.fstat(fd).st_size
-        raw = np.frombuffer(os.pread(fd, FOOTER.itemsize, size - FOOTER.itemsize), np.uint8)
-        footer = raw.view(FOOTER)[0]
-        if _native.crc32c(raw[:-12]) != int(footer["checksum"]) or not (
-            0 < rows <= MAX_ROWS and 64 <= bits <= 4096 and bits % 64 == 0
-        ):
-            return None
-
-        def after(sections: list[SectionSpec]) -> int:
-            pages = sum(-(-section.size // PAGE_BYTES) for section in sections)
-            return PAGE_BYTES * (1 + pages)
-
-        sections = [SectionSpec(FINGERPRINTS, bits // 8, rows), SectionSpec(IDS, 8, rows)]
-        unpacker = msgpack.Unpacker()
-        unpacker.feed(os.pread(fd, DESCRIPTION_BYTES, after(sections)))
-        try:
-            unpacker.skip()
-        except UNDECODABLE as error:
-            if raised_by_a_handler(error):
-                raise
-            return None
-        sections.append(SectionSpec(DESCRIPTION, 1, unpacker.tell()))
-        if keyed:
-            sections.append(SectionSpec(KEY_OFFSETS, 8, rows + 1))
-            end = os.pread(fd, 8, after(sections[:-1]) + 8 * rows)
-            sections.append(SectionSpec(KEY_BYTES, 1, int.from_bytes(end, "little")))
-        if after(sections) > size:
-            return None
-    identity = Identity(
-        bytes(footer["index"]), int(footer["file_id"]), generation_of(path.name), horizon, rows,
-        bits,
-    )
-    page = EnvelopeWriter(cast(NewFile, _Nowhere()), identity, sections)._header_page()
-    return page if int(page[-4:].view("<u4")[0]) == int(footer["header_checksum"]) else None

@@ -17,7 +17,7 @@ from simindex.repair.remains import Remains
 from simindex.repair.remnant import Remnant
 from simindex.repair.stored_values import require_usable
 from simindex.storage.catalog import pending
-from simindex.storage.catalog.catalog import LAST_GENERATION, Head
+from simindex.storage.catalog.head import LAST_GENERATION, Head
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.tombstones import Tombstones

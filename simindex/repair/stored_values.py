@@ -7,8 +7,8 @@ from simindex.options import IndexOptions
 from simindex.planning.machine import Machine
 from simindex.query import audit
 from simindex.simhash.recipe import Recipe
-from simindex.storage.catalog.catalog import unpack
 from simindex.storage.catalog.options_record import stored_options
+from simindex.storage.catalog.values import unpack
 from simindex.storage.tables.reservoir import Reservoir
 
 
@@ -33,6 +33,9 @@ def require_usable(name: str, payload: bytes, options: IndexOptions) -> None:
     except (SimindexError, ValueError) as error:
         if raised_by_a_handler(error):
             raise
+        remedy = error.remedy if isinstance(error, SimindexError) else None
+        what = error.what if isinstance(error, SimindexError) else error
         raise CorruptFile(
-            f"the catalog's record meta/{name} cannot be used: {error}", path=f"meta/{name}"
+            f"the catalog's record meta/{name} cannot be used: {what}",
+            remedy=remedy, path=f"meta/{name}",
         ) from error

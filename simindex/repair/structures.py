@@ -75,7 +75,8 @@ def whole(
         except (CorruptFile, OSError, TypeError, ValueError) as error:
             if raised_by_a_handler(error):
                 raise
-            findings.append(Finding("error", str(path), str(error)))
+            what = error.what if isinstance(error, CorruptFile) else str(error)
+            findings.append(Finding("error", str(path), what))
             continue
         if structure in options.structures and structure not in found:
             found[structure] = envelope

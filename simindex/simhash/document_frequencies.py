@@ -5,11 +5,6 @@
     forgotten   F             0 while every feature that came is still here
     documents   N             documents counted, also those without features
 
-    to_bytes    | magic | version | header length | header (msgpack) | hashes | counts | digest |
-                  8 B     u32       u32             plain values       u64 f    u32 f    16 B
-
-Numbers are little-endian; the digest is BLAKE2b-128 of everything before it.
-
 Counts are exact until more than `max_features` distinct features have come. Then the (max_features
 + 1)-th largest count c is taken from every count, what reaches zero is forgotten, and F grows by c
 (Misra and Gries, "Finding repeated elements", 1982, in batches; mergeable by Agarwal et al.,
@@ -34,34 +29,22 @@ Why they hold
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import blake2b
-from struct import Struct
 from typing import Any
 
-import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
+from simindex.checks import is_int
 from simindex.errors import (
-    CorruptFile,
-    FormatTooNew,
     InvalidBatch,
     InvalidOption,
     RecipeMismatch,
 )
-from simindex.simhash import recipe_bytes
+from simindex.simhash import frequency_bytes, recipe_bytes
 from simindex.simhash.idf import IdfTable, idf_step
-from simindex.simhash.recipe_bytes import is_int
 
 MAX_FEATURES = 1 << 23
 """Distinct features up to which counting is exact by default: a table of 100 MB."""
-
-MAGIC = b"SIMDOCFR"
-VERSION = 1
-_PREFIX = Struct("<8sII")
-_DIGEST_BYTES = 16
-_MOST_HEADER_BYTES = 4096
-_MOST_DOCUMENTS = (1 << 32) - 1  # a count is a uint32
 
 _PENDING_FEATURES = 1 << 20  # features that collect at least before they are merged into the table
 _PIECE_FEATURES = 64  # what a piece costs beside its features: two arrays, about 300 bytes
@@ -246,17 +229,7 @@ class DocumentFrequencies:
             "features": len(self),
             "forgotten": self.forgotten,
         }
-        header: bytes = msgpack.packb(values)
-        parts = [
-            _PREFIX.pack(MAGIC, VERSION, len(header)),
-            header,
-            self.hashes.astype("<u8").tobytes(),
-            self.counts.astype("<u4").tobytes(),
-        ]
-        digest = blake2b(digest_size=_DIGEST_BYTES)
-        for part in parts:
-            digest.update(part)
-        return b"".join([*parts, digest.digest()])
+        return frequency_bytes.packed(values, self.hashes, self.counts)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> DocumentFrequencies:
@@ -269,7 +242,14 @@ class DocumentFrequencies:
         FormatTooNew
             If a newer version wrote them.
         """
-        return _decoded(recipe_bytes.as_content(content))
+        values, hashes, counts = frequency_bytes.unpacked(recipe_bytes.as_content(content))
+        try:
+            read = cls(values["source"], max_features=values["max_features"])
+        except InvalidOption as error:
+            raise frequency_bytes.invalid(error) from error
+        read.documents, read._forgotten = values["documents"], values["forgotten"]
+        read._hashes, read._counts = hashes, counts
+        return read
 
     def __reduce__(self) -> tuple[Callable[[bytes], DocumentFrequencies], tuple[bytes]]:
         return DocumentFrequencies.from_bytes, (self.to_bytes(),)
@@ -405,59 +385,8 @@ def _checked(hashes: Any, counts: Any, documents: Any) -> _Counted:
 
 
 def _require_countable(documents: int) -> None:
-    if documents > _MOST_DOCUMENTS:
+    if documents > frequency_bytes.MOST_DOCUMENTS:
         raise InvalidOption(
             f"{documents} documents are more than can be counted, 2**32 - 1: learn from a sample",
-            option="documents", found=documents, expected=_MOST_DOCUMENTS,
+            option="documents", found=documents, expected=frequency_bytes.MOST_DOCUMENTS,
         )
-
-
-def _decoded(content: bytes) -> DocumentFrequencies:
-    if len(content) < _PREFIX.size + _DIGEST_BYTES:
-        raise CorruptFile(
-            f"document frequencies of {len(content)} bytes are cut off", found=len(content)
-        )
-    magic, version, header_bytes = _PREFIX.unpack_from(content)
-    if magic != MAGIC:
-        raise CorruptFile("these bytes are no document frequencies", found=magic, expected=MAGIC)
-    if version > VERSION:
-        raise FormatTooNew(
-            f"the document frequencies have format {version}, this version reads {VERSION}: "
-            "install a newer one",
-            found=version, expected=VERSION,
-        )
-    body, end = _PREFIX.size + header_bytes, len(content) - _DIGEST_BYTES
-    if blake2b(memoryview(content)[:end], digest_size=_DIGEST_BYTES).digest() != content[end:]:
-        raise CorruptFile("the checksum of the document frequencies does not match their bytes")
-    if version < 1 or header_bytes > _MOST_HEADER_BYTES or body > end:
-        raise CorruptFile(
-            "the header of the document frequencies does not fit", found=header_bytes
-        )
-    try:
-        values = msgpack.unpackb(content[_PREFIX.size : body])
-        read = DocumentFrequencies(values["source"], max_features=values["max_features"])
-        read.documents, read._forgotten = values["documents"], values["forgotten"]
-        features = values["features"]
-    except (KeyError, TypeError, ValueError, msgpack.UnpackException, InvalidOption) as error:
-        raise CorruptFile(
-            f"the header of the document frequencies is not valid: {error}"
-        ) from error
-    numbers = (features, read.documents, read._forgotten)
-    if not (
-        isinstance(read.source, str)
-        and all(is_int(number) and 0 <= number <= _MOST_DOCUMENTS for number in numbers)
-        and features <= read.max_features and end - body == 12 * features
-    ):  # fmt: skip
-        raise CorruptFile(
-            "the header of the document frequencies does not describe their content", found=values
-        )
-    hashes = np.frombuffer(content, dtype="<u8", count=features, offset=body)
-    counts = np.frombuffer(content, dtype="<u4", count=features, offset=body + 8 * features)
-    read._hashes, read._counts = hashes.astype(np.uint64), counts.astype(np.uint32)
-    most = read.documents - read._forgotten
-    if (
-        most < 0 or bool((read._hashes[1:] <= read._hashes[:-1]).any())
-        or bool(((read._counts < 1) | (read._counts > most)).any())
-    ):  # fmt: skip
-        raise CorruptFile("document frequencies are out of order or out of range")
-    return read

@@ -15,7 +15,7 @@ Invariants
     1. What a word is and how letters are folded comes from the kernels' tables, never from the
        running Python; UNICODE names their versions.
     2. What the tables and the rule of pairs decide is numbered TOKENIZER; another decision needs
-       another number. 1 was the same without pairs, folded by the running Python.
+       another number.
 """
 
 from __future__ import annotations
@@ -37,13 +37,11 @@ UNITS: tuple[Unit, ...] = ("word", "char")
 MOST_NGRAM: dict[str, int] = {"word": 5, "char": 16}
 """Largest n-gram by unit."""
 
-TOKENIZER = 2
+TOKENIZER = 1
 """Version of how a text becomes units; stored with every recipe."""
-PAIRING_TOKENIZER = 2
-"""The first version that gives letters of scripts without spaces in pairs."""
 
-UNICODE = {1: None, 2: "words 18.0.0, folding 15.1.0"}
-"""Unicode versions by tokenizer, as recipes store them; 1 left them to the running Python."""
+UNICODE = "words 18.0.0, folding 15.1.0"
+"""Its Unicode versions, as recipes store them."""
 
 THREADED_TEXTS = 256
 """Fewer texts than these are not split over threads unless asked."""

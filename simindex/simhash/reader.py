@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,17 +19,19 @@ from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.batch import as_array
 from simindex.simhash import words
 from simindex.simhash.features import (
-    PAIRING_TOKENIZER,
+    THREADED_TEXTS,
     UNITS,
     Column,
     Portion,
     Unit,
+    portions,
     refuse_invalid,
     refuse_untext,
 )
 from simindex.simhash.idf import IdfTable
 from simindex.simhash.projection import PROJECTIONS, ProjectionName, normal_quantiles
 from simindex.simhash.weighting import COUNTINGS, STEPS_PER_UNIT, Weighting, sublinear_steps
+from simindex.threads import thread_count
 
 MOST_WEIGHT = 1e37
 """Most that a caller's weights of one document may add up to: sums are kept as float32."""
@@ -68,13 +71,13 @@ class Reader:
         stop_words: frozenset[str],
         stemmer: str | None,
     ) -> None:
+        self._bits = bits
         self._tokenizer = tokenizer
         self._stop_words = stop_words
         self._stems = None if stemmer is None else words.stems_of(stemmer)
-        pairs = tokenizer >= PAIRING_TOKENIZER if isinstance(tokenizer, int) else False
         self._kernel = _native.TextRecipe(
             UNITS.index(unit),
-            pairs,
+            True,  # letters of scripts without spaces come in pairs
             np.array(sizes, dtype=np.uint8),
             seed,
             COUNTINGS.index(weighting.counting),
@@ -87,6 +90,25 @@ class Reader:
             bits // 64,
             min_features,
         )
+
+    def all_simhashes(self, texts: Iterable[Any], threads: int | None) -> Simhashes:
+        """Fingerprints of all texts, taken in portions."""
+        made, first = [], 0
+        for portion in portions(texts, small=not self.plain):
+            n = thread_count(threads, len(portion), worth=THREADED_TEXTS)
+            made.append(self.simhashes(portion, first, n))
+            first += len(portion)
+        return made[0] if len(made) == 1 else _joined(made, self._bits)
+
+    def all_frequencies(
+        self, texts: Iterable[Any], threads: int | None
+    ) -> Iterator[tuple[U64, NDArray[np.uint32], int]]:
+        """Of each portion of the texts, its `frequencies` and how many texts it has."""
+        first = 0
+        for portion in portions(texts, small=True):
+            n = thread_count(threads, len(portion), worth=THREADED_TEXTS)
+            yield *self.frequencies(portion, first, n), len(portion)
+            first += len(portion)
 
     def simhashes(self, portion: Portion, first: int, threads: int) -> Simhashes:
         """Fingerprints of a portion, whose first text has the position `first` in errors."""
@@ -165,6 +187,14 @@ class Reader:
         except TypeError:
             refuse_untext(portion, first)
             raise
+
+
+def _joined(made: list[Simhashes], bits: int) -> Simhashes:
+    return Simhashes(
+        np.concatenate([np.empty((0, bits // 64), np.uint64), *(m.fingerprints for m in made)]),
+        np.concatenate([np.empty((0, bits), np.float32), *(m.weights for m in made)]),
+        np.concatenate([np.empty(0, np.int64), *(m.features for m in made)]),
+    )
 
 
 def _decoded(texts: list[Any], first: int) -> list[str]:

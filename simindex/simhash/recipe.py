@@ -12,12 +12,13 @@ from types import FunctionType
 from typing import Any
 
 import msgpack
-import numpy as np
 
-from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
-from simindex.records.batch import Batch, Skipped, as_keys
+from simindex.checks import require
+from simindex.errors import CorruptFile, InvalidOption
+from simindex.records.batch import Batch
 from simindex.simhash import recipe_bytes, words
 from simindex.simhash.anatomy import Feature, anatomy
+from simindex.simhash.batching import batched
 from simindex.simhash.document_frequencies import (
     MAX_FEATURES,
     DocumentFrequencies,
@@ -28,12 +29,11 @@ from simindex.simhash.features import (
     TOKENIZER,
     UNICODE,
     Unit,
-    portions,
 )
 from simindex.simhash.idf import IdfTable
 from simindex.simhash.projection import ProjectionName
-from simindex.simhash.reader import Reader, Simhashes, checked_features, require_known
-from simindex.simhash.recipe_checks import checked, require
+from simindex.simhash.reader import Reader, checked_features, require_known
+from simindex.simhash.recipe_checks import checked, require_fitted, require_weighing
 from simindex.simhash.weighting import WEIGHTINGS, WeightingName
 from simindex.threads import thread_count
 
@@ -152,11 +152,8 @@ class Recipe:
             If `max_features` or `threads` is out of range.
         """
         counted = DocumentFrequencies(self._features_source, max_features=max_features)
-        first = 0
-        for portion in portions(texts, small=True):
-            n = thread_count(threads, len(portion), worth=THREADED_TEXTS)
-            counted.add(*self._reader.frequencies(portion, first, n), len(portion))
-            first += len(portion)
+        for frequencies in self._reader.all_frequencies(texts, threads):
+            counted.add(*frequencies)
         return counted
 
     def fit(
@@ -235,14 +232,8 @@ class Recipe:
         with a tokenizer, stop words or stems, texts are taken in portions of a million characters,
         whose words are held as Python strings.
         """
-        self._require_weights()
-        made = []
-        first = 0
-        for portion in portions(texts, small=not self._reader.plain):
-            n = thread_count(threads, len(portion), worth=THREADED_TEXTS)
-            made.append(self._reader.simhashes(portion, first, n))
-            first += len(portion)
-        return self._batched(_joined(made, self.bits), ids, keys)
+        require_weighing(self.weighting, fitted=self.fitted)
+        return batched(self._reader.all_simhashes(texts, threads), self, ids, keys)
 
     def batch_features(
         self,
@@ -293,10 +284,10 @@ class Recipe:
                 option="weighting", found=self.weighting,
                 expected="weights" if given else "no weights",
             )
-        self._require_fitted()
+        require_fitted(self.weighting, fitted=self.fitted)
         arrays = checked_features(hashes, offsets, weights)
         n = thread_count(threads, len(arrays[1]) - 1, worth=THREADED_TEXTS)
-        return self._batched(self._reader.hashed(*arrays, n), ids, keys)
+        return batched(self._reader.hashed(*arrays, n), self, ids, keys)
 
     def features(self, text: str | bytes) -> list[Feature]:
         """What a text is made of, for people: its features, the heaviest first.
@@ -304,7 +295,7 @@ class Recipe:
         O(features) in Python; the same features, counts and weights as `batch` uses. Raises
         InvalidBatch and InvalidOption as `batch` does.
         """
-        self._require_weights()
+        require_weighing(self.weighting, fitted=self.fitted)
         units = self._reader.units([text])[0]
         return anatomy(
             units, self.unit, self.sizes, WEIGHTINGS[self.weighting], seed=self.seed, idf=self.idf
@@ -325,48 +316,6 @@ class Recipe:
             stop_words=frozenset(self.stop_words),
             stemmer=self.stemmer,
         )
-
-    def _require_weights(self) -> None:
-        if self.weighting == "given":
-            raise InvalidOption(
-                'weighting="given" has the weights from the caller: use batch_features, or give '
-                "another weighting for texts",
-                option="weighting", found="given",
-            )
-        self._require_fitted()
-
-    def _require_fitted(self) -> None:
-        if not self.fitted:
-            raise InvalidOption(
-                "the recipe has no idf yet: learn it with recipe = recipe.fit(texts), or give "
-                'weighting="tf"',
-                option="weighting", found=self.weighting,
-            )
-
-    def _batched(self, made: Simhashes, ids: Any, keys: Any) -> Batch:
-        features = made.features
-        _check_length("ids", ids, len(features))
-        _check_length("keys", keys, len(features))
-        batch = Batch(
-            made.fingerprints,
-            ids=ids,
-            keys=None if keys is None else as_keys(keys, None),
-            weights=made.weights,
-            recipe=self,
-        )
-        kept = features >= self.min_features
-        if kept.all():
-            return batch
-        skipped = tuple(
-            Skipped(position, _name(batch, position), self._reason(int(features[position])))
-            for position in np.flatnonzero(~kept).tolist()
-        )
-        batch = batch.take(np.flatnonzero(kept))
-        batch.skipped = skipped
-        return batch
-
-    def _reason(self, features: int) -> str:
-        return f"too few features: {features} < {self.min_features}" if features else "empty"
 
     @property
     def _tokenizer_name(self) -> int | str:
@@ -394,7 +343,7 @@ class Recipe:
             "min_features": self.min_features,
             "projection": self.projection,
             "tokenizer": tokenizer,
-            "unicode": UNICODE[tokenizer] if isinstance(tokenizer, int) else None,
+            "unicode": UNICODE if isinstance(tokenizer, int) else None,
             "stop_words": list(self.stop_words),
             "stemmer": self.stemmer,
             "documents": None if idf is None else idf.documents,
@@ -448,20 +397,9 @@ class Recipe:
         FormatTooNew
             If a newer version wrote them, or the recipe splits texts in a newer way.
         """
-        version, values, idf = recipe_bytes.unpacked(recipe_bytes.as_content(content))
-        if version == 1:
-            later = recipe_bytes.VERSION_1_VALUES
-            if later.keys() & values.keys():
-                raise CorruptFile("the recipe has options that its version did not know")
-            values = {**values, **later}
+        values, idf = recipe_bytes.unpacked(recipe_bytes.as_content(content))
         try:
-            recipe = Recipe(
-                bits=values["bits"], unit=values["unit"], ngram=_as_ngram(values["ngram"]),
-                weighting=values["weighting"], seed=values["seed"],
-                min_features=values["min_features"], idf=idf, tokenizer=values["tokenizer"],
-                projection=values["projection"], stop_words=_as_words(values["stop_words"]),
-                stemmer=values["stemmer"],
-            )
+            recipe = Recipe(**recipe_bytes.options(values), idf=idf)
         except (KeyError, TypeError, InvalidOption) as error:
             raise CorruptFile(f"the recipe's header is not valid: {error}") from error
         if {**recipe.to_dict(), "unseen": idf and idf.unseen} != values:
@@ -472,37 +410,3 @@ class Recipe:
 def _restored(content: bytes, tokenizer: words.Tokenizer | None) -> Recipe:
     recipe = Recipe.from_bytes(content)
     return recipe if tokenizer is None else recipe.using(tokenizer)
-
-
-def _joined(made: list[Simhashes], bits: int) -> Simhashes:
-    if len(made) == 1:
-        return made[0]
-    return Simhashes(
-        np.concatenate([np.empty((0, bits // 64), np.uint64), *(m.fingerprints for m in made)]),
-        np.concatenate([np.empty((0, bits), np.float32), *(m.weights for m in made)]),
-        np.concatenate([np.empty(0, np.int64), *(m.features for m in made)]),
-    )
-
-
-def _as_ngram(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _as_words(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise TypeError("stop words are a list")
-    return tuple(value)
-
-
-def _check_length(name: str, values: Any, n: int) -> None:
-    if values is not None and hasattr(values, "__len__") and len(values) != n:
-        raise InvalidBatch(
-            f"{n} texts but {len(values)} {name}: give one for each text",
-            found=len(values), expected=n,
-        )
-
-
-def _name(batch: Batch, position: int) -> Any:
-    if batch.keys is not None:
-        return batch.keys[position]
-    return None if batch.ids is None else int(batch.ids[position])

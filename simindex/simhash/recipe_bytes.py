@@ -5,38 +5,29 @@
 
 Numbers are little-endian; hashes and idf steps are those of `idf.IdfTable`, absent when nothing was
 learned; the digest is BLAKE2b-128 of everything before it. The layout is frozen: see VERSION.
-
-Version 1 knew words by tokenizer 1 only, the projection `sign`, and neither stop words nor stems.
 """
 
 from __future__ import annotations
 
 from hashlib import blake2b
 from struct import Struct
-from typing import Any, TypeGuard
+from typing import Any
 
 import msgpack
 import numpy as np
 
+from simindex.checks import is_int
 from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch
 from simindex.simhash.features import TOKENIZER
 from simindex.simhash.idf import IdfTable
 from simindex.simhash.weighting import STEPS_PER_UNIT
 
 MAGIC = b"SIMRECIP"
-VERSION = 2
+VERSION = 1
 MOST_HEADER_BYTES = 1 << 20
 _PREFIX = Struct("<8sII")
 _DIGEST_BYTES = 16
 _MOST_DOCUMENTS = 1 << 48
-
-VERSION_1_VALUES: dict[str, Any] = {
-    "projection": "sign",
-    "unicode": None,
-    "stop_words": [],
-    "stemmer": None,
-}
-"""What a recipe of version 1 says of the options that came later."""
 
 
 def packed(values: dict[str, Any], idf: IdfTable | None) -> bytes:
@@ -55,8 +46,8 @@ def packed_header(values: dict[str, Any], idf: IdfTable | None) -> bytes:
     return header
 
 
-def unpacked(content: bytes) -> tuple[int, dict[str, Any], IdfTable | None]:
-    """Version, header values as written and learned table; whether the values fit is not checked.
+def unpacked(content: bytes) -> tuple[dict[str, Any], IdfTable | None]:
+    """Header values as written and learned table; whether the values fit is not checked.
 
     Raises
     ------
@@ -89,7 +80,7 @@ def unpacked(content: bytes) -> tuple[int, dict[str, Any], IdfTable | None]:
             found=tokenizer, expected=TOKENIZER,
         )
     try:
-        return version, values, _table(values, content[body:-_DIGEST_BYTES])
+        return values, _table(values, content[body:-_DIGEST_BYTES])
     except (KeyError, TypeError) as error:
         raise CorruptFile(f"the recipe's header is not valid: {error}") from error
 
@@ -122,6 +113,19 @@ def _table(values: dict[str, Any], arrays: bytes) -> IdfTable | None:
     return IdfTable(documents, hashes, steps, unseen)
 
 
+def options(values: dict[str, Any]) -> dict[str, Any]:
+    """What a recipe is made of again but its table; KeyError or TypeError if they do not fit."""
+    names = ("bits", "unit", "ngram", "weighting", "seed", "min_features", "projection",
+             "tokenizer", "stop_words", "stemmer")  # fmt: skip
+    given = {name: values[name] for name in names}
+    if isinstance(given["ngram"], list):
+        given["ngram"] = tuple(given["ngram"])
+    if not isinstance(given["stop_words"], list):
+        raise TypeError("stop words are a list")
+    given["stop_words"] = tuple(given["stop_words"])
+    return given
+
+
 def as_content(content: object) -> bytes:
     """What is to be read, as bytes; InvalidBatch if it is anything else."""
     if not isinstance(content, (bytes, bytearray, memoryview)):
@@ -135,8 +139,3 @@ def as_content(content: object) -> bytes:
 def digest(content: bytes) -> bytes:
     """BLAKE2b-128."""
     return blake2b(content, digest_size=_DIGEST_BYTES).digest()
-
-
-def is_int(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number, and no truth value."""
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from simindex.checks import is_int, require
 from simindex.errors import InvalidOption
 from simindex.options import MAX_BITS
 from simindex.simhash import words
 from simindex.simhash.features import MOST_NGRAM, TOKENIZER, UNITS
 from simindex.simhash.idf import IdfTable
 from simindex.simhash.projection import PROJECTIONS
-from simindex.simhash.recipe_bytes import is_int
 from simindex.simhash.weighting import WEIGHTINGS
 
 
@@ -67,7 +67,7 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
     }
     tokenizer = options["tokenizer"]
     require(
-        (is_int(tokenizer) and 1 <= tokenizer <= TOKENIZER)
+        (is_int(tokenizer) and tokenizer == TOKENIZER)
         or (words.storable(tokenizer) and ":" in tokenizer) or callable(tokenizer),
         "tokenizer", tokenizer, "a function that gives the words of a text",
     )
@@ -79,15 +79,6 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
         "unit", unit, '"word", for a tokenizer, stop words or stems are about words',
     )
     return {**options, **chosen}
-
-
-def require(held: bool, option: str, found: object, expected: str) -> None:
-    """Raises InvalidOption, naming the option, what was found and what to give, unless `held`."""
-    if not held:
-        raise InvalidOption(
-            f"option {option}={found!r} is not valid: give {expected}",
-            option=option, found=found, expected=expected,
-        )
 
 
 def _ngram(given: Any, most: int) -> int | tuple[int, ...]:
@@ -127,3 +118,24 @@ def _stemmer(given: Any) -> str | None:
         "stemmer", given, 'the name of an algorithm of Snowball, such as "english"',
     )
     return str(given)
+
+
+def require_weighing(weighting: str, *, fitted: bool) -> None:
+    """Raises InvalidOption where the features of a text have no weights yet, or by the caller."""
+    if weighting == "given":
+        raise InvalidOption(
+            'weighting="given" has the weights from the caller: use batch_features, or give '
+            "another weighting for texts",
+            option="weighting", found="given",
+        )
+    require_fitted(weighting, fitted=fitted)
+
+
+def require_fitted(weighting: str, *, fitted: bool) -> None:
+    """Raises InvalidOption where a recipe has not learned the idf that it weighs by."""
+    if not fitted:
+        raise InvalidOption(
+            "the recipe has no idf yet: learn it with recipe = recipe.fit(texts), or give "
+            'weighting="tf"',
+            option="weighting", found=weighting,
+        )

@@ -12,8 +12,8 @@ from simindex.errors import (
     InvalidOption,
 )
 from simindex.options import IndexOptions
+from simindex.storage.files.refusals import refusal
 from simindex.storage.files.verification import VERIFY
-from simindex.storage.refusals import refusal
 
 
 def checked_call(

@@ -17,9 +17,9 @@ from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.environment import Lease, acquire
 from simindex.storage.catalog.options_record import stored_options
-from simindex.storage.files import format as durable
+from simindex.storage.catalog.registry import Lease, acquire
+from simindex.storage.files.format import read_format
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.record import NAME
 
@@ -30,14 +30,14 @@ def leased(path: Path, *, writable: bool) -> tuple[bytes, Lease]:
     Raises IndexNotFound or CorruptFile, and what the operating system refuses.
     """
     while True:
-        uuid = durable.read_format(path, writable=writable)
+        uuid = read_format(path, writable=writable)
         for name in ("catalog", "segments"):
             part = path / name
             if part.is_symlink() or (part.exists() and not part.is_dir()):
                 raise CorruptFile(f"{part} is no directory", path=str(part))
         lease = acquire(path / "catalog", writable=writable)
         try:
-            if durable.read_format(path, writable=writable) == uuid:
+            if read_format(path, writable=writable) == uuid:
                 return uuid, lease
         except BaseException:
             lease.release()
@@ -65,7 +65,8 @@ def described(catalog: Catalog, *, index: bytes) -> Described:
         recipe = reading.value(head, "recipe")
     if named not in (None, index):
         raise CorruptFile(
-            f"{catalog.path} or FORMAT beside it is of another index: bring back its own",
+            f"{catalog.path} or FORMAT beside it is of another index",
+            remedy="bring back its own; `simindex repair` says what can be had again without it",
             path=str(catalog.path),
         )
     return Described(
@@ -88,7 +89,8 @@ def check_age(path: Path, catalog: Catalog, snapshot: Snapshot) -> None:
 def catalog_is_older(file: Path) -> CorruptFile:
     """The error where a file is there that only a later commit than the catalog's can name."""
     return CorruptFile(
-        f"{file} is newer than the catalog: an older catalog/data.mdb was put in its place. "
-        "Bring back the newer one; if there is none, `simindex repair` makes one of what is there",
+        f"{file} is newer than the catalog, an older catalog/data.mdb that was put in its place",
+        remedy="bring back the newer one; if there is none, `simindex repair` makes one of what is "
+        "there",
         path=str(file),
     )

@@ -21,8 +21,9 @@ from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import IndexOptions
 from simindex.records.reports import Progress
-from simindex.storage.catalog.catalog import Pages, Written, directory_pages, pack
-from simindex.storage.files import format as durable
+from simindex.storage.catalog.headers import Pages, sealed_pages
+from simindex.storage.catalog.values import pack
+from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.verification import verified
 from simindex.storage.tables import compaction, permuted, slicelist
@@ -35,6 +36,9 @@ from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
 
 log = logging.getLogger("simindex")
+
+Written = tuple[SegmentRecord, Directories]
+"""A durable segment that is not live yet, with the header directories of all its tables."""
 
 
 Step = Callable[[], None]
@@ -162,7 +166,7 @@ class SegmentFiles:
             self.remove([record])
             raise
         record, directories = self._with_structures(record, merged, generation, step)
-        return Merged(record, directory_pages(record.name, directories), dead)
+        return Merged(record, sealed_pages(record.name, directories), dead)
 
     def _with_structures(
         self, record: SegmentRecord, table: Table, generation: int, step: Step | None
@@ -244,14 +248,14 @@ class SegmentFiles:
         for record in records:
             for name in record.files:
                 with _left_to_the_next_writer(self.directory / name):
-                    held.append(durable.unlink_held(self.directory / name))
+                    held.append(removal.unlink_held(self.directory / name))
         return [file for file in held if file is not None]
 
     def remove_named(self, names: Iterable[str]) -> None:
         """Unlinks some files; one that cannot be unlinked now is a stray, and harms nothing."""
         for name in names:
             with _left_to_the_next_writer(self.directory / name):
-                durable.remove(self.directory / name)
+                removal.remove(self.directory / name)
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from simindex.options import IndexOptions, is_slicing
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog import pending
-from simindex.storage.catalog.catalog import Catalog, Head
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.head import Head
 from simindex.storage.files.envelope import ask_ahead
 from simindex.storage.files.verification import Verify, verified
 from simindex.storage.tables.designs import checked_designs, slice_design
@@ -80,14 +81,10 @@ class Snapshot:
     @cached_property
     def dead_rows(self) -> int:
         """Rows that are deleted but still stored. Reads all ids once if anything was deleted."""
-        dead = 0
-        for table in self.tables:
-            if self.tombstones.later_than(table.horizon):
-                for start in range(0, len(table), 1 << 20):
-                    ids = verified(table.ids[start : start + (1 << 20)])
-                    rows = np.arange(start, start + len(ids), dtype=np.int64)
-                    dead += int(self.tombstones.dead(table, ids, rows).sum())
-        return dead
+        return sum(
+            int(dead.sum()) for table in self.tables
+            for _, dead in self.tombstones.dead_parts(table)
+        )
 
     def dead(self, table: Table) -> U8 | None:
         """Which rows of a table are deleted, uint8 (n,); None if none is.
@@ -99,10 +96,8 @@ class Snapshot:
             return None
         if table.name not in self._dead:
             mask = np.zeros(len(table), np.uint8)
-            for start in range(0, len(table), 1 << 20):
-                ids = verified(table.ids[start : start + (1 << 20)])
-                rows = np.arange(start, start + len(ids), dtype=np.int64)
-                mask[start : start + len(ids)] = self.tombstones.dead(table, ids, rows)
+            for start, dead in self.tombstones.dead_parts(table):
+                mask[start : start + len(dead)] = dead
             self._dead[table.name] = mask if mask.any() else None
         return self._dead[table.name]
 
@@ -120,7 +115,9 @@ class Snapshot:
             for structure in structures:
                 if structure is not None and structure.path == error.data.get("path"):
                     if structure.damage is None:
-                        structure.damage = CorruptFile(str(error), **error.data)
+                        structure.damage = CorruptFile(
+                            error.what, remedy=error.remedy, **error.data
+                        )
                     return True
         return False
 

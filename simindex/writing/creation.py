@@ -2,7 +2,7 @@
 
 FORMAT is written last: a directory without it is no index, and what an interrupted creation left in
 it may be cleared by the next one. One that fails removes what it made, LOCK while it holds it: who
-opened that before has no lock, see `format.lock`.
+opened that before has no lock, see `locks.lock`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.options import SECRET_BYTES, IndexOptions
-from simindex.storage.catalog.catalog import Catalog, Edit, Head, pack
-from simindex.storage.catalog.environment import acquire
-from simindex.storage.files import disk
-from simindex.storage.files import format as durable
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.registry import acquire
+from simindex.storage.catalog.values import pack
+from simindex.storage.files import disk, durable, filesystem, locks, removal
+from simindex.storage.files.format import format_agrees, read_format, write_format
+from simindex.storage.files.names import KEPT_PREFIX, is_numbered
 from simindex.storage.tables.designs import checked_designs
 from simindex.writing.ownership import (
     FIRST_GENERATION,
@@ -46,7 +50,7 @@ def replaceable(directory: Path) -> Iterator[None]:
     try:
         yield
     except FormatTooNew as error:
-        if durable.format_agrees(directory):
+        if format_agrees(directory):
             raise FormatTooNew(
                 f"{error}; or remove {directory} by hand, if it may go", **error.data
             ) from error
@@ -80,9 +84,9 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
     while True:
         made = _prepare(directory, overwrite=overwrite)
         try:
-            durable.check_storage(directory, allow_remote=options.allow_remote)
+            filesystem.check_storage(directory, allow_remote=options.allow_remote)
             locked_before = (directory / "LOCK").exists()
-            lock = durable.lock(directory / "LOCK")
+            lock = locks.lock(directory / "LOCK")
             break
         except BaseException as error:
             if made:
@@ -98,7 +102,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
             )
         if exists(directory):
             with replaceable(directory):
-                durable.read_format(directory, writable=True)
+                read_format(directory, writable=True)
         cleared = False
         try:
             require_nothing_else(directory)  # now that nobody else makes an index here
@@ -111,12 +115,12 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
                 if cleared:
                     _clear(directory)
                 if not locked_before:
-                    durable.remove(directory / "LOCK")
+                    removal.remove(directory / "LOCK")
                 if made:
                     _remove_empty(directory)
             raise
     finally:
-        durable.unlock(lock)
+        locks.unlock(lock)
 
 
 def _prepare(directory: Path, *, overwrite: bool) -> bool:
@@ -141,7 +145,7 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
             pass
         except FileNotFoundError as error:
             require_place(directory)  # unless its parent has just been removed
-            system = durable.file_system_kind(directory.parent)
+            system = filesystem.file_system_kind(directory.parent)
             raise UnsupportedStorage(
                 f"no index can be made at {directory}: the file system there"
                 f"{system and f', {system},'} lets nobody make a directory; name another place",
@@ -191,7 +195,7 @@ def discard(directory: Path, *, made: bool) -> bool:
     if not exists(directory):
         return False
     try:
-        lock = durable.lock(directory / "LOCK")
+        lock = locks.lock(directory / "LOCK")
     except IndexLocked:
         return False
     try:
@@ -203,12 +207,12 @@ def discard(directory: Path, *, made: bool) -> bool:
         if head.generation > FIRST_GENERATION or strangers(directory):
             return False
         _clear(directory)
-        durable.remove(directory / "LOCK")
+        removal.remove(directory / "LOCK")
         if made:
             _remove_empty(directory)
         return True
     finally:
-        durable.unlock(lock)
+        locks.unlock(lock)
 
 
 def _fill(directory: Path, options: IndexOptions) -> None:
@@ -225,16 +229,16 @@ def _fill(directory: Path, options: IndexOptions) -> None:
             edit.set_value("recipe", options.recipe.to_bytes())
         Catalog(environment).commit(edit)
     durable.sync_directory(directory / "catalog")
-    durable.write_format(directory, uuid)
+    write_format(directory, uuid)
 
 
 def _clear(directory: Path) -> None:
-    durable.remove(directory / "FORMAT")
+    removal.remove(directory / "FORMAT")
     durable.sync_directory(directory)
     for path in directory.iterdir():
         # What a repair has kept is nobody's to remove.
-        if path.name != "LOCK" and not durable.is_numbered(path.name, durable.KEPT_PREFIX):
-            durable.remove_tree(path)
+        if path.name != "LOCK" and not is_numbered(path.name, KEPT_PREFIX):
+            removal.remove_tree(path)
 
 
 def _remove_empty(directory: Path) -> None:

@@ -34,8 +34,8 @@ from threading import Condition, Event, RLock, Thread, current_thread
 from time import monotonic, sleep
 
 from simindex.errors import CorruptFile, raised_by_a_handler
-from simindex.storage.catalog.catalog import Pages
-from simindex.storage.files import format as durable
+from simindex.storage.catalog.headers import Pages
+from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import Merged, SegmentFiles
 from simindex.storage.tables.segment import Segment
@@ -187,6 +187,12 @@ class Merge:
         return self._merged
 
     @property
+    def files(self) -> list[str]:
+        """Names of the files that it has written, if it is WRITTEN."""
+        merged = self._merged
+        return [] if merged is None or merged.record is None else list(merged.record.files)
+
+    @property
     def unstaged(self) -> Pages:
         """Directories of the merged segment that are not stored yet."""
         return self.merged.pages[max(0, self.staged) :]
@@ -222,8 +228,12 @@ class Merges:
     @property
     def files(self) -> set[str]:
         """Names of the files that ended merges have written."""
-        records = [merge.merged.record for merge in self._merges if merge.state is State.WRITTEN]
-        return {name for record in records if record is not None for name in record.files}
+        return {name for merge in self._merges for name in merge.files}
+
+    @property
+    def running(self) -> tuple[Merge, ...]:
+        """Those whose threads are at work."""
+        return tuple(merge for merge in self._merges if merge.thread.is_alive())
 
     @property
     def full(self) -> bool:
@@ -322,6 +332,12 @@ class Merges:
         self._merges.clear()  # last: it is done again after an interrupt
 
 
+def wait_for(merges: Sequence[Merge]) -> None:
+    """Returns once none of these is at work."""
+    while any(merge.thread.is_alive() for merge in merges):
+        sleep(LOOK_S)
+
+
 def release(segments: list[Segment], descriptors: list[Descriptor]) -> None:
     """Gives up some segments and the space of their unlinked files, in a thread.
 
@@ -331,7 +347,7 @@ def release(segments: list[Segment], descriptors: list[Descriptor]) -> None:
         segments.clear()
         while descriptors:
             with suppress(OSError, IndexError):  # it is closed all the same, and has no name
-                durable.free(descriptors.pop())
+                removal.free(descriptors.pop())
 
     try:
         begin(Thread(target=work, name=RELEASING, daemon=True))

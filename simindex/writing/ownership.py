@@ -12,7 +12,18 @@ from pathlib import Path
 
 from simindex.errors import CorruptFile, IndexExists
 from simindex.repair.remains import Remains
-from simindex.storage.files import format as durable
+from simindex.storage.files import locks
+from simindex.storage.files.format import is_format
+from simindex.storage.files.names import (
+    CATALOG_FILES,
+    KEPT_PREFIX,
+    REPAIRED_CATALOG,
+    TEMPORARY,
+    is_directory,
+    is_file,
+    is_numbered,
+    repaired_catalogs,
+)
 from simindex.storage.tables import permuted, record, slicelist
 
 FIRST_GENERATION = 1
@@ -28,7 +39,7 @@ def was_an_index(directory: Path) -> bool:
     """Whether there is what an index gets after FORMAT: a segment, a commit, or a repair."""
     if any(record.NAME.fullmatch(path.name) for path in (directory / "segments").glob("*.rows")):
         return True
-    if durable.repaired_catalogs(directory):
+    if repaired_catalogs(directory):
         return True
     remains = Remains.read(directory / "catalog" / "data.mdb")
     if remains is None:
@@ -44,12 +55,12 @@ def strangers(directory: Path) -> list[str]:
     catalog's, which LMDB gives to all: they are looked into. What a repair has kept may hold
     anything: nobody removes it.
     """
-    whole = durable.is_format(directory) or (
-        durable.is_file(directory / "FORMAT") and was_an_index(directory)
+    whole = is_format(directory) or (
+        is_file(directory / "FORMAT") and was_an_index(directory)
     )
     found: list[str] = []
     for path in directory.iterdir():
-        if _is_made_of_files(path.name) and durable.is_directory(path):
+        if _is_made_of_files(path.name) and is_directory(path):
             found += _strangers_within(path, whole=whole)
         elif not _is_own(path, whole=whole):
             found.append(path.name)
@@ -59,7 +70,7 @@ def strangers(directory: Path) -> list[str]:
 
 def _is_made_of_files(name: str) -> bool:
     """Whether an index gives a directory of its own this name."""
-    return name in ("catalog", "segments") or durable.is_numbered(name, durable.REPAIRED_CATALOG)
+    return name in ("catalog", "segments") or is_numbered(name, REPAIRED_CATALOG)
 
 
 def _is_own(path: Path, *, whole: bool) -> bool:
@@ -68,16 +79,16 @@ def _is_own(path: Path, *, whole: bool) -> bool:
     if name == "FORMAT" or _is_made_of_files(name):  # the latter is damage where an index has been
         return whole
     if name == "LOCK":
-        return whole or durable.is_lock(path)
-    if durable.is_numbered(name, durable.KEPT_PREFIX):
+        return whole or locks.is_lock(path)
+    if is_numbered(name, KEPT_PREFIX):
         return True
-    return durable.TEMPORARY.fullmatch(name) is not None and not durable.is_directory(path)
+    return TEMPORARY.fullmatch(name) is not None and not is_directory(path)
 
 
 def _strangers_within(directory: Path, *, whole: bool) -> list[str]:
     found = [
         inner.name for inner in directory.iterdir()
-        if durable.is_directory(inner) or not _is_part(directory.name, inner.name)
+        if is_directory(inner) or not _is_part(directory.name, inner.name)
     ]
     if directory.name != "segments" and not whole and _is_foreign(directory / "data.mdb"):
         found.append("data.mdb")
@@ -87,8 +98,8 @@ def _strangers_within(directory: Path, *, whole: bool) -> list[str]:
 def _is_part(directory: str, name: str) -> bool:
     """Whether a file's name is one that an index gives in that directory of its own."""
     if directory != "segments":
-        return name in durable.CATALOG_FILES
-    patterns = (record.NAME, permuted.NAME, slicelist.NAME, durable.TEMPORARY)
+        return name in CATALOG_FILES
+    patterns = (record.NAME, permuted.NAME, slicelist.NAME, TEMPORARY)
     return any(pattern.fullmatch(name) for pattern in patterns)
 
 

@@ -16,8 +16,7 @@ import pytest
 import simindex
 from simindex._kernels import _native
 from simindex.cli.replacement import clear_up, replacing
-from simindex.storage.files import disk
-from simindex.storage.files import format as durable
+from simindex.storage.files import disk, durable, locks
 from simindex.storage.files.descriptor import Descriptor
 
 Run = Callable[..., Any]
@@ -183,7 +182,7 @@ def test_kill_between_the_renames_is_finished(index_path: Path) -> None:
     beside.mkdir()
     make(beside / "old", 3)
     make(beside / "new", 5)
-    held = durable.hold(beside)
+    held = locks.hold(beside)
     assert held is not None
     clear_up(index_path)
     assert names(index_path) == [beside.name]  # its run lives
@@ -242,16 +241,16 @@ def test_folder_that_another_run_took_for_a_dead_ones_is_made_again(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between making it and holding it, it looks like one of a killed run."""
-    real = durable.hold
+    real = locks.hold
 
     def hold(folder: Path) -> Descriptor | None:
-        monkeypatch.setattr(durable, "hold", real)
+        monkeypatch.setattr(locks, "hold", real)
         clear_up(index_path)
         assert not folder.exists()
         return real(folder)
 
     make(index_path, 3)
-    monkeypatch.setattr(durable, "hold", hold)
+    monkeypatch.setattr(locks, "hold", hold)
     with replacing(index_path) as place:
         make(place, 5)
     assert rows_of(index_path) == 5

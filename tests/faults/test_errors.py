@@ -20,8 +20,7 @@ from reliability.steady import AtOnce
 
 import simindex
 from simindex.errors import CommitFailed, StorageFailed
-from simindex.storage.files import disk
-from simindex.storage.files import format as durable
+from simindex.storage.files import disk, removal
 from simindex.threads import Pool
 from simindex.writing import merges
 
@@ -120,7 +119,7 @@ def test_space_that_cannot_be_given_back_keeps_no_descriptor(
     paths = [tmp_path / name for name in "abc"]
     for path in paths:
         path.write_bytes(bytes(9))
-    held = [durable.unlink_held(path) for path in paths]
+    held = [removal.unlink_held(path) for path in paths]
 
     class Failing(disk.System):
         def resize(self, fd: int, size: int) -> None:

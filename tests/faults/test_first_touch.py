@@ -165,7 +165,7 @@ def _build(path: Path, words: int) -> Stored:
     many = made[rng.integers(0, rows, 1500)]
     stored = Stored(path, model, queries, weights, many, keyed, {})
     with simindex.open(path, verify="never") as index:
-        assert len(index._last().segments) == 2 and len(index._snapshot.pending) == 1
+        assert len(index._last().segments) == 2 and len(index._last().pending) == 1
         stored.expected = {name: ask(index, stored) for name, ask in ASKS.items()}
     truth = model.query(queries, H)
     for name in BY_THE_ORACLE:

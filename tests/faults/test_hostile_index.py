@@ -39,12 +39,12 @@ from reliability.specimens import Specimen, make
 import simindex
 from simindex import Recipe
 from simindex.errors import SimindexError
-from simindex.repair.remains import DATABASE
+from simindex.repair.catalog_tree import DATABASE
 from simindex.repair.remnant import Remnant
 from simindex.storage.catalog import pending
 from simindex.storage.catalog.pages import META
+from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import PAGE_BYTES, EnvelopeWriter, SectionSpec, open_envelope
-from simindex.storage.files.format import NewFile
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.structure import DESCRIPTION

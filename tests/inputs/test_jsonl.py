@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from simindex.errors import InvalidInput
 from simindex.inputs import Document, Intake, read
 from simindex.inputs.jsonl import read_jsonl
+from simindex.inputs.source import Source
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
 GOOD = st.builds(
@@ -38,8 +39,7 @@ BLANK = st.sampled_from([b"", b"  ", b"\t", b"\r"])
 def documents_of(data: bytes, intake: Intake, limit: int = 1 << 20) -> list[Document]:
     return list(
         read_jsonl(
-            io.BytesIO(data), path="f.jsonl", name="f.jsonl", text_field="text", key_field="id",
-            limit=limit, intake=intake,
+            io.BytesIO(data), Source(path="f.jsonl", name="f.jsonl", intake=intake, limit=limit)
         )
     )
 
@@ -146,7 +146,6 @@ def test_records_are_read_one_at_a_time() -> None:
             return len(line)
 
     documents = read_jsonl(
-        io.BufferedReader(Endless(), 64), path="-", name="-", text_field="text", key_field="id",
-        limit=100, intake=Intake(),
+        io.BufferedReader(Endless(), 64), Source(path="-", name="-", intake=Intake(), limit=100)
     )
     assert [next(documents).line for _ in range(3)] == [1, 2, 3]

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.inputs import Document, Intake
+from simindex.inputs.source import Source
 from simindex.inputs.table import read_table
 
 CELLS = st.text(
@@ -22,8 +23,7 @@ CELLS = st.text(
 def documents_of(data: bytes, intake: Intake, limit: int = 1 << 20) -> list[Document]:
     return list(
         read_table(
-            io.BytesIO(data), path="t.csv", name="t.csv", text_field="text", key_field="id",
-            limit=limit, intake=intake,
+            io.BytesIO(data), Source(path="t.csv", name="t.csv", intake=intake, limit=limit)
         )
     )
 

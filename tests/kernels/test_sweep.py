@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -291,19 +292,20 @@ def test_weights_that_do_not_fit_the_queries_are_refused() -> None:
         _native.partition_psm(case.table, case.order, random_rows(10, 2), case.weights, None, True)
 
 
-def plan(flips: int, exact: bool = False) -> TablePlan:
-    return TablePlan("psm", 20, flips, exact, 0.0)
+def is_swept(rows: int, words: int, flips: int, queries: int, exact: bool = False) -> bool:
+    plan = TablePlan("psm", 20, flips, exact, 0.0)
+    return replace(plan, pass_from=psm.pass_from(rows, words, plan)).takes_a_pass(queries)
 
 
 def test_only_large_batches_on_large_tables_are_swept() -> None:
     rows, queries = 60_000_000, 1_000_000
-    assert psm.is_swept(rows, 1, plan(15), queries)
-    assert psm.is_swept(10_000_000, 1, plan(10), 1 << 16)
-    assert not psm.is_swept(rows, 1, plan(15), 1 << 16)
-    assert not psm.is_swept(rows, 2, plan(15), queries)
-    assert not psm.is_swept(1_000_000, 1, plan(15), queries)
-    assert not psm.is_swept(rows, 1, plan(15, exact=True), queries)
-    assert not psm.is_swept(rows, 1, plan(200), queries)
+    assert is_swept(rows, 1, 15, queries)
+    assert is_swept(10_000_000, 1, 10, 1 << 16)
+    assert not is_swept(rows, 1, 15, 1 << 16)
+    assert not is_swept(rows, 2, 15, queries)
+    assert not is_swept(1_000_000, 1, 15, queries)
+    assert not is_swept(rows, 1, 15, queries, exact=True)
+    assert not is_swept(rows, 1, 200, queries)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])

@@ -103,12 +103,12 @@ class TestAutoAmongDesigns(MethodContract):
     )
 
     def ask(self, case: Case, batch: Any, **options: Any) -> simindex.Matches:
-        planner = case.index._answerer.planner
-        usual, planner.machine = planner.machine, self.machine
+        plans = case.index._answerer.plans
+        usual, plans.machine = plans.machine, self.machine
         try:
             return super().ask(case, batch, **options)
         finally:
-            planner.machine = usual
+            plans.machine = usual
 
     @pytest.mark.parametrize("h", [1, 3])
     def test_a_design_is_chosen(self, case: Case, h: int) -> None:

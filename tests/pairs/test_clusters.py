@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import simindex
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.pairs.search import Room
+from simindex.pairs.room import Room
 from simindex.records.clusters import Clusters
 
 

@@ -13,14 +13,14 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.bits.volatility import BINS, Volatility, from_random_pairs
 from simindex.methods import psm
-from simindex.planning import calibration, planner
-from simindex.planning.calibration import (
-    Calibration,
-    NearPairs,
-    calibrate,
-    exact_plan,
-    find_near_pairs,
-)
+from simindex.methods.base import TablePlan
+from simindex.planning import calibration
+from simindex.planning.calibration import Calibration, NearPairs
+from simindex.planning.costs import scanning_ns
+from simindex.planning.machine import USUAL
+from simindex.planning.planner import exact_plan
+from simindex.query import learning, plans
+from simindex.query.learning import calibrate, find_near_pairs
 from simindex.storage.tables.table import sort_table
 
 NO_PAIRS = NearPairs(
@@ -244,7 +244,7 @@ def test_near_pairs_are_those_of_brute_force(crawled: Path) -> None:
 def test_hot_text_counts_with_a_few_of_its_pairs(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibration, "PAIRS_OF_A_TEXT", 5)
+    monkeypatch.setattr(learning, "PAIRS_OF_A_TEXT", 5)
     bits = np.uint64(1) << np.arange(60, dtype=np.uint64)
     with simindex.open(index_path, "c") as index:
         index.append(Batch(np.zeros(1, np.uint64), weights=-np.ones((1, 64), np.float32)))
@@ -267,21 +267,21 @@ def test_budget_bounds_the_rows_that_are_looked_for(
     crawled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    real = calibration.scan.search
+    real = learning.scan.search
     monkeypatch.setattr(
-        calibration.scan, "search",
+        learning.scan, "search",
         lambda table, queries, **named: (
             asked.append(len(queries)), real(table, queries, **named)
         )[1],
     )
     monkeypatch.setattr(
-        calibration, "exact_plan",
-        lambda table, **named: calibration.TablePlan("scan", 0, 0, True, 1e6),
+        learning, "exact_plan",
+        lambda table, **named: TablePlan("scan", 0, 0, True, 1e6),
     )
     with simindex.open(crawled) as index:
         find_near_pairs(index._current(), h=3, budget_s=1e-9)
         tables = len(index._current().tables)
-    assert sum(asked) == calibration.FEWEST_ROWS * tables
+    assert sum(asked) == learning.FEWEST_ROWS * tables
 
 
 def test_empty_index_is_calibrated_provisionally(index_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_exact_plan_is_exact_and_no_dearer_than_a_scan(rows: int, h: int) -> Non
     table = sort_table("t", fingerprints, np.arange(rows, dtype=np.uint64), None, horizon=0)
     plan = exact_plan(table, h=h, queries=1)
     assert plan.exact
-    assert plan.nanoseconds <= calibration.scanning_ns(calibration.USUAL, rows, 1, 1, h)
+    assert plan.nanoseconds <= scanning_ns(USUAL, rows, 1, 1, h)
     if plan.method == "psm":
         assert plan.flips == psm.flip_sets(plan.header_bits, h)
         found = psm.search(table, fingerprints[:20], None, plan, None, h=h, first=False)
@@ -322,9 +322,9 @@ def test_near_pairs_take_over_from_random_ones_as_the_index_grows(
     copies, _ = oracle.near_duplicates(rng, originals[:700], 3)
     batch = Batch(oracle.signs(copies), weights=copies)
     learning = []
-    real = planner.calibrate
+    real = plans.calibrate
     monkeypatch.setattr(
-        planner, "calibrate",
+        plans, "calibrate",
         lambda snapshot, **named: (learning.append(named), real(snapshot, **named))[1],
     )
     with simindex.open(index_path, "n") as writer, simindex.open(index_path) as reader:
@@ -341,7 +341,7 @@ def test_near_pairs_take_over_from_random_ones_as_the_index_grows(
             assert reader.stats().flips_from == {3: source}
             assert stats.guarantee == f"expected recall >= 0.9, learned from {source}"
             assert reader.explain(batch, recall=0.9, method="psm").guarantee == stats.guarantee
-            return reader._answerer.planner._calibrations[3].flips(11, 3, 0.9), source
+            return reader._answerer.plans._calibrations[3].flips(11, 3, 0.9), source
 
         append(np.concatenate([originals, copies[:30]]))
         assert reader.stats().flips_from == {}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import simindex
+from simindex.methods import issl
 from simindex.planning import costs
 from simindex.planning.machine import Machine
 
@@ -152,8 +153,8 @@ def test_lists_are_counted_as_rows_of_the_table_find_them(index_path: Path, equa
         slices = table.slices
         stored = np.asarray(table.fingerprints).astype(">u8").view(">u2")
         for max_error, near in ((0, 1), (1, 17), (2, 137), (16, 65_536)):
-            lists, scored = costs.listed(table, max_error)
+            lists, scored = issl.listed(table, max_error)
             assert lists == 8 * near
             errors = np.bitwise_count(stored[:, None] ^ stored[None])  # of all rows, not some
             assert scored == pytest.approx((errors <= max_error).sum() / 2000, rel=0.35)
-        assert slices is not None and costs.listed(table, 0) is costs.listed(table, 0)
+        assert slices is not None and issl.listed(table, 0) is issl.listed(table, 0)

@@ -12,7 +12,7 @@ import simindex
 from simindex.errors import CorruptFile
 from simindex.planning import measurement
 from simindex.planning.machine import Machine
-from simindex.storage.catalog.catalog import pack
+from simindex.storage.catalog.values import pack
 
 SMALL = (300, 5_000, 40_000)
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
 from simindex.methods import psm
-from simindex.planning import planner
+from simindex.planning import planner, question
+from simindex.planning.question import Question
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.table import Table
 
@@ -44,6 +45,7 @@ class Learned:
     """A calibration of which only the number of flips is known."""
 
     source = "nothing"
+    volatility = None
 
     def __init__(self, flips: Any) -> None:
         self.flips = flips
@@ -65,7 +67,7 @@ def plan(
 ) -> Any:
     table: Any = Rows(rows, words, designs)
     (found,) = planner.plan(
-        [table], h=h, recall=recall, method=method, queries=queries,
+        [table], Question(h=h, recall=recall, method=method), queries=queries,
         calibration=learned(flips), designs=designs,
     ).tables
     return found
@@ -77,7 +79,7 @@ ROWS = st.sampled_from([0, 1, 15, 16, 1000, 10**5, 10**7, 2**31])
 @settings(max_examples=200)
 @given(
     rows=ROWS, h=st.integers(0, 64), recall=st.sampled_from([0.5, 0.9, 1.0]),
-    method=st.sampled_from(planner.METHODS), queries=st.sampled_from([1, 1000]),
+    method=st.sampled_from(question.METHODS), queries=st.sampled_from([1, 1000]),
     k=st.one_of(st.none(), st.integers(0, 5000)), words=st.sampled_from([1, 16]),
 )
 def test_plan_keeps_the_promise(
@@ -111,7 +113,7 @@ def test_auto_is_no_dearer_than_either_method(rows: int, h: int, queries: int) -
         method: plan(
             rows, h=h, recall=0.9, method=method, queries=queries, flips=flips, designs=designs
         ).nanoseconds
-        for method in planner.METHODS
+        for method in question.METHODS
     }
     assert costs["auto"] <= min(costs.values())
 
@@ -132,9 +134,9 @@ def test_wide_radius_is_scanned_and_a_tight_one_probed() -> None:
 
 def test_each_table_has_its_own_plan() -> None:
     tables: Any = [Rows(10), Rows(10**8)]
-    found = planner.plan(tables, h=3, recall=1.0, method="auto", queries=1, calibration=None).tables
+    found = planner.plan(tables, Question(), queries=1).tables
     assert [p.header_bits > 10 for p in found] == [False, True]
-    none = planner.plan([], h=3, recall=1.0, method="auto", queries=1, calibration=None)
+    none = planner.plan([], Question(), queries=1)
     assert none.tables == ()
 
 
@@ -180,15 +182,15 @@ def test_designs_are_asked_for_by_name_and_radius() -> None:
 def test_options_out_of_range_are_named(option: str, value: object) -> None:
     options: dict[str, Any] = {"h": 3, "recall": 0.9, "method": "auto", "bits": 64, option: value}
     with pytest.raises(InvalidOption, match=option) as caught:
-        planner.check_options(**options)
+        question.check_options(**options)
     assert caught.value.data["option"] == option
 
 
 def test_options_at_their_limits_are_taken() -> None:
     for h in (0, 64):
         for recall in (1, 1.0, 1e-9):
-            for method in planner.METHODS:
-                planner.check_options(h=h, recall=recall, method=method, bits=64)
+            for method in question.METHODS:
+                question.check_options(h=h, recall=recall, method=method, bits=64)
 
 
 def test_stand_in_has_what_a_plan_looks_at() -> None:

@@ -17,6 +17,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
+from simindex.planning.question import Question
 from simindex.query import spotchecks
 from simindex.query.intervals import wilson
 from simindex.query.spotchecks import REPEATS_OF_A_CALL, SpotChecks
@@ -259,7 +260,7 @@ class Clocked:
         saved_s = self.checks.due(3, 0.9, False, queries, seconds)
         if saved_s is not None:
             self.checks.repeat(
-                np.zeros((queries, 1), np.uint64), found, plan, ask, h=3, recall=0.9, first=False,
+                np.zeros((queries, 1), np.uint64), found, plan, ask, Question(3, False, 0.9),
                 saved_s=saved_s,
             )
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex import IndexOptions
 from simindex.planning.machine import Machine
-from simindex.planning.top_planner import TopQuestion
+from simindex.planning.top_question import TopQuestion
 from simindex.query import top_recall
 
 NONE = 2**64 - 1
@@ -131,10 +131,9 @@ def test_a_recall_is_measured_once_for_the_same_segments(
     index: simindex.Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
-    planner = index._answerer.top_planner
-    measure = planner._measure
+    measure = top_recall.measure
     monkeypatch.setattr(
-        planner, "_measure", lambda *asked: calls.append(asked) or measure(*asked)
+        top_recall, "measure", lambda *asked: calls.append(asked) or measure(*asked)
     )
     queries = np.ascontiguousarray(index._current().tables[0].fingerprints[:3])
     ask = {"method": "issl", "max_error": "auto", "recall": 0.5}

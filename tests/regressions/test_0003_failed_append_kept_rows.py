@@ -10,7 +10,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import StorageFull
-from simindex.storage.files.format import NewFile
+from simindex.storage.files.durable import NewFile
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.storage.files import format as durable
+from simindex.storage.files import durable, locks
 
 ROWS = np.arange(9, dtype=np.uint64)
 
@@ -16,16 +16,16 @@ ROWS = np.arange(9, dtype=np.uint64)
 def test_index_made_while_the_lock_was_awaited_is_kept(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = durable.lock
+    real = locks.lock
     index_path.mkdir()
 
     def lock(path: Path) -> int:
-        monkeypatch.setattr(durable, "lock", real)
+        monkeypatch.setattr(locks, "lock", real)
         with simindex.open(index_path, "c") as earlier:
             earlier.append(ROWS)
         return real(path)
 
-    monkeypatch.setattr(durable, "lock", lock)
+    monkeypatch.setattr(locks, "lock", lock)
     with simindex.open(index_path, "c") as later:
         assert len(later) == len(ROWS)
         assert later.check() == []

@@ -12,6 +12,7 @@ import pytest
 
 import simindex
 from simindex.errors import UnsupportedStorage
+from simindex.storage.view import View
 
 
 def test_writer_opens_when_its_name_cannot_be_written(
@@ -42,11 +43,11 @@ def test_failed_opening_gives_the_lock_back(
             thread.join()
     before = len(list(Path("/proc/self/fd").iterdir()))
 
-    def take(self: simindex.Index, known: object) -> None:
+    def take(self: View, known: object) -> None:
         raise OSError(errno.EMFILE, "too many open files")
 
     with monkeypatch.context() as patch:
-        patch.setattr(simindex.Index, "_take", take)
+        patch.setattr(View, "_take", take)
         with pytest.raises(UnsupportedStorage, match="too many"):
             simindex.open(index_path, "w")
     assert len(list(Path("/proc/self/fd").iterdir())) == before

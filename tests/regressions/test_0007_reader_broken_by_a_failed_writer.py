@@ -14,6 +14,7 @@ import simindex
 from simindex.errors import ClosedIndex, CorruptFile, StorageFull
 from simindex.storage.catalog import environment as module
 from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.registry import acquire
 
 ROWS = np.arange(5, dtype=np.uint64)
 
@@ -63,7 +64,7 @@ def test_reading_does_not_wait_for_a_write_transaction(filled: Path) -> None:
     with simindex.open(filled, "w"), simindex.open(filled) as reader:
         seen: list[int] = []
         with (
-            module.acquire(filled / "catalog") as environment,
+            acquire(filled / "catalog") as environment,
             environment.transaction(write=True),
         ):
             thread = threading.Thread(target=lambda: seen.append(len(reader)))

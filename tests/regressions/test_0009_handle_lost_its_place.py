@@ -12,8 +12,8 @@ import pytest
 import simindex
 from simindex import IndexOptions
 from simindex.errors import UnsupportedStorage
-from simindex.storage.catalog import environment
-from simindex.storage.files import format as durable
+from simindex.storage.catalog import registry
+from simindex.storage.files import filesystem, locks
 
 ROWS = np.arange(20, dtype=np.uint64)
 
@@ -39,17 +39,17 @@ def test_reader_of_an_overwritten_index_shares_nothing_with_the_new(
     """A file system may give the new catalog's directory the old one's inode."""
     with simindex.open(index_path, "c") as index:
         index.append(ROWS)
-    before = set(environment._registry)
+    before = set(registry._registry)
     reader = simindex.open(index_path)
-    (old,) = set(environment._registry) - before
+    (old,) = set(registry._registry) - before
     fresh = simindex.open(index_path, "n", overwrite=True)
     assert len(fresh) == 0
     assert len(reader) == 20
-    assert len(environment._registry) == len(before) + 2
-    assert old in environment._registry
+    assert len(registry._registry) == len(before) + 2
+    assert old in registry._registry
     fresh.close()
     reader.close()
-    assert set(environment._registry) == before
+    assert set(registry._registry) == before
 
 
 def test_dropped_handle_gives_lock_and_descriptors_back(index_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_dropped_handle_gives_lock_and_descriptors_back(index_path: Path) -> Non
 def test_stored_consent_to_remote_storage_holds(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(durable, "file_system_kind", lambda path: "nfs4")
+    monkeypatch.setattr(filesystem, "file_system_kind", lambda path: "nfs4")
     with pytest.raises(UnsupportedStorage):
         simindex.open(index_path, "c")
     simindex.open(index_path, "c", options=IndexOptions(allow_remote=True)).close()
@@ -81,4 +81,4 @@ def test_missing_segments_directory_is_damage(index_path: Path) -> None:
         simindex.open(index_path, "w")
     with simindex.open(index_path) as reader:
         assert [f.severity for f in reader.check()] == ["error"]
-    durable.unlock(durable.lock(index_path / "LOCK"))
+    locks.unlock(locks.lock(index_path / "LOCK"))

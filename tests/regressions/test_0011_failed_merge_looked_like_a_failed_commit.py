@@ -12,6 +12,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import CorruptFile, StorageFull
 from simindex.storage.tables import compaction
+from simindex.writing import policy
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_full_compaction_stays_within_row_numbers(
         for start in range(0, 40, 8):
             index.append(np.arange(start, start + 8, dtype=np.uint64))
             index.commit()
-        monkeypatch.setattr(compaction, "MAX_ROWS", 20)
+        monkeypatch.setattr(policy, "MAX_ROWS", 20)
         index.compact(full=True)
         rows = index.query(np.arange(40, dtype=np.uint64), h=0).id
         assert rows.tolist() == list(range(40))

@@ -10,7 +10,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.methods.base import Found
-from simindex.planning import calibration
+from simindex.query import learning
 
 
 def test_matches_at_once_do_not_grow_with_the_index(
@@ -19,7 +19,7 @@ def test_matches_at_once_do_not_grow_with_the_index(
     rng = np.random.default_rng(0)
     near = np.uint64(1) << rng.integers(0, 64, 3000).astype(np.uint64)
     sizes: list[int] = []
-    real = {"scan": calibration.scan.search, "psm": calibration.psm.search}
+    real = {"scan": learning.scan.search, "psm": learning.psm.search}
 
     def noting(name: str) -> object:
         def search(*arguments: object, **named: object) -> Found:
@@ -34,12 +34,12 @@ def test_matches_at_once_do_not_grow_with_the_index(
         weights = np.ones((3000, 64), np.float32)
         index.append(Batch(near, weights=weights))
         index.commit()
-        whole = calibration.find_near_pairs(index._current(), h=3, budget_s=float("inf"))
+        whole = learning.find_near_pairs(index._current(), h=3, budget_s=float("inf"))
         assert whole.texts == 400
-        monkeypatch.setattr(calibration, "MATCHES_AT_ONCE", 20_000)
+        monkeypatch.setattr(learning, "MATCHES_AT_ONCE", 20_000)
         for name in real:
-            monkeypatch.setattr(getattr(calibration, name), "search", noting(name))
-        found = calibration.find_near_pairs(index._current(), h=3, budget_s=float("inf"))
+            monkeypatch.setattr(getattr(learning, name), "search", noting(name))
+        found = learning.find_near_pairs(index._current(), h=3, budget_s=float("inf"))
     assert max(sizes[1:]) <= 20_000
     assert np.array_equal(found.text, whole.text)
     assert np.array_equal(found.differing, whole.differing)

@@ -14,9 +14,10 @@ import simindex
 from simindex import IndexOptions, Recipe
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
 from simindex.storage.catalog import options_record
-from simindex.storage.catalog.catalog import Catalog, Edit
-from simindex.storage.catalog.environment import acquire
-from simindex.storage.tables import reservoir, segment
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.registry import acquire
+from simindex.storage.tables import reservoir, structure
 
 ONE = np.ones(1, np.uint64)
 TWO = np.zeros(2)
@@ -97,7 +98,7 @@ def test_a_description_is_short(tmp_path: Path) -> None:
         path = "long"
 
         def section(self, kind: int, dtype: str) -> Any:
-            return np.full(segment.MAX_DESCRIPTION_BYTES + 1, 0x80, dtype)
+            return np.full(structure.MAX_DESCRIPTION_BYTES + 1, 0x80, dtype)
 
     with pytest.raises(CorruptFile, match="description"):
-        segment.description_of(Long())  # type: ignore[arg-type]
+        structure.description_of(Long())  # type: ignore[arg-type]

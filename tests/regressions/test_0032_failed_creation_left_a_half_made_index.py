@@ -14,8 +14,7 @@ import pytest
 import simindex
 from simindex import IndexOptions
 from simindex.errors import IndexLocked
-from simindex.storage.files import disk
-from simindex.storage.files import format as durable
+from simindex.storage.files import disk, durable, locks, removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.writing import creation
 
@@ -60,7 +59,7 @@ def failures(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
             else:
                 if system.left > 0:
                     break
-                durable.remove_tree(path)
+                removal.remove_tree(path)
                 if before is not None:
                     path.mkdir()
                 continue
@@ -89,15 +88,15 @@ def test_creation_begins_again_where_a_failed_one_removed_its_directory(
 ) -> None:
     """It found the directory of the other one, which has failed and is gone when it asks for the
     lock; or the lock's file, which it opened just before it went."""
-    real = durable.lock
+    real = locks.lock
     index_path.mkdir()
 
     def lock(path: Path) -> Any:
-        monkeypatch.setattr(durable, "lock", real)
+        monkeypatch.setattr(locks, "lock", real)
         index_path.rmdir()
         return real(path)
 
-    monkeypatch.setattr(durable, "lock", lock)
+    monkeypatch.setattr(locks, "lock", lock)
     create(index_path)
     with simindex.open(index_path, "w") as index:
         index.append(ROWS)
@@ -119,13 +118,13 @@ def test_lock_of_a_removed_file_is_no_lock(
             return file
 
     monkeypatch.setattr(disk, "system", Late())
-    lock = durable.lock(path)
+    lock = locks.lock(path)
     try:
         assert os.path.samestat(os.fstat(lock.fileno()), path.stat())
         with pytest.raises(IndexLocked):
-            durable.lock(path)
+            locks.lock(path)
     finally:
-        durable.unlock(lock)
+        locks.unlock(lock)
 
 
 def test_creation_that_fails_beside_another_removes_nothing_of_it(

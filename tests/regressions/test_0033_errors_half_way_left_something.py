@@ -12,11 +12,11 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions, StorageFailed
-from simindex.storage.catalog import environment
-from simindex.storage.catalog.catalog import Edit
+from simindex.index import index as index_module
+from simindex.storage.catalog import registry
+from simindex.storage.catalog.edit import Edit
 from simindex.storage.tables.table import Table
-from simindex.writing import creation
-from simindex.writing.writer import Writer
+from simindex.writing import composition
 
 ROWS = np.arange(40, dtype=np.uint64)
 
@@ -49,7 +49,7 @@ def test_environment_is_closed_if_its_file_cannot_be_asked(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simindex.open(index_path, "n").close()
-    found, calls = environment._identity, []
+    found, calls = registry._identity, []
 
     def refused(directory: Path) -> Any:
         calls.append(directory)
@@ -57,7 +57,7 @@ def test_environment_is_closed_if_its_file_cannot_be_asked(
             raise OSError(errno.EIO, "refused", str(directory))
         return found(directory)
 
-    monkeypatch.setattr(environment, "_identity", refused)
+    monkeypatch.setattr(registry, "_identity", refused)
     with pytest.raises(StorageFailed):
         simindex.open(index_path, "r")
     assert open_below(index_path) == []
@@ -70,16 +70,16 @@ def test_an_existing_index_that_cannot_be_asked_gives_a_typed_error(
     def refused(path: Path) -> bool:
         raise OSError(errno.EIO, "refused", str(path))
 
-    monkeypatch.setattr(creation, "exists", refused)
+    monkeypatch.setattr(index_module, "exists", refused)
     with pytest.raises(StorageFailed):
         simindex.open(index_path, "c")
 
 
 @pytest.mark.parametrize("owner, method", [
-    (Table, "compute_directory"), (Edit, "add_segment"), (Writer, "_add_tombstones"),
+    (Table, "compute_directory"), (Edit, "add_segment"), (composition, "_add_tombstones"),
 ])
 def test_segment_of_a_commit_that_ran_out_of_memory_is_removed(
-    index_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, method: str
+    index_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, method: str
 ) -> None:
     options = IndexOptions(
         batch_rows=16, min_merge=0, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1", "issl:w=8")

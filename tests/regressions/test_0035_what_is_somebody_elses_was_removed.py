@@ -17,7 +17,7 @@ from simindex import IndexOptions
 from simindex.cli import program
 from simindex.cli.replacement import replacing
 from simindex.errors import CorruptFile, IndexExists, IndexNotFound, SimindexError
-from simindex.storage.files import format as durable
+from simindex.storage.files import removal
 from simindex.writing import creation
 
 Tree = Callable[[Path], Any]
@@ -111,7 +111,7 @@ def test_a_tree_deeper_than_calls_may_nest_is_removed(tmp_path: Path, victim: Pa
         deep.mkdir()
         (deep / "link").symlink_to(victim)
         deep /= "d"
-    durable.remove_tree(tmp_path / "deep")
+    removal.remove_tree(tmp_path / "deep")
     assert not (tmp_path / "deep").exists()
     assert (victim / "inner" / "precious").read_text() == "precious"
 

@@ -18,11 +18,13 @@ from simindex import IndexOptions
 from simindex.cli import chunks
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError
 from simindex.inputs import Document, read
-from simindex.repair import remains
+from simindex.repair import catalog_file
 from simindex.repair.remains import Remains
-from simindex.storage.catalog.catalog import LAST_GENERATION, Catalog, Head, Run, seal
-from simindex.storage.catalog.environment import acquire
-from simindex.storage.files.format import link
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.head import LAST_GENERATION, Head, Run
+from simindex.storage.catalog.registry import acquire
+from simindex.storage.catalog.values import seal
+from simindex.storage.files.durable import link
 
 ROWS = np.arange(40, dtype=np.uint64)
 
@@ -260,14 +262,14 @@ def test_a_catalog_that_is_cut_while_it_is_read_is_damaged(
 ) -> None:
     filled(index_path)
     path = index_path / "catalog" / "data.mdb"
-    real = remains._metas
+    real = catalog_file._metas
 
     def cutting(fd: int) -> Any:
         found = real(fd)
         os.truncate(path, left)
         return found
 
-    monkeypatch.setattr(remains, "_metas", cutting)
+    monkeypatch.setattr(catalog_file, "_metas", cutting)
     found = Remains.read(path)
     assert found is not None
     assert found.breach is not None

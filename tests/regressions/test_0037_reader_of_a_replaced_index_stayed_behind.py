@@ -11,7 +11,7 @@ import pytest
 
 import simindex
 from simindex.errors import ClosedIndex
-from simindex.index import handle
+from simindex.storage import view
 
 ROWS = np.arange(40, dtype=np.uint64)
 
@@ -42,7 +42,7 @@ def test_it_says_so(
     for _ in range(2):
         with pytest.raises(ClosedIndex, match="was repaired or built anew"):
             reader.refresh()
-    monkeypatch.setattr(handle, "LOOK_S", 0)
+    monkeypatch.setattr(view, "LOOK_S", 0)
     with pytest.raises(ClosedIndex, match="was repaired or built anew"):
         reader.query(ROWS[:1])
     assert len(pinned) == len(ROWS)  # of the commit that it was opened at
@@ -55,7 +55,7 @@ def test_it_says_so(
 def test_an_index_that_is_gone_is_answered_from(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handle, "LOOK_S", 0)
+    monkeypatch.setattr(view, "LOOK_S", 0)
     with simindex.open(index_path, "c") as index:
         index.append(ROWS)
     with simindex.open(index_path, "r") as reader:
@@ -84,7 +84,7 @@ def test_a_writer_that_lost_its_place_writes_nothing(index_path: Path) -> None:
 def test_a_link_that_leads_elsewhere_later_replaces_nothing(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handle, "LOOK_S", 0)
+    monkeypatch.setattr(view, "LOOK_S", 0)
     for name, rows in (("first", 40), ("second", 30)):
         with simindex.open(index_path.with_name(name), "c") as index:
             index.append(ROWS[:rows])

@@ -14,9 +14,11 @@ import pytest
 
 import simindex
 from simindex.errors import CorruptFile
-from simindex.index import handle
-from simindex.storage.catalog import catalog, environment
-from simindex.storage.catalog.environment import Environment, Lease
+from simindex.storage import opened
+from simindex.storage.catalog import registry, values
+from simindex.storage.catalog.environment import Environment
+from simindex.storage.catalog.registry import Lease
+from simindex.writing.installer import Installer
 from simindex.writing.writer import Writer
 
 ROWS = np.arange(40, dtype=np.uint64)
@@ -55,7 +57,7 @@ def test_a_transaction_is_counted_out(
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Writer, "discard"), (Writer, "cancel_merges"), (Writer, "close"), (Lease, "release")],
+    [(Writer, "discard"), (Installer, "cancel"), (Writer, "close"), (Lease, "release")],
 )
 def test_the_lock_is_given_back(
     filled: Path, owner: Any, name: str, monkeypatch: pytest.MonkeyPatch
@@ -70,7 +72,7 @@ def test_the_lock_is_given_back(
     index.close()
     with simindex.open(filled, "w") as again:
         assert len(again) == 40
-    assert all(filled not in one.directory.parents for one in environment.environments())
+    assert all(filled not in one.directory.parents for one in registry.environments())
 
 
 def test_closing_that_was_interrupted_before_it_began_is_done_by_the_next(
@@ -109,9 +111,9 @@ def test_what_a_handler_raises_is_no_damage(
     with monkeypatch.context() as patch:
         patch.setattr(msgpack, "unpackb", late)
         with pytest.raises(type(error)):
-            catalog.unpack("head", b"\x90")
+            values.unpack("head", b"\x90")
     with pytest.raises(CorruptFile):
-        catalog.unpack("head", b"\x91")
+        values.unpack("head", b"\x91")
 
 
 def test_a_reader_that_opens_while_the_index_is_replaced_gets_the_new_one(
@@ -121,7 +123,7 @@ def test_a_reader_that_opens_while_the_index_is_replaced_gets_the_new_one(
     other = filled.with_name("other.sim")
     with simindex.open(other, "n") as index:
         index.append(ROWS[:7])
-    real = environment.acquire
+    real = registry.acquire
 
     def acquire(directory: Path, *, writable: bool = False) -> Lease:
         if other.exists():
@@ -129,7 +131,7 @@ def test_a_reader_that_opens_while_the_index_is_replaced_gets_the_new_one(
             other.rename(filled)
         return real(directory, writable=writable)
 
-    monkeypatch.setattr(handle, "acquire", acquire)
+    monkeypatch.setattr(opened, "acquire", acquire)
     with simindex.open(filled) as index:
         assert len(index) == 7
         assert index.check() == []

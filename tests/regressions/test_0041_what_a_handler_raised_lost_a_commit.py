@@ -17,10 +17,11 @@ import pytest
 import simindex
 from simindex.errors import ClosedIndex, InvalidOption, ReadOnlyIndex
 from simindex.index import handle
-from simindex.storage.catalog import environment
+from simindex.storage.catalog import registry
 from simindex.storage.catalog.environment import Environment, InTransaction
-from simindex.storage.files import format as durable
+from simindex.storage.files import locks
 from simindex.storage.segmentfiles import SegmentFiles
+from simindex.writing import committer
 from simindex.writing import writer as writing
 
 ROWS = np.arange(1, 401, dtype=np.uint64)
@@ -62,7 +63,7 @@ def test_what_is_raised_when_a_commit_has_ended_removes_nothing(
     index.append(ROWS[:7])
     index.commit()
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "seal", raising(TimeoutError("the caller's own")))
+        patch.setattr(committer, "seal", raising(TimeoutError("the caller's own")))
         with pytest.raises(TimeoutError, match="own"):
             change(index)
     with pytest.raises(ReadOnlyIndex, match="open the index again"):
@@ -85,7 +86,7 @@ def test_what_is_raised_when_a_merge_is_installed_is_the_callers(
     index.commit()
     index._writer.await_merges()
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "seal", raising(TimeoutError("the caller's own")))
+        patch.setattr(committer, "seal", raising(TimeoutError("the caller's own")))
         with pytest.raises(TimeoutError, match="own"):
             index._finish_merges(start=False)
     index.close()
@@ -251,7 +252,7 @@ def test_a_transaction_that_was_left_is_not_waited_for(
         again.append(ROWS[:5])
         again.commit()
         assert len(again) in (405, 408)
-    assert all(filled not in one.directory.parents for one in environment.environments())
+    assert all(filled not in one.directory.parents for one in registry.environments())
     del reading, opening, committing
 
 
@@ -298,7 +299,7 @@ def test_a_lock_is_given_back_though_the_interrupt_is_kept(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "_tells_holder", raising(KeyboardInterrupt()))
+        patch.setattr(locks, "_tells_holder", raising(KeyboardInterrupt()))
         interrupt = left(lambda: simindex.open(filled, "w"))
     simindex.open(filled, "w").close()
     del interrupt
@@ -317,7 +318,7 @@ def test_an_opening_that_is_interrupted_when_it_has_ended_holds_nothing(
         patch.setattr(handle.Handle, "_open", opened)
         interrupt = left(lambda: simindex.open(filled, "w"))
     simindex.open(filled, "w").close()
-    assert all(filled not in one.directory.parents for one in environment.environments())
+    assert all(filled not in one.directory.parents for one in registry.environments())
     del interrupt
 
 

@@ -236,7 +236,8 @@ def test_what_a_repair_could_not_do_it_says(
     path = build(index_path)
     (path / "FORMAT").unlink()
     left = [Finding("error", "a file", "is as it was")]
-    monkeypatch.setattr(import_module("simindex.repair"), "_checked", lambda directory: left)
+    rebuild = import_module("simindex.repair.rebuild")
+    monkeypatch.setattr(rebuild, "_checked", lambda directory: left)
     done = simindex.repair(path, apply=True)
     assert done.applied
     assert done.remaining == tuple(left)
@@ -250,7 +251,7 @@ def test_a_report_survives_a_system_that_reads_no_more(
 ) -> None:
     path = build(index_path)
     (path / "FORMAT").unlink()
-    module, calls = import_module("simindex.repair"), []
+    module, calls = import_module("simindex.repair.rebuild"), []
     real = module.survey
 
     def survey(*arguments: Any) -> Any:

@@ -32,21 +32,37 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import SimindexError
 from simindex.index import handle
-from simindex.repair import remains, remnant
-from simindex.storage import segmentfiles
-from simindex.storage.catalog import catalog, environment, pages
-from simindex.storage.files import descriptor, disk, envelope
-from simindex.storage.files import format as durable
+from simindex.repair import catalog_file, opening, remains, remnant
+from simindex.storage import segmentfiles, view
+from simindex.storage.catalog import (
+    catalog,
+    edit,
+    environment,
+    head,
+    lmdb_errors,
+    lmdb_files,
+    pages,
+    reading,
+    registry,
+    values,
+)
+from simindex.storage.files import descriptor, disk, durable, envelope, format, locks, removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.tables import segment
 from simindex.threads import begin
-from simindex.writing import merges, writer
+from simindex.writing import committer, installer, merges, waiting, writer
 
 OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
 
-OPENING = (descriptor, disk, durable, envelope, environment, pages, remnant, remains)
-HOLDING = (*OPENING, catalog, segment, segmentfiles, writer, handle)
+OPENING = (
+    catalog_file, descriptor, disk, durable, envelope, environment, format, lmdb_errors,
+    lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
+)
+HOLDING = (
+    *OPENING, catalog, committer, edit, handle, head, installer, reading, segment, segmentfiles,
+    values, view, waiting, writer
+)
 
 WHOLE_CALLS = 40
 """So often a whole call is interrupted, at places that are equally far from each other."""
@@ -173,20 +189,20 @@ def make_and_name(directory: Path) -> None:
 
 def unlink(path: Path) -> None:
     path.touch()
-    durable.unlink_held(path)
+    removal.unlink_held(path)
 
 
 OPENERS: dict[str, tuple[int, Callable[[Path, Path], object]]] = {
-    "lock": (1, lambda index, rows: durable.unlock(durable.lock(index / "other"))),
-    "read_format": (1, lambda index, rows: durable.read_format(index)),
-    "is_format": (1, lambda index, rows: durable.is_format(index)),
-    "format_agrees": (1, lambda index, rows: durable.format_agrees(index)),
-    "is_lock": (1, lambda index, rows: durable.is_lock(index / "LOCK")),
+    "lock": (1, lambda index, rows: locks.unlock(locks.lock(index / "other"))),
+    "read_format": (1, lambda index, rows: format.read_format(index)),
+    "is_format": (1, lambda index, rows: format.is_format(index)),
+    "format_agrees": (1, lambda index, rows: format.format_agrees(index)),
+    "is_lock": (1, lambda index, rows: locks.is_lock(index / "LOCK")),
     "sync_directory": (1, lambda index, rows: durable.sync_directory(index)),
-    "hold": (1, lambda index, rows: durable.hold(index)),
+    "hold": (1, lambda index, rows: locks.hold(index)),
     "unlink_held": (1, lambda index, rows: unlink(index / "other")),
     "NewFile": (1, lambda index, rows: make_and_name(index)),
-    "reserve_lock_file": (1, lambda index, rows: environment.reserve_lock_file(index / "new")),
+    "reserve_lock_file": (1, lambda index, rows: lmdb_files.reserve_lock_file(index / "new")),
     "open_envelope": (2, lambda index, rows: envelope.open_envelope(rows)),
     "ask_ahead": (1, lambda index, rows: envelope.ask_ahead([rows, rows])),
     "preflight": (2, lambda index, rows: pages.preflight(index / "catalog" / "data.mdb")),
@@ -259,26 +275,26 @@ def test_what_cannot_be_opened_has_no_descriptor(tmp_path: Path) -> None:
 
 def test_no_interrupt_keeps_the_environment(filled: Path) -> None:
     def work() -> None:
-        with environment.acquire(filled / "catalog", writable=True):
+        with registry.acquire(filled / "catalog", writable=True):
             pass
 
     assert len(list(interrupted(filled, work, OPENING, possible=True, step=1))) > 50
-    assert all(filled not in one.directory.parents for one in environment.environments())
+    assert all(filled not in one.directory.parents for one in registry.environments())
 
 
 def test_dropped_lease_is_no_claim(filled: Path) -> None:
     """Another user's release closes the environment; without another it closes as it goes."""
-    with environment.acquire(filled / "catalog") as shared:
-        environment.acquire(filled / "catalog")
+    with registry.acquire(filled / "catalog") as shared:
+        registry.acquire(filled / "catalog")
         assert shared.leased
     assert shared.closed
     assert open_descriptors(filled) == []
-    environment.acquire(filled / "catalog")
+    registry.acquire(filled / "catalog")
     assert open_descriptors(filled) == []
 
 
 def test_lease_is_released_twice_and_ends_no_other(filled: Path) -> None:
-    first, second = (environment.acquire(filled / "catalog") for _ in range(2))
+    first, second = (registry.acquire(filled / "catalog") for _ in range(2))
     first.release()
     first.release()
     assert not second.environment.closed

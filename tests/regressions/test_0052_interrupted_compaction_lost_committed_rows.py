@@ -14,9 +14,11 @@ import pytest
 
 import simindex
 from simindex.errors import CommitFailed, ReadOnlyIndex
-from simindex.repair.rebuild import _Work
+from simindex.repair.work import Work
 from simindex.storage.tables import compaction
+from simindex.storage.view import View
 from simindex.writing.buffer import Buffer
+from simindex.writing.installer import Installer
 from simindex.writing.merges import State
 from simindex.writing.writer import Writer
 
@@ -114,8 +116,8 @@ def test_merge_that_was_cancelled_is_never_installed(
         with pytest.raises(KeyboardInterrupt):
             compact(merging)
     merging._change = None
-    merging._writer._failed = None
-    (merge,) = merging._writer._merges._merges
+    merging._writer.committer.failed = None
+    (merge,) = merging._writer.installer.merges._merges
     assert merge.state is State.CANCELLED
     merge.thread.join(30)
     released.set()
@@ -149,15 +151,18 @@ def test_merge_without_an_outcome_is_no_merge_of_deleted_rows(
         assert again.check() == []
 
 
-@pytest.mark.parametrize("name", ["_hand_over", "_check_place", "_install_merges"])
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(simindex.Index, "_hand_over"), (View, "check_place"), (Installer, "install")],
+)
 def test_handle_that_was_interrupted_can_be_closed(
-    merging: simindex.Index, name: str, monkeypatch: pytest.MonkeyPatch
+    merging: simindex.Index, owner: type, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the interrupt is kept with the frames that it went through."""
     kept: BaseException | None = None
     merging.append(np.array([7], np.uint64), ids=[99])
     with monkeypatch.context() as patch:
-        interrupted(patch, simindex.Index, name)
+        interrupted(patch, owner, name)
         try:
             merging.commit()
         except KeyboardInterrupt as interrupt:
@@ -266,8 +271,8 @@ def test_repair_that_writes_too_few_rows_is_refused(
         append(index, 0, 4, 8)
     (index_path / "catalog" / "data.mdb").unlink()
     with monkeypatch.context() as patch:
-        real = _Work._edit
-        patch.setattr(_Work, "_edit", lambda repair, records: real(repair, records[1:]))
+        real = Work._edit
+        patch.setattr(Work, "_edit", lambda repair, records: real(repair, records[1:]))
         with pytest.raises(CommitFailed, match="kept 8 rows of 12"):
             simindex.repair(index_path, apply=True)
     simindex.repair(index_path, apply=True)

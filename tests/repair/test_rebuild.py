@@ -40,13 +40,16 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.repair import lineage, survey
+from simindex.repair.inventory import Inventory
 from simindex.repair.lineage import Kin
 from simindex.repair.remains import Remains
 from simindex.storage import segmentfiles
 from simindex.storage.catalog import pages
-from simindex.storage.catalog.catalog import Head, seal
 from simindex.storage.catalog.environment import Transaction
-from simindex.storage.files import format as durable
+from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.values import seal
+from simindex.storage.files import disk, filesystem
+from simindex.storage.files.names import KEPT_PREFIX, REPAIRED_CATALOG
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
@@ -378,7 +381,7 @@ def test_no_bit_of_a_meta_page_costs_a_row_silently(
 ) -> None:
     """Without a loss told, what the survey takes is what the last commit held; and none is told
     where a commit's number is damaged, since its free pages tell it, too."""
-    def held(found: survey.Survey) -> object:
+    def held(found: Inventory) -> object:
         assert found.tombstones is not None
         return (
             [file.name for file in found.segments], found.tombstones.encode(),
@@ -678,7 +681,7 @@ def test_format_is_written_again(held: Held, tmp_path: Path, how: str) -> None:
 def with_field(content: bytes, at: int, value: bytes, size: int) -> bytes:
     """A header with another field, and the checksum of it."""
     content = content[:at] + value + content[at + len(value) :]
-    crc = durable._native.crc32c(np.frombuffer(content[: size - 4], np.uint8))
+    crc = disk._native.crc32c(np.frombuffer(content[: size - 4], np.uint8))
     return content[: size - 4] + crc.to_bytes(4, "little") + content[size:]
 
 
@@ -960,7 +963,7 @@ def counted(act: Callable[[int], None]) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("fsync", "link"):
-            patch.setattr(durable.os, name, wrapped(getattr(os, name)))
+            patch.setattr(disk.os, name, wrapped(getattr(os, name)))
         for name in ("rename", "unlink", "mkdir", "rmdir"):
             patch.setattr(Path, name, wrapped(getattr(Path, name)))
         patch.setattr(Transaction, "commit", wrapped(Transaction.commit))
@@ -1009,11 +1012,11 @@ def test_a_repair_that_dies_at_any_step_can_be_run_again(
             with suppress(SimindexError):
                 simindex.open(path, "w").close()
         simindex.repair(path, apply=True)
-        assert not list(path.glob(f"{durable.REPAIRED_CATALOG}*"))
+        assert not list(path.glob(f"{REPAIRED_CATALOG}*"))
         with simindex.open(path) as index:
             assert rows_of(index) == unkeyed.live, stop
             assert [f for f in index.check() if f.severity == "error"] == [], stop
-        kept = [p.read_bytes() for p in path.glob(f"{durable.KEPT_PREFIX}*/segments/*.rows")]
+        kept = [p.read_bytes() for p in path.glob(f"{KEPT_PREFIX}*/segments/*.rows")]
         assert damaged_bytes in kept, (stop, "what was damaged is kept")
 
 
@@ -1027,7 +1030,7 @@ def test_a_full_disk_leaves_the_index_as_it_was(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(durable.os, "posix_fallocate", full)
+    monkeypatch.setattr(disk.os, "posix_fallocate", full)
     with pytest.raises(simindex.StorageFull):
         simindex.repair(path, apply=True)
     assert tree(path) == before | {"LOCK": tree(path)["LOCK"]}
@@ -1057,7 +1060,7 @@ def test_a_file_system_without_links_keeps_what_was_damaged(
     def refused(*_: object, **__: object) -> None:
         raise OSError(errno.EOPNOTSUPP, "no links here")
 
-    monkeypatch.setattr(durable.os, "link", refused)
+    monkeypatch.setattr(disk.os, "link", refused)
     report = simindex.repair(path, apply=True)
     assert content in [p.read_bytes() for p in segments(Path(str(report.kept)))]
     assert examine(path) == unkeyed.live
@@ -1123,7 +1126,7 @@ def test_repair_refuses_a_network_file_system(
     """It writes as a writer does, so not where locks and maps cannot be trusted."""
     simindex.open(index_path, "c").close()
     (index_path / "FORMAT").unlink()
-    monkeypatch.setattr(durable, "file_system_kind", lambda path: "nfs4")
+    monkeypatch.setattr(filesystem, "file_system_kind", lambda path: "nfs4")
     with pytest.raises(UnsupportedStorage, match="nfs4"):
         simindex.repair(index_path, apply=True)
     assert not (index_path / "FORMAT").exists()

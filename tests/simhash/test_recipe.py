@@ -92,7 +92,7 @@ def test_fit_refuses_where_there_is_nothing_to_learn():
         ("ngram", (1, 9)), ("ngram", "3"), ("ngram", 1.0), ("weighting", "df"), ("seed", -1),
         ("seed", 2**32), ("seed", None), ("min_features", 0), ("min_features", 1.5),
         ("idf", {}), ("weighting", None), ("weighting", []), ("projection", "gauss"),
-        ("projection", None), ("projection", 0), ("tokenizer", 0), ("tokenizer", 3),
+        ("projection", None), ("projection", 0), ("tokenizer", 0), ("tokenizer", 2),
         ("tokenizer", "name"), ("tokenizer", "m:\ud800"), ("tokenizer", True), ("tokenizer", None),
         ("stop_words", 7), ("stop_words", [1]), ("stop_words", b"en"), ("stop_words", None),
         ("stop_words", ["\ud800"]), ("stemmer", 3), ("stemmer", "\ud800/1"),
@@ -108,8 +108,8 @@ def test_an_option_out_of_range_is_refused_by_name(option, wrong):
 def test_options_may_be_given_in_order():
     assert Recipe(128, "char", (3, 2, 3), "binary", 9, 4).to_dict() == {
         "bits": 128, "unit": "char", "ngram": [2, 3], "weighting": "binary", "seed": 9,
-        "min_features": 4, "projection": "sign", "tokenizer": 2,
-        "unicode": features.UNICODE[features.TOKENIZER], "stop_words": [], "stemmer": None,
+        "min_features": 4, "projection": "sign", "tokenizer": 1,
+        "unicode": features.UNICODE, "stop_words": [], "stemmer": None,
         "documents": None, "features": None, "idf_digest": None,
     }  # fmt: skip
 

@@ -36,11 +36,11 @@ from simindex.errors import (
     StorageFull,
 )
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.files import format as durable
-from simindex.storage.files.format import NewFile
+from simindex.storage.files import disk, removal
+from simindex.storage.files.durable import NewFile
 from simindex.storage.segmentfiles import SegmentFiles
 from simindex.storage.tables import compaction
-from simindex.writing import merges, policy, writer
+from simindex.writing import installer, merges, policy
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
@@ -96,7 +96,7 @@ def merging_threads() -> list[threading.Thread]:
 
 def merges_of(index: simindex.Index) -> Any:
     assert index._writer is not None
-    return index._writer._merges
+    return index._writer.installer.merges
 
 
 # -- the model ------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class MergingMachine(IndexMachine):
     def create(
         self, batch_rows: int, min_merge: int, structures: tuple[str, ...], pages: int = 16
     ) -> None:
-        self.patch.setattr(writer, "STAGED_PAGES", pages)  # 1: several commits install a merge
+        self.patch.setattr(installer, "STAGED_PAGES", pages)  # 1: several commits install a merge
         super().create(batch_rows, min_merge, structures)
 
     @rule(number=st.sampled_from([32, 48]))
@@ -161,7 +161,7 @@ class MergingMachine(IndexMachine):
         with self.unheld():
             super().leave_cleanly()
         assert self.writer._writer is not None
-        assert self.writer._writer.due(self.writer._current(), self.writer.options.min_merge) == []
+        assert self.writer._writer.due(self.writer.options.min_merge) == []
 
     @rule()
     def check(self) -> None:
@@ -320,7 +320,7 @@ def staging(
     index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[simindex.Index]:
     """A merge has ended, and a commit has stored the first of its three directories."""
-    monkeypatch.setattr(writer, "STAGED_PAGES", 1)
+    monkeypatch.setattr(installer, "STAGED_PAGES", 1)
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         commit(index, 0, 4)
         gate.open.set()
@@ -498,7 +498,7 @@ def test_commit_that_fails_while_directories_are_stored_leaves_them_to_the_next_
 def test_too_many_segments_do_not_wait_for_directories(
     staging: simindex.Index, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "MAX_SEGMENTS", 4)
+    monkeypatch.setattr(installer, "MAX_SEGMENTS", 4)
     commit(staging, 12)
     assert staged(staging) == []
     assert staging.stats().segments == 3
@@ -524,7 +524,7 @@ def test_commit_waits_for_a_late_merge_a_part_of_its_own_time(
         assert index._writer is not None
         patience = []
         for first in (8, 12, 16):
-            patience.append(writer.PATIENCE * index._writer._commit_s)
+            patience.append(installer.PATIENCE * index._writer._commit_s)
             commit(index, first)
         # The merge is of 8 rows and may take 4: it is late once more were appended.
         assert waits == [None, patience[1], patience[2]]
@@ -535,7 +535,7 @@ def test_commit_waits_for_a_late_merge_a_part_of_its_own_time(
 def test_commit_waits_where_segments_are_too_many(
     index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "MAX_SEGMENTS", 6)
+    monkeypatch.setattr(installer, "MAX_SEGMENTS", 6)
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         commit(index, *range(0, 24, 4))
         assert index.stats().segments == 6
@@ -553,7 +553,7 @@ def test_writers_that_never_stay_cannot_pile_segments_up(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is closed at once, which gives its merges up."""
-    monkeypatch.setattr(writer, "MAX_SEGMENTS", 6)
+    monkeypatch.setattr(installer, "MAX_SEGMENTS", 6)
     simindex.open(index_path, "c", options=OPTIONS).close()
     most = 0
     for number in range(25):
@@ -1033,20 +1033,20 @@ def test_space_is_given_back_little_by_little_only_where_nobody_else_has_the_fil
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A map in a reader, or a hard link in a backup, keeps every byte."""
-    monkeypatch.setattr(durable, "FREE_BYTES", 100)
+    monkeypatch.setattr(removal, "FREE_BYTES", 100)
     lengths: list[tuple[int, int]] = []
     real = os.ftruncate
     monkeypatch.setattr(
-        durable.os, "ftruncate", lambda fd, size: (lengths.append((fd, size)), real(fd, size))
+        disk.os, "ftruncate", lambda fd, size: (lengths.append((fd, size)), real(fd, size))
     )
 
     def freed(path: Path) -> list[int]:
         lengths.clear()
-        file = durable.unlink_held(path)
+        file = removal.unlink_held(path)
         assert file is not None
         assert not path.exists()
         fd = file.fileno()
-        durable.free(file)
+        removal.free(file)
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(fd)
         # Threads of indexes that were closed before may still give back the space of others.
@@ -1065,14 +1065,14 @@ def test_space_is_given_back_little_by_little_only_where_nobody_else_has_the_fil
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     assert freed(path) == []
     assert mapped[:] == content
-    assert durable.unlink_held(path) is None
+    assert removal.unlink_held(path) is None
 
 
 def test_reader_keeps_the_rows_of_merged_files(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its maps outlive the files' names; the writer gives back no byte of them."""
-    monkeypatch.setattr(durable, "FREE_BYTES", 64)
+    monkeypatch.setattr(removal, "FREE_BYTES", 64)
     simindex.open(index_path, "c", options=OPTIONS).close()
     with simindex.open(index_path, "w") as index:
         commit(index, 0)

@@ -144,8 +144,8 @@ def _cold(
 ) -> tuple[simindex.Matches, float, float]:
     """A call on files that are not in memory, its seconds, and the model's rate."""
     snapshot = index._current()
-    plan, _ = index._answerer.planner.plan(
-        snapshot, h=H, recall=RECALL, method="auto", queries=len(batch), weights=batch.weights
+    plan = index._answerer.plans.plan(
+        snapshot, index._answerer.question(h=H, recall=RECALL), len(batch), batch.weights
     )
     speed = _drop(index)
     start = time.perf_counter()

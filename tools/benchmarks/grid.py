@@ -207,8 +207,9 @@ def predicted(
     `Index.explain` says the same, but runs the call three times.
     """
     snapshot = index._current()
-    plan, _ = index._answerer.planner.plan(
-        snapshot, h=h, recall=recall, method=method, queries=queries, weights=batch.weights
+    plan = index._answerer.plans.plan(
+        snapshot, index._answerer.question(h=h, recall=recall, method=method), queries,
+        batch.weights
     )
     words = []
     for one in plan.tables:

@@ -27,8 +27,10 @@ from simindex.query import audit as auditing
 from simindex.simhash.recipe import Recipe
 from simindex.storage import snapshot
 from simindex.storage.catalog import options_record
-from simindex.storage.catalog.catalog import PARTED, Catalog, Reading, checksum, pack, unpack
+from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.environment import DATABASES
+from simindex.storage.catalog.reading import Reading
+from simindex.storage.catalog.values import PARTED, checksum, pack, unpack
 
 Records = dict[tuple[str, bytes], bytes]
 

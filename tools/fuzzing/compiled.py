@@ -7,13 +7,11 @@ So every execution of these is one behind checksums.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 
 import lmdb
@@ -91,7 +89,7 @@ def names() -> list[str]:
 def build(clang: str, directory: Path, jobs: int) -> dict[str, Path]:
     """The programs by name; what is newer than its sources stays as it is."""
     directory.mkdir(parents=True, exist_ok=True)
-    headers = [*KERNELS.glob("*.hpp"), *KERNELS.glob("*.inc"), *DRIVERS.glob("*.hpp")]
+    headers = [*KERNELS.rglob("*.hpp"), *KERNELS.rglob("*.inc"), *DRIVERS.glob("*.hpp")]
     newest = max(path.stat().st_mtime for path in headers)
     with ThreadPoolExecutor(jobs) as pool:
         kernels = list(pool.map(
@@ -115,25 +113,17 @@ def build(clang: str, directory: Path, jobs: int) -> dict[str, Path]:
     return programs
 
 
-def _kernel_sources() -> Iterator[Path]:
-    """All but the bindings: what includes nothing of Python's, in whatever depth."""
-    for path in sorted(KERNELS.glob("*.cpp")):
-        if not _needs_python(path):
-            yield path
-
-
-@cache
-def _needs_python(source: Path) -> bool:
-    text = source.read_text("utf-8")
-    beside = (KERNELS / name for name in re.findall(r'#include "([^"]+)"', text))
-    return bool(re.search(r"#include <(Python\.h|nanobind/)", text)) or any(
-        _needs_python(path) for path in beside
-    )
+def _kernel_sources() -> list[Path]:
+    """All but the bindings, which alone need Python."""
+    return sorted(set(KERNELS.rglob("*.cpp")) - set(KERNELS.glob("bind/*")))
 
 
 def _object(clang: str, source: Path, directory: Path, newest: float, *more: str) -> Path:
-    kind = "driver" if source.parent == DRIVERS else "kernel"
-    made = directory / f"{kind}-{source.stem}.o"
+    if source.parent == DRIVERS:
+        name = f"driver-{source.stem}"
+    else:
+        name = "-".join(("kernel", *source.relative_to(KERNELS).with_suffix("").parts))
+    made = directory / f"{name}.o"
     if made.exists() and made.stat().st_mtime > max(newest, source.stat().st_mtime):
         return made
     launcher = os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER")

@@ -17,7 +17,7 @@ from unittest import mock
 
 from fuzzing.target import Target, workplace
 from simindex.cli import recipes
-from simindex.cli.commands import maintenance
+from simindex.cli.commands import delete
 from simindex.inputs import Intake, ReadOptions, jsonl, read, streams, table
 from simindex.records.batch import MAX_KEY_BYTES
 
@@ -35,8 +35,8 @@ LIMIT_BYTES = 1 << 12
 LIMITS = (
     (jsonl, "MAX_VALUES", 64), (table, "MAX_COLUMNS", 16), (table, "MAX_SEPARATORS", 64),
     (streams, "LARGE_WINDOW_BYTES", 1 << 11), (streams, "MAX_EXPANSION", 8),
-    (maintenance, "MAX_KEY_BYTES", 64), (maintenance, "DELETED_AT_ONCE", 4),
-    (maintenance, "DELETED_LENGTH", 64), (recipes, "MOST_HEADER_BYTES", 512),
+    (delete, "MAX_KEY_BYTES", 64), (delete, "DELETED_AT_ONCE", 4),
+    (delete, "DELETED_LENGTH", 64), (recipes, "MOST_HEADER_BYTES", 512),
 )
 """Others, for the same reason."""
 
@@ -114,7 +114,7 @@ def execute(data: bytes) -> None:
         for module, name, value in LIMITS:
             limits.enter_context(mock.patch.object(module, name, value))
         if kind == KEYS:
-            for group in maintenance._groups(maintenance._listed_keys(str(path))):
+            for group in delete._groups(delete._listed_keys(str(path))):
                 assert 0 < len(group) <= 4 and all(group)
         elif kind == WORDS:
             assert "" not in recipes._listed_words(str(path))

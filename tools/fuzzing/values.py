@@ -11,12 +11,14 @@ import numpy as np
 from fuzzing.target import Target, workplace
 from simindex import DocumentFrequencies, Recipe
 from simindex._kernels import _native
+from simindex.checks import is_int
 from simindex.options import IndexOptions
 from simindex.planning.machine import Machine
 from simindex.query import audit
-from simindex.simhash import document_frequencies, recipe_bytes
+from simindex.simhash import frequency_bytes, recipe_bytes
 from simindex.storage.catalog import options_record
-from simindex.storage.catalog.catalog import Head, Run, unpack
+from simindex.storage.catalog.head import Head, Run
+from simindex.storage.catalog.values import unpack
 from simindex.storage.files.format import FORMAT_MAGIC, read_format, write_format
 
 TEXTS = ["the quick brown fox jumps over the lazy dog", "a dog", ""]
@@ -45,7 +47,7 @@ def seeds() -> list[bytes]:
 
 def repair(data: bytes) -> bytes:
     """The bytes with the digest at their end, or FORMAT's checksum."""
-    if data[:8] in (recipe_bytes.MAGIC, document_frequencies.MAGIC):
+    if data[:8] in (recipe_bytes.MAGIC, frequency_bytes.MAGIC):
         return data[:-16] + blake2b(data[:-16], digest_size=16).digest()
     if data[:8] == FORMAT_MAGIC and len(data) == 64:
         crc = _native.crc32c(np.frombuffer(data[:-4], np.uint8))
@@ -57,10 +59,10 @@ def execute(data: bytes) -> None:
     """Reads the value, and uses it."""
     if data[:8] == recipe_bytes.MAGIC:
         recipe = Recipe.from_bytes(data)
-        if recipe_bytes.is_int(recipe.tokenizer):
+        if is_int(recipe.tokenizer):
             recipe.batch(TEXTS)
         return
-    if data[:8] == document_frequencies.MAGIC:
+    if data[:8] == frequency_bytes.MAGIC:
         counted = DocumentFrequencies.from_bytes(data)
         if counted.documents:
             counted.table()

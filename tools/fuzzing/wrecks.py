@@ -22,7 +22,7 @@ from fuzzing.target import Target, workplace
 from simindex import IndexOptions
 from simindex.errors import SimindexError
 from simindex.repair.remains import Remains
-from simindex.storage.catalog.catalog import checksum
+from simindex.storage.catalog.values import checksum
 
 GONE, CUT = 0xFFFFFF, 255
 PAGE_BYTES = 4096

@@ -60,7 +60,7 @@ from reliability.story import (
 from reliability.trials import Fault, Say, Tally, forked, parts_of, shared, workplace
 from reliability.wreck import cleared, wreck
 from simindex.errors import CommitFailed, CorruptFile, ReadOnlyIndex, SimindexError
-from simindex.storage.files import format as durable
+from simindex.storage.files import durable
 
 DISK = (errno.EIO, errno.ENOSPC)
 

@@ -30,7 +30,7 @@ from reliability.wreck import wreck
 from simindex import Batch, IndexOptions, Recipe
 from simindex.index import index as index_module
 from simindex.planning.machine import Machine
-from simindex.storage.files import format as durable
+from simindex.storage.files import removal
 from simindex.storage.segmentfiles import SegmentFiles
 
 MERGE_THREAD = "simindex merge"
@@ -195,7 +195,7 @@ def ready() -> None:
     GATE.install()
     changed: Any = index_module
     changed.measure = lambda file: Machine()
-    durable.FREE_PAUSE_S = 0.0
+    removal.FREE_PAUSE_S = 0.0
 
 
 # -- specimens -------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simindex.storage.files import format as durable
-from simindex.writing import merges, writer
+from simindex.storage.files import removal
+from simindex.writing import installer, merges
 
 
 class AtOnce:
@@ -28,5 +28,5 @@ def settle() -> None:
     """For the rest of this process; trials call it in a child, or in an interpreter of theirs."""
     changed: Any = merges
     changed.Thread = AtOnce
-    writer.STAGED_PAGES = 1  # directories are stored ahead of the segment
-    durable.FREE_PAUSE_S = 0.0
+    installer.STAGED_PAGES = 1  # directories are stored ahead of the segment
+    removal.FREE_PAUSE_S = 0.0

@@ -29,8 +29,8 @@ from simindex import Batch, IndexOptions
 from simindex.index import index as index_module
 from simindex.planning.machine import Machine
 from simindex.storage.catalog import headers
-from simindex.storage.files.format import unlock
-from simindex.writing import merges, writer
+from simindex.storage.files.locks import unlock
+from simindex.writing import installer, merges
 
 Row = tuple[str, bytes]
 """What names a row, as text, and its fingerprint."""
@@ -66,7 +66,7 @@ def deterministic(seed: int, *, threads: bool = False) -> Iterator[None]:
     chance = random.Random(seed)
     with (
         mock.patch.object(merges, "Thread", Thread if threads else AtOnce),
-        mock.patch.object(writer, "STAGED_PAGES", 1),  # directories are stored ahead of a segment
+        mock.patch.object(installer, "STAGED_PAGES", 1),  # directories are stored ahead of them
         mock.patch.object(index_module, "measure", lambda file: Machine()),
         mock.patch.object(secrets, "token_hex", lambda size: chance.randbytes(size).hex()),
         mock.patch.object(secrets, "token_bytes", chance.randbytes),
@@ -143,8 +143,8 @@ class Work:
     def abandon(self) -> None:
         """Leaves the index as a process does that is killed: nothing is discarded or removed."""
         index, self.index = self.index, None
-        unlock(index._writer._lock)
-        index._writer._merges._merges.clear()
+        unlock(index._writer.committer.lock)
+        index._writer.installer.merges._merges.clear()
         index._closed = index._ended = True
         index._lease.release()
 

@@ -1,1 +1,1 @@
-"""The commands of the shell, one module each."""
+"""The commands of the shell, one module each; `simindex.cli` lists them."""

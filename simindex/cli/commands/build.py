@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 import simindex
-from simindex.cli.app import Interrupted
+from simindex.cli.app import Interrupted, program
 from simindex.cli.choices import (
     Reading,
     index_argument,
@@ -29,6 +29,7 @@ from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.interrupt import uninterrupted
 from simindex.cli.learning import Lesson
+from simindex.cli.new_index import NewIndex
 from simindex.cli.pipeline import read_ahead
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
@@ -43,14 +44,14 @@ from simindex.cli.replacement import clear_up, replacing
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
 from simindex.inputs import Document, Intake, require_inputs
 from simindex.storage.location import checked_call
-from simindex.writing.creation import discard, require_place
+from simindex.writing.creation import require_place
 
 NO_TEXTS = (
     "texts cannot be added to it from the command line: append fingerprints with the Python API"
 )
 
 
-@click.command()
+@program.command()
 @index_argument
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 @click.option("--append", is_flag=True, help="Add to an existing index, by its own recipe.")
@@ -106,7 +107,7 @@ def build(
     except KeyboardInterrupt as error:
         raise Interrupted(f"interrupted: {run.abandon()}") from error
     except SimindexError as error:
-        if not run.created and not append:
+        if run.made is None and not append:
             raise
         remark = run.abandon()
         raise type(error)(f"{error}; {remark}", **error.data) from error
@@ -124,11 +125,9 @@ class _Run:
     started: float
     place: Path = field(init=False)
     """Where rows go: `path`, or beside it while an old index stands there."""
-    was_there: bool = False
-    """Whether there was a directory, without an index, in its place."""
-    created: bool = False
-    made: os.stat_result = field(init=False)
-    """Of the directory, once created."""
+    made: NewIndex | None = None
+    inode: os.stat_result = field(init=False)
+    """Of the directory, once made."""
     committed: int = 0
     rows: int = 0
     documents: int = 0
@@ -169,14 +168,10 @@ class _Run:
     def _open(self, recipe: Any, options: dict[str, Any]) -> Any:
         if self.append:
             return simindex.open(self.place, "w")
-        self.was_there = self.place.exists()
-        index = simindex.open(
-            self.place, "n",
-            options=simindex.IndexOptions(keys="str", recipe=recipe, **options),
-            overwrite=self.overwrite,  # what was an index and has lost its FORMAT
-        )
-        self.created, self.made = True, self.place.stat()
-        return index
+        stored = simindex.IndexOptions(keys="str", recipe=recipe, **options)
+        self.made = NewIndex.at(self.place, stored, overwrite=self.overwrite)
+        self.inode = self.place.stat()
+        return self.made.index
 
     def _commit(self, index: Any) -> None:
         with uninterrupted():
@@ -189,20 +184,22 @@ class _Run:
             return f"{self.path} is as it was"
         if self.committed:
             return f"{count(self.committed, 'document')} of this run are committed in {self.path}"
-        if self.created:
+        if self.made is not None:
             return f"nothing of this run is committed, {self.path} is empty"
         return f"nothing of this run is committed, {self.path} is as it was"
 
     def _took_the_place(self) -> bool:
         """Whether what was built beside an old index stands in its place."""
-        return self.created and self.path.exists() and samestat(self.made, self.path.stat())
+        return (
+            self.made is not None and self.path.exists()
+            and samestat(self.inode, self.path.stat())
+        )
 
     def abandon(self) -> str:
-        """Remove an index that this run created and committed nothing to; says what is left."""
-        if self.created and not self.committed and self.place == self.path:
-            with suppress(OSError, SimindexError):
-                if discard(self.path, made=not self.was_there):
-                    return f"{self.path} was not created"
+        """Remove an index that this run made and committed nothing to; says what is left."""
+        made = self.made if self.place == self.path and not self.committed else None
+        if made is not None and made.removed():
+            return f"{self.path} was not created"
         return self.outcome()
 
     def report(self, as_json: bool, quiet: bool) -> None:

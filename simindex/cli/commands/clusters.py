@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import click
 
 import simindex
+from simindex.cli.app import program
 from simindex.cli.choices import index_argument, memory_limit_option, output_options
 from simindex.cli.commands.pairs import LINES_AT_ONCE, distance_option, shown, threads_option
 from simindex.cli.console import as_json_line, count, duration, key_text, say
@@ -15,7 +16,7 @@ from simindex.cli.progress import ShareDone
 from simindex.records.clusters import Clusters
 
 
-@click.command()
+@program.command()
 @index_argument
 @distance_option
 @click.option(

@@ -31,6 +31,7 @@ import click
 import numpy as np
 
 import simindex
+from simindex.cli.app import program
 from simindex.cli.choices import Reading, input_options, is_open_as, output_options, say_passed_over
 from simindex.cli.chunks import Buffer, SkippedReport, portions
 from simindex.cli.console import count, duration, key_text, say
@@ -61,7 +62,7 @@ WRITTEN_LINES = 512
 """Lines handed to the system at once."""
 
 
-@click.command()
+@program.command()
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @click.option(
     "--index", "index_path", type=click.Path(), metavar="INDEX",

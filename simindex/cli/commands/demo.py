@@ -8,7 +8,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ import click
 import numpy as np
 
 import simindex
+from simindex.cli.app import program
 from simindex.cli.chunks import chunks
 from simindex.cli.console import count, duration, emit, megabytes, say
+from simindex.cli.new_index import NewIndex
 from simindex.cli.progress import Progress
-from simindex.errors import IndexExists, InvalidInput, SimindexError
+from simindex.errors import IndexExists, InvalidInput
 from simindex.inputs import Document, Intake, ReadOptions, read
 from simindex.pairs.components import connected
-from simindex.writing.creation import discard
 from simindex.writing.ownership import exists
 
 INCLUDED = ("*.py", "*.txt", "*.rst", "*.md", "*.html", "*.cfg")
@@ -37,7 +38,7 @@ FAVOURITE = "encodings/cp1252.py"
 EDIT = "\n# This copy differs from the file in the library: these two lines\n# were added to it.\n"
 
 
-@click.command()
+@program.command()
 @click.option(
     "--path", type=click.Path(), help="Another folder of text files than the standard library."
 )
@@ -88,15 +89,12 @@ def _made(place: Path, recipe: Any) -> Iterator[Any]:
             f"{place} is an index already, and was kept: name another place with --keep",
             path=str(place),
         )
-    was_there = place.exists()
-    options = simindex.IndexOptions(keys="str", recipe=recipe)
-    index = simindex.open(place, "n", options=options)
+    made = NewIndex.at(place, simindex.IndexOptions(keys="str", recipe=recipe))
     try:
-        with index:
-            yield index
+        with made.index:
+            yield made.index
     except BaseException:
-        with suppress(OSError, SimindexError):
-            discard(place, made=not was_there)
+        made.removed()
         raise
 
 

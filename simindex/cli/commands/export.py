@@ -10,12 +10,13 @@ from typing import Any
 import click
 
 import simindex
+from simindex.cli.app import program
 from simindex.cli.choices import index_argument
 from simindex.cli.console import emit, key_text
 from simindex.storage.tables.keys import key_hash
 
 
-@click.command()
+@program.command()
 @index_argument
 @click.option(
     "--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex.bits.hamming import to_hex
+from simindex.cli.app import program
 from simindex.cli.choices import Reading, input_options, output_options, say_passed_over
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
 from simindex.cli.console import as_json_line, cell, count, duration, megabytes, say
@@ -41,7 +42,7 @@ from simindex.inputs import Document, require_inputs
 NO_TEXTS = "it cannot fingerprint texts: name an index with a recipe, or leave out --recipe"
 
 
-@click.command()
+@program.command()
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @click.option("--text", "texts", multiple=True, help="A text to fingerprint.")
 @click.option(

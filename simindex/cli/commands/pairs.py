@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 import simindex
+from simindex.cli.app import program
 from simindex.cli.choices import index_argument, memory_limit_option, output_options
 from simindex.cli.console import as_json_line, cell, count, duration, key_text, say
 from simindex.cli.progress import ShareDone
@@ -23,7 +24,7 @@ distance_option = click.option(
 threads_option = click.option("--threads", type=click.IntRange(min=1), help="Threads to use.")
 
 
-@click.command()
+@program.command()
 @index_argument
 @distance_option
 @click.option(

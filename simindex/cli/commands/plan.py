@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from simindex.cli.app import program
 from simindex.cli.choices import memory_option, output_options
 from simindex.cli.console import emit, say
 from simindex.planning.forecast import (
@@ -33,7 +34,7 @@ def _rows(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
     raise click.BadParameter(f"{value!r} is no number of rows: give one like 8e9 or 60_000_000")
 
 
-@click.command()
+@program.command()
 @click.option("--rows", required=True, callback=_rows, metavar="N", help="Rows, such as 8e9.")
 @click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
 @memory_option

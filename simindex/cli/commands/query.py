@@ -12,6 +12,7 @@ import click
 import numpy as np
 
 import simindex
+from simindex.cli.app import program
 from simindex.cli.batches import (
     MOST_MATCHES,
     Budget,
@@ -72,7 +73,7 @@ search_options = (
 )
 
 
-@click.command()
+@program.command()
 @index_argument
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @text_option

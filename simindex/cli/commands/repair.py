@@ -7,13 +7,13 @@ from dataclasses import asdict
 import click
 
 import simindex
+from simindex.cli.app import DAMAGED, program
 from simindex.cli.choices import index_argument, output_options
-from simindex.cli.commands.maintenance import DAMAGED
 from simindex.cli.console import cell, count, emit, say
 from simindex.cli.progress import ShareDone
 
 
-@click.command()
+@program.command()
 @index_argument
 @click.option("--apply", is_flag=True, help="Do it; else only say what would be done.")
 @output_options

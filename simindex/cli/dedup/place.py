@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ import simindex
 from simindex.cli.app import Interrupted
 from simindex.cli.choices import Reading
 from simindex.cli.console import count, say
+from simindex.cli.new_index import NewIndex
 from simindex.cli.recipes import Learning, Prepared, prepare
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
-from simindex.writing.creation import discard
 
 TEMPORARY_BATCH_ROWS = 1 << 16
 """Small segments: what is pending is looked through for every buffer."""
@@ -61,9 +61,8 @@ class Place:
     index: simindex.Index
     prepared: Prepared
     lasting: bool = False
-    created: bool = False
-    was_there: bool = False
-    """Whether there was a directory, without an index, in its place."""
+    made: NewIndex | None = None
+    """The index, where this run made it."""
     committed: int = 0
     """Documents of this run that were read up to the last commit."""
 
@@ -90,11 +89,10 @@ class Place:
             raise
 
     def _left(self) -> str:
-        if self.lasting and self.created and not self.committed:
+        if self.lasting and self.made is not None and not self.committed:
             self.index.close()
-            with suppress(OSError, SimindexError):
-                if discard(self.path, made=not self.was_there):
-                    return f"{self.path} was not created"
+            if self.made.removed():
+                return f"{self.path} was not created"
         if not self.committed:
             return f"nothing of this run is committed, {self.path} is as it was"
         return (
@@ -119,9 +117,8 @@ def lasting(path: Path, asked: Asked) -> Place:
     except IndexNotFound:
         prepared = asked.prepared(Path(os.path.realpath(path)))
         options = simindex.IndexOptions(keys="str", recipe=prepared.recipe)
-        was_there = path.exists()
-        index = simindex.open(path, "n", options=options)
-        return Place(path, index, prepared, lasting=True, created=True, was_there=was_there)
+        made = NewIndex.at(path, options)
+        return Place(path, made.index, prepared, lasting=True, made=made)
     try:
         if asked.recipe or asked.learning.asked:
             raise click.UsageError(

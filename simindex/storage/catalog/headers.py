@@ -17,9 +17,13 @@ import numpy as np
 
 from simindex.arrays import U32
 from simindex.errors import CorruptFile
+from simindex.storage.catalog.values import seal
+from simindex.storage.tables.permuted import Directories
 
 PAGE_HEADERS = 1 << 15
 
+Pages = list[tuple[bytes, bytes]]
+"""Keys and sealed values of the pages of some directories."""
 
 
 def page_key(segment: str, table: int, page: int) -> bytes:
@@ -40,6 +44,15 @@ def pages(segment: str, table: int, directory: U32) -> Iterator[tuple[bytes, byt
         start = page * PAGE_HEADERS
         stop = headers + 1 if page == last else start + PAGE_HEADERS
         yield page_key(segment, table, page), directory[start:stop].astype("<u4").tobytes()
+
+
+def sealed_pages(segment: str, directories: Directories) -> Pages:
+    """A segment's header directories as they are stored; 15 ms for 25 MB, so made ahead of it."""
+    return [
+        (key, seal("headers", key, payload))
+        for table, directory in directories
+        for key, payload in pages(segment, table, directory)
+    ]
 
 
 def assemble(

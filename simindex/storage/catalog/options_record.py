@@ -7,7 +7,7 @@ from simindex.errors import (
     InvalidOption,
 )
 from simindex.options import IndexOptions
-from simindex.storage.catalog.catalog import unpack
+from simindex.storage.catalog.values import unpack
 
 
 def stored_options(payload: bytes | None) -> IndexOptions:

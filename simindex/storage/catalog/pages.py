@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile
-from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.files.descriptor import PLAIN, Descriptor
 
 META = np.dtype(
     [
@@ -149,9 +149,11 @@ def damage(data: Path) -> CorruptFile | None:
 
 def _first_fault(data: Path, *, whole: bool) -> CorruptFile | None:
     try:
-        file = Descriptor(data, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        file = Descriptor(data, PLAIN)
     except FileNotFoundError as error:
-        raise CorruptFile(f"the catalog {data} is missing: {REMEDY}", path=str(data)) from error
+        raise CorruptFile(
+            f"the catalog {data} is missing", remedy=REMEDY, path=str(data)
+        ) from error
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
@@ -184,7 +186,7 @@ def _fault(
 
     def damaged(what: str, page: int = 0) -> CorruptFile:
         return CorruptFile(
-            f"the catalog {data} is damaged: {what}. {REMEDY}", path=str(data), page=page
+            f"the catalog {data} is damaged ({what})", remedy=REMEDY, path=str(data), page=page
         )
 
     metas = [meta for page in (0, 1) if (meta := Meta.read(raw[page], page)) is not None]
@@ -207,8 +209,8 @@ def _fault(
         return damaged(f"its last page is beyond the {MAP_BYTES >> 30} GiB that a catalog may have")
     if size < needed:
         return CorruptFile(
-            f"the catalog {data} is cut short: {size} bytes instead of {needed}. {REMEDY}",
-            path=str(data), found=size, expected=needed,
+            f"the catalog {data} is cut short, to {size} bytes instead of {needed}",
+            remedy=REMEDY, path=str(data), found=size, expected=needed,
         )
     if other.last_page > used.last_page:
         return damaged("the last commit passes for the one before the last", other.page)

@@ -16,6 +16,7 @@ Invariants
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
 from collections.abc import Callable
@@ -23,6 +24,12 @@ from functools import partial
 from operator import attrgetter, length_hint
 from pathlib import Path
 from types import TracebackType
+
+PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+"""Flags for reading a file that may be something else: no link is followed, no pipe waited for."""
+
+NOT_REGULAR = {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV}
+"""What opening a link, a directory, a socket or a device gives where a file should be."""
 
 
 class Descriptor:

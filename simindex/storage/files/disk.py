@@ -10,7 +10,7 @@ named after: they stand here so that a test can put another object in the place 
 that records what happens and in which order, or leaves something out.
 
 What lasts: bytes after `sync` of their file, names after `sync_directory` of their directory, and
-nothing else; `write_back` promises nothing. The order that follows from it stands in `format`,
+nothing else; `write_back` promises nothing. The order that follows from it stands in `durable`,
 `creation` and `writer`.
 """
 

@@ -31,15 +31,9 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile
-from simindex.storage.files.descriptor import Descriptor
-from simindex.storage.files.format import (
-    ENDIAN_TAG,
-    MAJOR,
-    MINOR,
-    SWAPPED_TAG,
-    NewFile,
-    check_version,
-)
+from simindex.storage.files.descriptor import PLAIN, Descriptor
+from simindex.storage.files.durable import NewFile
+from simindex.storage.files.format import ENDIAN_TAG, MAJOR, MINOR, SWAPPED_TAG, check_version
 from simindex.storage.files.verification import Map, Verify, verified
 from simindex.threads import thread_count
 
@@ -293,7 +287,7 @@ def open_envelope(path: Path, *, verify: Verify = "lazy", remedy: str = REMEDY) 
         What helps where one is damaged.
     """
     try:
-        file = Descriptor(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        file = Descriptor(path, PLAIN)
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENXIO):
             raise
@@ -314,12 +308,98 @@ def ask_ahead(paths: Sequence[Path]) -> None:
     Errors are left to the opening.
     """
     for path in paths:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        with suppress(OSError), Descriptor(path, flags) as file:
+        with suppress(OSError), Descriptor(path, PLAIN) as file:
             fd = file.fileno()
             os.posix_fadvise(fd, 0, ASKED_BYTES, os.POSIX_FADV_WILLNEED)
             end = max(0, os.fstat(fd).st_size - ASKED_BYTES)
             os.posix_fadvise(fd, end, ASKED_BYTES, os.POSIX_FADV_WILLNEED)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the header page of a file says, once its checksum and its bounds hold."""
+
+    identity: Identity
+    file_bytes: int
+    checksum_offset: int
+    read_compatible: int
+    """Features that a writer must know; see `format.check_features`."""
+    table: NDArray[Any]
+    """Its sections, in order, as SECTION."""
+    checksum: int
+    """The page's own."""
+
+    @classmethod
+    def read(cls, path: str, page: Bytes) -> Header:
+        """The header of a page, which may be cut short or anything.
+
+        Raises CorruptFile, and FormatTooNew and FormatTooOld if another version wrote it.
+        """
+        if len(page) < HEADER.itemsize or not has_magic(page):
+            raise _corrupt(path, "is not a file of simindex", 0)
+        header = page[: HEADER.itemsize].view(HEADER)[0]
+        if int(header["endian"]) == SWAPPED_TAG:
+            raise _corrupt(
+                path, "holds its numbers in another byte order: files of simindex are "
+                "little-endian on every machine", 8,
+            )
+        check_version(
+            Path(path), int(header["major"]), int(header["minor"]), int(header["incompatible"])
+        )
+        if not is_whole(page):
+            raise _corrupt(path, "has a damaged header", 0)
+        if (
+            int(header["endian"]) != ENDIAN_TAG
+            or int(header["chunk_bytes"]) != CHUNK_BYTES
+            or int(header["sections"]) > MAX_SECTIONS
+        ):
+            raise _corrupt(path, "has a header no version writes", 0)
+        identity = Identity(
+            bytes(header["index"]),
+            *(int(header[name]) for name in ("file_id", "generation", "horizon", "rows", "bits")),
+        )
+        table_end = HEADER.itemsize + SECTION.itemsize * int(header["sections"])
+        return cls(
+            identity, int(header["file_bytes"]), int(header["checksum_offset"]),
+            int(header["read_compatible"]), page[HEADER.itemsize : table_end].view(SECTION),
+            int(page[-4:].view("<u4")[0]),
+        )
+
+    def check_table(self, path: str) -> None:
+        """Raises CorruptFile if a section or the checksums are outside their bounds."""
+        # Invariant 2. Python integers do not wrap, so a forged count cannot fold back into range.
+        end, chunks = PAGE_BYTES, 0
+        for offset, itemsize, count, declared in zip(
+            *(self.table[name].tolist() for name in ("offset", "itemsize", "count", "chunks")),
+            strict=True,
+        ):
+            size = itemsize * count
+            if offset < end or offset % PAGE_BYTES or offset + size > self.checksum_offset:
+                raise _corrupt(path, "has a section outside its bounds", offset)
+            if declared != -(-size // CHUNK_BYTES):
+                raise _corrupt(path, "has a section with a wrong number of checksums", offset)
+            end, chunks = offset + size, chunks + declared
+        if self.checksum_offset < end or (
+            self.checksum_offset + 4 * chunks + FOOTER.itemsize != self.file_bytes
+        ):
+            raise _corrupt(path, "has checksums outside their bounds", self.checksum_offset)
+
+
+def has_magic(page: Bytes) -> bool:
+    """Whether a page begins as the header of a file."""
+    return bytes(page[: len(MAGIC)]) == MAGIC
+
+
+def is_whole(page: Bytes) -> bool:
+    """Whether a page is the header of a file, undamaged."""
+    return (
+        len(page) == PAGE_BYTES and has_magic(page)
+        and _native.crc32c(page[:-4]) == int(page[-4:].view("<u4")[0])
+    )
+
+
+def _corrupt(path: str, what: str, offset: int) -> CorruptFile:
+    return CorruptFile(f"{path} {what}", path=path, offset=offset)
 
 
 class Envelope:
@@ -339,45 +419,21 @@ class Envelope:
         if size < PAGE_BYTES + FOOTER.itemsize:
             raise self._corrupt(f"has only {size} bytes: it is cut short", size)
         page = np.frombuffer(os.pread(fd, PAGE_BYTES, 0), np.uint8)
-        header = page[: HEADER.itemsize].view(HEADER)[0]
-        if bytes(header["magic"]).ljust(8, b"\0") != MAGIC:
-            raise self._corrupt("is not a file of simindex", 0)
-        if int(header["endian"]) == SWAPPED_TAG:
-            raise self._corrupt(
-                "holds its numbers in another byte order: files of simindex are little-endian on "
-                "every machine", 8,
-            )
-        check_version(
-            Path(path), int(header["major"]), int(header["minor"]), int(header["incompatible"])
-        )
-        if len(page) != PAGE_BYTES or _native.crc32c(page[:-4]) != int(page[-4:].view("<u4")[0]):
-            raise self._corrupt("has a damaged header", 0)
-        if int(header["file_bytes"]) != size:
-            raise self._corrupt(f"has {size} bytes instead of {int(header['file_bytes'])}", size)
-        self.identity = Identity(
-            bytes(header["index"]),
-            *(int(header[name]) for name in ("file_id", "generation", "horizon", "rows", "bits")),
-        )
-        if (
-            int(header["endian"]) != ENDIAN_TAG
-            or int(header["chunk_bytes"]) != CHUNK_BYTES
-            or int(header["sections"]) > MAX_SECTIONS
-        ):
-            raise self._corrupt("has a header no version writes", 0)
-        self.read_compatible = int(header["read_compatible"])
-        """Features that a writer must know; see `format.check_features`."""
+        header = Header.read(path, page)
+        if header.file_bytes != size:
+            raise self._corrupt(f"has {size} bytes instead of {header.file_bytes}", size)
+        self.identity, self.read_compatible = header.identity, header.read_compatible
         self.file_bytes = size
-        self._read_footer(os.pread(fd, FOOTER.itemsize, size - FOOTER.itemsize), page)
-        table_end = HEADER.itemsize + SECTION.itemsize * int(header["sections"])
-        self._table = page[HEADER.itemsize : table_end].view(SECTION)
-        self._check_table(int(header["checksum_offset"]))
+        self._read_footer(os.pread(fd, FOOTER.itemsize, size - FOOTER.itemsize), header.checksum)
+        self._table = header.table
+        header.check_table(path)
         mapped = Map(fd, size, access=mmap.ACCESS_READ)
         mapped.path = path
         if size <= _huge_limit():
             with suppress(OSError):  # a kernel without huge pages
                 mapped.madvise(mmap.MADV_HUGEPAGE)
         self._map = np.frombuffer(mapped, np.uint8)
-        start = self._checksum_offset = int(header["checksum_offset"])
+        start = self._checksum_offset = header.checksum_offset
         self._checksums = self._map[start : size - FOOTER.itemsize].view("<u4")
         if _native.crc32c(self._checksums.view(np.uint8)) != self._checksums_crc:
             raise self._corrupt("has damaged checksums", start)
@@ -397,7 +453,7 @@ class Envelope:
                 os.fsencode(self.path), int(entry["offset"]), remedy,
             )
 
-    def _read_footer(self, data: bytes, page: Bytes) -> None:
+    def _read_footer(self, data: bytes, header_checksum: int) -> None:
         footer = np.frombuffer(data, FOOTER)[0]
         raw = np.frombuffer(data, np.uint8)
         if _native.crc32c(raw[:-12]) != int(footer["checksum"]) or (
@@ -408,29 +464,11 @@ class Envelope:
             bytes(footer["index"]) != self.identity.index
             or int(footer["file_id"]) != self.identity.file_id
             or int(footer["file_bytes"]) != self.file_bytes
-            or int(footer["header_checksum"]) != int(page[-4:].view("<u4")[0])
+            or int(footer["header_checksum"]) != header_checksum
         ):
             raise self._corrupt("has a footer of another file", self.file_bytes - FOOTER.itemsize)
         self._checksums_crc = int(footer["checksums"])
         self.footer_checksum = int(footer["checksum"])
-
-    def _check_table(self, checksum_offset: int) -> None:
-        # Invariant 2. Python integers do not wrap, so a forged count cannot fold back into range.
-        end, chunks = PAGE_BYTES, 0
-        for offset, itemsize, count, declared in zip(
-            *(self._table[name].tolist() for name in ("offset", "itemsize", "count", "chunks")),
-            strict=True,
-        ):
-            size = itemsize * count
-            if offset < end or offset % PAGE_BYTES or offset + size > checksum_offset:
-                raise self._corrupt("has a section outside its bounds", offset)
-            if declared != -(-size // CHUNK_BYTES):
-                raise self._corrupt("has a section with a wrong number of checksums", offset)
-            end, chunks = offset + size, chunks + declared
-        if checksum_offset < end or checksum_offset + 4 * chunks + FOOTER.itemsize != (
-            self.file_bytes
-        ):
-            raise self._corrupt("has checksums outside their bounds", checksum_offset)
 
     def section(self, kind: int, dtype: str) -> NDArray[Any] | None:
         """The section of that kind as a read-only array on the map, or None."""
@@ -482,4 +520,4 @@ class Envelope:
             raise self._corrupt(f"is damaged within {size} bytes at {offset}", offset)
 
     def _corrupt(self, what: str, offset: int) -> CorruptFile:
-        return CorruptFile(f"{self.path} {what}", path=self.path, offset=offset)
+        return _corrupt(self.path, what, offset)

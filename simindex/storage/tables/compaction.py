@@ -71,7 +71,7 @@ def merge(
     """
     for segment in inputs:
         segment.envelope.verify()
-    live = [_live_mask(segment, tombstones) for segment in inputs]
+    live = [tombstones.live_bits(segment) for segment in inputs]
     kept = [
         len(segment) if mask is None else int(np.bitwise_count(mask).sum())
         for segment, mask in zip(inputs, live, strict=True)
@@ -104,21 +104,9 @@ def merge(
 def _out_of_order(inputs: Sequence[Segment]) -> CorruptFile:
     names = ", ".join(segment.name for segment in inputs)
     return CorruptFile(
-        f"one of {names} has rows that are not sorted: `simindex check` says which",
+        f"one of {names} has rows that are not sorted", remedy="`simindex check` says which",
         path=inputs[0].envelope.path,
     )
-
-
-def _live_mask(segment: Segment, tombstones: Tombstones) -> Mask:
-    if not tombstones.later_than(segment.horizon):
-        return None
-    parts = []
-    step = -(-WINDOW_ROWS // 8) * 8  # whole bytes of the mask
-    for start in range(0, len(segment), step):
-        stop = min(start + step, len(segment))
-        rows = np.arange(start, stop, dtype=np.int64)
-        parts.append(np.packbits(~tombstones.dead(segment, segment.ids[start:stop], rows)))
-    return np.concatenate([np.empty(0, np.uint8), *parts])
 
 
 def _rows_in(mask: Mask, start: int, stop: int) -> I64 | None:

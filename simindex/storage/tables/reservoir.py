@@ -73,8 +73,7 @@ class Reservoir:
         """Raises CorruptFile if a weight is no number: no version keeps one."""
         if not np.isfinite(self.weights).all():
             raise CorruptFile(
-                "the sample of weights has some that are no numbers: `simindex repair` drops it",
-                path="reservoir",
+                "the sample of weights has some that are no numbers", path="reservoir"
             )
 
     def encode(self) -> bytes:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from simindex.arrays import U64
 from simindex.errors import CorruptFile
+from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import (
     Envelope,
     EnvelopeWriter,
@@ -30,7 +31,6 @@ from simindex.storage.files.envelope import (
     SectionSpec,
     open_envelope,
 )
-from simindex.storage.files.format import NewFile
 from simindex.storage.files.verification import Verify
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import NAME, SegmentRecord

@@ -35,8 +35,8 @@ from simindex._kernels import _native
 from simindex.arrays import U32, U64
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.options import is_slicing
+from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, EnvelopeWriter, Identity, SectionSpec
-from simindex.storage.files.format import NewFile
 from simindex.storage.files.verification import Verify, verified
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.structure import DESCRIPTION, REBUILD, Structure, open_structure
@@ -251,9 +251,8 @@ class SliceLists(Structure):
         for number, own in enumerate(starts):
             if own[0] != 0 or own[-1] != envelope.identity.rows or (own[1:] < own[:-1]).any():
                 raise CorruptFile(
-                    f"{envelope.path} has lists of slice {number} that do not follow each other: "
-                    f"{REBUILD}",
-                    path=envelope.path, found=number,
+                    f"{envelope.path} has lists of slice {number} that do not follow each other",
+                    remedy=REBUILD, path=envelope.path, found=number,
                 )
         return starts
 
@@ -262,7 +261,7 @@ class SliceLists(Structure):
         section = envelope.section(kind, "<u4")
         if section is None or len(section) != self.slices * columns:
             raise CorruptFile(
-                f"{envelope.path} has sections that disagree: {REBUILD}", path=envelope.path
+                f"{envelope.path} has sections that disagree", remedy=REBUILD, path=envelope.path
             )
         return section.reshape(self.slices, columns)
 

@@ -101,9 +101,9 @@ def open_structure(
     except FileNotFoundError:
         if not missing_ok:
             raise
-        return None, CorruptFile(f"{path} is missing: {REBUILD}", path=str(path))
+        return None, CorruptFile(f"{path} is missing", remedy=REBUILD, path=str(path))
     except CorruptFile as error:
-        return None, CorruptFile(f"{error}: {REBUILD}", **error.data)
+        return None, CorruptFile(error.what, remedy=REBUILD, **error.data)
     return envelope, None
 
 

@@ -10,13 +10,14 @@ A pending batch and a segment file are both tables; a method need not know which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import U32, U64
+from simindex.arrays import I64, U32, U64
 from simindex.storage.files.verification import (
     section_of,
 )
@@ -77,3 +78,17 @@ def sort_table(
     return Table(
         name, rows, sorted_ids, keys, horizon=horizon, header_bits=header_bits(len(rows))
     )
+
+
+def keys_of(tables: Sequence[Table], places: I64, rows: I64) -> KeyHeap:
+    """Keys of rows, given by the numbers of their tables and their places there; in this order."""
+    order = np.argsort(places, kind="stable")
+    bounds = np.searchsorted(places[order], np.arange(len(tables) + 1)).tolist()
+    heaps = [
+        table.keys.take(rows[order[start:stop]])
+        for table, (start, stop) in zip(tables, pairwise(bounds), strict=True)
+        if table.keys is not None and stop > start
+    ]
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return KeyHeap.joined(heaps).take(back)

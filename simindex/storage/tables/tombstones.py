@@ -11,10 +11,11 @@ only later ones concern it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simindex.arrays import I64, U64, Bools
 from simindex.errors import CorruptFile
@@ -27,6 +28,9 @@ TOMBSTONE = np.dtype([("id", "<u8"), ("second", "<u8"), ("commit", "<u8")])
 KEYED = np.dtype([("rows", "<u8"), ("key_bytes", "<u8")])
 """Before the rows of an index with keys."""
 
+
+READ_ROWS = 1 << 16
+"""Rows whose ids are looked up together: whole bytes of a mask, and arrays that stay in cache."""
 
 _SLICE_ROWS = 1 << 20
 
@@ -141,6 +145,24 @@ class Tombstones:
         if not self.later_than(table.horizon) or not len(ids):
             return np.zeros(len(ids), np.bool_)
         return self.killed(ids, table.keys, rows, np.full(1, table.horizon, np.uint64))
+
+    def dead_parts(self, table: Table) -> Iterator[tuple[int, Bools]]:
+        """Which rows of a table are deleted, a part at a time, each with its first row.
+
+        Reads all ids. Nothing comes where no tombstone concerns the table.
+        """
+        if self.later_than(table.horizon):
+            for start in range(0, len(table), READ_ROWS):
+                ids = verified(table.ids[start : start + READ_ROWS])
+                yield start, self.dead(table, ids, np.arange(start, start + len(ids)))
+
+    def live_bits(self, table: Table) -> NDArray[np.uint8] | None:
+        """One bit a row, set unless it is deleted, packed; None if no tombstone concerns the table.
+        """
+        if not self.later_than(table.horizon):
+            return None
+        parts = (np.packbits(~dead) for _, dead in self.dead_parts(table))
+        return np.concatenate([np.empty(0, np.uint8), *parts])
 
     def killed(self, ids: U64, keys: KeyHeap | None, rows: I64, horizons: U64) -> Bools:
         """Which rows a later tombstone than their horizon concerns.

@@ -15,20 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex.errors import CommitFailed, CorruptFile, StorageFull
-from simindex.storage.catalog import catalog as module
-from simindex.storage.catalog.catalog import (
-    LAST_GENERATION,
-    PART_BYTES,
-    Catalog,
-    Edit,
-    Head,
-    Run,
-    pack,
-    seal,
-    unpack,
-    unseal,
-)
-from simindex.storage.catalog.environment import Transaction, acquire
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.environment import Transaction
+from simindex.storage.catalog.head import LAST_GENERATION, Head, Run
+from simindex.storage.catalog.registry import acquire
+from simindex.storage.catalog.values import PART_BYTES, PARTED, pack, seal, unpack, unseal
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 
 U64 = st.integers(0, 2**63)
@@ -528,4 +520,4 @@ def test_reading_is_one_view_while_commits_go_on(catalog: Catalog) -> None:
 
 
 def test_every_database_the_catalog_names_exists(catalog: Catalog) -> None:
-    assert set(module.PARTED) < set(catalog.environment._databases)
+    assert set(PARTED) < set(catalog.environment._databases)

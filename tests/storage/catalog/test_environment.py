@@ -20,8 +20,10 @@ from children import in_child
 import simindex
 from simindex.errors import ClosedIndex, CorruptFile, IndexLocked, StorageFull, UnsupportedStorage
 from simindex.storage.catalog import environment as module
-from simindex.storage.catalog.environment import Environment, acquire, preflight
-from simindex.storage.catalog.pages import META, Meta
+from simindex.storage.catalog import lmdb_errors, registry
+from simindex.storage.catalog.environment import Environment
+from simindex.storage.catalog.pages import META, Meta, preflight
+from simindex.storage.catalog.registry import acquire
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -40,9 +42,9 @@ def filled(index_path: Path) -> Path:
 def nothing_left_open() -> Iterator[None]:
     """Every test ends as it began: no environment, no descriptor more."""
     gc.collect()  # what other tests left goes now, and not meanwhile
-    before, known = len(list(Path("/proc/self/fd").iterdir())), dict(module._registry)
+    before, known = len(list(Path("/proc/self/fd").iterdir())), dict(registry._registry)
     yield
-    assert module._registry == known
+    assert registry._registry == known
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
@@ -50,10 +52,10 @@ def nothing_left_open() -> Iterator[None]:
 
 
 def test_handles_of_one_process_share_an_environment(filled: Path) -> None:
-    before = len(module._registry)
+    before = len(registry._registry)
     with simindex.open(filled) as first, simindex.open(filled) as second:
         assert first._environment is second._environment
-        assert len(module._registry) == before + 1
+        assert len(registry._registry) == before + 1
 
 
 def test_path_through_a_symlink_is_the_same_index(filled: Path, tmp_path: Path) -> None:
@@ -427,7 +429,7 @@ def test_lock_file_has_its_space_before_it_is_mapped(
             assert not lock.exists()
     with simindex.open(filled) as reader:
         assert len(reader) == 30
-    assert lock.stat().st_blocks * 512 >= lock.stat().st_size >= 64 * module.MAX_READERS
+    assert lock.stat().st_blocks * 512 >= lock.stat().st_size >= 64 * lmdb_errors.MAX_READERS
 
 
 def test_existing_lock_file_is_never_opened(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simindex.errors import CorruptFile
 from simindex.storage.catalog import headers
-from simindex.storage.catalog.catalog import seal, unseal
+from simindex.storage.catalog.values import seal, unseal
 
 NAME = "0000000000000001-00000001.rows"
 

@@ -6,8 +6,8 @@ import pytest
 
 from simindex import IndexOptions
 from simindex.errors import CorruptFile
-from simindex.storage.catalog.catalog import pack
 from simindex.storage.catalog.options_record import stored_options
+from simindex.storage.catalog.values import pack
 
 SECRET = bytes(range(200, 216))
 

@@ -11,8 +11,7 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions
-from simindex.storage.files import disk
-from simindex.storage.files import format as durable
+from simindex.storage.files import disk, durable, removal
 
 OPTIONS = IndexOptions(batch_rows=16, structures=("psm", "bphs:G=2,g=1", "issl:w=8"))
 
@@ -108,6 +107,6 @@ def test_tree_is_removed_without_following_links(tmp_path: Path) -> None:
     (tree / "link").symlink_to(outside)
     (tree / "inner" / "file").symlink_to(outside / "kept")
     (tree / "dangling").symlink_to(tmp_path / "nowhere")
-    durable.remove_tree(tree)
+    removal.remove_tree(tree)
     assert not tree.exists()
     assert (outside / "kept").read_bytes() == b"x"

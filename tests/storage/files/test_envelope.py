@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, StorageFull
-from simindex.storage.files import format as durable
+from simindex.storage.files import disk
+from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import (
     CHUNK_BYTES,
     FOOTER,
@@ -30,7 +31,6 @@ from simindex.storage.files.envelope import (
     SectionSpec,
     open_envelope,
 )
-from simindex.storage.files.format import NewFile
 
 IDENTITY = Identity(bytes(range(16)), 0x0123456789ABCDEF, 7, 6, 300, 64)
 SPECS = [
@@ -164,7 +164,7 @@ def test_file_that_reads_back_differently_is_never_published(
     """As when a disk drops a write: the bytes are compared before the file gets its name."""
     real = os.pwrite
     monkeypatch.setattr(
-        durable.os, "pwrite",
+        disk.os, "pwrite",
         lambda fd, data, offset: len(data) if offset == PAGE_BYTES else real(fd, data, offset),
     )
     with pytest.raises(CorruptFile, match="reads back"):
@@ -175,7 +175,7 @@ def test_file_that_reads_back_differently_is_never_published(
 def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.pwrite
     monkeypatch.setattr(
-        durable.os, "pwrite",
+        disk.os, "pwrite",
         lambda fd, data, offset: real(fd, data[: max(1, len(data) // 2)], offset),
     )
     assert damage_of(write(tmp_path)) is None
@@ -187,7 +187,7 @@ def test_full_disk_fails_before_anything_is_written(
     def full(fd: int, offset: int, size: int) -> None:
         raise OSError(28, "no space")
 
-    monkeypatch.setattr(durable.os, "posix_fallocate", full)
+    monkeypatch.setattr(disk.os, "posix_fallocate", full)
     with pytest.raises(StorageFull):
         write(tmp_path)
     assert list(tmp_path.iterdir()) == []

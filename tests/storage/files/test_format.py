@@ -18,8 +18,9 @@ from siphash import key_id
 import simindex
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, IndexNotFound, StorageFull
-from simindex.storage.files import format as durable
-from simindex.storage.files.format import FORMAT_DTYPE, NewFile, read_format, write_format
+from simindex.storage.files import disk, durable, filesystem, locks, removal
+from simindex.storage.files.durable import NewFile
+from simindex.storage.files.format import FORMAT_DTYPE, read_format, write_format
 from simindex.storage.tables import segment as segment_module
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import SegmentRecord
@@ -178,7 +179,7 @@ def test_no_space_is_typed_and_leaves_nothing(
     def fail(*arguments: object) -> None:
         raise OSError(number, "no space")
 
-    monkeypatch.setattr(durable.os, call, fail)
+    monkeypatch.setattr(disk.os, call, fail)
     with pytest.raises(StorageFull, match="free some"), NewFile(tmp_path) as file:
         file.reserve(10)
         file.write(b"0123456789", 0)
@@ -206,7 +207,7 @@ def test_file_is_durable_before_it_has_its_name(
     steps: list[str] = []
     real_fsync, real_rename = os.fsync, Path.rename
     monkeypatch.setattr(
-        durable.os, "fsync",
+        disk.os, "fsync",
         lambda fd: (steps.append("directory" if Path(f"/proc/self/fd/{fd}").resolve().is_dir()
                                  else "file"), real_fsync(fd))[1],
     )
@@ -232,7 +233,7 @@ def test_large_file_goes_to_the_disk_as_it_is_written(
         sent.append((offset // piece, wait))
         return real(fd, offset, size, wait)
 
-    monkeypatch.setattr(durable._native, "write_back", write_back)
+    monkeypatch.setattr(disk._native, "write_back", write_back)
     data = np.random.default_rng(3).bytes(5 * piece + 1000)
     with NewFile(tmp_path) as file:
         file.write(data[100:], 100)  # begins and ends within a piece
@@ -252,7 +253,7 @@ def test_error_of_writing_back_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, raised: type[Exception] | None
 ) -> None:
     """Where the file system cannot write back, fsync does it."""
-    monkeypatch.setattr(durable._native, "write_back", lambda *arguments, **named: code)
+    monkeypatch.setattr(disk._native, "write_back", lambda *arguments, **named: code)
     with NewFile(tmp_path) as file:
         if raised is None:
             file.write(bytes(durable.WRITE_BACK_BYTES), 0)
@@ -263,8 +264,8 @@ def test_error_of_writing_back_is_not_lost(
 
 
 def test_file_system_is_named(tmp_path: Path) -> None:
-    assert durable.file_system_kind(Path("/proc")) == "proc"
-    assert durable.file_system_kind(tmp_path / "none") == ""
+    assert filesystem.file_system_kind(Path("/proc")) == "proc"
+    assert filesystem.file_system_kind(tmp_path / "none") == ""
 
 
 # -- a whole index --------------------------------------------------------------------------------
@@ -321,8 +322,8 @@ def test_folder_that_another_run_put_in_the_place_is_not_held(
         folder.mkdir()
         real(fd, how)
 
-    monkeypatch.setattr(durable.fcntl, "flock", flock)
-    assert durable.hold(folder) is None
+    monkeypatch.setattr(locks.fcntl, "flock", flock)
+    assert locks.hold(folder) is None
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -331,9 +332,9 @@ def test_child_gives_space_back_while_a_thread_of_its_parent_did(tmp_path: Path)
     path.write_bytes(b"some bytes")
 
     def child() -> None:
-        file = durable.unlink_held(path)
+        file = removal.unlink_held(path)
         assert file is not None
-        durable.free(file)
+        removal.free(file)
 
-    with durable._freeing:
+    with removal._freeing:
         assert in_child(child) == 0

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from simindex.errors import CorruptFile
+from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import (
     CHUNK_BYTES,
     Envelope,
@@ -18,7 +19,6 @@ from simindex.storage.files.envelope import (
     SectionSpec,
     open_envelope,
 )
-from simindex.storage.files.format import NewFile
 from simindex.storage.files.verification import Verify, map_of, section_of, verified, verified_at
 from simindex.storage.tables.keys import KeyHeap
 

@@ -144,7 +144,7 @@ def test_memory_of_a_merge_does_not_grow_with_the_index(
             tracemalloc.start()
             rewritten = compaction.merge(
                 snapshot.segments, snapshot.tombstones,
-                lambda n, key_bytes: writer._files.open_writer(  # type: ignore[union-attr] # noqa: B023
+                lambda n, key_bytes: writer.committer.files.open_writer(  # type: ignore[union-attr] # noqa: B023
                     n, key_bytes, horizon=0, generation=1
                 ),
             )

@@ -1,6 +1,6 @@
 // Permuted tables that do not belong together; and, what only a fault elsewhere could bring about, under
 // rotations that are no permutation, so that the distance of a row found again is another.
-#include "bphs.hpp"
+#include "methods/probe/bphs.hpp"
 
 #include <vector>
 

@@ -2,16 +2,16 @@
 #include <algorithm>
 #include <vector>
 
-#include "arrange.hpp"
-#include "clusters.hpp"
-#include "crc32c.hpp"
 #include "input.hpp"
-#include "murmur3.hpp"
-#include "offsets.hpp"
-#include "rows.hpp"
-#include "siphash.hpp"
-#include "slicelist.hpp"
-#include "sort.hpp"
+#include "methods/arrange.hpp"
+#include "pairs/clusters.hpp"
+#include "simhash/murmur3.hpp"
+#include "storage/crc32c.hpp"
+#include "storage/heap_offsets.hpp"
+#include "storage/rows.hpp"
+#include "storage/siphash.hpp"
+#include "storage/slicelist.hpp"
+#include "storage/sort.hpp"
 
 using namespace simindex;
 using namespace simindex::fuzzing;

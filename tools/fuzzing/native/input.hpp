@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-#include "cpu.hpp"
+#include "cpu/levels.hpp"
 
 // What must hold of an answer, whatever the bytes were.
 #define REQUIRE(held) \

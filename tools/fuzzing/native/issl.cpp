@@ -1,5 +1,5 @@
 // Slice lists whose starts hold and whose row numbers are arbitrary.
-#include "issl.hpp"
+#include "methods/issl/issl.hpp"
 
 #include <algorithm>
 

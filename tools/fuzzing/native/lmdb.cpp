@@ -1,6 +1,6 @@
 // Arbitrary pages as a file of LMDB's format 1.
 #include "input.hpp"
-#include "lmdb_pages.hpp"
+#include "storage/lmdb_pages.hpp"
 
 using namespace simindex;
 using namespace simindex::fuzzing;

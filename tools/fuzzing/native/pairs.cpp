@@ -1,5 +1,5 @@
 // All pairs of rows that crowd, under any blocks.
-#include "pairs.hpp"
+#include "pairs/pairs.hpp"
 
 #include <vector>
 

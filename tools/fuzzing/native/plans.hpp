@@ -1,8 +1,8 @@
 // Plans of flip sets as the binding lets them through: ranks and wires that are there, any costs.
 #pragma once
 
+#include "bits/vosh.hpp"
 #include "input.hpp"
-#include "vosh.hpp"
 
 namespace simindex::fuzzing {
 

@@ -1,6 +1,6 @@
 // Probes by partition, and sweeps of tables whose directories lie.
+#include "methods/probe/sweep.hpp"
 #include "plans.hpp"
-#include "sweep.hpp"
 #include "tables.hpp"
 
 using namespace simindex;

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "crc32c.hpp"
 #include "input.hpp"
-#include "matches.hpp"
-#include "probe.hpp"
-#include "rows.hpp"
-#include "verified.hpp"
+#include "methods/matches.hpp"
+#include "methods/probe/probe.hpp"
+#include "storage/crc32c.hpp"
+#include "storage/rows.hpp"
+#include "storage/verified.hpp"
 
 namespace simindex::fuzzing {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "input.hpp"
-#include "simhash.hpp"
+#include "simhash/fingerprinter.hpp"
 
 using namespace simindex;
 using namespace simindex::fuzzing;

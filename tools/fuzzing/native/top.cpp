@@ -1,8 +1,8 @@
 // Scans, the nearest documents of each query, and look-ups in rows that may not be sorted.
-#include "lookup.hpp"
-#include "scan.hpp"
+#include "methods/lookup.hpp"
+#include "methods/scan/scan.hpp"
+#include "methods/scan/topscan.hpp"
 #include "tables.hpp"
-#include "topscan.hpp"
 
 using namespace simindex;
 using namespace simindex::fuzzing;

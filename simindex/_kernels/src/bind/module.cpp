@@ -1,0 +1,62 @@
+#include "bind/bindings.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "bind/columns.hpp"
+#include "bind/gil.hpp"
+#include "cpu/levels.hpp"
+
+namespace {
+
+// nanobind keeps in hash tables which instances there are and what they keep alive, and ends the
+// process, or loses one, where a table cannot grow. So they are grown here, where there is memory, to
+// what an index of thousands of segments needs; they do not shrink.
+void grow_tables(nanobind::module_& m) {
+  struct Instance {};
+  constexpr std::size_t kInstances = 1 << 14;
+  const nanobind::object type =
+      nanobind::class_<Instance>(m, "Instance")
+          .def("__init__", [](Instance* self, nanobind::handle) { new (self) Instance; },
+               nanobind::keep_alive<1, 2>());
+  std::vector<nanobind::object> instances(kInstances);
+  for (nanobind::object& instance : instances) instance = type(type);
+  nanobind::delattr(m, "Instance");
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  // Recipes that a program still holds when it ends are no leak worth a page of warnings.
+  nanobind::set_leak_warnings(false);
+  simindex::import_numpy();
+  grow_tables(m);
+  m.def("levels", [] {
+    std::vector<std::string> names{"portable"};
+    if (simindex::widest_level() >= simindex::kAvx2) names.emplace_back("avx2");
+    if (simindex::widest_level() >= simindex::kAvx512) names.emplace_back("avx512");
+    if (simindex::widest_level() >= simindex::kAvx512Vpopcntdq) {
+      names.emplace_back("avx512-vpopcntdq");
+    }
+    return names;
+  });
+  m.def("default_level", [] { return simindex::resolve_level(-1); });
+  m.def("end_threads", &simindex::end_threads);
+  simindex::bind_bytes(m);
+  simindex::bind_verified(m);
+  simindex::bind_rows(m);
+  simindex::bind_text(m);
+  simindex::bind_vosh(m);
+  simindex::bind_probe(m);
+  simindex::bind_sweep(m);
+  simindex::bind_bphs(m);
+  simindex::bind_scan(m);
+  simindex::bind_lookup(m);
+  simindex::bind_pairs(m);
+  simindex::bind_slices(m);
+  simindex::bind_clusters(m);
+  simindex::bind_issl(m);
+}

@@ -1,0 +1,367 @@
+#include "bind/bindings.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bind/arrays.hpp"
+#include "bind/gil.hpp"
+#include "bind/text_inputs.hpp"
+#include "cpu/levels.hpp"
+#include "cpu/workers.hpp"
+#include "simhash/features.hpp"
+#include "simhash/fingerprinter.hpp"
+#include "simhash/idf.hpp"
+#include "simhash/unicode.hpp"
+
+namespace nb = nanobind;
+
+namespace simindex {
+namespace {
+
+constexpr int kMostWords = 64;
+
+FeatureChoice choice_of(int unit, bool pairs, const In<std::uint8_t, 1>& sizes,
+                        std::uint32_t seed) {
+  require(unit == kWord || unit == kChar, "unit is 0 (word) or 1 (char)");
+  std::vector<std::uint8_t> ascending(sizes.data(), sizes.data() + sizes.size());
+  std::sort(ascending.begin(), ascending.end());
+  ascending.erase(std::unique(ascending.begin(), ascending.end()), ascending.end());
+  require(!ascending.empty() && ascending.front() != 0,
+          "sizes need at least one n-gram size, each from 1");
+  return {unit, pairs, std::move(ascending), seed};
+}
+
+using Simhashes = std::tuple<Out<std::uint64_t, 2>, Out<float, 2>, Out<std::int64_t, 1>, Invalid>;
+using Features = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>, Out<std::int64_t, 1>, Invalid>;
+using Frequencies = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>, Invalid>;
+using SplitTexts = std::tuple<Out<std::uint8_t, 1>, Out<std::uint64_t, 1>, Out<std::uint64_t, 1>,
+                              Out<std::int64_t, 1>, Invalid>;
+
+// A recipe as the kernels follow it: immutable, so any number of threads may use one.
+class TextRecipe {
+ public:
+  TextRecipe(int unit, bool pairs, In<std::uint8_t, 1> sizes, std::uint32_t seed, int counting,
+             bool with_idf, In<std::uint64_t, 2> idf, std::uint32_t unseen,
+             In<std::uint32_t, 1> sublinear, int projection, In<std::int16_t, 1> quantiles,
+             int words, std::size_t min_features, int level)
+      : idf_(idf), sublinear_(sublinear), quantiles_(quantiles) {
+    plan_.features = choice_of(unit, pairs, sizes, seed);
+    require(counting >= kOnce && counting <= kSublinear,
+            "counting is 0 (once), 1 (tf) or 2 (1 + ln tf)");
+    require(projection >= kSigns && projection <= kTernary,
+            "projection is 0 (signs), 1 (gaussian) or 2 (ternary)");
+    require(words >= 1 && words <= kMostWords, "words are 1 to 64");
+    require(min_features >= 1, "min_features is at least 1");
+    require(counting != kSublinear || sublinear.size() != 0, "sublinear needs steps");
+    require(projection != kGaussian || quantiles.size() == kQuantiles,
+            "a gaussian projection needs 65,536 quantiles");
+    const std::size_t buckets = idf.shape(0);
+    require(!with_idf || (idf.shape(1) == kBucket && buckets >= 2 && std::has_single_bit(buckets)),
+            "idf has the shape (2^k, 8), k at least 1");
+    plan_.counting = counting;
+    plan_.with_idf = with_idf;
+    if (with_idf) plan_.idf = IdfBuckets({idf.data(), kBucket * buckets}, unseen);
+    plan_.sublinear = as_span(sublinear_);
+    plan_.projection = projection;
+    plan_.quantiles = as_span(quantiles_);
+    plan_.words = static_cast<std::size_t>(words);
+    plan_.min_features = min_features;
+    level_ = resolve_level(level);
+  }
+
+  Simhashes texts(const nb::list& list, std::size_t threads) const {
+    const Texts held = texts_of(list);
+    return simhash(held.texts, threads);
+  }
+
+  Simhashes column(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets,
+                   std::size_t threads) const {
+    return simhash(texts_of(data, offsets), threads);
+  }
+
+  Simhashes units(In<std::uint8_t, 1> bytes, In<std::uint64_t, 1> starts,
+                  In<std::uint64_t, 1> ends, In<std::int64_t, 1> offsets,
+                  std::size_t threads) const {
+    const std::vector<ReadyUnits> documents = units_of(bytes, starts, ends, offsets);
+    return rows(documents.size(), threads,
+                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto& stopped) {
+                  fingerprinter.units(documents[i], row, stopped);
+                });
+  }
+
+  Simhashes hashes(In<std::uint64_t, 1> hashes, In<std::int64_t, 1> offsets,
+                   std::size_t threads) const {
+    const auto ranges = ranges_of(offsets, hashes.size());
+    return rows(ranges.size(), threads,
+                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto& stopped) {
+                  const auto [begin, end] = ranges[i];
+                  fingerprinter.hashes(as_span(hashes).subspan(begin, end - begin), row, stopped);
+                });
+  }
+
+  Simhashes given(In<std::uint64_t, 1> hashes, In<double, 1> weights,
+                  In<std::int64_t, 1> offsets, std::size_t threads) const {
+    require(hashes.size() == weights.size(), "hashes and weights differ in length");
+    const auto ranges = ranges_of(offsets, hashes.size());
+    return rows(ranges.size(), threads,
+                [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto& stopped) {
+                  const auto [begin, end] = ranges[i];
+                  fingerprinter.given(as_span(hashes).subspan(begin, end - begin),
+                                      as_span(weights).subspan(begin, end - begin), row, stopped);
+                });
+  }
+
+  Features features(const nb::list& list) const {
+    const Texts texts = texts_of(list);
+    std::vector<std::uint64_t> hashes;
+    std::vector<std::uint32_t> counts;
+    Fresh<std::int64_t> offsets(texts.texts.size() + 1);
+    FirstInvalid invalid;
+    Signals signals;
+    {
+      const ReleasedGil release;
+      FeatureReader reader(plan_.features, level_);
+      FeatureTable table;
+      offsets.data()[0] = 0;
+      for (std::size_t i = 0; i < texts.texts.size() && !signals(); ++i) {
+        table.clear();
+        const Reading reading = reader.read(
+            texts.texts[i],
+            [&](std::span<const std::uint64_t> found) {
+              for (const std::uint64_t hash : found) table.add(hash);
+            },
+            [&] { return signals(); });
+        if (reading == Reading::kInvalid) invalid.report(i, reader.invalid_at());
+        hashes.insert(hashes.end(), table.hashes().begin(), table.hashes().end());
+        counts.insert(counts.end(), table.counts().begin(), table.counts().end());
+        offsets.data()[i + 1] = static_cast<std::int64_t>(hashes.size());
+      }
+    }
+    signals.raise();
+    return {copied(hashes), copied(counts), offsets.release(), invalid.found()};
+  }
+
+  Frequencies text_frequencies(const nb::list& list, std::size_t threads) const {
+    const Texts texts = texts_of(list);
+    return frequencies_of(texts.texts, threads);
+  }
+
+  Frequencies column_frequencies(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets,
+                                 std::size_t threads) const {
+    return frequencies_of(texts_of(data, offsets), threads);
+  }
+
+  Frequencies unit_frequencies(In<std::uint8_t, 1> bytes, In<std::uint64_t, 1> starts,
+                               In<std::uint64_t, 1> ends, In<std::int64_t, 1> offsets,
+                               std::size_t threads) const {
+    const std::vector<ReadyUnits> documents = units_of(bytes, starts, ends, offsets);
+    return frequencies(documents.size(), threads,
+                       [&](FeatureReader& reader, std::size_t i, auto& sink, auto&) {
+                         reader.read(documents[i], sink);
+                       });
+  }
+
+  SplitTexts split_texts(const nb::list& list) const {
+    const Texts texts = texts_of(list);
+    std::vector<std::uint8_t> bytes;
+    std::vector<std::uint64_t> starts;
+    std::vector<std::uint64_t> ends;
+    Fresh<std::int64_t> offsets(texts.texts.size() + 1);
+    FirstInvalid invalid;
+    Signals signals;
+    {
+      const ReleasedGil release;
+      Units units(plan_.features.unit, plan_.features.pairs, level_);
+      offsets.data()[0] = 0;
+      for (std::size_t i = 0; i < texts.texts.size() && !signals(); ++i) {
+        units.begin(texts.texts[i]);
+        for (bool more = true; more && !signals(); units.keep(0)) {
+          more = units.read();
+          for (std::size_t u = 0; u < units.ends().size(); ++u) {
+            if (!bytes.empty()) bytes.push_back(' ');
+            starts.push_back(bytes.size());
+            bytes.insert(bytes.end(), units.bytes() + units.starts()[u],
+                         units.bytes() + units.ends()[u]);
+            ends.push_back(bytes.size());
+          }
+        }
+        if (units.invalid_at() != Units::kValid) invalid.report(i, units.invalid_at());
+        offsets.data()[i + 1] = static_cast<std::int64_t>(ends.size());
+      }
+    }
+    bytes.resize(bytes.size() + Units::kPadding);
+    signals.raise();
+    return {copied(bytes), copied(starts), copied(ends), offsets.release(), invalid.found()};
+  }
+
+ private:
+  template <class T>
+  static Out<T, 1> copied(const std::vector<T>& values) {
+    Fresh<T> copy(values.size());
+    std::copy(values.begin(), values.end(), copy.data());
+    return copy.release();
+  }
+
+  Simhashes simhash(const std::vector<Text>& texts, std::size_t threads) const {
+    FirstInvalid invalid;
+    auto made = rows(texts.size(), threads,
+                     [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto& stopped) {
+                       if (invalid.before(i)) return;
+                       const Reading reading = fingerprinter.text(texts[i], row, stopped);
+                       if (reading == Reading::kInvalid) invalid.report(i, fingerprinter.invalid_at());
+                     });
+    std::get<3>(made) = invalid.found();
+    return made;
+  }
+
+  // Calls work(fingerprinter, i, row, stopped) for every document.
+  template <class Work>
+  Simhashes rows(std::size_t n, std::size_t threads, Work work) const {
+    const std::size_t words = plan_.words;
+    Fresh<std::uint64_t> fingerprints(n * words);
+    Fresh<float> weights(n * words * 64);
+    Fresh<std::int64_t> features(n);
+    Signals signals;
+    {
+      const ReleasedGil release;
+      split(
+          n, threads, [this] { return Fingerprinter(plan_, level_); },
+          [&](Fingerprinter& fingerprinter, std::size_t i, auto& stopped) {
+            work(fingerprinter, i,
+                 Row{fingerprints.data() + i * words, weights.data() + i * words * 64,
+                     features.data() + i},
+                 stopped);
+          },
+          [](const Fingerprinter&) {}, [&signals] { return signals(); });
+    }
+    signals.raise();
+    return {fingerprints.release({n, words}), weights.release({n, words * 64}),
+            features.release(), {-1, -1}};
+  }
+
+  Frequencies frequencies_of(const std::vector<Text>& texts, std::size_t threads) const {
+    FirstInvalid invalid;
+    Frequencies counted = frequencies(
+        texts.size(), threads, [&](FeatureReader& reader, std::size_t i, auto& sink, auto& stopped) {
+          if (invalid.before(i)) return;
+          if (reader.read(texts[i], sink, stopped) == Reading::kInvalid) {
+            invalid.report(i, reader.invalid_at());
+          }
+        });
+    std::get<2>(counted) = invalid.found();
+    return counted;
+  }
+
+  // Calls read(reader, i, sink, stopped) for every document.
+  template <class Read>
+  Frequencies frequencies(std::size_t n, std::size_t threads, Read read) const {
+    Signals signals;
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> counted;
+    std::size_t distinct = 0;
+    struct Scratch {
+      FeatureReader reader;
+      FeatureTable document;
+      FeatureTable documents;
+    };
+    {
+      const ReleasedGil release;
+      split(
+          n, threads, [this] { return Scratch{FeatureReader(plan_.features, level_), {}, {}}; },
+          [&](Scratch& scratch, std::size_t i, auto& stopped) {
+            scratch.document.clear();
+            auto sink = [&](std::span<const std::uint64_t> found) {
+              for (const std::uint64_t hash : found) scratch.document.add(hash);
+            };
+            read(scratch.reader, i, sink, stopped);
+            for (const std::uint64_t hash : scratch.document.hashes()) scratch.documents.add(hash);
+          },
+          [&](const Scratch& scratch) {
+            const FeatureTable& table = scratch.documents;
+            for (std::size_t i = 0; i < table.size(); ++i) {
+              counted.emplace_back(table.hashes()[i], table.counts()[i]);
+            }
+          },
+          [&signals] { return signals(); });
+      std::sort(counted.begin(), counted.end());
+      for (const auto& [hash, times] : counted) {
+        if (distinct != 0 && counted[distinct - 1].first == hash) {
+          counted[distinct - 1].second += times;
+        } else {
+          counted[distinct++] = {hash, times};
+        }
+      }
+    }
+    signals.raise();
+    Fresh<std::uint64_t> hashes(distinct);
+    Fresh<std::uint32_t> counts(distinct);
+    for (std::size_t i = 0; i < distinct; ++i) {
+      hashes.data()[i] = counted[i].first;
+      counts.data()[i] = counted[i].second;
+    }
+    return {hashes.release(), counts.release(), {-1, -1}};
+  }
+
+  In<std::uint64_t, 2> idf_;
+  In<std::uint32_t, 1> sublinear_;
+  In<std::int16_t, 1> quantiles_;
+  RecipePlan plan_;
+  int level_ = 0;
+};
+
+Out<std::uint64_t, 2> idf_buckets(In<std::uint64_t, 1> hashes, In<std::uint32_t, 1> steps) {
+  require(hashes.size() == steps.size(), "hashes and steps differ in length");
+  const std::size_t buckets = idf_buckets_of(hashes.size());
+  Fresh<std::uint64_t> values(kBucket * buckets);
+  {
+    const ReleasedGil release;
+    std::fill_n(values.data(), kBucket * buckets, 0);
+    fill_idf_buckets(as_span(hashes), as_span(steps), values.span());
+  }
+  return values.release({buckets, kBucket});
+}
+
+std::tuple<std::string, std::string> unicode_versions() {
+  return {words_version(), folding_version()};
+}
+
+}  // namespace
+
+void bind_text(nb::module_& m) {
+  nb::class_<TextRecipe>(m, "TextRecipe")
+      .def(nb::init<int, bool, In<std::uint8_t, 1>, std::uint32_t, int, bool, In<std::uint64_t, 2>,
+                    std::uint32_t, In<std::uint32_t, 1>, int, In<std::int16_t, 1>, int, std::size_t,
+                    int>(),
+           nb::arg("unit"), nb::arg("pairs"), nb::arg("sizes").noconvert(), nb::arg("seed"),
+           nb::arg("counting"), nb::arg("with_idf"), nb::arg("idf").noconvert(),
+           nb::arg("unseen"), nb::arg("sublinear").noconvert(), nb::arg("projection"),
+           nb::arg("quantiles").noconvert(), nb::arg("words"), nb::arg("min_features"),
+           nb::arg("level") = -1)
+      .def("texts", &TextRecipe::texts, nb::arg("texts"), nb::arg("threads") = 1)
+      .def("column", &TextRecipe::column, nb::arg("data").noconvert(),
+           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("units", &TextRecipe::units, nb::arg("bytes").noconvert(),
+           nb::arg("starts").noconvert(), nb::arg("ends").noconvert(),
+           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("hashes", &TextRecipe::hashes, nb::arg("hashes").noconvert(),
+           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("given", &TextRecipe::given, nb::arg("hashes").noconvert(),
+           nb::arg("weights").noconvert(), nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("features", &TextRecipe::features, nb::arg("texts"))
+      .def("text_frequencies", &TextRecipe::text_frequencies, nb::arg("texts"),
+           nb::arg("threads") = 1)
+      .def("column_frequencies", &TextRecipe::column_frequencies, nb::arg("data").noconvert(),
+           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("unit_frequencies", &TextRecipe::unit_frequencies, nb::arg("bytes").noconvert(),
+           nb::arg("starts").noconvert(), nb::arg("ends").noconvert(),
+           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("split", &TextRecipe::split_texts, nb::arg("texts"));
+  m.def("idf_buckets", &idf_buckets, nb::arg("hashes").noconvert(), nb::arg("steps").noconvert());
+  m.def("unicode_versions", &unicode_versions);
+}
+
+}  // namespace simindex

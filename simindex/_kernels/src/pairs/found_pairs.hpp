@@ -1,0 +1,39 @@
+// Pairs of row numbers and their distances.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/memory.hpp"
+
+namespace simindex {
+
+// Columns that grow together.
+class FoundPairs {
+ public:
+  void push(std::uint32_t first, std::uint32_t second, std::uint64_t bits) {
+    if (size == capacity_) [[unlikely]]
+      reserve(capacity_ < 1024 ? 1024 : capacity_ + capacity_ / 2);
+    a[size] = first;
+    b[size] = second;
+    distance[size] = static_cast<std::uint16_t>(bits);
+    ++size;
+  }
+
+  void append(const FoundPairs& other);
+  [[gnu::noinline]] void reserve(std::size_t wanted);
+
+  std::size_t size = 0;
+  Memory<std::uint32_t> a;
+  Memory<std::uint32_t> b;
+  Memory<std::uint16_t> distance;
+
+ private:
+  std::size_t capacity_ = 0;
+};
+
+// Pairs by (a, b), a < b. Columns of `pairs.size`; 8 bytes a row of memory beside them.
+void sort_pairs_by_rows(const FoundPairs& pairs, std::size_t n, std::int64_t* a, std::int64_t* b,
+                        std::uint16_t* distance);
+
+}  // namespace simindex

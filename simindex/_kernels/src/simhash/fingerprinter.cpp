@@ -1,0 +1,67 @@
+#include "simhash/fingerprinter.hpp"
+
+namespace simindex {
+
+void Fingerprinter::begin() {
+  any_ = false;
+  if (table_.size() != 0) table_.clear();
+  projection_.clear();
+}
+
+void Fingerprinter::add(Hashes hashes) {
+  any_ = any_ || !hashes.empty();
+  if (plan_.counting != kOften) {
+    for (const std::uint64_t hash : hashes) table_.add(hash);
+    return;
+  }
+  if (plan_.min_features > 1) count(hashes);
+  if (!plan_.with_idf) return projection_.add(hashes);
+  weights_.resize(hashes.size());
+  plan_.idf.find(hashes, weights_.data(), level_);
+  projection_.add(hashes, weights_);
+}
+
+void Fingerprinter::add(Hashes hashes, std::span<const double> weights) {
+  count(hashes);
+  projection_.add(hashes, weights);
+}
+
+// Distinct features, up to min_features.
+void Fingerprinter::count(Hashes hashes) {
+  for (const std::uint64_t hash : hashes) {
+    if (table_.size() >= plan_.min_features) return;
+    table_.add(hash);
+  }
+}
+
+void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped) {
+  const std::size_t counted_features = plan_.counting != kOften ? table_.size() : 0;
+  for (std::size_t start = 0; start < counted_features && !stopped(); start += kBlock) {
+    const std::size_t n = std::min(kBlock, counted_features - start);
+    const Hashes hashes = table_.hashes().subspan(start, n);
+    if (plan_.counting == kOnce && !plan_.with_idf) {
+      projection_.add(hashes);
+      continue;
+    }
+    weights_.assign(n, kOneStep);
+    if (plan_.with_idf) plan_.idf.find(hashes, weights_.data(), level_);
+    if (plan_.counting == kSublinear) {
+      const std::span<const std::uint32_t> counts = table_.counts().subspan(start, n);
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t tf = std::min<std::size_t>(counts[i], plan_.sublinear.size() - 1);
+        weights_[i] = (weights_[i] * plan_.sublinear[tf] + kOneStep / 2) >> kStepBits;
+      }
+    }
+    projection_.add(hashes, weights_);
+  }
+  const bool counted = plan_.counting != kOften || plan_.min_features > 1;
+  *row.features = counted ? static_cast<std::int64_t>(table_.size()) : any_;
+  projection_.finish(unit_, row.fingerprint, row.weights);
+}
+
+void Fingerprinter::finish_given(const Row& row) {
+  *row.features = static_cast<std::int64_t>(table_.size());
+  projection_.finish(1.0, row.fingerprint, row.weights);
+}
+
+}  // namespace simindex

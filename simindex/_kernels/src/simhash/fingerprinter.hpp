@@ -1,0 +1,117 @@
+// One document to its fingerprint and sums W: features, their weights, and the projection.
+//
+//   weight of a feature = c(tf) * idf      c is 1, tf, or 1 + ln tf;  idf is 1 unless learned
+//
+// in whole numbers: a count, or steps of 2^-12; a product of two stepped numbers is rounded back to
+// steps. A feature that occurs tf times may be added tf times instead of once with tf times the
+// weight, so only c = 1 and c = 1 + ln tf need a document's features counted.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "simhash/features.hpp"
+#include "simhash/idf.hpp"
+#include "simhash/projection.hpp"
+
+namespace simindex {
+
+enum Counting : int { kOnce = 0, kOften = 1, kSublinear = 2 };
+
+struct RecipePlan {
+  FeatureChoice features;
+  int counting = kOften;
+  bool with_idf = false;
+  IdfBuckets idf;
+  std::span<const std::uint32_t> sublinear;  // step of tf, for 0 <= tf < size; beyond, of the last
+  int projection = kSigns;
+  std::span<const std::int16_t> quantiles;
+  std::size_t words = 1;
+  std::size_t min_features = 1;
+};
+
+// Where the result of one document goes.
+struct Row {
+  std::uint64_t* fingerprint;  // (words)
+  float* weights;              // (64 words)
+  std::int64_t* features;      // distinct features, counted up to min_features at least
+};
+
+// The scratch of one thread. `stopped()` is asked between blocks of features; after it said so, the
+// row is not complete.
+class Fingerprinter {
+ public:
+  using Hashes = std::span<const std::uint64_t>;
+  static constexpr std::size_t kBlock = 2048;
+
+  Fingerprinter(const RecipePlan& plan, int level)
+      : plan_(plan),
+        level_(level),
+        reader_(plan.features, level),
+        projection_(plan.projection, plan.words, plan.quantiles, level),
+        unit_(plan.with_idf || plan.counting == kSublinear ? 1.0 / kOneStep : 1.0) {}
+
+  template <class Stopped>
+  Reading text(const Text& text, const Row& row, Stopped&& stopped) {
+    begin();
+    const auto sink = [&](Hashes hashes) {
+      if (!stopped()) add(hashes);
+    };
+    const Reading reading = reader_.read(text, sink, stopped);
+    if (reading == Reading::kDone) finish(row, std::ref(stopped));
+    return reading;
+  }
+
+  template <class Stopped>
+  void units(const ReadyUnits& units, const Row& row, Stopped&& stopped) {
+    begin();
+    reader_.read(units, [&](Hashes hashes) {
+      if (!stopped()) add(hashes);
+    });
+    finish(row, std::ref(stopped));
+  }
+
+  template <class Stopped>
+  void hashes(Hashes hashes, const Row& row, Stopped&& stopped) {
+    begin();
+    for (std::size_t i = 0; i < hashes.size() && !stopped(); i += kBlock) {
+      add(hashes.subspan(i, std::min(kBlock, hashes.size() - i)));
+    }
+    finish(row, std::ref(stopped));
+  }
+
+  template <class Stopped>
+  void given(Hashes hashes, std::span<const double> weights, const Row& row, Stopped&& stopped) {
+    begin();
+    for (std::size_t i = 0; i < hashes.size() && !stopped(); i += kBlock) {
+      const std::size_t n = std::min(kBlock, hashes.size() - i);
+      add(hashes.subspan(i, n), weights.subspan(i, n));
+    }
+    finish_given(row);
+  }
+
+  std::size_t invalid_at() const { return reader_.invalid_at(); }
+
+ private:
+  void begin();
+  void add(Hashes hashes);
+  void add(Hashes hashes, std::span<const double> weights);
+  void count(Hashes hashes);
+  void finish(const Row& row, const std::function<bool()>& stopped);
+  void finish_given(const Row& row);
+
+  RecipePlan plan_;
+  int level_;
+  FeatureReader reader_;
+  FeatureTable table_;
+  Projection projection_;
+  double unit_;
+  bool any_ = false;
+  std::vector<std::uint64_t> weights_;
+};
+
+}  // namespace simindex

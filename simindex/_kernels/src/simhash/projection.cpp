@@ -1,0 +1,177 @@
+#include "simhash/projection.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "simhash/bit_sums.hpp"
+
+namespace simindex {
+namespace {
+
+// Blocks keep running sums in 32-bit lanes: 256 features below 2^23 cannot pass 2^31.
+constexpr std::size_t kCounted = 2048;
+constexpr std::size_t kWeighed = 256;
+constexpr std::uint64_t kHeavy = std::uint64_t{1} << 23;
+
+using Bits = std::span<const std::uint64_t>;
+
+}  // namespace
+
+Projection::Projection(int kind, std::size_t words, std::span<const std::int16_t> quantiles,
+                       int level)
+    : kind_(kind), words_(words), quantiles_(quantiles), level_(level), sums_(words * kColumns) {}
+
+void Projection::clear() {
+  given_ = false;
+  total_ = 0;
+  std::fill(sums_.begin(), sums_.end(), 0);
+  std::fill(given_sums_.begin(), given_sums_.end(), 0.0);
+}
+
+// Calls visit(plus, minus, word) for every word: where v is +1 and, for ternary, where it is -1.
+template <class Visit>
+void Projection::visit_bits(std::span<const std::uint64_t> hashes, Visit visit) {
+  std::array<std::uint64_t, kCounted> plus;
+  std::array<std::uint64_t, kCounted> minus;
+  const std::size_t n = hashes.size();
+  for (std::size_t word = 0; word < words_; ++word) {
+    if (kind_ == kSigns) {
+      draw(hashes.data(), n, word, plus.data(), level_);
+      visit(Bits(plus.data(), n), Bits(), word);
+      continue;
+    }
+    draw(hashes.data(), n, 3 * word + 1, plus.data(), level_);
+    draw(hashes.data(), n, 3 * word + 2, minus.data(), level_);
+    for (std::size_t i = 0; i < n; ++i) plus[i] &= minus[i];  // where v is not zero
+    draw(hashes.data(), n, 3 * word, minus.data(), level_);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::uint64_t sign = minus[i];
+      minus[i] = plus[i] & ~sign;
+      plus[i] &= sign;
+    }
+    visit(Bits(plus.data(), n), Bits(minus.data(), n), word);
+  }
+}
+
+void Projection::add(std::span<const std::uint64_t> hashes) {
+  if (kind_ == kGaussian) {
+    static constexpr std::array<std::uint64_t, kCounted> kOnes = [] {
+      std::array<std::uint64_t, kCounted> ones{};
+      ones.fill(1);
+      return ones;
+    }();
+    for (std::size_t i = 0; i < hashes.size(); i += kCounted) {
+      const auto some = hashes.subspan(i, std::min(kCounted, hashes.size() - i));
+      add_quantiles(some, kOnes.data(), sums_.data());
+    }
+    return;
+  }
+  total_ += static_cast<std::int64_t>(hashes.size());
+  for (std::size_t i = 0; i < hashes.size(); i += kCounted) {
+    visit_bits(hashes.subspan(i, std::min(kCounted, hashes.size() - i)),
+               [this](Bits plus, Bits minus, std::size_t word) {
+                 add_word(plus, word, 1);
+                 if (!minus.empty()) add_word(minus, word, -1);
+               });
+  }
+}
+
+void Projection::add(std::span<const std::uint64_t> hashes,
+                     std::span<const std::uint64_t> weights) {
+  if (kind_ == kGaussian) return add_quantiles(hashes, weights.data(), sums_.data());
+  for (const std::uint64_t weight : weights) total_ += static_cast<std::int64_t>(weight);
+  for (std::size_t i = 0; i < hashes.size(); i += kCounted) {
+    const std::size_t n = std::min(kCounted, hashes.size() - i);
+    const auto some = weights.subspan(i, n);
+    visit_bits(hashes.subspan(i, n), [this, some](Bits plus, Bits minus, std::size_t word) {
+      add_word(plus, some, word, 1);
+      if (!minus.empty()) add_word(minus, some, word, -1);
+    });
+  }
+}
+
+void Projection::add(std::span<const std::uint64_t> hashes, std::span<const double> weights) {
+  given_ = true;
+  given_sums_.resize(words_ * kColumns);
+  if (kind_ == kGaussian) return add_quantiles(hashes, weights.data(), given_sums_.data());
+  for (std::size_t i = 0; i < hashes.size(); i += kCounted) {
+    const std::size_t n = std::min(kCounted, hashes.size() - i);
+    const double* const some = weights.data() + i;
+    visit_bits(hashes.subspan(i, n), [this, some](Bits plus, Bits minus, std::size_t word) {
+      double* const sums = given_sums_.data() + kColumns * word;
+      for (std::size_t f = 0; f < plus.size(); ++f) {
+        const std::uint64_t down = minus.empty() ? ~plus[f] : minus[f];
+        for (std::size_t j = 0; j < kColumns; ++j) {
+          const std::uint64_t bit = std::uint64_t{1} << (kColumns - 1 - j);
+          sums[j] += (plus[f] & bit) != 0 ? some[f] : (down & bit) != 0 ? -some[f] : 0.0;
+        }
+      }
+    });
+  }
+}
+
+void Projection::add_word(std::span<const std::uint64_t> bits, std::size_t word,
+                          std::int64_t factor) {
+  alignas(64) std::array<std::int32_t, kColumns> lanes{};
+  count_bits(bits.data(), bits.size(), lanes.data(), level_);
+  std::int64_t* const sums = sums_.data() + kColumns * word;
+  for (std::size_t j = 0; j < kColumns; ++j) sums[j] += factor * lanes[kColumns - 1 - j];
+}
+
+void Projection::add_word(std::span<const std::uint64_t> bits,
+                          std::span<const std::uint64_t> weights, std::size_t word,
+                          std::int64_t factor) {
+  std::int64_t* const sums = sums_.data() + kColumns * word;
+  std::array<std::int32_t, kWeighed> light;
+  for (std::size_t start = 0; start < bits.size(); start += kWeighed) {
+    const std::size_t n = std::min(kWeighed, bits.size() - start);
+    std::uint64_t most = 0;
+    for (std::size_t i = 0; i < n; ++i) most |= weights[start + i];
+    for (std::size_t i = 0; i < n; ++i) light[i] = static_cast<std::int32_t>(weights[start + i]);
+    for (std::size_t i = 0; most >= kHeavy && i < n; ++i) {
+      if (weights[start + i] < kHeavy) continue;
+      light[i] = 0;
+      const std::int64_t weight = factor * static_cast<std::int64_t>(weights[start + i]);
+      for (std::size_t j = 0; j < kColumns; ++j) {
+        if ((bits[start + i] >> (kColumns - 1 - j)) & 1) sums[j] += weight;
+      }
+    }
+    alignas(64) std::array<std::int32_t, kColumns> lanes{};
+    weigh_bits(bits.data() + start, light.data(), n, lanes.data(), level_);
+    for (std::size_t j = 0; j < kColumns; ++j) sums[j] += factor * lanes[kColumns - 1 - j];
+  }
+}
+
+template <class Weight, class Sum>
+void Projection::add_quantiles(std::span<const std::uint64_t> hashes, const Weight* weights,
+                               Sum* sums) {
+  for (std::size_t f = 0; f < hashes.size(); ++f) {
+    const auto weight = static_cast<Sum>(weights[f]);
+    for (std::size_t column = 0; column < words_ * kColumns; column += 4) {
+      const std::uint64_t drawn = draw(hashes[f], column / 4);
+      for (std::size_t i = 0; i < 4; ++i) {
+        sums[column + i] += weight * static_cast<Sum>(quantiles_[(drawn >> (16 * i)) & 0xffff]);
+      }
+    }
+  }
+}
+
+void Projection::finish(double unit, std::uint64_t* fingerprint, float* weights) const {
+  if (kind_ == kGaussian) unit /= 1 << kQuantileStepBits;
+  for (std::size_t word = 0; word < words_; ++word) {
+    std::uint64_t bits = 0;
+    for (std::size_t j = kColumns * word; j < kColumns * (word + 1); ++j) {
+      double sum = 0;
+      if (given_) {
+        sum = given_sums_[j];
+      } else {
+        sum = static_cast<double>(kind_ == kSigns ? 2 * sums_[j] - total_ : sums_[j]);
+      }
+      bits = (bits << 1) | (kind_ == kTernary ? sum > 0 : sum >= 0);
+      weights[j] = static_cast<float>(sum * unit);
+    }
+    fingerprint[word] = bits;
+  }
+}
+
+}  // namespace simindex

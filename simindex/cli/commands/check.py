@@ -1,0 +1,39 @@
+"""`simindex check`: every byte of an index is verified."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+import simindex
+from simindex.cli.app import DAMAGED, program
+from simindex.cli.choices import index_argument, output_options
+from simindex.cli.console import cell, count, duration, emit, say
+
+
+@program.command()
+@index_argument
+@output_options
+def check(index_path: str, as_json: bool, quiet: bool) -> None:
+    """Verify every byte of INDEX.
+
+    Prints what is wrong, and exits with 3 when something is damaged.
+    """
+    started = time.perf_counter()
+    with simindex.open(index_path, "r") as index:
+        findings = index.check()
+        rows = len(index)
+    for finding in findings:
+        if as_json:
+            emit({"severity": finding.severity, "path": finding.path, "what": finding.what})
+        else:
+            click.echo("\t".join(map(cell, (finding.severity, finding.path, finding.what))))
+    damaged = sum(finding.severity == "error" for finding in findings)
+    if not quiet:
+        verdict = f"{count(damaged, 'error')}" if damaged else "no damage"
+        remedy = f"; `simindex repair {index_path}` says what can be had again" if damaged else ""
+        seconds = duration(time.perf_counter() - started)
+        say(f"{verdict} in {count(rows, 'row')}, in {seconds}{remedy}")
+    if damaged:
+        click.get_current_context().exit(DAMAGED)

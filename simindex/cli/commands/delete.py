@@ -1,0 +1,122 @@
+"""`simindex delete`: rows that go by their ids or keys."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+import numpy as np
+
+import simindex
+from simindex.cli.app import program
+from simindex.cli.choices import index_argument, output_options
+from simindex.cli.console import count, emit, say
+from simindex.cli.interrupt import uninterrupted
+from simindex.errors import InvalidInput
+from simindex.inputs.streams import Unreadable, lines, unmarked
+from simindex.records.batch import MAX_KEY_BYTES
+
+DELETED_AT_ONCE, DELETED_LENGTH = 1 << 16, 1 << 23
+"""Keys of a list that are held together, and their characters."""
+
+LINE_END_BYTES = 5
+"""A byte order mark before a key, CR and LF behind it."""
+
+
+@program.command()
+@index_argument
+@click.option("--id", "ids", multiple=True, type=click.IntRange(0, 2**64 - 1), help="An id.")
+@click.option("--key", "keys", multiple=True, help="A key.")
+@click.option(
+    "--keys-from", type=click.Path(), metavar="FILE", help="Keys, one a line; - is standard input."
+)
+@output_options
+def delete(
+    index_path: str, ids: tuple[int, ...], keys: tuple[str, ...], keys_from: str | None,
+    as_json: bool, quiet: bool,
+) -> None:
+    """Delete rows of INDEX by id or key.
+
+    All rows that carry one of them, in one commit.
+    """
+    if not (ids or keys or keys_from):
+        raise click.UsageError("nothing to delete: give --id, --key or --keys-from")
+    with simindex.open(index_path, "w") as index:
+        as_stored = _as_stored(index.options.keys)
+        before = len(index)
+        if ids:
+            index.delete(ids=np.array(ids, dtype=np.uint64))
+        if keys:
+            index.delete(keys=[as_stored(key) for key in keys])
+        if keys_from:
+            for group in _groups(_listed_keys(keys_from)):
+                index.delete(keys=[as_stored(key) for key in group])
+        with uninterrupted():
+            index.commit()
+        rows = len(index)
+    deleted = before - rows
+    if as_json:
+        emit({"deleted": deleted, "rows": rows})
+    elif not quiet:
+        say(f"deleted {count(deleted, 'row')}; {index_path} holds {rows:,}")
+
+
+def _as_stored(kind: object) -> Callable[[str], Any]:
+    # What is no UTF-8 on the command line comes as lone surrogates, and is bytes again here.
+    return (lambda key: key.encode("utf-8", "surrogateescape")) if kind == "bytes" else str
+
+
+def _groups(keys: Iterator[str]) -> Iterator[list[str]]:
+    group: list[str] = []
+    length = 0
+    for key in keys:
+        group.append(key)
+        length += len(key)
+        if len(group) == DELETED_AT_ONCE or length >= DELETED_LENGTH:
+            yield group
+            group, length = [], 0
+    if group:
+        yield group
+
+
+def _listed_keys(path: str) -> Iterator[str]:
+    if path == "-":
+        yield from _decoded(path, sys.stdin.buffer)
+        return
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be opened: {error.strerror}", path=path) from error
+    with file:
+        yield from _decoded(path, file)
+
+
+def _lines(path: str, file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    try:
+        yield from lines(file, MAX_KEY_BYTES + LINE_END_BYTES)
+    except Unreadable as error:
+        raise InvalidInput(
+            f"{path}:{error.line}: {error}; nothing was deleted", path=path, line=error.line
+        ) from error
+
+
+def _decoded(path: str, file: BinaryIO) -> Iterator[str]:
+    for number, line in _lines(path, file):
+        if line is not None:
+            line = (unmarked(line) if number == 1 else line).rstrip(b"\r\n")
+        if line is None or len(line) > MAX_KEY_BYTES:
+            raise InvalidInput(
+                f"{path}:{number}: longer than the {MAX_KEY_BYTES:,} bytes of a key; nothing was "
+                "deleted", path=path, line=number,
+            )
+        try:
+            key = line.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidInput(
+                f"{path}:{number}: not UTF-8; nothing was deleted", path=path, line=number
+            ) from error
+        if key:
+            yield key

@@ -1,0 +1,81 @@
+"""`simindex stats`: what an index holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+import simindex
+from simindex.cli.app import program
+from simindex.cli.choices import index_argument, output_options
+from simindex.cli.console import count, emit, encodable, megabytes, shown
+from simindex.cli.recall import audited
+from simindex.records.reports import Skew
+
+
+@program.command()
+@index_argument
+@click.option(
+    "--skew", is_flag=True, help="Also the hottest headers and fingerprints; reads all rows."
+)
+@output_options
+def stats(index_path: str, skew: bool, as_json: bool, quiet: bool) -> None:
+    """Print what INDEX holds."""
+    with simindex.open(index_path, "r") as index:
+        held = index.stats(skew=skew)
+    if as_json:
+        emit(asdict(held))
+        return
+    keys = held.keys if held.keys else "no, ids only"
+    table = {
+        "path": shown(encodable(held.path)),
+        "rows": f"{held.rows:,}, and {held.dead_rows:,} deleted but not compacted away",
+        "pending": f"{held.pending_rows:,} of these rows are in no segment yet",
+        "segments": f"{held.segments:,}, {megabytes(held.bytes_segments)}",
+        "structures": ", ".join(
+            f"{name} {megabytes(size)}" if size else name for name, size in held.structures.items()
+        ),
+        "catalog": megabytes(held.bytes_catalog),
+        "disk": f"{held.bytes_per_row:.1f} bytes a row",
+        "bits": held.bits,
+        "keys": keys,
+        "tombstones": f"{held.tombstones:,}",
+        "commit": held.generation,
+        "recipe": _inline(held.recipe),
+        "sample": f"{held.sample_rows:,} rows of weights, to learn from which bits flip",
+    }
+    if held.audit is not None:
+        table["audit"] = audited(held.audit)
+    for name, value in table.items():
+        click.echo(f"{name:<11} {value}")
+    if held.skew is not None:
+        _print_skew(held.skew)
+
+
+def _print_skew(skew: Skew) -> None:
+    unsure = "" if skew.certain else ", and perhaps others"
+    click.echo(
+        f"{'headers':<11} of {skew.header_bits} bits, {skew.rows_per_header:.2f} rows each on "
+        f"average; those of most rows{unsure}:"
+    )
+    for hot in skew.headers:
+        click.echo(f"{'':<11} {hot.value}  {count(hot.rows, 'row')}")
+    click.echo(f"{'equal rows':<11} fingerprints of most rows{unsure}:" if skew.fingerprints
+               else f"{'equal rows':<11} none")
+    for hot in skew.fingerprints:
+        click.echo(f"{'':<11} {hot.value}  {count(hot.rows, 'row')}")
+
+
+def _inline(values: dict[str, Any] | None) -> str:
+    if values is None:
+        return "none"
+    told = {name: value for name, value in values.items() if value not in (None, [], "")}
+    return ", ".join(f"{name} {_brief(value)}" for name, value in told.items())
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        return f"({len(value):,})" if len(value) > 5 else ",".join(map(str, value))
+    return str(value)

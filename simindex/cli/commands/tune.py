@@ -1,0 +1,84 @@
+"""`simindex tune`: what the steps of a search take on this machine, and how much queries find."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+
+import click
+
+import simindex
+from simindex.cli.app import program
+from simindex.cli.choices import index_argument, output_options
+from simindex.cli.console import count, duration, emit, say
+from simindex.cli.interrupt import uninterrupted
+from simindex.cli.recall import audited
+from simindex.planning.machine import CURVES, Curve
+from simindex.planning.question import check_options
+from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
+
+
+@program.command()
+@index_argument
+@click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
+@click.option(
+    "--audit", "audits", is_flag=True,
+    help="Also measure the recall of queries, on rows of INDEX that are asked twice.",
+)
+@click.option(
+    "--recall", type=float, metavar="SHARE",
+    help=f"The recall to ask for with --audit; {USUAL_RECALL:g} by default.",
+)
+@click.option(
+    "--sample", type=int, metavar="ROWS",
+    help=f"The rows to ask with --audit; {SAMPLE_ROWS:,} by default.",
+)
+@output_options
+def tune(
+    index_path: str, h: int, audits: bool, recall: float | None, sample: int | None, as_json: bool,
+    quiet: bool,
+) -> None:
+    """Measure this machine for INDEX.
+
+    Stores what the steps of a search take here; queries are planned by it. Takes a few seconds.
+    With --audit, also stores what share of the near-duplicates they find, for `stats`.
+    """
+    if not audits and (recall is not None or sample is not None):
+        raise click.UsageError("--recall and --sample say what is audited: give --audit, too")
+    recall = USUAL_RECALL if recall is None else recall
+    sample = SAMPLE_ROWS if sample is None else sample
+    started = time.perf_counter()
+    audit = None
+    with simindex.open(index_path, "w") as index:
+        check_options(h=h, recall=recall, method="auto", bits=index.options.bits)
+        check_sample(sample)
+        learned = index.tune(h=h)
+        machine = index.machine
+        if audits:
+            if not quiet:
+                say(f"asks up to {count(sample, 'row')} at recall {recall:g}, h={h}, and exactly")
+            audit = index.audit(h=h, recall=recall, sample=sample)
+        with uninterrupted():
+            index.commit()
+    if as_json:
+        told = {} if audit is None else {"audit": {**asdict(audit), "kept": audit.kept}}
+        emit({**machine.to_dict(), "flips_from": learned.source, **told})
+        return
+    for size, curve in machine.levels:
+        click.echo(f"{'look-up':<17} {_points(curve, 'rows')}, in {size:,} bytes")
+    for name in CURVES:
+        click.echo(f"{name:<17} {_points(getattr(machine, name), CURVES[name])}")
+    for name, value in machine.to_dict().items():
+        if isinstance(value, float):
+            click.echo(f"{name:<17} {value:.4g}")
+    if audit is not None:
+        click.echo(f"{'audit':<17} {audited(audit)}")
+    if not quiet:
+        say(
+            f"measured and stored in {duration(time.perf_counter() - started)}; flips are learned "
+            f"from {learned.source}"
+        )
+
+
+def _points(curve: Curve, unit: str) -> str:
+    return ", ".join(f"{x:.3g} {unit}: {y:.3g} ns" for x, y in curve)

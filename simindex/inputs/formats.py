@@ -1,0 +1,79 @@
+"""The formats of inputs: a name, how a file is recognised, and the reader. A new one is one row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import BinaryIO
+
+from simindex.inputs.document import Document
+from simindex.inputs.jsonl import read_jsonl
+from simindex.inputs.source import Source
+from simindex.inputs.streams import STDIN, compression_of, first_bytes
+from simindex.inputs.table import read_table
+from simindex.inputs.textfile import read_text
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How documents stand in a file.
+
+    Parameters
+    ----------
+    read : callable
+        Documents of a decompressed stream, one record in memory at a time. What cannot be read goes
+        to ``source.intake.bad``, or is raised as `streams.Unreadable`.
+    suffixes : tuple of str
+        In lower case; a named file with one of them has this format, before .gz or .zst.
+    magic : bytes
+        First bytes by which a file without such a suffix is recognised, also within a folder and on
+        standard input.
+    """
+
+    name: str
+    read: Callable[[BinaryIO, Source], Iterator[Document]]
+    suffixes: tuple[str, ...] = ()
+    magic: bytes = b""
+
+
+FORMATS = {
+    row.name: row
+    for row in (
+        Format("text", read_text),
+        Format("jsonl", read_jsonl, suffixes=(".jsonl", ".ndjson")),
+        Format("csv", read_table, suffixes=(".csv", ".tsv")),
+    )
+}
+"""By name, in the order of the help."""
+
+
+def names() -> tuple[str, ...]:
+    """What a caller may give as the format."""
+    return (AUTO, *FORMATS)
+
+
+def suffixes() -> list[str]:
+    """All suffixes that tell a format."""
+    return [suffix for row in FORMATS.values() for suffix in row.suffixes]
+
+
+def recognised(path: str, stream: BinaryIO, *, named: bool) -> Format:
+    """The format of a file by its suffix or its first bytes; else JSONL of standard input, or text.
+
+    In a folder a suffix says nothing: its files are texts.
+    """
+    if named and path != STDIN:
+        bare = PurePath(path).with_suffix("") if compression_of(path) else PurePath(path)
+        for row in FORMATS.values():
+            if bare.suffix.lower() in row.suffixes:
+                return row
+    marked = [row for row in FORMATS.values() if row.magic]
+    if marked:
+        head = first_bytes(stream, max(len(row.magic) for row in marked))
+        for row in marked:
+            if head.startswith(row.magic):
+                return row
+    return FORMATS["jsonl" if path == STDIN else "text"]

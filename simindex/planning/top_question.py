@@ -1,0 +1,127 @@
+"""What a search for the nearest documents asks: options that are checked once and then trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import index as whole
+from typing import Any
+
+from simindex.errors import InvalidOption
+
+METHODS = ("auto", "scan", "issl")
+
+USUAL_RECALL = 0.95
+"""The recall to reach where `max_error="auto"` comes without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopQuestion:
+    """Checked options of a call."""
+
+    k: int
+    max_error: int | None
+    """None to choose it by a recall."""
+    rerank: int | None
+    """None for the usual ones; see `methods.issl.default_rerank`."""
+    method: str
+    recall: float | None
+
+
+def slice_bits(bits: int) -> int:
+    """Width of the slices of an index that says nothing else."""
+    return 16 if bits >= 128 else 8
+
+
+def checked_options(
+    *, k: object, max_error: object, rerank: object, method: object, recall: object,
+    width: int,
+) -> TopQuestion:
+    """The options of a search for the nearest documents, once they are in range.
+
+    Parameters
+    ----------
+    width : int
+        Of the slices, in bits.
+
+    Raises
+    ------
+    InvalidOption
+        Names the option that is not, and what may be given.
+    """
+    count = _whole(k)
+    if count is None or count < 1:
+        raise InvalidOption(
+            f"k={k!r} is no number of documents: give a whole number from 1 on",
+            option="k", found=k, expected="1 or more",
+        )
+    if not isinstance(method, str) or method not in METHODS:
+        raise InvalidOption(
+            f"method={method!r} is unknown here: give one of {', '.join(METHODS)}",
+            option="method", found=method, expected=METHODS,
+        )
+    errors = None if isinstance(max_error, str) and max_error == "auto" else _whole(max_error)
+    if not (isinstance(max_error, str) and max_error == "auto") and (
+        errors is None or not 0 <= errors <= width
+    ):
+        raise InvalidOption(
+            f'max_error={max_error!r}: give a whole number from 0 to {width}, the bits of a slice, '
+            'or "auto" with a recall to reach',
+            option="max_error", found=max_error, expected=f"0 to {width}",
+        )
+    rows = None if rerank is None else _whole(rerank)
+    if rerank is not None and (rows is None or rows < count):
+        raise InvalidOption(
+            f"rerank={rerank!r} is no number of rows to compare: give a whole number from k={count}"
+            " on, or leave it out",
+            option="rerank", found=rerank, expected=f"{count} or more",
+        )
+    return TopQuestion(
+        count, errors, rows, str(method), _checked_recall(recall, errors, str(method))
+    )
+
+
+def _checked_recall(recall: object, max_error: int | None, method: str) -> float | None:
+    if recall is None:
+        return USUAL_RECALL if max_error is None else None
+    share = _share(recall)
+    if share is None:
+        raise InvalidOption(
+            f"recall={recall!r} is not a share: give more than 0 and at most 1",
+            option="recall", found=recall,
+        )
+    if share == 1.0 and method == "issl":
+        raise InvalidOption(
+            'recall=1 is exact, which slice lists are not: give method="scan" or "auto", or a '
+            "recall below 1",
+            option="recall", found=recall,
+        )
+    if share < 1.0 and max_error is not None and method != "scan":
+        raise InvalidOption(
+            f"recall={recall!r} is reached by choosing max_error, and max_error={max_error} is "
+            'given: give max_error="auto", or no recall',
+            option="recall", found=recall,
+        )
+    return share
+
+
+def _share(value: object) -> float | None:
+    """The number above 0 and at most 1, of Python or numpy; None for what is none."""
+    number: Any = value
+    if isinstance(value, bool | str | complex) or not hasattr(value, "__float__"):
+        return None
+    try:
+        share = float(number)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return share if 0 < share <= 1 else None
+
+
+def _whole(value: object) -> int | None:
+    """The number, of Python or numpy; None for what is none."""
+    number: Any = value
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        return None
+    try:
+        return whole(number)
+    except TypeError:
+        return None

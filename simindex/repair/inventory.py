@@ -1,0 +1,59 @@
+"""What is left of an index, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from simindex.options import IndexOptions
+from simindex.records.reports import Finding
+from simindex.repair.remnant import Remnant
+from simindex.repair.salvage import Waiting
+from simindex.storage.catalog.head import Head
+from simindex.storage.tables.tombstones import Tombstones
+
+
+@dataclass
+class Inventory:
+    """See `survey`. `findings` is what is wrong, `losses` what no repair brings back."""
+
+    path: Path
+    uuid: bytes = b""
+    format_sound: bool = True
+    catalog: Path | None = None
+    """The directory of the catalog that was read."""
+    obstacle: Path | None = None
+    """What stands in the place of LMDB's lock file, which holds nothing, and is no regular file."""
+    head: Head | None = None
+    certain: bool = False
+    options: IndexOptions | None = None
+    values: dict[str, bytes] = field(default_factory=dict)
+    """Values of `meta` that are left."""
+    segments: list[Remnant] = field(default_factory=list)
+    """Files that are the index, oldest first."""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Segment files of which nothing can be had, with what is wrong."""
+    foreign: dict[str, str] = field(default_factory=dict)
+    """Segment files that were never of this index."""
+    missing: dict[str, tuple[int, int | None] | None] = field(default_factory=dict)
+    """Segments that are gone: their rows and horizons, as far as these are known."""
+    runs: list[Waiting] = field(default_factory=list)
+    """Rows waiting for a segment, without those that are deleted."""
+    tombstones: Tombstones | None = None
+    generation: int = 0
+    """Above all that was seen."""
+    appended: int = 0
+    next_run: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    losses: list[str] = field(default_factory=list)
+    lost_rows: int = 0
+    files: dict[str, Remnant] = field(default_factory=dict)
+
+    def error(self, path: Path | str, what: str) -> None:
+        """Notes damage."""
+        self.findings.append(Finding("error", str(path), what))
+
+    def lose(self, what: str, rows: int = 0) -> None:
+        """Notes a loss, and of how many rows for certain."""
+        self.losses.append(what)
+        self.lost_rows += rows

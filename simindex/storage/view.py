@@ -1,0 +1,137 @@
+"""The index as a handle sees it: the snapshot taken last, its options, its recipe.
+
+    opened     before that there is no snapshot
+    followed   the head is compared at every call; a new one gives a new snapshot, and the options
+               and the recipe that came with it. A pinned view is followed only when asked to be
+    closed     nothing of the files is held
+    replaced   by another index or catalog at its path: it would never see a commit again, and says
+               so within LOOK_S
+
+Any thread may look; the view has a lock of its own, which nobody holds for long.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import RLock
+from time import monotonic
+
+from simindex.errors import ClosedIndex, CorruptFile
+from simindex.options import IndexOptions
+from simindex.simhash.recipe import Recipe
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.options_record import stored_options
+from simindex.storage.catalog.registry import check_place
+from simindex.storage.files.verification import Verify
+from simindex.storage.opened import Described
+from simindex.storage.snapshot import Snapshot, take
+
+LOOK_S = 1.0
+"""So often a view looks whether its path still leads to what it has open: 1.5 us."""
+
+
+class View:
+    """Of one handle."""
+
+    def __init__(
+        self, path: Path, catalog: Catalog, found: Described, *, index: bytes, pinned: bool,
+        verify: Verify,
+    ) -> None:
+        self.path, self.catalog, self.index = path, catalog, index
+        self.options: IndexOptions = found.options
+        self.recipe: Recipe | None = found.recipe
+        self._options_crc = found.options_checksum
+        self._pinned, self._verify = pinned, verify
+        self._looked = monotonic()
+        self._lock = RLock()
+        self._snapshot: Snapshot | None = None
+
+    @property
+    def segments(self) -> Path:
+        """Where the segment files are."""
+        return self.path / "segments"
+
+    def open(self) -> None:
+        """Takes the first snapshot."""
+        self._snapshot = self._take(None)
+
+    def close(self) -> None:
+        """Gives the snapshot up; maps and descriptors go once running calls have ended."""
+        with self._lock:
+            self._snapshot = None
+
+    def forget_lock(self) -> None:
+        """In a forked child, which lacks the threads that may hold it."""
+        self._lock = RLock()
+
+    def closed_error(self) -> ClosedIndex:
+        """What is raised once there is nothing to be seen."""
+        return ClosedIndex(
+            f"the handle on {self.path} is closed: open the index again", path=str(self.path)
+        )
+
+    def current(self) -> Snapshot:
+        """What a call sees."""
+        return self.last() if self._pinned else self.newest()
+
+    def last(self) -> Snapshot:
+        """The snapshot taken last; ClosedIndex if another thread has closed the handle."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            raise self.closed_error()
+        return snapshot
+
+    def newest(self) -> Snapshot:
+        """The snapshot of the last commit by anybody."""
+        if monotonic() - self._looked > LOOK_S:
+            self.check_place()
+        snapshot = self.last()
+        if self.catalog.head_value() == snapshot.value:
+            return snapshot
+        with self._lock:
+            snapshot = self.last()
+            if self.catalog.head_value() != snapshot.value:
+                before, snapshot = snapshot, self._followed(snapshot)
+                self._follow_recipe(snapshot)
+                if self._follow_options(snapshot):
+                    snapshot = self._followed(before)
+                self._snapshot = snapshot  # last: after an interrupt all of it is done again
+            return snapshot
+
+    def check_place(self) -> None:
+        """Raises ClosedIndex if another index, or a repaired catalog, stands in this one's place.
+        """
+        check_place(self.catalog.environment)
+        self._looked = monotonic()
+
+    def _take(self, before: Snapshot | None) -> Snapshot:
+        return take(
+            self.catalog, self.segments, index=self.index, options=self.options, before=before,
+            verify=self._verify,
+        )
+
+    def _followed(self, before: Snapshot) -> Snapshot:
+        try:
+            return self._take(before)
+        except CorruptFile:
+            self.check_place()  # files of an index that was replaced are missing, or another's
+            raise
+
+    def _follow_recipe(self, snapshot: Snapshot) -> None:
+        if self.recipe is None and "recipe" in snapshot.head.values:
+            with self.catalog.reading() as reading:
+                _, head = reading.head()
+                payload = reading.value(head, "recipe")
+            self.recipe = Recipe.from_bytes(payload) if payload is not None else None
+
+    def _follow_options(self, snapshot: Snapshot) -> bool:
+        """Structures are the one option that changes, by a compaction."""
+        crc = snapshot.head.values.get("options")
+        if crc == self._options_crc:
+            return False
+        with self.catalog.reading() as reading:
+            _, head = reading.head()
+            stored = reading.value(head, "options")
+            self._options_crc = head.values.get("options")
+        self.options = stored_options(stored)
+        return True

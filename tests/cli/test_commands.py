@@ -1,0 +1,53 @@
+"""The list of commands: a new one is a module and its name in `simindex.cli`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import simindex
+from simindex.cli import commands, program
+from simindex.cli.choices import index_argument, output_options
+from simindex.cli.console import emit
+
+Run = Callable[..., Any]
+
+
+def test_every_module_of_the_folder_is_listed_and_gives_the_command_of_its_name() -> None:
+    modules = {path.stem for path in Path(commands.__path__[0]).glob("[a-z]*.py")}
+    assert modules == set(program.commands)
+    for name, command in program.commands.items():
+        assert command is getattr(getattr(commands, name), name)
+
+
+@pytest.fixture
+def width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new command, taken back after the test."""
+    monkeypatch.setattr(program, "commands", dict(program.commands))
+
+    @program.command()
+    @index_argument
+    @output_options
+    def width(index_path: str, as_json: bool, quiet: bool) -> None:
+        """Print how wide the fingerprints of INDEX are."""
+        with simindex.open(index_path, "r") as index:
+            bits = index.options.bits
+        if as_json:
+            emit({"bits": bits})
+        else:
+            click.echo(bits)
+
+
+@pytest.mark.usefixtures("width")
+def test_a_new_command_is_listed_and_fails_as_all_do(run: Run, objects: Callable[..., Any]) -> None:
+    assert "Print how wide the fingerprints of INDEX are." in run("--help").stdout
+    assert "--json" in run("width", "--help").stdout
+    simindex.open("i.sim", "n", options=simindex.IndexOptions(bits=128)).close()
+    assert run("width", "i.sim").stdout == "128\n"
+    assert objects(run("width", "i.sim", "--json").stdout) == [{"bits": 128}]
+    refused = run("width", "none.sim", code=3)
+    assert refused.stderr.startswith("simindex: ") and refused.stderr.count("\n") == 1

@@ -1,0 +1,104 @@
+"""The table of formats: a new one is a reader and a row."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from simindex.errors import InvalidOption
+from simindex.inputs import Document, ReadOptions
+from simindex.inputs.formats import FORMATS, Format
+from simindex.inputs.source import Source
+from simindex.inputs.streams import decoded, lines
+
+MAGIC = b"!notes\n"
+
+
+def read_notes(stream: BinaryIO, source: Source) -> Iterator[Document]:
+    """One document a line after the first."""
+    for number, line in lines(stream, source.limit):
+        if line is None or b"\0" in line:
+            source.intake.bad(source.path, number, "no note")
+        elif line != MAGIC:
+            key = f"{source.name}:{number}"
+            yield Document(key=key, text=decoded(line).strip(), path=source.path, line=number)
+
+
+NOTES = Format("notes", read_notes, suffixes=(".notes",), magic=MAGIC)
+
+CONTENT = MAGIC + b"one\n\0\ntwo\n"
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FORMATS, NOTES.name, NOTES)
+
+
+@pytest.mark.usefixtures("notes")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.notes", CONTENT), ("a.NOTES", CONTENT.removeprefix(MAGIC)),
+        ("a.notes.gz", gzip.compress(CONTENT)), ("a", CONTENT), ("a.gz", gzip.compress(CONTENT)),
+        ("folder/a", CONTENT), ("folder/a.gz", gzip.compress(CONTENT)),
+    ],
+)  # fmt: skip
+def test_a_new_format_is_recognised_by_its_suffix_or_first_bytes(
+    tmp_path: Path, take: Callable[..., Any], name: str, content: bytes
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    given = path.parent if "/" in name else path
+    documents, bad, _ = take(given)
+    assert [document.text for document in documents] == ["one", "two"]
+    assert len(bad) == 1 and bad[0].endswith(": no note")
+
+
+@pytest.mark.usefixtures("notes")
+def test_a_suffix_within_a_folder_says_nothing_unless_the_format_is_asked_for(
+    tmp_path: Path, take: Callable[..., Any]
+) -> None:
+    (tmp_path / "a.notes").write_bytes(b"one\ntwo\n")
+    assert [document.text for document in take(tmp_path)[0]] == ["one\ntwo\n"]
+    documents, _, _ = take(tmp_path, format="notes")
+    assert [document.key for document in documents] == ["a.notes:1", "a.notes:2"]
+
+
+@pytest.mark.usefixtures("notes")
+def test_a_refused_name_lists_the_new_format() -> None:
+    with pytest.raises(InvalidOption, match="auto, text, jsonl, csv, notes"):
+        ReadOptions(format="note")
+
+
+def test_the_shell_offers_the_new_format(tmp_path: Path) -> None:
+    """A program that adds its row before the command line is loaded needs no other change."""
+    (tmp_path / "a.notes").write_bytes(CONTENT)
+    program = """
+from test_formats import NOTES
+from simindex.inputs.formats import FORMATS
+FORMATS[NOTES.name] = NOTES
+from simindex.cli import main
+main()
+"""
+
+    def run(*arguments: str, **options: Any) -> Any:
+        return subprocess.run(
+            [sys.executable, "-c", program, *arguments], cwd=tmp_path, capture_output=True,
+            check=True, env={"PYTHONPATH": ":".join([str(Path(__file__).parent), *sys.path])},
+            **options,
+        )
+
+    usage = run("build", "--help", text=True).stdout
+    assert "[auto|text|jsonl|csv|notes]" in usage and ".tsv .notes, before" in usage
+    for given in ("a.notes", "-"):
+        done = run("build", "i.sim", given, "--overwrite", "--max-errors", "1", "--json",
+                   input=CONTENT)  # fmt: skip
+        assert json.loads(done.stdout)["documents"] == 2
