@@ -39,7 +39,7 @@ SIMINDEX_INLINE std::uint64_t distance(const std::uint64_t* row, const std::uint
 #if SIMINDEX_X86
 namespace avx2 {
 
-// Of each byte; bits of each half byte are looked up.
+// Bits set in each byte; those of each half byte are looked up.
 SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE __m256i byte_counts(__m256i x) {
   const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,  //
                                          0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
@@ -49,7 +49,7 @@ SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE __m256i byte_counts(__m256i x) {
       _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi64(x, 4), low)));
 }
 
-// Of each 64-bit lane.
+// Bits set in each lane of 64 bits.
 SIMINDEX_TARGET_AVX2 SIMINDEX_INLINE __m256i popcount4(__m256i x) {
   return _mm256_sad_epu8(byte_counts(x), _mm256_setzero_si256());
 }

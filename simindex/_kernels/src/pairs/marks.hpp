@@ -1,4 +1,4 @@
-// A bit for each row, of some of equal rows.
+// Which rows of a table are marked: a bit for each.
 #pragma once
 
 #include <cstddef>

@@ -14,6 +14,7 @@ namespace simindex {
 
 inline constexpr std::size_t kPairsAhead = 128;  // rows or records asked for ahead of a pass over them
 
+// A row on its way to the others of its group.
 struct PairRecord {
   std::uint64_t word;
   std::uint32_t row;

@@ -18,6 +18,9 @@
 //   by rows    slices of all rows are compared with the query's, in order: where lists hold more than
 //              about 2 numbers for each row and 16 words of width, this is faster.
 //
+// lists.hpp holds the lists of a query, row_buckets.hpp their buckets, best_rows.hpp the rows of highest
+// score, scores.hpp distances and scores for each level; top.cpp and within.cpp search.
+//
 // A row number out of range is never followed: it is counted, and its query has no result.
 #pragma once
 
