@@ -46,8 +46,8 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "content"),
     [
         ("a.notes", CONTENT), ("a.NOTES", CONTENT.removeprefix(MAGIC)),
-        ("a.notes.gz", gzip.compress(CONTENT)), ("a", CONTENT), ("a.gz", gzip.compress(CONTENT)),
-        ("folder/a", CONTENT), ("folder/a.gz", gzip.compress(CONTENT)),
+        ("a.notes.gz", gzip.compress(CONTENT, mtime=0)), ("a", CONTENT), ("a.gz", gzip.compress(CONTENT, mtime=0)),
+        ("folder/a", CONTENT), ("folder/a.gz", gzip.compress(CONTENT, mtime=0)),
     ],
 )  # fmt: skip
 def test_a_new_format_is_recognised_by_its_suffix_or_first_bytes(
