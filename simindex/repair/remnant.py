@@ -41,12 +41,11 @@ from simindex.storage.files.envelope import (
     MAX_SECTIONS,
     PAGE_BYTES,
     SECTION,
-    EnvelopeWriter,
     Identity,
-    SectionSpec,
-    _seed,
     open_envelope,
+    seed,
 )
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
 from simindex.storage.files.format import ENDIAN_TAG, check_version
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import MAX_ROWS, SegmentRecord, generation_of
@@ -233,7 +232,7 @@ class Remnant:
                 part = data[at : at + SUMMED_BYTES]
                 number = at // CHUNK_BYTES
                 actual = _native.crc32c_chunks(
-                    part, CHUNK_BYTES, _seed(self.identity.file_id, place), number
+                    part, CHUNK_BYTES, seed(self.identity.file_id, place), number
                 )
                 known = expected[number : number + len(actual)]
                 sound[number : number + len(known)] = actual[: len(known)] == known
