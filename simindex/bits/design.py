@@ -56,10 +56,8 @@ import numpy as np
 from simindex.arrays import I64, U64
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
+from simindex.options import MAX_BITS
 from simindex.records.batch import as_fingerprints
-
-MAX_BITS = 4096
-"""Widest fingerprint, in bits."""
 
 MAX_TABLES = 1 << 12
 """Most tables of a design: 32 KiB for each row of 64 bits."""

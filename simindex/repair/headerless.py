@@ -14,13 +14,8 @@ from simindex._kernels import _native
 from simindex.errors import raised_by_a_handler
 from simindex.repair.opening import opened_rows
 from simindex.storage.files.durable import NewFile
-from simindex.storage.files.envelope import (
-    FOOTER,
-    PAGE_BYTES,
-    EnvelopeWriter,
-    Identity,
-    SectionSpec,
-)
+from simindex.storage.files.envelope import FOOTER, PAGE_BYTES, Identity
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
 from simindex.storage.tables.record import MAX_ROWS, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, UNDECODABLE

@@ -34,9 +34,9 @@ from simindex.storage.files.envelope import (
     FOOTER,
     PAGE_BYTES,
     Header,
-    _seed,
     is_whole,
     open_envelope,
+    seed,
 )
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import MAX_ROWS, SegmentRecord, generation_of
@@ -209,7 +209,7 @@ class Remnant:
                 part = data[at : at + SUMMED_BYTES]
                 number = at // CHUNK_BYTES
                 actual = _native.crc32c_chunks(
-                    part, CHUNK_BYTES, _seed(self.identity.file_id, place), number
+                    part, CHUNK_BYTES, seed(self.identity.file_id, place), number
                 )
                 known = expected[number : number + len(actual)]
                 sound[number : number + len(known)] = actual[: len(known)] == known

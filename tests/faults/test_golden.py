@@ -18,8 +18,9 @@ from permissions import protect, unprivileged
 import simindex
 from simindex import IndexOptions
 from simindex._kernels import _native
+from simindex.arrays import U8
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld
-from simindex.storage.files import envelope
+from simindex.storage.files import envelope, envelope_writer
 from simindex.storage.files.format import FORMAT_DTYPE
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -176,17 +177,17 @@ def test_index_with_an_unknown_read_compatible_feature_is_read_only(bit: int, pl
 
 def future_files(path: Path, monkeypatch: pytest.MonkeyPatch, field: str, value: int) -> None:
     """An index whose segment files are of another version, named so by the catalog, too."""
-    header_page = envelope.EnvelopeWriter._header_page
+    header_page = envelope_writer.EnvelopeWriter._header_page
 
-    def altered(writer: envelope.EnvelopeWriter) -> envelope.Bytes:
+    def altered(writer: envelope_writer.EnvelopeWriter) -> U8:
         page = header_page(writer)
         page[: envelope.HEADER.itemsize].view(envelope.HEADER)[0][field] = value
         page[-4:].view("<u4")[0] = _native.crc32c(page[:-4])
         return page
 
     with monkeypatch.context() as patch:
-        patch.setattr(envelope.EnvelopeWriter, "_header_page", altered)
-        patch.setattr(envelope, "_verify_written", lambda fd, name: None)
+        patch.setattr(envelope_writer.EnvelopeWriter, "_header_page", altered)
+        patch.setattr(envelope_writer, "_verify_written", lambda fd, name: None)
         # The writer itself cannot read what it has committed.
         options = IndexOptions(batch_rows=16)
         with suppress(CorruptFile), simindex.open(path, "n", options=options) as index:

@@ -44,7 +44,8 @@ from simindex.repair.remnant import Remnant
 from simindex.storage.catalog import pending
 from simindex.storage.catalog.pages import META
 from simindex.storage.files.durable import NewFile
-from simindex.storage.files.envelope import PAGE_BYTES, EnvelopeWriter, SectionSpec, open_envelope
+from simindex.storage.files.envelope import PAGE_BYTES, open_envelope
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.structure import DESCRIPTION

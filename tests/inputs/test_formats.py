@@ -46,7 +46,8 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "content"),
     [
         ("a.notes", CONTENT), ("a.NOTES", CONTENT.removeprefix(MAGIC)),
-        ("a.notes.gz", gzip.compress(CONTENT, mtime=0)), ("a", CONTENT), ("a.gz", gzip.compress(CONTENT, mtime=0)),
+        ("a.notes.gz", gzip.compress(CONTENT, mtime=0)), ("a", CONTENT),
+        ("a.gz", gzip.compress(CONTENT, mtime=0)),
         ("folder/a", CONTENT), ("folder/a.gz", gzip.compress(CONTENT, mtime=0)),
     ],
 )  # fmt: skip

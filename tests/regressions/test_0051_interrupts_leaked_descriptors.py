@@ -46,7 +46,16 @@ from simindex.storage.catalog import (
     registry,
     values,
 )
-from simindex.storage.files import descriptor, disk, durable, envelope, format, locks, removal
+from simindex.storage.files import (
+    descriptor,
+    disk,
+    durable,
+    envelope,
+    envelope_writer,
+    format,
+    locks,
+    removal,
+)
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.tables import segment
 from simindex.threads import begin
@@ -56,8 +65,8 @@ OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
 
 OPENING = (
-    catalog_file, descriptor, disk, durable, envelope, environment, format, lmdb_errors,
-    lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
+    catalog_file, descriptor, disk, durable, envelope, envelope_writer, environment, format,
+    lmdb_errors, lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
 )
 HOLDING = (
     *OPENING, catalog, committer, edit, handle, head, installer, reading, segment, segmentfiles,

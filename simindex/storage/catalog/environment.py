@@ -192,7 +192,7 @@ class Environment:
         """
         token = _Token()
         try:
-            self.enter(token)
+            self._enter(token)
             try:
                 txn = self._env.begin()
             except lmdb.ReadersFullError:
@@ -207,7 +207,7 @@ class Environment:
         finally:
             self._active.discard(ref(token))
 
-    def enter(self, token: _Token) -> None:
+    def _enter(self, token: _Token) -> None:
         """Counts a transaction in, unless the environment is closed.
 
         The caller counts it out in a `finally` that this call is within: an interrupt may come
@@ -294,7 +294,7 @@ class InTransaction(Generic[Given]):
     def __enter__(self) -> Given:
         environment = self._environment
         try:
-            environment.enter(self._token)
+            environment._enter(self._token)
             self._txn = environment._begin(self._write)
             data = environment.directory / "data.mdb"
             return self._given(Transaction(self._txn, environment._databases, data))

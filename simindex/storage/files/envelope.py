@@ -30,26 +30,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.arrays import U8
 from simindex.errors import CorruptFile
 from simindex.storage.files.descriptor import PLAIN, Descriptor
-from simindex.storage.files.durable import NewFile
-from simindex.storage.files.format import ENDIAN_TAG, MAJOR, MINOR, SWAPPED_TAG, check_version
+from simindex.storage.files.format import ENDIAN_TAG, SWAPPED_TAG, check_version
 from simindex.storage.files.verification import Map, Verify, verified
 from simindex.threads import thread_count
 
 PAGE_BYTES = 4096
 CHUNK_BYTES = 1 << 16
-HUGE_BYTES = 1 << 21
-"""Size and alignment of a huge page. A stretch of the file that is written by one call, or read in
-one piece, stays in the page cache as one, and then costs a random probe one entry of the TLB: a
-PSM query over 10 M rows takes about a tenth less."""
 MAX_SECTIONS = 16
 
 REMEDY = "`simindex check` lists all that is damaged; restore the file from a copy"
 """What helps where rows are damaged."""
 
 THREADED_BYTES = 1 << 26
-"""Bytes from which threads are worth it to verify them."""
+"""U8 from which threads are worth it to verify them."""
 MAGIC = b"\x89SIR\r\n\x1a\n"
 END_MAGIC = b"simindex"
 
@@ -92,9 +88,6 @@ FOOTER = np.dtype(
 """Frozen, all three: golden files hold their bytes."""
 
 
-Bytes = NDArray[np.uint8]
-
-
 @dataclass(frozen=True, slots=True)
 class Identity:
     """What a file says of itself in its header."""
@@ -107,159 +100,9 @@ class Identity:
     bits: int
 
 
-@dataclass(frozen=True, slots=True)
-class SectionSpec:
-    """A section to be written: its kind, its item's size and how many there will be."""
-
-    kind: int
-    itemsize: int
-    count: int
-
-    @property
-    def size(self) -> int:
-        """Bytes of the section."""
-        return self.itemsize * self.count
-
-
-def _pages(size: int) -> int:
-    return -(-size // PAGE_BYTES) * PAGE_BYTES
-
-
-def _seed(file_id: int, place: int) -> int:
+def seed(file_id: int, place: int) -> int:
+    """What the checksums of a section begin with, and the kernel `crc32c_chunks` takes."""
     return (file_id + place) & ((1 << 64) - 1)
-
-
-def _chunk_start(file_id: int, place: int, chunk: int) -> int:
-    """Checksum a chunk starts from; the same rule as the kernel `crc32c_chunks`."""
-    seed = np.array([_seed(file_id, place), chunk], "<u8")
-    return _native.crc32c(seed.view(np.uint8))
-
-
-class EnvelopeWriter:
-    """Writes sections piece by piece, each in order, any of them in between the others."""
-
-    def __init__(self, file: NewFile, identity: Identity, sections: list[SectionSpec]) -> None:
-        self._file, self._identity, self._sections = file, identity, sections
-        self._offsets: list[int] = []
-        offset = PAGE_BYTES
-        for section in sections:
-            self._offsets.append(offset)
-            offset += _pages(section.size)
-        self._checksum_offset = offset
-        self._chunks = [-(-section.size // CHUNK_BYTES) for section in sections]
-        self.file_bytes = offset + 4 * sum(self._chunks) + FOOTER.itemsize
-        self._written = [0] * len(sections)
-        self._checksums: list[list[NDArray[np.uint32]]] = [[] for _ in sections]
-        self._open_chunk = [0] * len(sections)
-        self._held = [bytearray() for _ in sections]
-        file.reserve(self.file_bytes)
-
-    def write(self, place: int, values: NDArray[Any]) -> None:
-        """Appends to section number `place`."""
-        data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        at = self._written[place]
-        self._put(place, data)
-        self._written[place] = at + len(data)
-        file_id = self._identity.file_id
-        position = 0
-        if at % CHUNK_BYTES:
-            position = min(CHUNK_BYTES - at % CHUNK_BYTES, len(data))
-            self._open_chunk[place] = _native.crc32c(data[:position], self._open_chunk[place])
-            if (at + position) % CHUNK_BYTES == 0:
-                self._close_chunk(place)
-        whole = (len(data) - position) // CHUNK_BYTES * CHUNK_BYTES
-        if whole:
-            self._checksums[place].append(
-                _native.crc32c_chunks(
-                    data[position : position + whole],
-                    CHUNK_BYTES,
-                    _seed(file_id, place),
-                    (at + position) // CHUNK_BYTES,
-                )
-            )
-            position += whole
-        if position < len(data):
-            start = _chunk_start(file_id, place, (at + position) // CHUNK_BYTES)
-            self._open_chunk[place] = _native.crc32c(data[position:], start)
-
-    def _put(self, place: int, data: Bytes) -> None:
-        """Writes in calls that end at multiples of HUGE_BYTES, and holds back what is left."""
-        held = self._held[place]
-        at = self._offsets[place] + self._written[place] - len(held)
-        end = (at + len(held) + len(data)) // HUGE_BYTES * HUGE_BYTES
-        if end <= at:
-            held += data.data
-            return
-        position = 0
-        if held:
-            position = -(at + len(held)) % HUGE_BYTES
-            held += data[:position].data
-            self._file.write(bytes(held), at)
-            at += len(held)
-            held.clear()
-        if end > at:
-            self._file.write(data[position : position + end - at], at)
-            position += end - at
-        held += data[position:].data
-
-    def _close_chunk(self, place: int) -> None:
-        self._checksums[place].append(np.array([self._open_chunk[place]], np.uint32))
-
-    def finish(self, name: str) -> tuple[Path, int]:
-        """Adds header, checksums and footer, then verifies, syncs and names the file.
-
-        Returns its path and the footer's checksum.
-        """
-        for place, section in enumerate(self._sections):
-            if self._written[place] != section.size:
-                raise ValueError(
-                    f"section {place} got {self._written[place]} of {section.size} bytes"
-                )
-            if section.size % CHUNK_BYTES:
-                self._close_chunk(place)
-            if self._held[place]:
-                at = self._offsets[place] + section.size - len(self._held[place])
-                self._file.write(bytes(self._held[place]), at)
-        checksums = np.concatenate(
-            [np.empty(0, np.uint32), *(piece for parts in self._checksums for piece in parts)]
-        ).astype("<u4")
-        header = self._header_page()
-        footer = np.zeros((), FOOTER)
-        footer["index"] = np.void(self._identity.index)
-        footer["file_id"], footer["file_bytes"] = self._identity.file_id, self.file_bytes
-        footer["header_checksum"] = header[-4:].view("<u4")[0]
-        footer["checksums"] = _native.crc32c(checksums.view(np.uint8))
-        footer["magic"] = END_MAGIC
-        footer_bytes = np.frombuffer(footer.tobytes(), np.uint8)
-        checksum = _native.crc32c(footer_bytes[:-12])
-        footer["checksum"] = checksum
-        self._file.write(header, 0)
-        self._file.write(checksums.view(np.uint8), self._checksum_offset)
-        self._file.write(footer.tobytes(), self.file_bytes - FOOTER.itemsize)
-        path = self._file.publish(name, lambda fd: _verify_written(fd, name))
-        return path, checksum
-
-    def _header_page(self) -> Bytes:
-        identity = self._identity
-        page = np.zeros(PAGE_BYTES, np.uint8)
-        header = page[: HEADER.itemsize].view(HEADER)[0]
-        header["magic"], header["endian"] = MAGIC, ENDIAN_TAG
-        header["major"], header["minor"] = MAJOR, MINOR
-        header["sections"] = len(self._sections)
-        header["index"] = np.void(identity.index)
-        header["file_id"], header["generation"] = identity.file_id, identity.generation
-        header["horizon"], header["rows"] = identity.horizon, identity.rows
-        header["bits"], header["chunk_bytes"] = identity.bits, CHUNK_BYTES
-        header["file_bytes"], header["checksum_offset"] = self.file_bytes, self._checksum_offset
-        start = HEADER.itemsize
-        table = page[start : start + SECTION.itemsize * len(self._sections)].view(SECTION)
-        for place, section in enumerate(self._sections):
-            table[place] = (
-                section.kind, section.itemsize, self._offsets[place], section.count,
-                self._chunks[place],
-            )
-        page[-4:].view("<u4")[0] = _native.crc32c(page[:-4])
-        return page
 
 
 def _huge_limit() -> int:
@@ -268,12 +111,6 @@ def _huge_limit() -> int:
     With them a first touch reads megabytes, which suits what fits in memory and nothing else.
     """
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
-
-
-def _verify_written(fd: int, name: str) -> None:
-    damage = Envelope(fd, name).damaged_chunks()
-    if damage:
-        raise CorruptFile(f"{name} reads back other than it was written", path=name)
 
 
 def open_envelope(path: Path, *, verify: Verify = "lazy", remedy: str = REMEDY) -> Envelope:
@@ -330,7 +167,7 @@ class Header:
     """The page's own."""
 
     @classmethod
-    def read(cls, path: str, page: Bytes) -> Header:
+    def read(cls, path: str, page: U8) -> Header:
         """The header of a page, which may be cut short or anything.
 
         Raises CorruptFile, and FormatTooNew and FormatTooOld if another version wrote it.
@@ -385,12 +222,12 @@ class Header:
             raise _corrupt(path, "has checksums outside their bounds", self.checksum_offset)
 
 
-def has_magic(page: Bytes) -> bool:
+def has_magic(page: U8) -> bool:
     """Whether a page begins as the header of a file."""
     return bytes(page[: len(MAGIC)]) == MAGIC
 
 
-def is_whole(page: Bytes) -> bool:
+def is_whole(page: U8) -> bool:
     """Whether a page is the header of a file, undamaged."""
     return (
         len(page) == PAGE_BYTES and has_magic(page)
@@ -449,7 +286,7 @@ class Envelope:
             checksums = self._checksums[first : first + int(entry["chunks"])]
             first += len(checksums)
             yield _native.Verified(
-                self._bytes(place), checksums, _seed(self.identity.file_id, place),
+                self._bytes(place), checksums, seed(self.identity.file_id, place),
                 os.fsencode(self.path), int(entry["offset"]), remedy,
             )
 
@@ -479,7 +316,7 @@ class Envelope:
                 return self._bytes(place).view(dtype)
         return None
 
-    def _bytes(self, place: int) -> Bytes:
+    def _bytes(self, place: int) -> U8:
         entry = self._table[place]
         offset, size = int(entry["offset"]), int(entry["itemsize"]) * int(entry["count"])
         return self._map[offset : offset + size]
@@ -497,7 +334,7 @@ class Envelope:
             first += chunks
             if kind is not None and int(entry["kind"]) != kind:
                 continue
-            actual = _native.crc32c_chunks(data, CHUNK_BYTES, _seed(self.identity.file_id, place))
+            actual = _native.crc32c_chunks(data, CHUNK_BYTES, seed(self.identity.file_id, place))
             for chunk in np.flatnonzero(actual != expected).tolist():
                 at = chunk * CHUNK_BYTES
                 found.append((int(entry["offset"]) + at, min(CHUNK_BYTES, len(data) - at)))

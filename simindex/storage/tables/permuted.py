@@ -28,9 +28,11 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.arrays import U32, U64
 from simindex.bits.design import BlockDesign
+from simindex.bits.splitmix import mixed
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.storage.files.durable import NewFile
-from simindex.storage.files.envelope import Envelope, EnvelopeWriter, Identity, SectionSpec
+from simindex.storage.files.envelope import Envelope, Identity
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
 from simindex.storage.files.verification import Verify
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
@@ -230,19 +232,11 @@ def content_sum(fingerprints: U64) -> int:
     total = 0
     for start in range(0, len(fingerprints), SLICE_ROWS):
         part = fingerprints[start : start + SLICE_ROWS]
-        mixed = np.zeros(len(part), np.uint64)
+        hashes = np.zeros(len(part), np.uint64)
         for word in range(part.shape[1]):
-            mixed = _mixed(mixed + part[:, word])
-        total += int(np.add.reduce(mixed))
+            hashes = mixed(hashes + part[:, word])
+        total += int(np.add.reduce(hashes))
     return total & ((1 << 64) - 1)
-
-
-def _mixed(values: U64) -> U64:
-    """SplitMix64, whose constants these are."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
 
 
 def disorder(tables: PermutedTables, expected_sum: int) -> Iterator[str]:

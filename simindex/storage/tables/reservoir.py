@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex.arrays import F32, U64
+from simindex.bits.splitmix import STEP, mixed
 from simindex.errors import CorruptFile
 
 RESERVOIR = np.dtype([("rows", "<u8"), ("words", "<u4"), ("reserved", "<u4")])
@@ -124,9 +125,4 @@ def in_root_mean_squares(weights: F32) -> NDArray[np.float16]:
 
 def draw_priorities(first: int, count: int) -> U64:
     """uint64 (count,): a fixed pseudo-random number for each ordinal (the splitmix64 sequence)."""
-    with np.errstate(over="ignore"):
-        x = np.arange(first, first + count, dtype=np.uint64) + np.uint64(1)
-        x = x * np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
+    return mixed(np.arange(first, first + count, dtype=np.uint64) * STEP)

@@ -24,13 +24,8 @@ from numpy.typing import NDArray
 from simindex.arrays import U64
 from simindex.errors import CorruptFile
 from simindex.storage.files.durable import NewFile
-from simindex.storage.files.envelope import (
-    Envelope,
-    EnvelopeWriter,
-    Identity,
-    SectionSpec,
-    open_envelope,
-)
+from simindex.storage.files.envelope import Envelope, Identity, open_envelope
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
 from simindex.storage.files.verification import Verify
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import NAME, SegmentRecord

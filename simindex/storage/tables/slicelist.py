@@ -36,7 +36,8 @@ from simindex.arrays import U32, U64
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.options import is_slicing
 from simindex.storage.files.durable import NewFile
-from simindex.storage.files.envelope import Envelope, EnvelopeWriter, Identity, SectionSpec
+from simindex.storage.files.envelope import Envelope, Identity
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
 from simindex.storage.files.verification import Verify, verified
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.structure import DESCRIPTION, REBUILD, Structure, open_structure

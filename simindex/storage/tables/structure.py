@@ -14,10 +14,7 @@ from typing import Any
 import msgpack
 
 from simindex.errors import CorruptFile, raised_by_a_handler
-from simindex.storage.files.envelope import (
-    Envelope,
-    open_envelope,
-)
+from simindex.storage.files.envelope import Envelope, open_envelope
 from simindex.storage.files.verification import Verify, verified
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 

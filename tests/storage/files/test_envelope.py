@@ -26,11 +26,10 @@ from simindex.storage.files.envelope import (
     PAGE_BYTES,
     SECTION,
     Envelope,
-    EnvelopeWriter,
     Identity,
-    SectionSpec,
     open_envelope,
 )
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
 
 IDENTITY = Identity(bytes(range(16)), 0x0123456789ABCDEF, 7, 6, 300, 64)
 SPECS = [

@@ -11,14 +11,8 @@ import pytest
 
 from simindex.errors import CorruptFile
 from simindex.storage.files.durable import NewFile
-from simindex.storage.files.envelope import (
-    CHUNK_BYTES,
-    Envelope,
-    EnvelopeWriter,
-    Identity,
-    SectionSpec,
-    open_envelope,
-)
+from simindex.storage.files.envelope import CHUNK_BYTES, Envelope, Identity, open_envelope
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
 from simindex.storage.files.verification import Verify, map_of, section_of, verified, verified_at
 from simindex.storage.tables.keys import KeyHeap
 
