@@ -6,6 +6,7 @@ The toy compares rows one word at a time with numpy, as slowly as it looks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,7 +75,10 @@ def test_a_further_method_is_planned_and_explained(case: Case) -> None:
 def test_auto_takes_a_further_method_that_is_cheapest(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("test_registry.toy_ns", lambda rows, words: 0.0)
+    def free(table: Table, asked: Conditions) -> list[TablePlan]:
+        return [replace(one, nanoseconds=0.0) for one in toy_plans(table, asked)]
+
+    monkeypatch.setitem(registry.METHODS, "toy", replace(TOY, plans=free))
     with simindex.open(case.index.path) as index:
         assert index.query(case.queries, h=3).stats.method == "toy"
 
@@ -89,8 +93,10 @@ def test_a_further_method_answers_within_memory(case: Case) -> None:
         case.index.query(case.queries, h=3, method="toy", memory=rows - 1)
 
 
-def test_a_method_is_gone_once_it_is_no_longer_registered(case: Case) -> None:
-    del registry.METHODS["toy"]
-    with pytest.raises(InvalidOption, match="auto, psm, bphs, issl, scan"):
-        case.index.explain(case.queries, h=2, method="toy")
-    registry.METHODS["toy"] = TOY
+def test_a_method_is_gone_once_it_is_no_longer_registered(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without, simindex.open(case.index.path) as index:
+        without.delitem(registry.METHODS, "toy")
+        with pytest.raises(InvalidOption, match="auto, psm, bphs, issl, scan"):
+            index.query(case.queries, method="toy")
