@@ -31,9 +31,7 @@ class TablePlan:
     nanoseconds: float
     """Expected time of one query, by the model."""
     design: BlockDesign | None = None
-    """Whose permuted tables are searched, if `method` names one."""
-    of_queries: bool = False
-    """Whether these tables are built over the queries, and the rows streamed past."""
+    """Whose permuted tables are searched, or built over the queries, if `method` names one."""
     max_error: int = 0
     """Bits in which a slice may differ from the query's, where slice lists are searched."""
     pass_from: int | None = None
@@ -83,6 +81,30 @@ class QueryPlan:
             volatility,
             flips_from,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TopTablePlan:
+    """How one table is searched."""
+
+    method: str
+    """`"scan"` or `"issl"`."""
+    exact: bool
+    nanoseconds: float
+    """Expected time of one query, by the model."""
+    rerank: int = 0
+    """Rows compared of a query, at most, where slice lists are searched."""
+    max_error: int = 0
+    """Bits in which a slice may differ from the query's there."""
+    lists: float = 0.0
+    """Slice lists that a query looks into, as counted."""
+    compared: float = 0.0
+    """Rows that a query is compared with."""
+    scored: float = 0.0
+    """Rows in these lists together."""
+    other: str | None = None
+    """The other way that was open, if one was."""
+    other_nanoseconds: float = 0.0
 
 
 class Found(NamedTuple):

@@ -32,6 +32,9 @@ from simindex.storage.files.verification import section_of
 from simindex.storage.tables.sortedrows import SortedRows
 from simindex.storage.tables.table import Table
 
+NAME = "bphs"
+"""What a call asks for."""
+
 SLICE_QUERIES = 1 << 16
 """Queries at a time where no table is swept, so that their permutations stay in cache."""
 

@@ -35,6 +35,9 @@ from simindex.storage.tables.slicelist import SliceLists
 from simindex.storage.tables.structure import REBUILD
 from simindex.storage.tables.table import Table
 
+NAME = "issl"
+"""What a call asks for."""
+
 LEAST_RERANK = 256
 RERANK_PER_PLACE = 10
 SPARSE_LISTS = 1 / 50

@@ -20,6 +20,9 @@ from simindex.bits.volatility import STEP, Volatility
 from simindex.methods.base import Found, TablePlan
 from simindex.storage.tables.table import Table
 
+NAME = "psm"
+"""What a call asks for."""
+
 SWEPT_ROWS = 1 << 20
 """Rows from which a sweep was measured faster than probes on their own: 8 MB of fingerprints."""
 
@@ -69,7 +72,7 @@ def pass_from(rows: int, words: int, plan: TablePlan) -> int | None:
 def can_sweep(plan: TablePlan) -> bool:
     """Whether the plan's flip sets can be partitioned: they come from networks."""
     return (
-        plan.method == "psm" and not plan.exact and 0 < plan.flips <= SWEPT_FLIPS
+        plan.method == NAME and not plan.exact and 0 < plan.flips <= SWEPT_FLIPS
         and 0 < plan.header_bits <= MAX_HEADER_BITS
     )
 

@@ -14,6 +14,9 @@ from simindex.storage.files.verification import verified
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
 
+NAME = "scan"
+"""What a call asks for."""
+
 CALL_COMPARES = 1 << 31
 """Of one call of the kernel, which an interrupt waits for: a third of a second."""
 

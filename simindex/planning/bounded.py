@@ -11,16 +11,13 @@ chunk with what is read ahead of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from simindex.bits.design import BlockDesign, designs_for
 from simindex.errors import InvalidOption
-from simindex.methods import psm, psm_batch, query_tables
 from simindex.methods.base import QueryPlan, TablePlan
 from simindex.methods.stream import Stream
-from simindex.planning.costs import query_tables_ns
+from simindex.planning import registry
 from simindex.planning.machine import Machine
-from simindex.planning.planner import query_tables_plan, scan_plan
+from simindex.planning.method import Conditions
 from simindex.planning.question import Question
 from simindex.storage.tables.table import Table
 
@@ -57,14 +54,15 @@ def plan_within(
         If too little is allowed for a plan that is not MOST_TIMES slower than the best; says the
         least that works, and what a scan would take.
     """
-    h, method, limit_bytes = question.h, question.method, question.memory_limit
+    limit_bytes = question.memory_limit
     assert limit_bytes is not None
+    asked = Conditions(question.h, queries, method=question.method, machine=machine)
     least = scanned = 0
     for chunk_bytes, window_bytes in ((8 << 20, 32 << 20), (1 << 20, 2 << 20)):
         stream = Stream(chunk_bytes, window_bytes, release=True, threads=threads)
         chosen, least = [], 0
         for table, plan in zip(tables, plans.tables, strict=True):
-            candidates = list(_candidates(table, plan, h, method, queries, machine, stream))
+            candidates = list(_candidates(table, plan, asked, stream))
             scanned = HEADROOM_BYTES + stream.resident_bytes(table.fingerprints.shape[1])
             best = min(plan.nanoseconds for plan, _ in candidates)
             fair = [one for one in candidates if one[0].nanoseconds <= MOST_TIMES * best]
@@ -84,33 +82,16 @@ def plan_within(
 
 
 def _candidates(
-    table: Table, usual: TablePlan, h: int, method: str, queries: int, machine: Machine,
-    stream: Stream,
+    table: Table, usual: TablePlan, asked: Conditions, stream: Stream
 ) -> Iterator[Candidate]:
-    rows, words = table.fingerprints.shape
-    if method in ("auto", "psm") and psm.can_sweep(usual):
-        # By no other headers, so that a limit changes no answer.
-        needed = psm_batch.bytes_needed(table, usual.flips, queries, stream)
-        yield replace(usual, pass_from=0), HEADROOM_BYTES + needed
-        return
-    for design in _designs(method, h, 64 * words):
-        cost = query_tables_ns(
-            machine, rows, design, h=h, words=words, queries=queries,
-            chunk_rows=stream.chunk_rows(words),
-        )
-        needed = query_tables.bytes_needed(queries, words, design, h=h, stream=stream)
-        yield query_tables_plan(rows, design, cost), HEADROOM_BYTES + needed
-    if method in ("auto", "psm", "scan"):
-        scanned = scan_plan(rows, words, h=h, queries=queries, machine=machine)
-        yield replace(scanned, pass_from=0), HEADROOM_BYTES + stream.resident_bytes(words)
-
-
-def _designs(method: str, h: int, bits: int) -> Sequence[BlockDesign]:
-    """Those whose tables may be built over the queries."""
-    if method in ("psm", "scan"):
-        return ()
-    if method in ("auto", "bphs"):
-        return designs_for(h, bits)
-    named = BlockDesign.parse(method, bits)
-    named.require_exact(h)
-    return (named,)
+    # What is done by likely flips is done by the same ones, whatever else would be cheaper.
+    lossy = () if usual.exact else (registry.of(usual.method),)
+    for methods in (lossy, registry.asked(asked.method), (registry.ANY_TABLE,)):
+        found = [
+            (plan, HEADROOM_BYTES + needed)
+            for row in methods if row.passes is not None
+            for plan, needed in row.passes(table, usual, asked, stream)
+        ]
+        if found:
+            return iter(found)
+    return iter(())

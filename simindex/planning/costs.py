@@ -107,7 +107,7 @@ def probing_ns(
     """Time of one query that looks under `flips` + 1 headers; `ordered` adds making the VOSH."""
     queries = max(1, queries)
     vosh = vosh_ns(machine, flips, h, queries) if ordered else 0.0
-    plan = TablePlan("psm", header_bits, flips, not ordered, 0.0)
+    plan = TablePlan(psm.NAME, header_bits, flips, not ordered, 0.0)
     enough = psm.pass_from(rows, words, plan)
     swept = enough is not None and queries >= enough
     return ANSWERED_NS + UNFORESEEN_NS + vosh + _looked_up_ns(

@@ -17,8 +17,9 @@ import numpy as np
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.volatility import from_random_pairs
 from simindex.errors import InvalidOption
-from simindex.methods import bphs, issl, psm
+from simindex.methods import bphs, issl, psm, scan
 from simindex.planning.calibration import Calibration, NearPairs
+from simindex.planning.candidates import NARROWEST
 from simindex.planning.costs import (
     CALL_NS,
     SEGMENT_NS,
@@ -30,7 +31,6 @@ from simindex.planning.costs import (
 )
 from simindex.planning.machine import Machine
 from simindex.planning.model import bphs_batch_s, disk_s, psm_batch_s, rate
-from simindex.planning.planner import NARROWEST
 from simindex.planning.question import check_options
 from simindex.storage.tables.record import MAX_ROWS
 from simindex.storage.tables.slicelist import WIDE_BITS, SliceDesign
@@ -257,7 +257,7 @@ def _psm_under(asked: _Asked, recall: float, width: int, expected: Calibration) 
         tau_ns = probing_ns(machine, m, t, k, ordered=False, h=h, words=words)
         cpu_s[m] = psm_batch_s(machine, k, m, asked.rows, tau_ns)
     return asked.forecast(
-        "psm", 1.0 if exact else recall, [width], flips,
+        psm.NAME, 1.0 if exact else recall, [width], flips,
         probing_ns(
             machine, asked.segment_rows, width, flips, ordered=not exact, h=h, words=words,
             queries=ONLINE_QUERIES,
@@ -309,5 +309,5 @@ def _scan(asked: _Asked) -> Forecast:
     machine, rows = asked.machine, asked.rows
     query_ns = scanning_ns(machine, rows, asked.words, ONLINE_QUERIES, asked.h)
     batches = asked.batches({m: m * query_ns * 1e-9 for m in BATCHES})
-    return asked.forecast("scan", 1.0, [], 0, query_ns / asked.segments, batches, [])
+    return asked.forecast(scan.NAME, 1.0, [], 0, query_ns / asked.segments, batches, [])
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simindex.errors import InvalidOption
-from simindex.options import as_flag, is_structure
-
-METHODS = ("auto", "psm", "bphs", "issl", "scan")
+from simindex.options import as_flag
+from simindex.planning import registry
 
 REMEMBERED = 256
 """Questions that a handle keeps, at most."""
@@ -74,18 +73,19 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> No
             f"recall={recall!r} is not a share: give more than 0 and at most 1",
             option="recall", found=recall,
         )
-    if names_design(method) and not is_structure(str(method)):
+    if registry.is_known(method):
+        return
+    if registry.names_design(method):
         raise InvalidOption(
             f"method={method!r} names no structure: give one of the index, such as "
             '"bphs:G=4,g=1" or "bphs:G=3,g=1,r=2"; a design without flips has no r',
             option="method", found=method,
         )
-    if not isinstance(method, str) or (method not in METHODS and not names_design(method)):
-        raise InvalidOption(
-            f"method={method!r} is unknown: give one of {', '.join(METHODS)}, or a structure of "
-            "the index",
-            option="method", found=method,
-        )
+    raise InvalidOption(
+        f"method={method!r} is unknown: give one of {', '.join(registry.names())}, or a structure "
+        "of the index",
+        option="method", found=method,
+    )
 
 
 def check_memory(memory: object, option: str = "memory") -> None:
@@ -95,8 +95,3 @@ def check_memory(memory: object, option: str = "memory") -> None:
             f"{option}={memory!r} is no size: give a whole number of bytes",
             option=option, found=memory,
         )
-
-
-def names_design(method: object) -> bool:
-    """Whether a method is asked for by the name of a block design."""
-    return isinstance(method, str) and method.startswith("bphs:")

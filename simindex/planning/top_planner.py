@@ -10,41 +10,19 @@ max_error says so, and one with a recall to reach was measured on rows of the in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from simindex.errors import InvalidOption
-from simindex.methods import issl
-from simindex.planning.costs import issl_ns, top_scanning_ns
+from simindex.methods.base import TopTablePlan
+from simindex.planning import registry
 from simindex.planning.machine import Machine
-from simindex.planning.planner import Counted
+from simindex.planning.method import TopConditions
+from simindex.planning.planner import Surveys
 from simindex.planning.top_question import TopQuestion
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
-
-
-@dataclass(frozen=True, slots=True)
-class TopTablePlan:
-    """How one table is searched."""
-
-    method: str
-    """`"scan"` or `"issl"`."""
-    exact: bool
-    nanoseconds: float
-    """Expected time of one query, by the model."""
-    rerank: int = 0
-    """Rows compared of a query, at most, where slice lists are searched."""
-    max_error: int = 0
-    """Bits in which a slice may differ from the query's there."""
-    lists: float = 0.0
-    """Slice lists that a query looks into, as counted."""
-    compared: float = 0.0
-    """Rows that a query is compared with."""
-    scored: float = 0.0
-    """Rows in these lists together."""
-    other: str | None = None
-    """The other way that was open, if one was."""
-    other_nanoseconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +67,6 @@ def check_count(k: int, snapshot: Snapshot) -> None:
     )
 
 
-def check_lists(snapshot: Snapshot) -> None:
-    """Refuses an index whose segments are not all listed with InvalidOption."""
-    without = [segment.name for segment in snapshot.segments if segment.slices is None]
-    if not without and (snapshot.segments or snapshot.slices is not None):
-        return
-    found = "the index has none"
-    if 0 < len(without) < len(snapshot.segments):
-        found = f"{len(without)} of {len(snapshot.segments)} segments have none"
-    raise InvalidOption(
-        f'method="issl" needs slice lists, and {found}: add "issl" to the structures with '
-        '`simindex compact --structures` or Index.compact(structures=...), or use method="auto"',
-        option="method", found="issl", segments=tuple(without),
-    )
-
-
 def plan(
     tables: Sequence[Table],
     question: TopQuestion,
@@ -112,23 +75,25 @@ def plan(
     rerank: int | None,
     queries: int,
     machine: Machine,
-    lists: Sequence[Counted | None] | None = None,
+    surveys: Surveys | None = None,
     measured: Measured | None = None,
 ) -> TopPlan:
     """A plan for each table, with a max_error that is known by now.
 
-    `lists` is what was counted of each table's slice lists at this max_error.
+    `surveys` is what the methods found in each table at this max_error.
     """
+    asked = TopConditions(question.k, max_error, rerank, queries, machine)
+    surveys = surveys or {}
     plans = [
         _plan_table(
-            table, question, None if lists is None else lists[number], max_error=max_error,
-            rerank=rerank, queries=queries, machine=machine,
+            table, question.method, asked,
+            {name: found[number] for name, found in surveys.items()},
         )
         for number, table in enumerate(tables)
     ]
     compared = max((one.rerank for one in plans), default=0)
     methods = "+".join(sorted({one.method for one in plans})) or "none"
-    listed = any(one.method == "issl" for one in plans)
+    listed = any(not registry.top_of(one.method).exact for one in plans)
     exact = all(one.exact for one in plans)
     guarantee, recall = "exact", 1.0 if exact else None
     if not exact:
@@ -142,7 +107,7 @@ def plan(
 
 def scanned(tables: Sequence[Table], *, queries: int, machine: Machine) -> TopPlan:
     """All rows of all tables are compared."""
-    question = TopQuestion(1, 0, None, "scan", None)
+    question = TopQuestion(1, 0, None, registry.ANY_TABLE.name, None)
     return plan(tables, question, max_error=0, rerank=None, queries=queries, machine=machine)
 
 
@@ -160,24 +125,25 @@ def _guarantee(
 
 
 def _plan_table(
-    table: Table, question: TopQuestion, counted: Counted | None, *, max_error: int,
-    rerank: int | None, queries: int, machine: Machine,
+    table: Table, method: str, asked: TopConditions, found: Mapping[str, Any]
 ) -> TopTablePlan:
-    rows, words = table.fingerprints.shape
-    scan_ns = top_scanning_ns(machine, rows, words, queries)
-    scan = TopTablePlan("scan", True, scan_ns, compared=rows)
-    slices = table.slices
-    if question.method == "scan" or slices is None or counted is None or rows == 0:
-        return scan
-    if rerank is None:
-        rerank = issl.default_rerank(
-            rows, question.k, max_error, width=slices.width, slices=slices.slices
-        )
-    rerank = min(rerank, rows)
-    lists, scored = counted
-    cost = issl_ns(machine, rows, words, lists, scored, rerank)
-    if question.method == "auto" and scan_ns <= cost:
-        return replace(scan, other="issl", other_nanoseconds=cost)
-    return TopTablePlan(
-        "issl", rerank >= rows, cost, rerank, max_error, lists, rerank, scored, "scan", scan_ns
+    """The cheapest of those open, or what is asked for; and what the next would take."""
+    open_to: dict[str, TopTablePlan] = {}
+    for name, row in registry.METHODS.items():
+        # What is exact answers also for tables that have not what is asked for.
+        if row.top is not None and (method in ("auto", name) or row.top.exact):
+            one = row.top.plan(table, replace(asked, found=found.get(name)))
+            if one is not None:
+                open_to[name] = one
+    if method in open_to and registry.top_of(method).exact:
+        return open_to[method]
+    ordered = sorted(
+        open_to, key=lambda name: (name != method, open_to[name].nanoseconds,
+                                   not registry.top_of(name).exact)
+    )
+    if len(ordered) == 1:
+        return open_to[ordered[0]]
+    other = ordered[1]
+    return replace(
+        open_to[ordered[0]], other=other, other_nanoseconds=open_to[other].nanoseconds
     )

@@ -7,8 +7,7 @@ from operator import index as whole
 from typing import Any
 
 from simindex.errors import InvalidOption
-
-METHODS = ("auto", "scan", "issl")
+from simindex.planning import registry
 
 USUAL_RECALL = 0.95
 """The recall to reach where `max_error="auto"` comes without one."""
@@ -25,6 +24,11 @@ class TopQuestion:
     """None for the usual ones; see `methods.issl.default_rerank`."""
     method: str
     recall: float | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether an exact method is asked for by name."""
+        return self.method != "auto" and registry.top_of(self.method).exact
 
 
 def slice_bits(bits: int) -> int:
@@ -54,10 +58,11 @@ def checked_options(
             f"k={k!r} is no number of documents: give a whole number from 1 on",
             option="k", found=k, expected="1 or more",
         )
-    if not isinstance(method, str) or method not in METHODS:
+    methods = registry.top_names()
+    if not isinstance(method, str) or method not in methods:
         raise InvalidOption(
-            f"method={method!r} is unknown here: give one of {', '.join(METHODS)}",
-            option="method", found=method, expected=METHODS,
+            f"method={method!r} is unknown here: give one of {', '.join(methods)}",
+            option="method", found=method, expected=methods,
         )
     errors = None if isinstance(max_error, str) and max_error == "auto" else _whole(max_error)
     if not (isinstance(max_error, str) and max_error == "auto") and (
@@ -89,13 +94,14 @@ def _checked_recall(recall: object, max_error: int | None, method: str) -> float
             f"recall={recall!r} is not a share: give more than 0 and at most 1",
             option="recall", found=recall,
         )
-    if share == 1.0 and method == "issl":
+    exact = method != "auto" and registry.top_of(method).exact
+    if share == 1.0 and method != "auto" and not exact:
         raise InvalidOption(
             'recall=1 is exact, which slice lists are not: give method="scan" or "auto", or a '
             "recall below 1",
             option="recall", found=recall,
         )
-    if share < 1.0 and max_error is not None and method != "scan":
+    if share < 1.0 and max_error is not None and not exact:
         raise InvalidOption(
             f"recall={recall!r} is reached by choosing max_error, and max_error={max_error} is "
             'given: give max_error="auto", or no recall',

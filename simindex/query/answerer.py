@@ -17,6 +17,7 @@ from simindex.arrays import F32, U64
 from simindex.errors import CorruptFile
 from simindex.methods.base import QueryPlan
 from simindex.options import IndexOptions
+from simindex.planning import registry
 from simindex.planning.bounded import plan_within
 from simindex.planning.costs import table_bytes
 from simindex.planning.machine import Machine
@@ -112,11 +113,12 @@ class Answerer:
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question, threads: int
     ) -> Matches:
         """The same in a pass over each table, in so much memory."""
-        if question.method == "issl":  # lists are read in no order, so the rows are compared
-            question = replace(question, method="scan")
+        methods = registry.asked(question.method)
+        if all(row.passes is None for row in methods):  # then the rows are compared
+            question = replace(question, method=registry.ANY_TABLE.name)
         # What the recall rests on is asked without a limit: it takes a sample's few queries.
         usual = replace(question, memory=None)
-        if question.method not in ("auto", "psm", "scan"):  # tables over the queries are exact
+        if all(row.has_designs for row in methods):  # tables over the queries are exact
             weights, usual = None, replace(usual, recall=1.0)
         if weights is None:
             usual = replace(usual, method="auto")

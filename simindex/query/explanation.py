@@ -10,13 +10,14 @@ import time
 from dataclasses import dataclass
 
 from simindex.arrays import F32, U64
-from simindex.methods.base import QueryPlan, TablePlan
+from simindex.methods.base import QueryPlan, TablePlan, TopTablePlan
+from simindex.methods.searches import Asked
 from simindex.planning.costs import CALL_NS, SEGMENT_NS
 from simindex.planning.question import Question
-from simindex.planning.top_planner import TopPlan, TopTablePlan
+from simindex.planning.top_planner import TopPlan
 from simindex.planning.top_question import TopQuestion
 from simindex.query.nearest import search_table
-from simindex.query.search import Asked, search_by
+from simindex.query.search import search_by
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 

@@ -13,8 +13,8 @@ from simindex.arrays import U64
 from simindex.bits.volatility import from_near_pairs, from_random_pairs
 from simindex.methods import psm, scan
 from simindex.planning.calibration import ENOUGH_TEXTS, MODEL_ROWS, Calibration, NearPairs
+from simindex.planning.candidates import exact_plan
 from simindex.planning.machine import USUAL, Machine
-from simindex.planning.planner import exact_plan
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.reservoir import in_root_mean_squares
 
@@ -85,7 +85,7 @@ def find_near_pairs(
             part = queries[start : start + size]
             found = (
                 scan.search(table, part, h=h, first=False)
-                if plan.method == "scan"
+                if plan.method == scan.NAME
                 else psm.search(table, part, None, plan, None, h=h, first=False)
             )
             apart = np.flatnonzero(found.distance > 0)

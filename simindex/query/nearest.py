@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from simindex.arrays import U32, U64
 from simindex.errors import InvalidOption
-from simindex.methods import issl, scan
-from simindex.methods.base import TopFound
+from simindex.methods.base import TopFound, TopTablePlan
 from simindex.options import IndexOptions
-from simindex.planning.top_planner import TopPlan, TopTablePlan
+from simindex.planning import registry
+from simindex.planning.top_planner import TopPlan
 from simindex.records.matches import NO_NEIGHBOUR, NearestKeys, TopMatches, TopStats
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import KeyHeap
@@ -120,9 +120,7 @@ def search_table(
     threads: int,
 ) -> TopFound:
     """The k nearest documents of one table."""
-    if one.method == "scan":
-        return scan.top(table, queries, k, dead, threads)
-    return issl.top(table, queries, k, one.max_error, max(k, one.rerank), dead, threads)
+    return registry.top_of(one.method).search(table, one, queries, k, dead, threads)
 
 
 def _room(queries: int, k: int, bits: int) -> tuple[TopFound, U32]:

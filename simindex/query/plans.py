@@ -1,7 +1,7 @@
 """The plans of one handle, and what they rest on: measured before a plan is made, then remembered.
 
     how bits flip    learned by searches (`learning`), for a recall below 1 of queries with weights
-    slice lists      counted in each table (`issl.listed`)
+    surveys          what sizes do not tell: how long slice lists are
     the machine      whose constants costs go by
 
 A plan is kept for the snapshot that it was made for, by question and size of the call.
@@ -10,29 +10,20 @@ A plan is kept for the snapshot that it was made for, by question and size of th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
 from simindex.arrays import F32
 from simindex.errors import CorruptFile
-from simindex.methods import issl
 from simindex.methods.base import QueryPlan
+from simindex.planning import registry
 from simindex.planning.calibration import Calibration
 from simindex.planning.machine import USUAL, Machine
-from simindex.planning.planner import (
-    Counted,
-    asked_designs,
-    check_lists,
-    listed_bytes,
-    plan,
-    within_memory,
-)
+from simindex.planning.planner import Surveys, plan, within_memory
 from simindex.planning.question import Question
 from simindex.query.learning import calibrate
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.slicelist import SliceLists
 from simindex.storage.tables.table import Table
 
 log = logging.getLogger("simindex")
@@ -45,26 +36,28 @@ UNLEARNED_GROWTH = 1.25
 known; one that was learned from, at twice the rows."""
 
 
-def counted(
-    tables: Sequence[Table], max_error: Callable[[SliceLists], int], *, needed: bool
-) -> list[Counted | None]:
-    """What a query looks into of each table's slice lists; None where there are none.
+Survey = Callable[[Table, int], Any]
+"""What a table holds for a radius, or a max_error; see `Method.survey`."""
 
-    Damaged lists are left with a warning, unless they are `needed`: then CorruptFile is raised.
+
+def surveyed(
+    tables: Sequence[Table], surveys: Mapping[str, Survey], bits: int, *, needed: bool
+) -> Surveys:
+    """What methods find in each table; None where they find nothing.
+
+    Damage is left with a warning, unless what is damaged is `needed`: then CorruptFile is raised.
     """
-    found: list[Counted | None] = []
-    for table in tables:
-        lists = None
-        if table.slices is not None:
-            try:
-                table.slices.check()
-                lists = issl.listed(table, max_error(table.slices))
-            except CorruptFile as error:
-                if needed:
-                    raise
-                log.warning("other methods answer in place of slice lists: %s", error)
-        found.append(lists)
-    return found
+
+    def found(survey: Survey, table: Table) -> Any:
+        try:
+            return survey(table, bits)
+        except CorruptFile as error:
+            if needed:
+                raise
+            log.warning("other methods answer in place of a damaged structure: %s", error)
+            return None
+
+    return {name: [found(survey, table) for table in tables] for name, survey in surveys.items()}
 
 
 class Plans:
@@ -113,22 +106,19 @@ class Plans:
         known = plans.get(asked)
         if known is not None:
             return known
-        designs = asked_designs(method, h, snapshot.designs)
-        if method == "issl":
-            check_lists(snapshot)
-        tables, lists = snapshot.tables, None
-        fitting = memory is None or listed_bytes(tables) <= memory
-        if fitting and method in ("auto", "issl"):
-            lists = counted(tables, lambda one: h // one.slices, needed=method == "issl")
-        if memory is not None:
-            method, designs = within_memory(tables, method, designs, memory)
-            question = replace(question, method=method)
+        tables, methods = snapshot.tables, registry.asked(method)
+        designs = [
+            design for row in methods for design in row.available(snapshot, method, h)
+        ]
+        methods, designs = within_memory(tables, question, designs)
+        surveys = {row.name: row.survey for row in methods if row.survey is not None}
         calibration = None
-        if recall < 1 and weights is not None and method in ("auto", "psm"):
+        if recall < 1 and weights is not None and any(row.lossy for row in methods):
             calibration = self._calibrated(snapshot, h, weights)
         planned = plan(
             tables, question, queries=1 << queries.bit_length() >> 1, calibration=calibration,
-            designs=designs, machine=self._machine, lists=lists,
+            designs=designs, machine=self._machine, methods=methods,
+            surveys=surveyed(tables, surveys, h, needed=method != "auto"),
         )
         if calibration is None or not calibration.provisional:
             plans[asked] = planned

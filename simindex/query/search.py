@@ -1,35 +1,37 @@
 """Answers one query call on one snapshot: every table by its plan, then one ordered result.
 
-    online      slices of the queries, each by one thread            psm | bphs | issl | scan
-    batch       a pass over the table, in order, by all threads      psm_batch | query_tables
-    bounded     the same in chunks that are given back               ... and scan
+    online      slices of the queries, each by one thread            `Method.search`
+    batch       a pass over the table, in order, by all threads      `Method.whole`
+    bounded     the same in chunks that are given back               with a stream
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.arrays import F32, U64
-from simindex.bits.design import BlockDesign
-from simindex.bits.volatility import Volatility
-from simindex.methods import bphs, issl, psm, psm_batch, query_tables, scan
+from simindex.methods import bphs
 from simindex.methods.base import Found, QueryPlan, TablePlan
 from simindex.methods.query_tables import QueryTables
+from simindex.methods.searches import Asked
 from simindex.methods.stream import Stream, joined, live, take
 from simindex.options import IndexOptions
+from simindex.planning import registry
 from simindex.planning.question import Question
 from simindex.records.matches import Matches, QueryStats
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.table import Table
-from simindex.storage.tables.tombstones import Tombstones
 from simindex.threads import Pool
+
+Search = Callable[[Table, TablePlan, Asked], Found]
+"""Of some queries, on one thread; see `Method.search`."""
 
 Part = tuple[Table, Found]
 """A table and its rows found."""
@@ -108,83 +110,16 @@ def search(
     return _arranged(parts, len(queries), first, stats, options, threads)
 
 
-class Asked(NamedTuple):
-    """What is asked of a table."""
-
-    queries: U64
-    weights: F32 | None
-    volatility: Volatility | None
-    h: int
-    first: bool
-    threads: int
-    stream: Stream | None = None
-    tombstones: Tombstones | None = None
-    built: dict[str, QueryTables] | None = None
-    """Tables over these queries, by their design, that tables asked before have needed."""
-
-    def tables(self, design: BlockDesign) -> QueryTables:
-        """The tables over the queries of a design."""
-        built = {} if self.built is None else self.built
-        if design.structure not in built:
-            built[design.structure] = query_tables.build(
-                self.queries, design, h=self.h, threads=self.threads
-            )
-        return built[design.structure]
-
-    def of(self, numbers: NDArray[np.int64]) -> Asked:
-        """All matches of some of the queries."""
-        weights = None if self.weights is None else self.weights[numbers]
-        return self._replace(
-            queries=self.queries[numbers], weights=weights, first=False, built=None
-        )
-
-    def slice(self, start: int, stop: int) -> Asked:
-        """Some of the queries, for one thread."""
-        weights = None if self.weights is None else self.weights[start:stop]
-        return self._replace(queries=self.queries[start:stop], weights=weights, threads=1)
-
-
-def search_whole(table: Table, plan: TablePlan, asked: Asked) -> Found:
-    """Rows of one table within h of each query, in a pass over it; deleted ones may be included."""
-    stream = asked.stream or Stream(threads=asked.threads)
-    if plan.of_queries:
-        assert plan.design is not None
-        return query_tables.search(
-            asked.tables(plan.design), table, first=asked.first, stream=stream,
-            tombstones=asked.tombstones,
-        )
-    if plan.method == "scan":
-        return scan.streamed(
-            table, asked.queries, h=asked.h, first=asked.first, stream=stream,
-            tombstones=asked.tombstones,
-        )
-    assert asked.weights is not None and asked.volatility is not None
-    order = psm.checked_order(
-        asked.volatility, asked.weights.shape[1], plan.header_bits, asked.h, plan.flips
-    )
-    if asked.stream is None:
-        return psm_batch.search(
-            table, asked.queries, asked.weights, order, h=asked.h, flips=plan.flips,
-            header_bits=plan.header_bits, first=asked.first, threads=asked.threads,
-        )
-    return psm_batch.search_within(
-        table, asked.queries, asked.weights, order, h=asked.h, header_bits=plan.header_bits,
-        first=asked.first, stream=stream,
-    )
-
-
-def _search_slices(table: Table, plan: TablePlan, asked: Asked) -> Found:
+def _search_slices(table: Table, plan: TablePlan, search: Search, asked: Asked) -> Found:
     queries, threads = len(asked.queries), asked.threads
     if threads == 1 and queries <= SLICE_QUERIES:
-        return search_table(table, plan, asked)
-    most = SLICE_QUERIES
-    if plan.design is not None and not asked.first:
-        most = bphs.slice_queries(plan, threads)
+        return search(table, plan, asked)
+    most = SLICE_QUERIES if asked.first else bphs.slice_queries(plan, threads)
     size = min(most, -(-queries // threads))
     starts = range(0, queries, size)
 
     def run_slice(start: int) -> Found:
-        found = search_table(table, plan, asked.slice(start, start + size))
+        found = search(table, plan, asked.slice(start, start + size))
         return found if start == 0 else found._replace(query=found.query + start)
 
     if threads == 1:
@@ -193,27 +128,12 @@ def _search_slices(table: Table, plan: TablePlan, asked: Asked) -> Found:
         return joined(list(pool.map(run_slice, starts)))
 
 
-def search_table(table: Table, plan: TablePlan, asked: Asked) -> Found:
-    """The same query by query, on one thread."""
-    if plan.method == "scan":
-        return scan.search(table, asked.queries, h=asked.h, first=asked.first)
-    if plan.method == "issl":
-        return issl.within(table, asked.queries, asked.h, plan.max_error, asked.first)
-    if plan.design is not None:
-        return bphs.search(
-            table, asked.queries, plan.design, h=asked.h, first=asked.first,
-            swept_from=plan.swept_from,
-        )
-    return psm.search(
-        table, asked.queries, asked.weights, plan, asked.volatility, h=asked.h, first=asked.first
-    )
-
-
 def search_by(table: Table, plan: TablePlan, asked: Asked) -> Found:
     """As a call would have the table searched; deleted rows included."""
-    if plan.takes_a_pass(len(asked.queries)):
-        return search_whole(table, plan, asked)
-    return _search_slices(table, plan, asked)
+    method = registry.of(plan.method)
+    if method.whole is not None and plan.takes_a_pass(len(asked.queries)):
+        return method.whole(table, plan, asked)
+    return _search_slices(table, plan, method.search, asked)
 
 
 AGAIN = 4

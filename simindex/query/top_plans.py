@@ -2,7 +2,7 @@
 
     asked       options checked once                          `top_question`
     measured    the least max_error that reaches a recall     `top_recall`, once for the segments
-    counted     slice lists                                   `plans.counted`
+    counted     slice lists                                   `top_recall.surveyed_at`
     planned     and kept for the commit
 """
 
@@ -13,18 +13,17 @@ from threading import Lock
 from typing import Any
 
 from simindex.options import IndexOptions
+from simindex.planning import registry
 from simindex.planning.machine import Machine
 from simindex.planning.top_planner import (
     Measured,
     TopPlan,
     check_count,
-    check_lists,
     plan,
     scanned,
 )
 from simindex.planning.top_question import TopQuestion, checked_options, slice_bits
 from simindex.query import top_recall
-from simindex.query.plans import counted
 from simindex.storage.snapshot import Snapshot
 
 REMEMBERED = 256
@@ -70,8 +69,8 @@ class TopPlans:
             return found, question
         if queries:
             check_count(question.k, snapshot)
-        if question.method == "issl":
-            check_lists(snapshot)
+        if question.method != "auto":
+            registry.top_of(question.method).available(snapshot)
         found = self._planned(snapshot, question, 1 << queries.bit_length() >> 1, machine)
         if len(plans) >= REMEMBERED:
             plans.clear()
@@ -103,7 +102,7 @@ class TopPlans:
         self, snapshot: Snapshot, question: TopQuestion, queries: int, machine: Machine
     ) -> TopPlan:
         tables = snapshot.tables
-        if question.recall == 1.0 or question.method == "scan" or not queries:
+        if question.recall == 1.0 or not queries or question.exact:
             return scanned(tables, queries=queries, machine=machine)
         max_error, rerank, measured = question.max_error, question.rerank, None
         if max_error is None:
@@ -111,10 +110,10 @@ class TopPlans:
             if measured is None:
                 return scanned(tables, queries=queries, machine=machine)
             max_error, rerank = measured.max_error, measured.rerank
-        lists = counted(tables, lambda _: max_error, needed=question.method == "issl")
+        surveys = top_recall.surveyed_at(tables, question, max_error)
         return plan(
             tables, question, max_error=max_error, rerank=rerank, queries=queries,
-            machine=machine, lists=lists, measured=measured,
+            machine=machine, surveys=surveys, measured=measured,
         )
 
     def _reached(

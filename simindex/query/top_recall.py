@@ -14,6 +14,7 @@ to come: of queries unlike any of them less may be found.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
@@ -21,13 +22,15 @@ from numpy.typing import NDArray
 
 from simindex.arrays import I64, U16, U64
 from simindex.options import IndexOptions
+from simindex.planning import registry
 from simindex.planning.calibration import NORMAL_95
 from simindex.planning.costs import top_scanning_ns
 from simindex.planning.machine import Machine
+from simindex.planning.planner import Surveys
 from simindex.planning.top_planner import Measured, TopPlan, plan, scanned
 from simindex.planning.top_question import TopQuestion
 from simindex.query.nearest import nearest
-from simindex.query.plans import counted
+from simindex.query.plans import surveyed
 from simindex.storage.files.verification import verified_at
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
@@ -73,14 +76,11 @@ def measure(
     truth = distances(scanned(snapshot.tables, queries=len(rows), machine=machine))
     for max_error in range(width + 1):
         rerank = question.rerank
-        lists = counted(
-            snapshot.tables, lambda _, errors=max_error: errors,  # type: ignore[misc]
-            needed=question.method == "issl",
-        )
+        surveys = surveyed_at(snapshot.tables, question, max_error)
         for _ in range(2):
             planned = plan(
                 snapshot.tables, question, max_error=max_error, rerank=rerank, queries=1,
-                machine=machine, lists=lists,
+                machine=machine, surveys=surveys,
             )
             if planned.rerank is None:
                 return None
@@ -94,6 +94,17 @@ def measure(
                 return Measured(max_error, rerank, mean, low, len(found))
             rerank = MORE_RERANKED * planned.rerank
     return None
+
+
+def surveyed_at(tables: Sequence[Table], question: TopQuestion, max_error: int) -> Surveys:
+    """What the methods open to a question find in tables at a max_error."""
+    surveys = {
+        name: row.top.survey
+        for name, row in registry.METHODS.items()
+        if row.top is not None and row.top.survey is not None
+        and question.method in ("auto", name)
+    }
+    return surveyed(tables, surveys, max_error, needed=question.method != "auto")
 
 
 def drawn(snapshot: Snapshot, most: int) -> tuple[U64, U64]:

@@ -14,7 +14,7 @@ import simindex
 from simindex import Batch
 from simindex.errors import InvalidOption
 from simindex.methods import psm, psm_batch
-from simindex.planning import bounded, planner
+from simindex.planning import bounded, candidates
 
 ROOMY, TIGHT = 1 << 30, 40 << 20
 
@@ -61,9 +61,9 @@ class TestUnboundedBatches(MethodContract):
 
     @pytest.fixture(autouse=True)
     def every_call_is_a_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(planner, "LEAST_BATCH", 1)
-        monkeypatch.setattr(planner, "LEAST_STREAMED", 1)
-        monkeypatch.setattr(planner, "query_tables_ns", lambda *_, **__: 0.0)
+        monkeypatch.setattr(candidates, "LEAST_BATCH", 1)
+        monkeypatch.setattr(candidates, "LEAST_STREAMED", 1)
+        monkeypatch.setattr(candidates, "query_tables_ns", lambda *_, **__: 0.0)
 
 
 # -- PSM below a recall of 1 ----------------------------------------------------------------------

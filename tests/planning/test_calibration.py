@@ -16,9 +16,9 @@ from simindex.methods import psm
 from simindex.methods.base import TablePlan
 from simindex.planning import calibration
 from simindex.planning.calibration import Calibration, NearPairs
+from simindex.planning.candidates import exact_plan
 from simindex.planning.costs import scanning_ns
 from simindex.planning.machine import USUAL
-from simindex.planning.planner import exact_plan
 from simindex.query import learning, plans
 from simindex.query.learning import calibrate, find_near_pairs
 from simindex.storage.tables.table import sort_table

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
 from simindex.methods import psm
-from simindex.planning import planner, question
+from simindex.planning import candidates, planner, question, registry
 from simindex.planning.question import Question
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.table import Table
@@ -79,7 +79,7 @@ ROWS = st.sampled_from([0, 1, 15, 16, 1000, 10**5, 10**7, 2**31])
 @settings(max_examples=200)
 @given(
     rows=ROWS, h=st.integers(0, 64), recall=st.sampled_from([0.5, 0.9, 1.0]),
-    method=st.sampled_from(question.METHODS), queries=st.sampled_from([1, 1000]),
+    method=st.sampled_from(registry.names()), queries=st.sampled_from([1, 1000]),
     k=st.one_of(st.none(), st.integers(0, 5000)), words=st.sampled_from([1, 16]),
 )
 def test_plan_keeps_the_promise(
@@ -113,7 +113,7 @@ def test_auto_is_no_dearer_than_either_method(rows: int, h: int, queries: int) -
         method: plan(
             rows, h=h, recall=0.9, method=method, queries=queries, flips=flips, designs=designs
         ).nanoseconds
-        for method in question.METHODS
+        for method in registry.names()
     }
     assert costs["auto"] <= min(costs.values())
 
@@ -156,7 +156,7 @@ def test_the_cheapest_design_is_taken() -> None:
 
 def test_designs_are_asked_for_by_name_and_radius() -> None:
     def names(method: str, h: int) -> list[str]:
-        return [d.structure for d in planner.asked_designs(method, h, DESIGNS)]
+        return [d.structure for d in candidates.asked_designs(method, h, DESIGNS)]
 
     assert names("bphs", 3) == names("auto", 3) == [d.structure for d in DESIGNS]
     assert names("auto", 8) == names("bphs", 8) == ["bphs:G=9,g=1"]
@@ -164,10 +164,10 @@ def test_designs_are_asked_for_by_name_and_radius() -> None:
     assert names("auto", 9) == names("psm", 3) == names("scan", 3) == []
     for method in ("bphs", "bphs:G=5,g=2"):
         with pytest.raises(InvalidOption, match="use bphs:") as caught:
-            planner.asked_designs(method, 9, DESIGNS)
+            candidates.asked_designs(method, 9, DESIGNS)
         assert caught.value.data["designs"]
     with pytest.raises(InvalidOption, match="compact --structures"):
-        planner.asked_designs("bphs:G=7,g=1", 3, DESIGNS)
+        candidates.asked_designs("bphs:G=7,g=1", 3, DESIGNS)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_options_out_of_range_are_named(option: str, value: object) -> None:
 def test_options_at_their_limits_are_taken() -> None:
     for h in (0, 64):
         for recall in (1, 1.0, 1e-9):
-            for method in question.METHODS:
+            for method in registry.names():
                 question.check_options(h=h, recall=recall, method=method, bits=64)
 
 

@@ -15,7 +15,8 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidOption
-from simindex.planning import planner
+from simindex.methods.base import TablePlan
+from simindex.planning import registry
 from simindex.query import answerer, audit
 
 PSM = IndexOptions(structures=("psm",))
@@ -183,11 +184,15 @@ def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def exact_takes(nanoseconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = planner.exact_plan
-    monkeypatch.setattr(
-        planner, "exact_plan",
-        lambda table, **named: replace(real(table, **named), nanoseconds=nanoseconds),
-    )
+    for name, row in registry.METHODS.items():
+
+        def plans(table: Any, asked: Any, real: Any = row.plans) -> list[TablePlan]:
+            return [
+                replace(one, nanoseconds=nanoseconds) if one.exact else one
+                for one in real(table, asked)
+            ]
+
+        monkeypatch.setitem(registry.METHODS, name, replace(row, plans=plans))
 
 
 @pytest.mark.usefixtures("small_is_large")

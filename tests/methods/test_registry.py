@@ -1,0 +1,102 @@
+"""A further method is one module and one row: planned, run and explained, it keeps the contract.
+
+The toy compares rows one word at a time with numpy, as slowly as it looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from contract import Case, MethodContract
+
+import simindex
+from simindex.errors import InvalidOption
+from simindex.methods.base import Found, TablePlan
+from simindex.methods.searches import Asked
+from simindex.planning import registry
+from simindex.planning.method import Conditions, Method
+from simindex.storage.tables.table import Table
+
+
+def toy_ns(rows: int, words: int) -> float:
+    """What a query takes, by its author."""
+    return 1e4 + 20.0 * rows * words
+
+
+def toy_plans(table: Table, asked: Conditions) -> Iterator[TablePlan]:
+    """All rows, exactly."""
+    rows, words = table.fingerprints.shape
+    yield TablePlan("toy", 0, 0, True, toy_ns(rows, words), compared=float(rows))
+
+
+def toy_search(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """Rows within h of each query."""
+    rows, ids = np.asarray(table.fingerprints), np.asarray(table.ids)
+    parts = [np.empty((3, 0), np.int64)]
+    for number, query in enumerate(asked.queries):
+        distance = np.bitwise_count(rows ^ query).sum(axis=1, dtype=np.int64)
+        near = np.flatnonzero(distance <= asked.h)[: 1 if asked.first else None]
+        parts.append(np.stack([np.full(len(near), number), near, distance[near]]))
+    query, row, distance = np.concatenate(parts, axis=1)
+    return Found(
+        query.astype(np.int64), row.astype(np.uint32), distance.astype(np.uint16), ids[row],
+        0, len(rows) * len(asked.queries),
+    )
+
+
+TOY = Method("toy", toy_plans, toy_search)
+
+
+@pytest.fixture(autouse=True)
+def toy() -> Iterator[None]:
+    """The toy among the methods."""
+    with registry.registered(TOY):
+        yield
+
+
+class TestToy(MethodContract):
+    method = "toy"
+
+
+def test_a_further_method_is_planned_and_explained(case: Case) -> None:
+    found = case.index.query(case.batch(), h=3, method="toy")
+    assert found.stats.method == "toy"
+    told = case.index.explain(case.batch(), h=3, method="toy")
+    assert (told.method, told.guarantee, told.exact) == ("toy", "exact", True)
+    for segment in told.segments:
+        assert segment.method == "toy"
+        assert segment.expected_rows == segment.rows_compared == segment.rows
+        assert segment.expected_s > 0 < segment.seconds
+
+
+def test_auto_takes_a_further_method_that_is_cheapest(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def free(table: Table, asked: Conditions) -> list[TablePlan]:
+        return [replace(one, nanoseconds=0.0) for one in toy_plans(table, asked)]
+
+    monkeypatch.setitem(registry.METHODS, "toy", replace(TOY, plans=free))
+    with simindex.open(case.index.path) as index:
+        assert index.query(case.queries, h=3).stats.method == "toy"
+
+
+def test_a_further_method_answers_within_memory(case: Case) -> None:
+    """It has no way in chunks, so that a scan answers in its place."""
+    found = case.index.query(case.queries, h=3, method="toy", memory_limit=1 << 30)
+    assert found.stats.method == "scan"
+    rows = sum(table.fingerprints.nbytes for table in case.index._current().tables)
+    assert case.index.query(case.queries, h=3, method="toy", memory=rows).stats.exact
+    with pytest.raises(InvalidOption, match=f"the least is {rows}"):
+        case.index.query(case.queries, h=3, method="toy", memory=rows - 1)
+
+
+def test_a_method_is_gone_once_it_is_no_longer_registered(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without, simindex.open(case.index.path) as index:
+        without.delitem(registry.METHODS, "toy")
+        with pytest.raises(InvalidOption, match="auto, psm, bphs, issl, scan"):
+            index.query(case.queries, method="toy")
