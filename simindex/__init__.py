@@ -34,7 +34,8 @@ from simindex.errors import (
     StorageFull,
     UnsupportedStorage,
 )
-from simindex.index.index import Index, open
+from simindex.index.index import Index
+from simindex.index.opening import open
 from simindex.options import IndexOptions
 from simindex.pairs.clusters import find_clusters
 from simindex.pairs.find_all import find_all

@@ -16,7 +16,7 @@ def left_over(path: Path) -> list[str]:
 
 def pages_stored(index: simindex.Index) -> int:
     """Pages of header directories in the catalog, named by a record or not."""
-    environment = index._catalog.environment
+    environment = index._handle.catalog.environment
     with environment._env.begin() as txn:
         entries: int = txn.stat(environment._databases["headers"])["entries"]
     return entries

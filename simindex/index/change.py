@@ -37,9 +37,11 @@ def foreseen(error: BaseException) -> bool:
 class Handle(Protocol):
     """What a note is kept by."""
 
-    _change: Change | None
+    change: Change | None
 
-    def _changing(self) -> Writer: ...
+    def changing(self) -> Writer:
+        """The writer, for a change."""
+        ...
 
 
 @dataclass(slots=True)
@@ -57,13 +59,14 @@ class Change:
     def under_way(self, handle: Handle) -> bool:
         """Whether the caller was itself called from within it, on this thread.
 
+        A call is a method of what has the handle as `handle`.
         That is so for the function which `compact` tells of its progress, and for signal handlers.
         """
         frame: FrameType | None = sys._getframe()
         while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
             frame = frame.f_back  # of the call that asks
         while frame is not None:
-            if frame.f_code is self.code and frame.f_locals.get("self") is handle:
+            if frame.f_code is self.code and frame.f_locals["self"].handle is handle:
                 return True
             frame = frame.f_back
         return False
@@ -79,18 +82,18 @@ class Changing:
         self._told: BaseException | None = None
 
     def __enter__(self) -> Writer:
-        writer = self._handle._changing()
-        self._handle._change = Change(self._call, sys._getframe(1).f_code)
+        writer = self._handle.changing()
+        self._handle.change = Change(self._call, sys._getframe(1).f_code)
         return writer
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        change = self._handle._change
+        change = self._handle.change
         disturbed = change is not None and change.disturbed
         if error is None or error is self._told or (foreseen(error) and not disturbed):
-            self._handle._change = None
+            self._handle.change = None
 
     def reporting(self, progress: Progress | None) -> Progress | None:
         """The caller's function of progress; what it raises ends the call where that is foreseen.

@@ -1,4 +1,9 @@
-"""The index: open it, append to it, ask it. Everything a user holds.
+"""The index: append to it, ask it. Everything a user holds.
+
+    Index       what users call, and what they may expect of it
+    _handle     what is open: the files as of one commit, and for a writer the lock   (handle.py)
+    _answerer   the reading half                                              (query/answerer.py)
+    _changes    the writing half                                                     (changes.py)
 
 One writer, any number of readers, in any processes. A call sees one commit throughout; the next
 call follows new commits by itself.
@@ -6,16 +11,15 @@ call follows new commits by itself.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from simindex.arrays import F32, U64
-from simindex.errors import IndexExists
-from simindex.index.change import Changing
-from simindex.index.changes import WritableHandle
-from simindex.index.handle import Mode
+from simindex.errors import InvalidOption
+from simindex.index.changes import Changes
+from simindex.index.handle import Handle, Mode
 from simindex.index.statistics import gather
 from simindex.options import IndexOptions, as_flag
 from simindex.pairs.all_pairs import index_pairs
@@ -24,83 +28,23 @@ from simindex.planning.calibration import Calibration
 from simindex.planning.machine import Machine
 from simindex.planning.measurement import measure
 from simindex.query import audit as auditing
+from simindex.query.answerer import Answerer
 from simindex.query.explanation import Explanation, TopExplanation
 from simindex.records.batch import Batch, as_fingerprints
 from simindex.records.clusters import Clusters
-from simindex.records.matches import Matches, TopMatches
+from simindex.records.matches import Match, Matches, TopMatches
 from simindex.records.pairs import Pairs
 from simindex.records.reports import Audit, Finding, IndexStats, Progress
-from simindex.repair.check import faults, strays
+from simindex.repair.check import faults
+from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.values import pack
-from simindex.storage.files.refusals import each, told, translated, typed
+from simindex.storage.files.refusals import each, told, typed
 from simindex.storage.files.verification import Verify
-from simindex.storage.location import checked_call
-from simindex.writing import creation
+from simindex.storage.snapshot import live_rows
 from simindex.writing.admission import check_recipe
-from simindex.writing.merges import wait_for
-from simindex.writing.ownership import exists
 
 
-def open(
-    path: str | os.PathLike[str],
-    mode: Mode = "r",
-    *,
-    options: IndexOptions | None = None,
-    overwrite: bool = False,
-    refresh: bool = True,
-    verify: Verify = "lazy",
-) -> Index:
-    """An index directory, opened as dbm files are.
-
-    Parameters
-    ----------
-    mode : str
-        ``"r"`` reads an index and creates nothing; ``"w"`` writes one that exists; ``"c"`` writes
-        one, creating it if there is none; ``"n"`` creates one, and keeps one that exists unless
-        `overwrite` is given, and then, too, if a newer version made it.
-    options : IndexOptions
-        For an index that is created. For one that exists they must agree with its own.
-    refresh : bool
-        Whether a reader's calls follow new commits by themselves. False pins the commit it was
-        opened at until `Index.refresh` is called.
-    verify : str
-        When rows and structures are compared with their checksums. ``"lazy"``: each 64 KiB of a
-        file when a call first touches them, so that damage on the disk gives CorruptFile, never a
-        wrong answer; ``"open"``: whole files when they are opened, too, of this commit and of later
-        ones; ``"never"``: damage may give wrong answers. What changes under an open handle after
-        its first touch is not noticed: `Index.check` reads everything.
-
-    Raises
-    ------
-    IndexNotFound, IndexExists, IndexLocked
-        As the mode meets no index, one it must keep, or another writer.
-    CorruptFile, FormatTooOld, FormatTooNew
-        If the index is damaged or of another version.
-    InvalidOption
-        If options differ from the stored ones; carries the differences. If `verify` is unknown.
-
-    Notes
-    -----
-    Maps files and reads the catalog's head; unless ``verify="open"`` no row is read, so that the
-    cost does not grow with them.
-    """
-    directory = checked_call(path, mode, options, verify)
-    refresh, overwrite = as_flag(refresh, "refresh"), as_flag(overwrite, "overwrite")
-    with translated(directory, mode != "r"):
-        missing = mode == "n" or (mode == "c" and not exists(directory))
-    if missing:
-        try:
-            with translated(directory, True):
-                creation.create(
-                    directory, options or IndexOptions(), overwrite=overwrite and mode == "n"
-                )
-        except IndexExists:
-            if mode == "n" or not exists(directory):
-                raise
-    return Index(directory, mode, options=options, refresh=refresh, verify=verify)
-
-
-class Index(WritableHandle):
+class Index:
     """A handle on an index directory; `simindex.open` makes it.
 
     As a context manager a writer commits on a clean exit and discards on an exception. Queries may
@@ -108,8 +52,98 @@ class Index(WritableHandle):
     opened for reading where it is unpickled.
     """
 
+    def __init__(
+        self,
+        path: Path,
+        mode: Mode = "r",
+        *,
+        options: IndexOptions | None = None,
+        refresh: bool = True,
+        verify: Verify = "lazy",
+    ) -> None:
+        path = path.absolute()  # so that it outlives a change of the working directory
+        self.path, self.mode = path, mode
+        self._handle = Handle(path, mode, options=options, refresh=refresh, verify=verify)
+        self._check_open, self._current = self._handle.check_open, self._handle.view.current
+        self._changes = Changes(self._handle)
+
+    @property
+    def options(self) -> IndexOptions:
+        """What it was created with, and the structures that segments get now."""
+        return self._handle.view.options
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How texts become this index's fingerprints, if it knows."""
+        return self._handle.recipe
+
+    def __repr__(self) -> str:
+        state = "closed" if self._handle.closed else f"mode {self.mode!r}"
+        return f"<simindex.Index {str(self.path)!r}, {state}>"
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return (open, (str(self.path), "r"))
+        return (Index, (self.path, "r"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    @typed
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._changes.leave()
+        finally:
+            self.close()
+
+    @typed
+    def close(self) -> None:
+        """Closes the handle; what a writer has not committed is discarded. May be called twice.
+
+        Merges that run are given up, which loses nothing but their work; leaving a ``with`` block
+        cleanly, and `compact`, wait for them. The function that `compact` tells of its progress may
+        not close its handle: InvalidOption.
+        """
+        self._changes.close()
+
+    @property
+    def _answerer(self) -> Answerer:
+        return self._handle.answerer
+
+    @typed
+    def refresh(self) -> bool:
+        """Follows new commits now instead of at the next call. Returns whether there were any.
+
+        Raises ClosedIndex if another index, or a repaired catalog, has taken the place of this one.
+        """
+        self._check_open()
+        before = self._handle.view.last()
+        self._handle.view.check_place()
+        return self._handle.view.newest() is not before
+
+    @property
+    @typed
+    def generation(self) -> int:
+        """Number of the last commit seen."""
+        self._check_open()
+        return self._current().head.generation
+
+    @typed
+    def __len__(self) -> int:
+        """Live, committed rows. Reads all ids once after something was deleted."""
+        self._check_open()
+        snapshot = self._current()
+        return snapshot.stored_rows - snapshot.dead_rows
+
+    def __bool__(self) -> bool:
+        """True, also without rows: `if index:` asks whether there is an index, as for a file."""
+        return True
+
+    # -- questions ---------------------------------------------------------------------------------
 
     @typed
     def query(
@@ -367,6 +401,22 @@ class Index(WritableHandle):
             memory_limit=memory_limit, threads=threads, progress=progress,
         )
 
+    def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:
+        """All live rows as batches of 1 to `chunk_rows`, without weights, as of one commit.
+
+        Raises InvalidOption if `chunk_rows` is no whole number of 1 or more.
+        """
+        self._check_open()
+        whole = isinstance(chunk_rows, int) and not isinstance(chunk_rows, bool)
+        if not whole or chunk_rows < 1:
+            raise InvalidOption(
+                f"chunk_rows={chunk_rows!r}: give a whole number of 1 or more",
+                option="chunk_rows", found=chunk_rows,
+            )
+        with told(self.path):
+            snapshot = self._current()
+            yield from live_rows(snapshot, chunk_rows, self.options, self.recipe)
+
     @typed
     def explain(
         self,
@@ -424,7 +474,7 @@ class Index(WritableHandle):
         if rows.shape[1] != self.options.words:
             as_fingerprints(rows, bits=self.options.bits)
         if batch.recipe is not None:
-            check_recipe(batch.recipe, self._recipe)
+            check_recipe(batch.recipe, self.recipe)
         return rows, batch.weights
 
     @typed
@@ -454,24 +504,22 @@ class Index(WritableHandle):
         -----
         Queries learn by themselves on a part of the sample that costs them under half a second.
         """
-        self._check_may_keep()
+        self._changes.check_may_keep()
         self._answerer.question(h=h)
         snapshot = self._current()
         if machine:
             largest = max(snapshot.segments, key=len, default=None)
             file = None if largest is None else self.path / "segments" / largest.name
             measured = measure(file)
-            if self._writer is not None:
-                with self._lock, Changing(self, "tune") as writer:
-                    writer.set_value("machine", pack(measured.to_dict()))
-            with self._lock:
+            self._changes.keep("tune", "machine", pack(measured.to_dict()))
+            with self._handle.lock:
                 self._answerer.go_by(measured, snapshot)
         learned = self._answerer.plans.learn(
             snapshot, h=h, budget_s=float("inf"), queries=None
         )
-        found = self._self_audit(snapshot, h=h)
+        found = self._changes.self_audit(snapshot, h=h)
         if found is not None:
-            self._keep(found)
+            self._changes.keep("audit", "audit", auditing.encode(found))
         return learned
 
     @property
@@ -516,12 +564,229 @@ class Index(WritableHandle):
         The rows are indexed texts, some of which may also have taught how bits flip: the recall of
         other texts may differ. Costs `sample` exact queries.
         """
-        self._check_may_keep()
+        self._changes.check_may_keep()
         snapshot = self._current()
         question = self._answerer.question(h=h, recall=recall, method=method, threads=threads)
         found = self._answerer.audit(snapshot, question, sample=sample)
-        self._keep(found)
+        self._changes.keep("audit", "audit", auditing.encode(found))
         return found
+
+    # -- changes -----------------------------------------------------------------------------------
+
+    @typed
+    def append(
+        self,
+        batch: Batch | Any,
+        *,
+        ids: Any = None,
+        keys: Any = None,
+        weights: Any = None,
+    ) -> U64:
+        """Buffers rows; `commit` makes them durable and visible.
+
+        Parameters
+        ----------
+        batch : Batch, or uint64 (n,) or (n, W)
+            Plain fingerprints may be given with ids, keys and weights beside them.
+
+        Returns
+        -------
+        uint64 (n,)
+            The rows' ids: those given, those of the keys, or numbers in order of appending.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch
+            If the batch does not fit the index; nothing of it is kept.
+
+        Notes
+        -----
+        Every `batch_rows` rows are written to a file at once, so memory does not grow.
+        """
+        return self._changes.append(batch, ids=ids, keys=keys, weights=weights)
+
+    @typed
+    def replace(self, batch: Batch) -> U64:
+        """Deletes all rows of the batch's ids or keys, then appends the batch.
+
+        Both become durable and visible in one commit. Rows that wait for a commit are deleted, too,
+        so the last of several replacements counts. A batch may name several rows by one key.
+
+        Returns uint64 (n,) ids. Raises InvalidBatch if the batch names its rows by nothing, or as
+        `append` does.
+        """
+        return self._changes.replace(batch)
+
+    @typed
+    def delete(self, *, ids: Any = None, keys: Any = None) -> int:
+        """Buffers the deletion of all rows of some ids, or of some keys, that came before.
+
+        Rows that wait for a commit are deleted, too; rows that are appended later stay. Returns how
+        many ids or keys were given; rows are not looked up, so the cost is that of the list.
+        `commit` makes it durable.
+        """
+        return self._changes.delete(ids=ids, keys=keys)
+
+    @typed
+    def commit(self) -> None:
+        """Makes all since the last commit durable and visible, all or nothing.
+
+        Segments that become too many are merged by threads beside the work, and what these have
+        ended is installed by a later commit. A commit waits for merges that are late, in general no
+        longer than it takes itself.
+
+        Raises
+        ------
+        StorageFull
+            Nothing is changed or lost; free some space and commit again.
+        CommitFailed
+            The outcome is unknown; the handle stops writing, and the index, opened anew, holds
+            either this commit or the one before.
+        """
+        self._changes.commit()
+
+    @typed
+    def compact(
+        self,
+        *,
+        full: bool = False,
+        structures: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Commits, then merges segments that are too many; `full` merges all into one, or into
+        as few as their row numbers allow.
+
+        Merges that run are waited for and installed; `full` and `structures` give them up.
+
+        Parameters
+        ----------
+        structures : sequence of str, optional
+            What each segment carries from now on, as `IndexOptions.structures`. Permuted tables
+            and slice lists that are missing or damaged are built, those not named are dropped, in
+            one commit.
+
+        Raises
+        ------
+        InvalidOption
+            If a name is no structure, or a design does not fit the width; nothing has changed then.
+            Also if `progress` changes or closes the index; it may query.
+        CorruptFile
+            If rows that are to be merged are damaged; they stay as they were.
+
+        Notes
+        -----
+        Dead rows of the merged segments are dropped and their space is given back. While it runs,
+        old and new files stand side by side. Memory is bounded, that of slice lists by the option
+        `slice_memory`, but for permuted tables: they are sorted one at a time in memory, 8 bytes a
+        row of 64 bits.
+        """
+        self._changes.compact(full=full, structures=structures, progress=progress)
+
+    @typed
+    def ingest(
+        self,
+        batch: Batch | Any,
+        *,
+        ids: Any = None,
+        keys: Any = None,
+        weights: Any = None,
+        h: int = 3,
+        recall: float = 1.0,
+        first: bool = False,
+        method: str = "auto",
+        memory_limit: int | None = None,
+        threads: int | None = None,
+    ) -> Matches:
+        """Matches of a batch in the index and in itself; then the batch is in the index.
+
+        The answer is what asking and adding its rows one after the other would give: row i matches
+        the stored rows within h, and the rows of the batch before it.
+
+        Parameters
+        ----------
+        batch : Batch, or uint64 (m,) or (m, W)
+            As `append` takes it, with ids, keys and weights beside plain fingerprints.
+        recall : float
+            Of the matches in the index, as in `query`; those within the batch are all found.
+        first : bool
+            At most one match a row; a row with a match in the index gets none within the batch.
+        memory_limit : int, optional
+            Of the search of the index, as in `query`.
+
+        Returns
+        -------
+        Matches
+            As of `query`; `id` and `keys()` name rows of the batch, too. Its stats tell of the
+            search of the index.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch, InvalidOption
+            If the batch does not fit the index, or an option is out of range. Also if the batch has
+            more than 134 million matches within itself; ask for the first ones then.
+        StorageFull, CommitFailed
+            As `commit`. Nothing of the batch is kept after any error but CommitFailed; after that
+            one, and after an interrupt while it is committed, the index opened anew holds all of it
+            or nothing.
+
+        Notes
+        -----
+        What is buffered is committed first, by a commit of its own: it is matched, too. Then one
+        commit makes the batch durable and visible. Other threads that write wait meanwhile.
+        Source: [PSM] section 5, batch mode, PSMA or PSMF.
+        """
+        return self._changes.ingest(
+            batch, ids=ids, keys=keys, weights=weights, h=h, recall=recall, first=first,
+            method=method, memory_limit=memory_limit, threads=threads,
+        )
+
+    @typed
+    def seen_or_add(
+        self,
+        text_or_batch: str | bytes | Batch,
+        key: Any = None,
+        *,
+        h: int = 3,
+        recall: float = 1.0,
+        commit_s: float | None = 5.0,
+    ) -> Match | None:
+        """A row within h of one document; if there is none, the document is added.
+
+        Safe from many threads: of two that bring the same page at once, one adds it.
+
+        Parameters
+        ----------
+        text_or_batch : str, bytes or Batch
+            A text, which the index's recipe makes a fingerprint of, or a batch of one.
+        key : str, bytes or int, optional
+            Its key, or its id in an index without keys, unless the batch has it.
+        commit_s : float, optional
+            A row that has waited so long for a commit gets one at the next call; None leaves
+            commits to the caller, and to the number of rows, see below.
+
+        Returns
+        -------
+        Match, or None
+            A nearest row, and nothing was added; or None and the document was added, unless it is a
+            text without a fingerprint, which is near nothing and is not kept.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch, InvalidOption
+            If the document does not fit the index, or an option is out of range.
+        StorageFull, CommitFailed
+            As `commit`, before this document is added: once there is space, call again with it.
+
+        Notes
+        -----
+        Rows added are seen by later calls at once; by queries, and after a crash, from the next
+        commit on. That comes with `commit`, a clean exit, `commit_s`, or 65,536 rows of 64 bits
+        (fewer where rows are wider or segments smaller). What `append`, `replace` and `delete` have
+        buffered is committed first.
+        """
+        return self._changes.seen_or_add(
+            text_or_batch, key, h=h, recall=recall, commit_s=commit_s
+        )
 
     # -- looking after it --------------------------------------------------------------------------
 
@@ -533,28 +798,12 @@ class Index(WritableHandle):
         for its merges; to others, a file that is being written is a stray one.
         """
         self._check_open()
+        handle = self._handle
         found = faults(
-            self.path, self._catalog, index=self._uuid, options=self.options,
+            handle.path, handle.catalog, index=handle.view.index, options=self.options,
             snapshot=self._current(),
         )
-        return [*found, *self._strays()]
-
-    def _strays(self) -> list[Finding]:
-        """Files that are no part of the index, nor about to become one by this handle."""
-        writer = self._writer
-        if writer is None:
-            return strays(self.path, self._catalog, self._current())
-        with self._lock:
-            before = strays(self.path, self._catalog, self._current())
-            running = writer.running
-        wait_for(running)  # without the lock; what they are writing has no final name yet
-        with self._lock:
-            after = strays(self.path, self._catalog, self._current())
-            unfinished = writer.uninstalled
-        return [
-            found for found in before
-            if found in after and Path(found.path).name not in unfinished
-        ]
+        return [*found, *self._changes.strays()]
 
     @typed
     def stats(self, *, skew: bool = False) -> IndexStats:
@@ -565,8 +814,8 @@ class Index(WritableHandle):
         """
         self._check_open()
         return gather(
-            self.path, self._current(), options=self.options, recipe=self._recipe,
-            catalog_bytes=self._environment.file_bytes, skew=as_flag(skew, "skew"),
+            self.path, self._current(), options=self.options, recipe=self.recipe,
+            catalog_bytes=self._handle.environment.file_bytes, skew=as_flag(skew, "skew"),
             audit=self._answerer.last_audit(),
             spot_checks=self._answerer.spot_checks.measured(),
             flips_from=self._answerer.plans.sources,

@@ -46,7 +46,7 @@ def checked_batch(
     else:
         if batch.keys is None:
             raise InvalidBatch("this index has keys: give keys=")
-        checked_keys(batch.keys, options)
+        _require_type(batch.keys, options)
     check_recipe(batch.recipe, recipe)
     return batch
 
@@ -54,12 +54,17 @@ def checked_batch(
 def checked_keys(keys: Any, options: IndexOptions) -> list[str] | list[bytes]:
     """The keys as a list, once they are of the index's type."""
     listed = as_keys(keys, None)
-    if listed and type(listed[0]).__name__ != options.keys:
-        raise InvalidBatch(
-            f"the keys are {type(listed[0]).__name__}, this index has {options.keys} keys",
-            found=type(listed[0]).__name__, expected=options.keys,
-        )
+    _require_type(listed, options)
     return listed
+
+
+def _require_type(keys: list[str] | list[bytes], options: IndexOptions) -> None:
+    """Refuses keys, which are alike, of another type than the index's."""
+    if keys and type(keys[0]).__name__ != options.keys:
+        raise InvalidBatch(
+            f"the keys are {type(keys[0]).__name__}, this index has {options.keys} keys",
+            found=type(keys[0]).__name__, expected=options.keys,
+        )
 
 
 def check_recipe(recipe: Recipe | None, own: Recipe | None) -> None:

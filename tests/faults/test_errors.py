@@ -76,9 +76,9 @@ def test_readers_go_on_after_a_commit_that_lmdb_cannot_finish(tmp_path: Path) ->
             index.commit()
     finally:
         disk.system = system
-    before = reader._environment._env
+    before = reader._handle.environment._env
     assert len(reader) == len(index) == 9
-    assert reader._environment._env is not before, "the environment was opened anew"
+    assert reader._handle.environment._env is not before, "the environment was opened anew"
     index.close()
     with simindex.open(path, "w") as again:
         assert len(again) == 9

@@ -165,7 +165,8 @@ def _build(path: Path, words: int) -> Stored:
     many = made[rng.integers(0, rows, 1500)]
     stored = Stored(path, model, queries, weights, many, keyed, {})
     with simindex.open(path, verify="never") as index:
-        assert len(index._last().segments) == 2 and len(index._last().pending) == 1
+        snapshot = index._handle.view.last()
+        assert len(snapshot.segments) == 2 and len(snapshot.pending) == 1
         stored.expected = {name: ask(index, stored) for name, ask in ASKS.items()}
     truth = model.query(queries, H)
     for name in BY_THE_ORACLE:
@@ -274,14 +275,14 @@ def test_ingest_is_refused_or_right(stored: Stored, tmp_path: Path) -> None:
             damaged.flipped(damaged.files(copy, ".rows")[0], offset + int(rng.integers(size))),
             simindex.open(copy, "w") as index,
         ):
-            stored_rows = index._last().stored_rows
+            stored_rows = index._handle.view.last().stored_rows
             said: dict[str, Any] = {"keys" if stored.keyed else "ids": own}
             try:
                 matches = index.ingest(stored.queries, h=H, **said)
             except CorruptFile:
                 refused += 1
                 index.commit()
-                assert index._last().stored_rows == stored_rows
+                assert index._handle.view.last().stored_rows == stored_rows
                 continue
             try:  # keys are read when they are asked for
                 found = _named(matches, stored.keyed)
@@ -328,7 +329,7 @@ def test_auto_leaves_a_damaged_structure_and_says_so(
 
 
 def _left(index: simindex.Index) -> list[int | None]:
-    tables = index._last().segments
+    tables = index._handle.view.last().segments
     sections = [section_of(table.fingerprints) for table in tables]
     return [None if section is None else section.left for section in sections]
 
@@ -343,18 +344,18 @@ def test_marks_live_as_long_as_the_mapping(stored: Stored, tmp_path: Path) -> No
         index.query(stored.queries[:1], h=0, method="scan")
         assert _left(index) == [0, 0]
         assert _left(other) == chunks
-        before = index._last().segments
+        before = index._handle.view.last().segments
         with simindex.open(stored.path, "w") as writer:
             writer.delete(**{"keys" if stored.keyed else "ids": ["none"] if stored.keyed else [0]})
             writer.commit()
             assert index.refresh()
-            assert index._last().segments[0] is before[0]
+            assert index._handle.view.last().segments[0] is before[0]
             assert _left(index) == [0, 0]
 
 
 def _segments(of: Stored) -> tuple[Any, ...]:
     with simindex.open(of.path) as index:
-        return index._last().segments
+        return index._handle.view.last().segments
 
 
 def test_verify_when_opened_or_never(stored: Stored) -> None:

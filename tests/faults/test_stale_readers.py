@@ -28,7 +28,7 @@ for line in sys.stdin:
     if line == "refresh\\n":
         index.refresh()
     if line == "transaction\\n":
-        reading = index._catalog.reading()
+        reading = index._handle.catalog.reading()
         reading.__enter__()
     ids = sorted(int(name) for part in index.rows() for name in part.ids)
     found = index.query(values, h=0)
@@ -38,7 +38,7 @@ for line in sys.stdin:
 MANY = """
 import sys, simindex
 index = simindex.open(sys.argv[1])
-environment = index._catalog.environment._env
+environment = index._handle.catalog.environment._env
 held = [environment.begin() for _ in range(int(sys.argv[2]))]
 print("held", flush=True)
 sys.stdin.read()
@@ -160,7 +160,7 @@ def test_killed_reader_gives_back_what_it_held_in_the_catalog(
     reader.wait()
     churn(writer, 1 + COMMITS // 2, COMMITS)
     assert catalog(index_path) <= grown + (1 << 18)
-    environment = writer._catalog.environment._env
+    environment = writer._handle.catalog.environment._env
     assert str(reader.pid) not in environment.readers()
 
 
@@ -227,7 +227,7 @@ def test_slow_reader_that_follows_sees_everything_afterwards(
 def test_forked_readers_that_are_killed_leave_no_places_taken(
     writer: simindex.Index, index_path: Path, spawn: Spawn
 ) -> None:
-    environment: Any = writer._catalog.environment._env
+    environment: Any = writer._handle.catalog.environment._env
     children = [spawn(READER) for _ in range(2)]
     for child in children:
         ask(child, "transaction")

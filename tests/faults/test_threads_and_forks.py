@@ -150,7 +150,7 @@ def test_children_that_end_in_any_way_harm_no_writer(filled: Path) -> None:
             index.commit()
         assert len(index) == 40 + 48
         assert index.check() == []
-        readers = str(index._catalog.environment._env.readers())
+        readers = str(index._handle.catalog.environment._env.readers())
         assert readers.count("\n") <= 3, readers
 
 
@@ -391,7 +391,7 @@ for first in (0, 4):
     values = numpy.arange(first, first + 4, dtype=numpy.uint64)
     index.append(values, ids=values)
     index.commit()
-assert index._writer.await_merges(), "one has ended and is not installed"
+assert index._handle.writer.await_merges(), "one has ended and is not installed"
 pid = os.fork()
 if pid == 0:
     signal.alarm(20)

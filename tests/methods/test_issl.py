@@ -28,7 +28,7 @@ def fill(path: Path, bits: int, structure: str) -> oracle.U64:
 
 
 def table_of(index: simindex.Index) -> Table:
-    (table,) = index._last().tables
+    (table,) = index._handle.view.last().tables
     return table
 
 

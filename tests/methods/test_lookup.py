@@ -54,7 +54,7 @@ def segment(words: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ta
         index.commit()
         index.compact(full=True)
     with simindex.open(path) as index:
-        (table,) = index._last().segments
+        (table,) = index._handle.view.last().segments
         yield table
 
 

@@ -75,7 +75,7 @@ def test_reading_does_not_wait_for_a_write_transaction(filled: Path) -> None:
 
 def test_call_that_meets_a_closed_environment_says_so(filled: Path) -> None:
     reader = simindex.open(filled)
-    catalog = Catalog(reader._environment)
+    catalog = Catalog(reader._handle.environment)
     reader.close()
     with pytest.raises(ClosedIndex):
         catalog.head_value()
@@ -87,7 +87,7 @@ def test_closing_waits_for_a_transaction_of_another_thread(filled: Path) -> None
     heads: list[bytes] = []
 
     def read() -> None:
-        with Catalog(reader._environment).reading() as reading:
+        with Catalog(reader._handle.environment).reading() as reading:
             inside.set()
             leave.wait(20)
             heads.append(reading.head()[0])
@@ -115,7 +115,7 @@ def test_what_lmdb_finds_damaged_is_a_corrupt_file(
             raise error("damaged")
 
     with simindex.open(filled) as reader:
-        monkeypatch.setattr(reader._environment, "_env", Damaged())
+        monkeypatch.setattr(reader._handle.environment, "_env", Damaged())
         with pytest.raises(CorruptFile, match="catalog"):
             reader.query(ROWS)
         monkeypatch.undo()

@@ -22,7 +22,7 @@ def test_child_of_a_busy_process_does_not_hang(index_path: Path) -> None:
     inside, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with index._lock:
+        with index._handle.lock:
             inside.set()
             leave.wait(20)
 
@@ -51,7 +51,7 @@ def test_fork_waits_for_the_transactions_of_other_threads(index_path: Path) -> N
     inside, leave, left = threading.Event(), threading.Event(), threading.Event()
 
     def read() -> None:
-        with index._catalog.reading():
+        with index._handle.catalog.reading():
             inside.set()
             leave.wait(20)
             left.set()

@@ -13,8 +13,8 @@ from simindex import IndexLocked
 
 def test_closing_gives_the_lock_back_though_another_descriptor_is_open(index_path: Path) -> None:
     index = simindex.open(index_path, "c")
-    assert index._writer is not None
-    inherited = os.dup(index._writer.committer.lock.fileno())
+    assert index._handle.writer is not None
+    inherited = os.dup(index._handle.writer.committer.lock.fileno())
     index.close()
     simindex.open(index_path, "w").close()
     os.close(inherited)

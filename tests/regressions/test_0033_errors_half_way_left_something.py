@@ -12,7 +12,7 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions, StorageFailed
-from simindex.index import index as index_module
+from simindex.index import opening
 from simindex.storage.catalog import registry
 from simindex.storage.catalog.edit import Edit
 from simindex.storage.tables.table import Table
@@ -70,7 +70,7 @@ def test_an_existing_index_that_cannot_be_asked_gives_a_typed_error(
     def refused(path: Path) -> bool:
         raise OSError(errno.EIO, "refused", str(path))
 
-    monkeypatch.setattr(index_module, "exists", refused)
+    monkeypatch.setattr(opening, "exists", refused)
     with pytest.raises(StorageFailed):
         simindex.open(index_path, "c")
 

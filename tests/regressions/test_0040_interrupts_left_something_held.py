@@ -51,7 +51,7 @@ def test_a_transaction_is_counted_out(
         patch.setattr(Environment, "_enter", interrupted(Environment._enter))
         with pytest.raises(KeyboardInterrupt):
             call(index)
-    assert not index._environment._active  # else `close` would wait for ever
+    assert not index._handle.environment._active  # else `close` would wait for ever
     index.close()
 
 

@@ -81,14 +81,14 @@ def test_what_is_raised_when_a_merge_is_installed_is_the_callers(
     index = simindex.open(index_path, "n", options=options)
     index.append(ROWS)
     index.commit()
-    index._finish_merges(start=False)
+    index._changes._finish_merges(index._handle.writer, start=False)
     index.append(ROWS[:200])
     index.commit()
-    index._writer.await_merges()
+    index._handle.writer.await_merges()
     with monkeypatch.context() as patch:
         patch.setattr(committer, "seal", raising(TimeoutError("the caller's own")))
         with pytest.raises(TimeoutError, match="own"):
-            index._finish_merges(start=False)
+            index._changes._finish_merges(index._handle.writer, start=False)
     index.close()
     with simindex.open(index_path) as again:
         assert len(again) == 600
@@ -136,7 +136,7 @@ def test_removing_that_is_interrupted_names_no_file_that_is_gone(
         else:
             index.append(ROWS)
             with pytest.raises(KeyboardInterrupt):
-                index._writer.discard()
+                index._handle.writer.discard()
     if call == "append":
         with pytest.raises(ReadOnlyIndex, match="`append` was interrupted"):
             index.commit()
@@ -263,7 +263,7 @@ def test_a_transaction_that_was_left_ends_with_its_traceback(
     with monkeypatch.context() as patch:
         patch.setattr(InTransaction, "__exit__", raising(KeyboardInterrupt()))
         interrupt = left(index.stats)
-        (held,) = index._environment._active
+        (held,) = index._handle.environment._active
         assert held() is not None
     del interrupt
     gc.collect()

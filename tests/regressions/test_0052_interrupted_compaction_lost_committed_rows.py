@@ -14,6 +14,7 @@ import pytest
 
 import simindex
 from simindex.errors import CommitFailed, ReadOnlyIndex
+from simindex.index.changes import Changes
 from simindex.repair.work import Work
 from simindex.storage.tables import compaction
 from simindex.storage.view import View
@@ -115,9 +116,9 @@ def test_merge_that_was_cancelled_is_never_installed(
         interrupted(patch, threading.Thread, "join")
         with pytest.raises(KeyboardInterrupt):
             compact(merging)
-    merging._change = None
-    merging._writer.committer.failed = None
-    (merge,) = merging._writer.installer.merges._merges
+    merging._handle.change = None
+    merging._handle.writer.committer.failed = None
+    (merge,) = merging._handle.writer.installer.merges._merges
     assert merge.state is State.CANCELLED
     merge.thread.join(30)
     released.set()
@@ -153,7 +154,7 @@ def test_merge_without_an_outcome_is_no_merge_of_deleted_rows(
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(simindex.Index, "_hand_over"), (View, "check_place"), (Installer, "install")],
+    [(Changes, "_hand_over"), (View, "check_place"), (Installer, "install")],
 )
 def test_handle_that_was_interrupted_can_be_closed(
     merging: simindex.Index, owner: type, name: str, monkeypatch: pytest.MonkeyPatch

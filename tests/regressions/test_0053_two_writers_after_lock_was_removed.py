@@ -77,7 +77,7 @@ def test_a_commit_names_only_files_that_are_there(filled: Path, damage: str) -> 
     first.append(rows(1000, 100))
     spilled, *_ = [
         path for path in (filled / "segments").iterdir()
-        if path.name in first._writer.uninstalled
+        if path.name in first._handle.writer.uninstalled
     ]
     if damage == "gone":
         spilled.unlink()

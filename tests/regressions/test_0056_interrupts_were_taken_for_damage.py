@@ -99,4 +99,4 @@ def test_deletion_that_fails_leaves_the_others(
         index.delete(keys=["k3"])
         index.commit()
         assert len(index) == 27
-        assert isinstance(index._writer.committer.waiting.buffer, Buffer)
+        assert isinstance(index._handle.writer.committer.waiting.buffer, Buffer)

@@ -95,8 +95,8 @@ def merging_threads() -> list[threading.Thread]:
 
 
 def merges_of(index: simindex.Index) -> Any:
-    assert index._writer is not None
-    return index._writer.installer.merges
+    assert index._handle.writer is not None
+    return index._handle.writer.installer.merges
 
 
 # -- the model ------------------------------------------------------------------------------------
@@ -133,9 +133,9 @@ class MergingMachine(IndexMachine):
     @rule()
     def merges_end(self) -> None:
         """What they wrote waits for the next commit."""
-        assert self.writer._writer is not None
+        assert self.writer._handle.writer is not None
         with self.unheld():
-            self.writer._writer.await_merges()
+            self.writer._handle.writer.await_merges()
 
     def unheld(self) -> Any:
         gate = self.gate
@@ -160,8 +160,8 @@ class MergingMachine(IndexMachine):
         self.append_and_commit(32)
         with self.unheld():
             super().leave_cleanly()
-        assert self.writer._writer is not None
-        assert self.writer._writer.due(self.writer.options.min_merge) == []
+        assert self.writer._handle.writer is not None
+        assert self.writer._handle.writer.due(self.writer.options.min_merge) == []
 
     @rule()
     def check(self) -> None:
@@ -235,7 +235,7 @@ def test_deletions_during_a_merge_reach_its_rows(
         )
         assert held() == expected
         gate.open.set()
-        index._writer.await_merges()  # type: ignore[union-attr]
+        index._handle.writer.await_merges()  # type: ignore[union-attr]
         assert held() == expected
         generation = index.generation
         index.commit()  # nothing but the merge
@@ -272,7 +272,7 @@ def test_segments_stay_in_order_of_age(index_path: Path, gate: Gate) -> None:
             index.append(values, ids=np.arange(4 * number, 4 * number + 4))
             index.commit()
         gate.open.set()
-        index._writer.await_merges()  # type: ignore[union-attr]
+        index._handle.writer.await_merges()  # type: ignore[union-attr]
         index.commit()
         assert index._current().segments[0].ids.tolist() == list(range(8))
         index.compact(full=True)
@@ -324,7 +324,7 @@ def staging(
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         commit(index, 0, 4)
         gate.open.set()
-        index._writer.await_merges()  # type: ignore[union-attr]
+        index._handle.writer.await_merges()  # type: ignore[union-attr]
         gate.open.clear()
         commit(index, 8)
         assert staged(index) == [1]
@@ -521,10 +521,10 @@ def test_commit_waits_for_a_late_merge_a_part_of_its_own_time(
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         commit(index, 0, 4)
         monkeypatch.setattr(merges.Merges, "wait", wait)
-        assert index._writer is not None
+        assert index._handle.writer is not None
         patience = []
         for first in (8, 12, 16):
-            patience.append(installer.PATIENCE * index._writer._commit_s)
+            patience.append(installer.PATIENCE * index._handle.writer._commit_s)
             commit(index, first)
         # The merge is of 8 rows and may take 4: it is late once more were appended.
         assert waits == [None, patience[1], patience[2]]
@@ -589,7 +589,7 @@ def test_merge_that_fails_is_put_off_with_a_warning(
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         monkeypatch.setattr(compaction, "merge", failing(error))
         commit(index, *range(0, 40, 4))
-        index._writer.await_merges()  # type: ignore[union-attr]
+        index._handle.writer.await_merges()  # type: ignore[union-attr]
         index.commit()
         warned = [r for r in caplog.records if "not merged" in r.getMessage()]
         assert warned
@@ -617,7 +617,7 @@ def test_merge_whose_thread_is_made_to_end_is_put_off(
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         monkeypatch.setattr(compaction, "merge", failing(SystemExit()))
         commit(index, 0, 4)
-        index._writer.await_merges()  # type: ignore[union-attr]
+        index._handle.writer.await_merges()  # type: ignore[union-attr]
         index.commit()
         assert "not merged" in caplog.text
         monkeypatch.undo()
@@ -754,10 +754,10 @@ def test_close_gives_merges_up(index_path: Path, gate: Gate) -> None:
     index = simindex.open(index_path, "c", options=OPTIONS)
     commit(index, 0, 4)
     gate.open.set()
-    index._writer.await_merges()  # type: ignore[union-attr]
+    index._handle.writer.await_merges()  # type: ignore[union-attr]
     gate.open.clear()
-    assert index._writer is not None
-    assert len(index._writer.uninstalled) == len(OPTIONS.structures)
+    assert index._handle.writer is not None
+    assert len(index._handle.writer.uninstalled) == len(OPTIONS.structures)
     assert index.check() == []
     # The ended merge is not installed: nothing was committed since.
     index.close()
@@ -1125,13 +1125,13 @@ def test_merge_that_failed_is_let_go_with_the_maps_of_its_inputs(
     monkeypatch.setattr(compaction, "merge", fail)
     monkeypatch.setattr(merges.log, "warning", lambda *told, **named: None)  # keeps errors
     with simindex.open(index_path, "c", options=OPTIONS) as index:
-        assert index._writer is not None
+        assert index._handle.writer is not None
         gc.collect()
         gc.disable()
         try:
             commit(index, 0, 4)
             failed = weakref.ref(merges_of(index)._merges[0])
-            index._writer.await_merges()
+            index._handle.writer.await_merges()
             commit(index, 8)
             assert failed() is None
         finally:

@@ -169,7 +169,7 @@ def execute(data: bytes) -> None:
     found = None
     try:
         found = snapshot.take(
-            catalog, index.path / "segments", index=index._uuid, options=options
+            catalog, index.path / "segments", index=index._handle.view.index, options=options
         )
     finally:
         if recipe is not None:

@@ -179,7 +179,7 @@ def _search_structure(
     try:
         if kind == ".bphs":
             tables = permuted.open_permuted(
-                directory, record, about, index=index._uuid, bits=64,
+                directory, record, about, index=index._handle.view.index, bits=64,
                 load_directory=lambda table: None,
             )
             segment.structures = {structure: tables}
@@ -190,7 +190,7 @@ def _search_structure(
                 pass
         else:
             segment.slices = slicelist.open_slices(
-                directory, record, about, index=index._uuid, bits=64
+                directory, record, about, index=index._handle.view.index, bits=64
             )
             for error in (0, 2):
                 issl.within(segment, queries, 8, error, False)

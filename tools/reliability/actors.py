@@ -384,7 +384,7 @@ class Reader(Actor):
 
 def _has(index: simindex.Index, name: str) -> bool:
     """Whether every segment has a structure, and there is one."""
-    segments = index._last().segments
+    segments = index._handle.view.last().segments
     if name == "issl":
         return bool(segments) and all(segment.slices is not None for segment in segments)
     return bool(segments) and all(segment.structures for segment in segments)

@@ -23,7 +23,6 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 
 EXCEPTIONS: dict[str, str] = {
     "Index.__init__": "made by simindex.open, which takes the same arguments",
-    "Index.__del__": "called by Python, which reports what it raises and goes on",
     "Index.path": "a value that the handle was given",
     "Index.mode": "a value that the handle was given",
     "Index.options": "a value that the handle read when it was opened",
@@ -31,7 +30,7 @@ EXCEPTIONS: dict[str, str] = {
 }
 """What no row has, and why."""
 
-SPECIAL = ("__init__", "__enter__", "__exit__", "__len__", "__repr__", "__reduce__", "__del__",
+SPECIAL = ("__init__", "__enter__", "__exit__", "__len__", "__repr__", "__reduce__",
            "__bool__", "__iter__", "__contains__")
 """Methods with underscores that users call, by syntax or by functions of Python."""
 

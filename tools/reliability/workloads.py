@@ -143,10 +143,10 @@ class Work:
     def abandon(self) -> None:
         """Leaves the index as a process does that is killed: nothing is discarded or removed."""
         index, self.index = self.index, None
-        unlock(index._writer.committer.lock)
-        index._writer.installer.merges._merges.clear()
-        index._closed = index._ended = True
-        index._lease.release()
+        unlock(index._handle.writer.committer.lock)
+        index._handle.writer.installer.merges._merges.clear()
+        index._handle.closed = index._handle._ended = True
+        index._handle.lease.release()
 
 
 def create(work: Work) -> None:
@@ -405,7 +405,7 @@ def run(
 
 def pages_left(index: simindex.Index) -> int:
     """Pages of header directories in the catalog that no segment names."""
-    shared = index._catalog.environment
+    shared = index._handle.catalog.environment
     with shared._env.begin() as txn:
         stored: int = txn.stat(shared._databases["headers"])["entries"]
     named = sum(

@@ -54,14 +54,14 @@ def nothing_left_open() -> Iterator[None]:
 def test_handles_of_one_process_share_an_environment(filled: Path) -> None:
     before = len(registry._registry)
     with simindex.open(filled) as first, simindex.open(filled) as second:
-        assert first._environment is second._environment
+        assert first._handle.environment is second._handle.environment
         assert len(registry._registry) == before + 1
 
 
 def test_path_through_a_symlink_is_the_same_index(filled: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(filled)
     with simindex.open(filled, "w") as writer, simindex.open(tmp_path / "link") as reader:
-        assert writer._environment is reader._environment
+        assert writer._handle.environment is reader._handle.environment
         writer.append(ROWS)
         writer.commit()
         assert len(reader) == 60
@@ -172,15 +172,15 @@ def test_killed_reader_does_not_make_the_catalog_grow_for_ever(index_path: Path)
     code = f"""
 import os, simindex
 index = simindex.open({str(index_path)!r})
-with index._catalog.reading():
+with index._handle.catalog.reading():
     os.kill(os.getpid(), 9)
 """
     with simindex.open(index_path, "w") as index:
         subprocess.run([sys.executable, "-c", code], check=False)
-        assert index._environment._env.readers().count("\n") > 1
+        assert index._handle.environment._env.readers().count("\n") > 1
         index.append(ROWS)
         index.commit()
-        assert "no active" in index._environment._env.readers()
+        assert "no active" in index._handle.environment._env.readers()
 
 
 # -- forks and pickles ----------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_children_leave_no_readers_behind(filled: Path) -> None:
         for _ in range(5):
             assert in_child(lambda: None) == 0
         assert len(reader) == 30
-        assert reader._environment._env.readers().count("\n") <= 2
+        assert reader._handle.environment._env.readers().count("\n") <= 2
 
 
 def test_handle_pickles_as_a_reader_of_its_path(filled: Path) -> None:
@@ -503,7 +503,7 @@ def test_writer_that_is_refused_leaves_the_environment_to_its_reader(
     filled: Path, tmp_path: Path
 ) -> None:
     with simindex.open(filled) as reader:
-        held = reader._environment
+        held = reader._handle.environment
         os.link(filled / "catalog" / "data.mdb", tmp_path / "second")
         with pytest.raises(CorruptFile, match="second name"):
             simindex.open(filled, "w")
@@ -520,12 +520,12 @@ def test_environment_that_could_not_be_opened_anew_is_tried_again(
         raise lmdb.MemoryError("none")
 
     with simindex.open(filled) as reader:
-        reader._environment._broken = True
+        reader._handle.environment._broken = True
         with monkeypatch.context() as patch:
             patch.setattr(module.lmdb, "open", refuse)
             with pytest.raises(UnsupportedStorage):
                 reader.refresh()
         with simindex.open(filled, "w") as writer:
-            assert writer._environment is reader._environment
+            assert writer._handle.environment is reader._handle.environment
             reader.refresh()
             assert len(reader) == len(writer) == 30

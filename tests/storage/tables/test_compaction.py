@@ -140,7 +140,7 @@ def test_memory_of_a_merge_does_not_grow_with_the_index(
         with simindex.open(tmp_path / str(rows), "c", options=options) as index:
             index.append(rng.integers(0, 2**64, rows, dtype=np.uint64))
             index.commit()
-            snapshot, writer = index._current(), index._writer
+            snapshot, writer = index._current(), index._handle.writer
             tracemalloc.start()
             rewritten = compaction.merge(
                 snapshot.segments, snapshot.tombstones,

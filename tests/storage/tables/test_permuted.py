@@ -172,7 +172,7 @@ def test_tables_of_other_rows_are_found_by_check(tmp_path: Path) -> None:
 def test_a_hit_that_table_0_lacks_is_damage(index_path: Path) -> None:
     made = fill(index_path)
     with simindex.open(index_path) as index:
-        segment = index._last().segments[0]
+        segment = index._handle.view.last().segments[0]
         tables = segment.structures[DESIGN].tables
         planted = tables[0].fingerprints.copy()
         design = BlockDesign.parse(DESIGN)
@@ -200,7 +200,7 @@ def test_compaction_adds_and_drops_structures(index_path: Path) -> None:
         assert index.generation == generation + 1  # one commit
         assert index.options.structures == ("psm", DESIGN, OTHER)
         assert len(files(index_path)) == 4
-        kept = {s.record.structures[0].name for s in index._last().segments}
+        kept = {s.record.structures[0].name for s in index._handle.view.last().segments}
         for method in (DESIGN, OTHER, "bphs"):
             found = index.query(made[:99], method=method)
             assert _named(found) == model.query(made[:99], 3)
@@ -248,10 +248,10 @@ def test_readers_go_on_with_the_tables_they_had(index_path: Path) -> None:
 def test_segments_without_the_tables_are_searched_exactly(index_path: Path) -> None:
     made = fill(index_path, ("psm",))
     with simindex.open(index_path, "w") as index:
-        segments = index._last().segments
-        writer = index._writer
+        segments = index._handle.view.last().segments
+        writer = index._handle.writer
         assert writer is not None
-        only = index._last()
+        only = index._handle.view.last()
         only.segments = segments[:1]
         writer.restructure((DESIGN,))  # leaves the second segment as it is
         found = index.query(made[:99], method="bphs")

@@ -87,8 +87,8 @@ def test_segments_carry_the_lists_of_their_rows(
     fill(index_path, (structure,), 700, bits)
     with simindex.open(index_path) as index:
         assert index.options.structures == ("psm", structure)
-        assert len(index._last().segments) == 2
-        for segment in index._last().segments:
+        assert len(index._handle.view.last().segments) == 2
+        for segment in index._handle.view.last().segments:
             lists = segment.slices
             assert lists is not None
             assert (lists.width, lists.slices) == (width, bits // width)
@@ -105,7 +105,7 @@ def test_memory_is_that_of_the_formula(index_path: Path) -> None:
     """[ISSL] section 3: 4 (n s + 2^w s) bytes, and 4 s for where the last lists end."""
     fill(index_path, ("issl",), 40_000, 256, reservoir_rows=0)
     with simindex.open(index_path) as index:
-        for segment in index._last().segments:
+        for segment in index._handle.view.last().segments:
             assert segment.slices is not None
             size = 4 * (len(segment) * 16 + 2**16 * 16) + 4 * 16
             assert segment.slices.design.list_bytes(len(segment)) == size
@@ -118,15 +118,15 @@ def test_pending_rows_and_other_segments_have_none(tmp_path: Path, index_path: P
     with simindex.open(tmp_path / "other", "w") as index:
         index.append(np.zeros((1, 2), np.uint64))
         index.commit()
-        assert [table.slices for table in index._last().tables] == [None, None, None]
+        assert [table.slices for table in index._handle.view.last().tables] == [None, None, None]
     options = IndexOptions(bits=128, structures=("issl",))
     with simindex.open(index_path, "n", options=options) as index:
         index.append(np.zeros((1, 2), np.uint64))
         index.commit()
         assert files(index_path) == []
-        assert [table.slices for table in index._last().tables] == [None]
+        assert [table.slices for table in index._handle.view.last().tables] == [None]
         index.compact(full=True)  # a row in a segment, whatever its number
-        (segment,) = index._last().segments
+        (segment,) = index._handle.view.last().segments
         assert segment.slices is not None
         expect_lists(segment.slices.starts, segment.slices.numbers, segment.fingerprints, 16)
         assert index.check() == []
@@ -203,7 +203,8 @@ def test_segments_built_in_little_memory_are_the_same(
     )
     assert np.array_equal(made, fill(tmp_path / "b", ("issl",), 900))
     with simindex.open(tmp_path / "a") as a, simindex.open(tmp_path / "b") as b:
-        for one, other in zip(a._last().segments, b._last().segments, strict=True):
+        segments = [index._handle.view.last().segments for index in (a, b)]
+        for one, other in zip(*segments, strict=True):
             assert one.slices is not None and other.slices is not None
             assert np.array_equal(one.slices.starts, other.slices.starts)
             assert np.array_equal(one.slices.numbers, other.slices.numbers)
@@ -320,7 +321,7 @@ def test_damaged_file_is_named_when_used_and_replaced(index_path: Path, kind: st
         for ask in (partial(index.query, h=0), partial(index.top, k=1)):
             with pytest.raises(CorruptFile, match=before[0].name):
                 ask(made[:2], method="issl")
-        lists = index._last().segments[0].slices
+        lists = index._handle.view.last().segments[0].slices
         assert lists is not None
         for part in ("starts", "numbers"):
             with pytest.raises(CorruptFile, match=before[0].name) as caught:
@@ -335,7 +336,7 @@ def test_damaged_file_is_named_when_used_and_replaced(index_path: Path, kind: st
     with simindex.open(index_path, "w") as index:
         index.compact(structures=(LISTS,))
         assert index.check() == []
-        for segment in index._last().segments:
+        for segment in index._handle.view.last().segments:
             assert segment.slices is not None
             expect_lists(segment.slices.starts, segment.slices.numbers, segment.fingerprints, 8)
     assert len(files(index_path)) == 2
@@ -355,7 +356,7 @@ def test_a_flipped_bit_in_any_section_is_found_by_check_and_repaired(index_path:
             (found,) = index.check()
             assert (found.severity, Path(found.path)) == ("error", first)
             assert "damaged" in found.what
-            lists = index._last().segments[0].slices
+            lists = index._handle.view.last().segments[0].slices
             assert lists is not None
             if at >= starts_at:
                 with pytest.raises(CorruptFile, match=first.name):
@@ -376,14 +377,14 @@ def test_a_flipped_bit_in_any_section_is_found_by_check_and_repaired(index_path:
 def test_starts_that_still_rise_are_held_to_their_checksums(index_path: Path) -> None:
     fill(index_path)
     with simindex.open(index_path) as index:
-        lists = index._last().segments[0].slices
+        lists = index._handle.view.last().segments[0].slices
         assert lists is not None
         file, sizes = index_path / "segments" / lists.record.name, np.diff(lists.starts[0])
         value = int(np.flatnonzero((sizes[1:] > 8) & (sizes[:-1] > 8))[0]) + 1
     at = 4096 + -(-16 * 1500 * 4 // 4096) * 4096 + 4 * value
     flip_bit(lambda size: at)(file)
     with simindex.open(index_path) as index:
-        lists = index._last().segments[0].slices
+        lists = index._handle.view.last().segments[0].slices
         assert lists is not None
         with pytest.raises(CorruptFile, match="damaged") as caught:
             lists.starts  # noqa: B018
@@ -476,8 +477,8 @@ def test_starts_that_do_not_rise_are_refused(
         made = fill(index_path)
     file = files(index_path)[0]
     with simindex.open(index_path) as index:
-        bad = index._last().segments[0].slices
-        well = index._last().segments[1].slices
+        bad = index._handle.view.last().segments[0].slices
+        well = index._handle.view.last().segments[1].slices
         assert bad is not None and well is not None
         file = index_path / "segments" / bad.record.name
         with pytest.raises(CorruptFile, match=file.name) as caught:
@@ -502,7 +503,7 @@ def test_numbers_of_other_rows_are_found_by_check(
         fill(index_path)
     with simindex.open(index_path) as index:
         found = index.check()
-        bad = index._last().segments[0].slices
+        bad = index._handle.view.last().segments[0].slices
         assert bad is not None
         assert words in found[0].what
         assert {(f.severity, Path(f.path).name) for f in found} == {("error", bad.record.name)}
@@ -516,7 +517,7 @@ def test_lists_of_a_hot_row_are_found_sound(index_path: Path) -> None:
     with simindex.open(index_path, "n", options=options) as index:
         index.append(np.full((20_000, 3), 2**64 - 1, np.uint64))
         index.commit()
-        (segment,) = index._last().segments
+        (segment,) = index._handle.view.last().segments
         assert segment.slices is not None
         assert (segment.slices.starts[:, -2] == 0).all()
         assert (segment.slices.numbers == np.arange(20_000)).all()
@@ -527,7 +528,7 @@ def test_lists_of_a_hot_row_are_found_sound(index_path: Path) -> None:
 def test_catalog_that_names_another_kind_of_file_is_damaged(index_path: Path, kind: str) -> None:
     fill(index_path)
     index = simindex.open(index_path, "w")
-    segment = index._last().segments[0]
+    segment = index._handle.view.last().segments[0]
     (own,) = segment.record.structures
     changed = {
         "name of tables": replace(own, name=own.name[:-5] + ".bphs"),
@@ -535,10 +536,10 @@ def test_catalog_that_names_another_kind_of_file_is_damaged(index_path: Path, ki
         "other segment": replace(own, name="f" + own.name[1:]),
         "width": replace(own, structure="issl:w=9"),
     }[kind]
-    with index._catalog.reading() as reading:
+    with index._handle.catalog.reading() as reading:
         edit = Edit(*reading.head())
     edit.change_structures(segment.record, replace(segment.record, structures=(changed,)), [])
-    index._catalog.commit(edit)
+    index._handle.catalog.commit(edit)
     index.close()
     with pytest.raises(CorruptFile, match=segment.name):
         simindex.open(index_path)
@@ -548,7 +549,7 @@ def test_lists_with_header_directories_are_damaged(index_path: Path) -> None:
     """Nothing writes them: the directories would be another structure's."""
     fill(index_path)
     with simindex.open(index_path) as index:
-        segment = index._last().segments[0]
+        segment = index._handle.view.last().segments[0]
         (own,) = segment.record.structures
         with pytest.raises(CorruptFile, match="not whole"):
             slicelist.open_slices(
@@ -590,7 +591,7 @@ def test_compaction_adds_changes_and_drops_lists(index_path: Path) -> None:
         index.delete(ids=list(range(100)))
         index.compact(full=True)
         assert len(files(index_path)) == len(files(index_path, ".rows")) == 1
-        (segment,) = index._last().segments
+        (segment,) = index._handle.view.last().segments
         assert segment.slices is not None
         assert len(segment) == len(made) + 600
         expect_lists(segment.slices.starts, segment.slices.numbers, segment.fingerprints, 8)
@@ -608,7 +609,7 @@ def test_merges_beside_the_work_write_lists(index_path: Path) -> None:
             index.append(oracle.uniform(rng, 256, 2))
             index.commit()
     with simindex.open(index_path) as index:
-        segments = index._last().segments
+        segments = index._handle.view.last().segments
         assert len(segments) < 9
         assert len(files(index_path)) == len(segments)
         assert index.check() == []
@@ -618,7 +619,7 @@ def test_a_merge_knows_how_far_it_is(index_path: Path) -> None:
     """It is done when its last step is, however many of them are slices'."""
     fill(index_path, ("psm", "bphs:G=3,g=1", "issl"), 600, 1280)
     with simindex.open(index_path, "w") as index:
-        now, writer, lock = index._last(), index._writer, RLock()
+        now, writer, lock = index._handle.view.last(), index._handle.writer, RLock()
         assert writer is not None
         merge = Merge(
             writer.committer.files, now.segments, now.tombstones, lock, Condition(lock), [],
@@ -644,12 +645,12 @@ def test_readers_go_on_with_the_lists_they_had(index_path: Path) -> None:
         simindex.open(index_path) as following,
         simindex.open(index_path, "w") as writer,
     ):
-        before = pinned._last().segments[0]
+        before = pinned._handle.view.last().segments[0]
         writer.compact(full=True, structures=("issl",))
         assert before.slices is not None
         expect_lists(before.slices.starts, before.slices.numbers, before.fingerprints, 8)
         following.refresh()
-        (segment,) = following._last().segments
+        (segment,) = following._handle.view.last().segments
         assert segment.slices is not None
         assert segment.slices.width == 16
 
@@ -676,7 +677,7 @@ def test_a_file_that_a_compaction_took_away_is_looked_for_anew(
         reader = simindex.open(index_path)
     with reader:
         assert asked[0] in gone
-        for segment in reader._last().segments:
+        for segment in reader._handle.view.last().segments:
             assert segment.slices is not None
             assert segment.slices.damage is None
             assert segment.slices.record.name not in gone
