@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.arrays import U8
 from simindex.errors import CorruptFile
 from simindex.storage.files.descriptor import PLAIN, Descriptor
 from simindex.storage.files.durable import NewFile
@@ -330,7 +331,7 @@ class Header:
     """The page's own."""
 
     @classmethod
-    def read(cls, path: str, page: Bytes) -> Header:
+    def read(cls, path: str, page: U8) -> Header:
         """The header of a page, which may be cut short or anything.
 
         Raises CorruptFile, and FormatTooNew and FormatTooOld if another version wrote it.
@@ -385,12 +386,12 @@ class Header:
             raise _corrupt(path, "has checksums outside their bounds", self.checksum_offset)
 
 
-def has_magic(page: Bytes) -> bool:
+def has_magic(page: U8) -> bool:
     """Whether a page begins as the header of a file."""
     return bytes(page[: len(MAGIC)]) == MAGIC
 
 
-def is_whole(page: Bytes) -> bool:
+def is_whole(page: U8) -> bool:
     """Whether a page is the header of a file, undamaged."""
     return (
         len(page) == PAGE_BYTES and has_magic(page)
