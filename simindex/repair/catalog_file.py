@@ -48,7 +48,7 @@ class CatalogFile:
     """What of the file is no hole, as (start, end)."""
 
     @classmethod
-    def open(cls, path: Path) -> CatalogFile | None:
+    def at(cls, path: Path) -> CatalogFile | None:
         """The file at a path, None if there is none. Close it after use.
 
         Raises CorruptFile if it is no regular file, and StorageFailed if it may not be read.

@@ -84,7 +84,7 @@ class Remains:
 
         One pass over the file, and one over the pages of the tree: 20 us a page.
         """
-        file = CatalogFile.open(path)
+        file = CatalogFile.at(path)
         if file is None:
             return None
         try:
