@@ -40,6 +40,9 @@ from simindex.options import IndexOptions
 from simindex.pairs.clusters import find_clusters
 from simindex.pairs.find_all import find_all
 from simindex.pairs.rotation import rotation_pairs
+from simindex.planning.calibration import Calibration
+from simindex.planning.machine import Machine
+from simindex.query.explanation import Explanation, TopExplanation
 from simindex.records.batch import Batch, Skipped
 from simindex.records.clusters import Cluster, Clusters
 from simindex.records.matches import Match, Matches, QueryStats, TopMatches, TopStats
@@ -62,6 +65,7 @@ __version__ = version("simindex")
 __all__ = [
     "Audit",
     "Batch",
+    "Calibration",
     "ClosedIndex",
     "Cluster",
     "Clusters",
@@ -70,6 +74,7 @@ __all__ = [
     "CorruptFile",
     "DocumentFrequencies",
     "EqualRows",
+    "Explanation",
     "Feature",
     "Finding",
     "FormatTooNew",
@@ -84,6 +89,7 @@ __all__ = [
     "InvalidBatch",
     "InvalidInput",
     "InvalidOption",
+    "Machine",
     "Match",
     "Matches",
     "MissingExtra",
@@ -102,6 +108,7 @@ __all__ = [
     "SpotCheck",
     "StorageFailed",
     "StorageFull",
+    "TopExplanation",
     "TopMatches",
     "TopStats",
     "UnsupportedStorage",

@@ -63,8 +63,8 @@ class IndexOptions:
         4 (n s + 2^w s + s) bytes a segment of n rows with s = bits / w slices.
     batch_rows : int
         The most rows an uncommitted append holds in memory before it writes a segment file. Commits
-        of fewer than an eighth of it, and fewer than 65,536, collect in the catalog until they are that
-        many together.
+        of fewer than an eighth of it, and fewer than 65,536, collect in the catalog until they are
+        that many together.
     keys : False, "str" or "bytes"
         Whether rows are named by keys instead of ids, and of which type. True means ``"str"``.
     min_merge : int
