@@ -244,7 +244,7 @@ def test_near_pairs_are_those_of_brute_force(crawled: Path) -> None:
 def test_hot_text_counts_with_a_few_of_its_pairs(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibration, "PAIRS_OF_A_TEXT", 5)
+    monkeypatch.setattr(learning, "PAIRS_OF_A_TEXT", 5)
     bits = np.uint64(1) << np.arange(60, dtype=np.uint64)
     with simindex.open(index_path, "c") as index:
         index.append(Batch(np.zeros(1, np.uint64), weights=-np.ones((1, 64), np.float32)))
