@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
+from typing import NoReturn
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from simindex._kernels import _native
 from simindex.arrays import U64
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile
-from simindex.methods import lookup as lookups
 from simindex.methods.base import Found, TablePlan
 from simindex.methods.psm import exhaustive_masks
 from simindex.storage.files.verification import section_of
@@ -64,7 +64,7 @@ def looked_up(design: BlockDesign, h: int, widths: Sequence[int]) -> list[tuple[
 
 def search(
     table: Table, queries: U64, design: BlockDesign, *, h: int, first: bool,
-    swept_from: int = 0, lookup: lookups.Lookup = "directory",
+    swept_from: int = 0,
 ) -> Found:
     """All rows of a table within h of each query, through its permuted tables.
 
@@ -77,31 +77,28 @@ def search(
         At most one row a query.
     swept_from : int
         Queries from which tables are swept; 0 for never. See `sweep_queries`.
-    lookup : Lookup
-        How headers are found; others than by directory are for comparison, and slow.
 
     Raises
     ------
     CorruptFile
         If the permuted tables cannot be opened, or hold a row that table 0 does not.
     """
-    if lookup == "directory":
-        *columns, missing = _native.bphs(
-            table.checked, table.header_bits, checked_tables(table, design, h), queries, h, first,
-            0 if first else swept_from,
-        )
-        found = Found._make(columns)
-    else:
-        found, missing = lookups.search(
-            table, queries, design, h=h, first=first, lookup=lookup
-        )
+    *columns, missing = _native.bphs(
+        table.checked, table.header_bits, checked_tables(table, design, h), queries, h, first,
+        0 if first else swept_from,
+    )
     if missing:
-        raise CorruptFile(
-            f"the tables of {design.structure} beside {table.name} hold {missing} rows that it "
-            "does not", remedy="run `simindex check`",
-            path=table.name,
-        )
-    return found
+        refuse_missing(table, design, missing)
+    return Found._make(columns)
+
+
+def refuse_missing(table: Table, design: BlockDesign, missing: int) -> NoReturn:
+    """Raises CorruptFile for permuted tables that do not belong to the table."""
+    raise CorruptFile(
+        f"the tables of {design.structure} beside {table.name} hold {missing} rows that it "
+        "does not",
+        remedy="run `simindex check`", path=table.name,
+    )
 
 
 def sweep_queries(rows: int, words: int) -> int:

@@ -27,6 +27,7 @@ from simindex.arrays import I64, U16, U32, U64
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
 from simindex.methods.base import Found
+from simindex.methods.bphs import refuse_missing
 from simindex.methods.psm import exhaustive_masks
 from simindex.storage.files.verification import verified, verified_at
 from simindex.storage.tables.sortedrows import SortedRows
@@ -153,19 +154,18 @@ def probe(
 
 def search(
     table: Table, queries: U64, design: BlockDesign, *, h: int, first: bool, lookup: Lookup
-) -> tuple[Found, int]:
+) -> Found:
     """BPHS with a look-up of choice: what `methods.bphs.search` finds.
 
     Returns
     -------
-    Found, int
-        By query, then row. And how many rows of permuted tables table 0 does not hold, 0 unless
-        they do not belong together. With `first`, the rows compared are more than there.
+    Found
+        By query, then row. With `first`, the rows compared are more than there.
 
     Notes
     -----
-    Parameters and source as there. The header looked up is as wide as the directory would be, so
-    that the same rows are compared.
+    Parameters, source and errors as there. The header looked up is as wide as the directory would
+    be, so that the same rows are compared.
     """
     permuted: list[SortedRows] = [table, *table.structures[design.structure].tables]
     whole = table.header_bits if lookup == "directory" else 64
@@ -198,7 +198,9 @@ def search(
     _, kept = np.unique(query << 32 | row, return_index=True)
     at = row[kept].astype(np.uint32)
     ids = verified_at(table.ids, at)
-    return Found(query[kept], at, distance[kept], ids, probes, compared), missing
+    if missing:
+        refuse_missing(table, design, missing)
+    return Found(query[kept], at, distance[kept], ids, probes, compared)
 
 
 _NO_FLIP = np.zeros(1, np.uint64)

@@ -346,7 +346,16 @@ def test_an_index_answers_alike_whether_it_sweeps_or_not(
         options = {"h": 3, "recall": 0.9, "threads": threads, "method": "psm", "first": first}
         probed = index.query(batch, **options)
         assert not sweeps
-        monkeypatch.setattr(psm, "SWEPT_ROWS", 1)
+        plans = index._answerer.plans
+        planned = plans.plan
+
+        def to_sweep(*question: Any) -> Any:
+            plan = planned(*question)
+            return plan if plan.exact else replace(
+                plan, tables=tuple(replace(one, pass_from=0) for one in plan.tables)
+            )
+
+        monkeypatch.setattr(plans, "plan", to_sweep)
         monkeypatch.setattr(psm_batch, "LEAST_PROBES", probes)
         found = index.query(batch, **options)
     assert len(sweeps) >= threads * (1 + first)
