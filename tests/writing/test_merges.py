@@ -869,7 +869,8 @@ def test_handle_that_is_dropped_where_merges_take_turns_is_closed(
 
 EXIT = """
 import sys, threading, time, numpy as np, simindex
-from simindex import IndexOptions, compaction
+from simindex import IndexOptions
+from simindex.storage.tables import compaction
 real = compaction.merge
 def merge(inputs, tombstones, open_writer, progress=None):
     def slow(rows, key_bytes):
