@@ -38,6 +38,9 @@ class AtOnce:
     def __init__(self, *, target: Callable[[], None], **named: object) -> None:
         self.start = target
 
+    def is_alive(self) -> bool:
+        return False
+
 
 @pytest.fixture(autouse=True, scope="module")
 def merges_run_at_once() -> Iterator[None]:

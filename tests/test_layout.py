@@ -69,7 +69,6 @@ TESTED_BY = {
     "planning/candidates.py": "planning/test_planner.py",
     "planning/method.py": "methods/test_contract_toy.py",
     "planning/registry.py": "methods/test_contract_toy.py",
-    "planning/question.py": "planning/test_planner.py",
     "planning/top_candidates.py": "methods/test_contract_top.py",
     "planning/top_planner.py": "methods/test_contract_top.py",
     "planning/top_question.py": "query/test_top_recall.py",

@@ -44,7 +44,7 @@ class Questions:
             try:
                 known = self._known.get(key)
             except TypeError:  # options of a type that cannot be right
-                known = None
+                plain, known = False, None
             if known is not None:
                 return known
         check_options(h=h, recall=recall, method=method, bits=self._bits)

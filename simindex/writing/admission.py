@@ -33,6 +33,8 @@ def checked_batch(
         raise InvalidBatch("a Batch carries its ids, keys and weights: give none beside it")
     else:
         batch = given
+        if batch.keys is not None:
+            as_keys(batch.keys, len(batch))  # whose list may have changed since it was made
     if batch.bits != options.bits:
         raise InvalidBatch(
             f"the batch is {batch.bits} bits wide, the index {options.bits}",

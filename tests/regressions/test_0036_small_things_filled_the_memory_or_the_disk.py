@@ -18,7 +18,7 @@ from simindex import IndexOptions
 from simindex.cli import chunks
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError
 from simindex.inputs import Document, read
-from simindex.repair import catalog_file
+from simindex.repair import catalog_file, remains
 from simindex.repair.remains import Remains
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.head import LAST_GENERATION, Head, Run
@@ -223,7 +223,7 @@ def test_values_that_overlap_are_looked_at_within_a_budget(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many nodes as fit a page."""
-    monkeypatch.setattr("simindex.repair.remains.MAX_SUMMED_BYTES", 1 << 16)
+    monkeypatch.setattr(remains, "MAX_SUMMED_BYTES", 1 << 16)
     filled(index_path)
     path = index_path / "catalog" / "data.mdb"
     size = os.sysconf("SC_PAGE_SIZE")
@@ -252,7 +252,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[None]:
         calls.append(None)
         return real(*given)
 
-    monkeypatch.setattr(name, counting)
+    monkeypatch.setattr(sys.modules[module], attribute, counting)
     return calls
 
 

@@ -1075,7 +1075,7 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IndexNotFound):
         simindex.repair(tmp_path)
     (tmp_path / "catalog" / "data.mdb").touch()
-    with pytest.raises(CorruptFile, match="Build the index anew"):
+    with pytest.raises(CorruptFile, match="build the index anew"):
         simindex.repair(tmp_path, apply=True)
 
 

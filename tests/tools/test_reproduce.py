@@ -252,8 +252,6 @@ def test_an_edited_letter_changes_two_features_without_spaces(edit: tuple[str, s
     assert len(before - features(edited, recipe)) == 2
     assert distance(edited) <= 4
     assert distance(FLOOD) == 29
-    clauses = Recipe(ngram=1, weighting="binary", tokenizer=1)
-    assert len(features(LIBRARY, clauses)) == 12
 
 
 def test_a_weighting_that_the_package_does_not_know_is_left_out() -> None:

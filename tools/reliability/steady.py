@@ -17,6 +17,10 @@ class AtOnce:
     def __init__(self, *, target: Callable[[], None], **named: object) -> None:
         self._target: Callable[[], None] | None = target
 
+    def is_alive(self) -> bool:
+        """It has ended before anybody asks."""
+        return False
+
     def start(self) -> None:
         """Runs it."""
         target, self._target = self._target, None  # as a thread does, so that nothing is kept

@@ -58,6 +58,10 @@ class AtOnce:
     def __init__(self, *, target: Callable[[], None], **named: object) -> None:
         self.start = target
 
+    def is_alive(self) -> bool:
+        """It has ended before anybody asks."""
+        return False
+
 
 @contextmanager
 def deterministic(seed: int, *, threads: bool = False) -> Iterator[None]:

@@ -74,7 +74,8 @@ class Reservoir:
         """Raises CorruptFile if a weight is no number: no version keeps one."""
         if not np.isfinite(self.weights).all():
             raise CorruptFile(
-                "the sample of weights has some that are no numbers", path="reservoir"
+                "the sample of weights has some that are no numbers",
+                remedy="`simindex repair` drops it", path="reservoir",
             )
 
     def encode(self) -> bytes:
