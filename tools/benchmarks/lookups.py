@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from reproduce.lookup import LOOKUPS, Buckets, Lookup, buckets
 
 from benchmarks.corpora import SLICE_ROWS, U64, H, oracle
 from benchmarks.exact import Skewed, rewritten
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
-from simindex.methods.lookup import LOOKUPS, Buckets, Lookup, buckets
 from simindex.storage.tables.sortedrows import SortedRows
 from simindex.storage.tables.table import sort_table
 

@@ -6,8 +6,8 @@
                      tables that are even; [PSM] (experiments) touched 11 rows with it in place of
                      26, and was slower
 
-The engine looks up by directory only, many headers at once (`methods.psm`, `methods.bphs`). What is
-here does one after the other, for the reproduction and for `tools/bench.py lookup`.
+The engine looks up by directory only, many headers at once (`methods.psm`, `methods.bphs`). This
+module looks them up one after the other, as the papers do. `tools/bench.py lookup` measures it.
 
 Invariants
 1. All three find the same buckets, and so do the searches made of them.

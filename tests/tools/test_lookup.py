@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,14 @@ from simindex import IndexOptions
 from simindex._kernels import _native
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, InvalidOption
-from simindex.methods import bphs, lookup
+from simindex.methods import bphs
 from simindex.methods.base import Found
 from simindex.methods.psm import exhaustive_masks
 from simindex.storage.tables.table import Table, sort_table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+from reproduce import lookup
 
 DESIGNS = ("bphs:G=5,g=2", "bphs:nested=3x4", "bphs:G=2,g=1,r=1", "bphs:G=3,g=1,r=2")
 """Flat, nested, and two that flip."""
