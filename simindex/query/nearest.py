@@ -30,8 +30,7 @@ from simindex.planning import registry
 from simindex.planning.top_planner import TopPlan
 from simindex.records.matches import NO_NEIGHBOUR, NearestKeys, TopMatches, TopStats
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.table import Table
+from simindex.storage.tables.table import Table, keys_of
 from simindex.threads import thread_count
 
 CALL_WORDS = 1 << 33
@@ -46,7 +45,6 @@ CALL_PLACES = 1 << 22
 
 THREAD_WORDS, WORTH_WORDS = 1 << 16, 1 << 23
 """Words compared by a scan that a thread gets at least, and from which threads are worth it."""
-
 
 
 def nearest(
@@ -175,17 +173,11 @@ def _fetch_keys(
 ) -> list[list[str]] | list[list[bytes]]:
     present = found.distance <= options.bits
     rows = found.row[present].astype(np.int64)
-    table_of = np.zeros(len(rows), np.uint32) if source is None else source[present]
     if source is None:  # the only table that has rows
         tables = [table for table in tables if len(table)]
-    order, heaps = [np.empty(0, np.int64)], []
-    for number, table in enumerate(tables):
-        at = np.flatnonzero(table_of == number)
-        if len(at) and table.keys is not None:
-            heaps.append(table.keys.take(rows[at]))
-            order.append(at)
-    place = np.empty(len(rows), np.int64)
-    place[np.concatenate(order)] = np.arange(len(rows))
-    keys = KeyHeap.joined(heaps).take(place).decoded(options.key_kind)
+        table_of = np.zeros(len(rows), np.int64)
+    else:
+        table_of = source[present].astype(np.int64)
+    keys = keys_of(tables, table_of, rows).decoded(options.key_kind)
     ends = [0, *np.cumsum(present.sum(axis=1)).tolist()]
     return [keys[first:last] for first, last in pairwise(ends)]  # type: ignore[return-value]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import F32, U64
+from simindex.arrays import F32, I64, U32, U64
 from simindex.methods import bphs
 from simindex.methods.base import Found, QueryPlan, TablePlan
 from simindex.methods.query_tables import QueryTables
@@ -26,8 +26,7 @@ from simindex.planning import registry
 from simindex.planning.question import Question
 from simindex.records.matches import Matches, QueryStats
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.table import Table
+from simindex.storage.tables.table import Table, keys_of
 from simindex.threads import Pool
 
 Search = Callable[[Table, TablePlan, Asked], Found]
@@ -210,24 +209,19 @@ def _arranged(
     fetch = None
     if keyed:
         tables = [table for table, _ in parts]
-        ends = np.cumsum([len(found.query) for _, found in parts])
-        fetch = partial(_fetch_keys, tables, ends, row, order, options)
+        counts = [len(found.query) for _, found in parts]
+        fetch = partial(_fetch_keys, tables, counts, row, order, options)
     return Matches(query, ids, distance, stats, fetch)
 
 
 def _fetch_keys(
     tables: list[Table],
-    ends: NDArray[np.int64],
-    rows: NDArray[np.uint32],
-    order: NDArray[np.int64] | None,
+    counts: list[int],
+    rows: U32,
+    order: I64 | None,
     options: IndexOptions,
 ) -> list[str] | list[bytes]:
-    if order is None:
-        order = np.arange(len(rows), dtype=np.int64)
-    heaps = []
-    start = 0
-    for table, end in zip(tables, ends.tolist(), strict=True):
-        if table.keys is not None:
-            heaps.append(table.keys.take(rows[start:end].astype(np.int64)))
-        start = end
-    return KeyHeap.joined(heaps).take(order).decoded(options.key_kind)
+    places = np.repeat(np.arange(len(tables)), counts)
+    if order is not None:
+        places, rows = places[order], rows[order]
+    return keys_of(tables, places, rows.astype(np.int64)).decoded(options.key_kind)
