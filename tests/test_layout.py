@@ -30,6 +30,8 @@ SUITES = (
 
 TESTED_BY = {
     "arrays.py": "kernels/test_top_scan.py",
+    "bits/exactness.py": "bits/test_design.py",
+    "bits/permutation.py": "bits/test_design.py",
     "bits/splitmix.py": "storage/tables/test_permuted.py",
     "checks.py": "test_bad_input.py",
     "cli/choices.py": "cli/commands/test_build_and_query.py",
