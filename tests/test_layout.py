@@ -128,6 +128,7 @@ TESTED_BY = {
     "storage/opened.py": "test_bad_input.py",
     "storage/segmentfiles.py": "writing/test_writer_faults.py",
     "storage/tables/designs.py": "storage/tables/test_permuted.py",
+    "storage/tables/folder.py": "storage/tables/test_segment.py",
     "storage/tables/record.py": "storage/catalog/test_catalog.py",
     "storage/tables/structure.py": "storage/tables/test_slicelist.py",
     "storage/view.py": "storage/test_snapshot.py",

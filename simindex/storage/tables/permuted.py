@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ from simindex.bits.splitmix import mixed
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.envelope_writer import SectionSpec
-from simindex.storage.files.verification import Verify
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.structure import (
@@ -103,13 +102,12 @@ def permuted_rows(fingerprints: U64, design: BlockDesign, table: int) -> U64:
 
 
 def write(
-    directory: Path,
+    folder: SegmentFolder,
     segment: SegmentRecord,
     fingerprints: U64,
     design: BlockDesign,
     *,
     first_table: int,
-    index: bytes,
     generation: int,
     step: Callable[[], None] | None = None,
 ) -> tuple[StructureRecord, Directories]:
@@ -124,9 +122,9 @@ def write(
     count, words = fingerprints.shape
     directories: Directories = []
     with new_structure(
-        directory, segment, design.structure,
+        folder, segment, design.structure,
         [SectionSpec(FINGERPRINTS, 8 * words, (design.tables - 1) * count)],
-        kind="bphs", index=index, generation=generation, bits=design.bits,
+        kind="bphs", generation=generation,
     ) as (name, envelope):
         for table in range(1, design.tables):
             rows = permuted_rows(fingerprints, design, table)
@@ -188,26 +186,18 @@ class PermutedTables(Structure):
 
 
 def open_permuted(
-    directory: Path,
+    folder: SegmentFolder,
     segment: SegmentRecord,
     record: StructureRecord,
-    *,
-    index: bytes,
-    bits: int,
     load_directory: Loader,
-    missing_ok: bool = False,
-    verify: Verify = "lazy",
 ) -> PermutedTables:
     """Maps the file a catalog record names, once file, record and segment agree.
 
-    What is wrong with the file is kept in the result, to be raised when it is used; a file that is
-    gone raises FileNotFoundError unless `missing_ok`, since a compaction may just have replaced it.
+    What is wrong with the file is kept in the result, to be raised when it is used; see
+    `open_structure` of a file that is gone.
     """
-    design = stored_design(record, bits, BlockDesign.parse)
-    envelope, damage = open_structure(
-        directory, segment, record, directories=design.tables - 1, index=index, bits=bits,
-        missing_ok=missing_ok, verify=verify,
-    )
+    design = stored_design(record, folder.bits, BlockDesign.parse)
+    envelope, damage = open_structure(folder, segment, record, directories=design.tables - 1)
     return PermutedTables(record, design, envelope, load_directory, damage)
 
 

@@ -25,7 +25,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -35,7 +34,8 @@ from simindex.errors import CorruptFile, InvalidOption
 from simindex.options import is_slicing
 from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.envelope_writer import SectionSpec
-from simindex.storage.files.verification import Verify, verified
+from simindex.storage.files.verification import verified
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.structure import (
     REBUILD,
@@ -113,12 +113,11 @@ class SliceDesign:
 
 
 def write(
-    directory: Path,
+    folder: SegmentFolder,
     segment: SegmentRecord,
     fingerprints: U64,
     design: SliceDesign,
     *,
-    index: bytes,
     generation: int,
     memory_bytes: int,
     step: Callable[[], None] | None = None,
@@ -146,8 +145,7 @@ def write(
         SectionSpec(STARTS, 4, design.slices * (design.lists + 1)),
     ]
     with new_structure(
-        directory, segment, design.structure, sections,
-        kind="issl", index=index, generation=generation, bits=design.bits,
+        folder, segment, design.structure, sections, kind="issl", generation=generation
     ) as (name, envelope):
         for first, starts, parts in lists(fingerprints, design, memory_bytes):
             envelope.write(1, starts)
@@ -266,25 +264,15 @@ class SliceLists(Structure):
 
 
 def open_slices(
-    directory: Path,
-    segment: SegmentRecord,
-    record: StructureRecord,
-    *,
-    index: bytes,
-    bits: int,
-    missing_ok: bool = False,
-    verify: Verify = "lazy",
+    folder: SegmentFolder, segment: SegmentRecord, record: StructureRecord
 ) -> SliceLists:
     """Maps the file a catalog record names, once file, record and segment agree.
 
-    What is wrong with the file is kept in the result, to be raised when it is used; a file that is
-    gone raises FileNotFoundError unless `missing_ok`, since a compaction may just have replaced it.
+    What is wrong with the file is kept in the result, to be raised when it is used; see
+    `open_structure` of a file that is gone.
     """
-    design = stored_design(record, bits, SliceDesign.parse)
-    envelope, damage = open_structure(
-        directory, segment, record, directories=0, index=index, bits=bits, missing_ok=missing_ok,
-        verify=verify,
-    )
+    design = stored_design(record, folder.bits, SliceDesign.parse)
+    envelope, damage = open_structure(folder, segment, record, directories=0)
     return SliceLists(record, design, envelope, damage)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgpack
@@ -21,7 +20,8 @@ from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
-from simindex.storage.files.verification import Verify, verified
+from simindex.storage.files.verification import verified
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 
 FINGERPRINTS = 1
@@ -70,15 +70,13 @@ class Structure:
 
 @contextmanager
 def new_structure(
-    directory: Path,
+    folder: SegmentFolder,
     segment: SegmentRecord,
     structure: str,
     sections: Sequence[SectionSpec],
     *,
     kind: str,
-    index: bytes,
     generation: int,
-    bits: int,
 ) -> Iterator[tuple[str, EnvelopeWriter]]:
     """The name and the writer of a new file, for `sections` and then the description.
 
@@ -86,8 +84,10 @@ def new_structure(
     """
     description: bytes = msgpack.packb([structure, segment.name, segment.footer_checksum])
     file_id = secrets.randbits(64)
-    identity = Identity(index, file_id, generation, segment.horizon, segment.rows, bits)
-    with NewFile(directory) as file:
+    identity = Identity(
+        folder.index, file_id, generation, segment.horizon, segment.rows, folder.bits
+    )
+    with NewFile(folder.directory) as file:
         writer = EnvelopeWriter(
             file, identity, [*sections, SectionSpec(DESCRIPTION, 1, len(description))]
         )
@@ -113,29 +113,22 @@ def stored_design(
 
 
 def open_structure(
-    directory: Path,
-    segment: SegmentRecord,
-    record: StructureRecord,
-    *,
-    directories: int,
-    index: bytes,
-    bits: int,
-    missing_ok: bool,
-    verify: Verify,
+    folder: SegmentFolder, segment: SegmentRecord, record: StructureRecord, *, directories: int
 ) -> tuple[Envelope | None, CorruptFile | None]:
     """Maps the file of a structure beside a segment, once file, record and segment agree.
 
     Raises CorruptFile if the record names another number of header directories.
-    What is wrong with the file is returned, to be raised when it is used; a file that is gone
-    raises FileNotFoundError unless `missing_ok`, since a compaction may just have replaced it.
+    What is wrong with the file is returned, to be raised when it is used. A file that is gone
+    raises FileNotFoundError, since a compaction may just have replaced it, unless
+    `folder.missing_ok`.
     """
     if len(record.header_bits) != directories:
         raise CorruptFile(f"the catalog's record of {record.name} is not whole", path=record.name)
-    path = directory / record.name
+    path = folder.directory / record.name
     try:
-        envelope = open_envelope(path, verify=verify, remedy=REBUILD)
+        envelope = open_envelope(path, verify=folder.verify, remedy=REBUILD)
         identity = envelope.identity
-        expected = (index, segment.rows, segment.horizon, bits, record.file_bytes,
+        expected = (folder.index, segment.rows, segment.horizon, folder.bits, record.file_bytes,
                     record.footer_checksum)
         found = (identity.index, identity.rows, identity.horizon, identity.bits,
                  envelope.file_bytes, envelope.footer_checksum)
@@ -147,7 +140,7 @@ def open_structure(
                 found=found, expected=expected,
             )
     except FileNotFoundError:
-        if not missing_ok:
+        if not folder.missing_ok:
             raise
         return None, CorruptFile(f"{path} is missing", remedy=REBUILD, path=str(path))
     except CorruptFile as error:
