@@ -30,6 +30,8 @@ SUITES = (
 
 TESTED_BY = {
     "arrays.py": "kernels/test_top_scan.py",
+    "bits/exactness.py": "bits/test_design.py",
+    "bits/permutation.py": "bits/test_design.py",
     "bits/splitmix.py": "storage/tables/test_permuted.py",
     "checks.py": "test_bad_input.py",
     "cli/choices.py": "cli/commands/test_build_and_query.py",
@@ -126,6 +128,7 @@ TESTED_BY = {
     "storage/opened.py": "test_bad_input.py",
     "storage/segmentfiles.py": "writing/test_writer_faults.py",
     "storage/tables/designs.py": "storage/tables/test_permuted.py",
+    "storage/tables/folder.py": "storage/tables/test_segment.py",
     "storage/tables/record.py": "storage/catalog/test_catalog.py",
     "storage/tables/structure.py": "storage/tables/test_slicelist.py",
     "storage/view.py": "storage/test_snapshot.py",

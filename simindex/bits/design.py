@@ -21,24 +21,8 @@ A design may **flip** r bits: then every header within r bits of the query's is 
 2. Each table is a permutation of columns: Hamming distances stay as they are.
 3. Two rows within `exact_for` bits differ in at most r header bits in at least one table.
 
-Frozen on disk: the cut into blocks, the order of the tables and the order within each.
-
-Exactness
----------
-**Flat (G, g, r): exact for h <= r + (G - g) ceil((r + 1) / g), and no further.** Suppose that every
-choice of g blocks holds at least r + 1 errors. So do the g blocks with the fewest errors, and the
-worst of these holds at least c = ceil((r + 1) / g) by pigeonhole. Each of the other G - g blocks
-holds no fewer: at least (r + 1) + (G - g) c errors in all, one more than the bound. So few are
-enough to fail: r + 1 errors spread evenly over g blocks, c in each of the others; blocks are wide
-enough for c because r is less than the narrowest. With r = 0 that is h <= G - g of [PSM] section 6;
-with G = 2, g = 1, r = 1 it is h <= 3: of two halves, one holds at most one of three errors.
-
-**Nested (a, c, r): exact for h < min over x = 0 .. r + 1 of max(a x, x + c (r + 1 - x)).** Suppose
-that every header holds at least r + 1 errors, and let x be the errors of the outer block with the
-fewest. If x > r, there are at least a (r + 1) errors. Otherwise each of the c inner blocks beside
-that one holds at least r + 1 - x, so there are at least x + c (r + 1 - x); and at least a x, as
-every outer block holds x. With r = 0 it is h < min(a, c). That one error more can fail is no part
-of this argument; it was found to be so for every nested design the tests try.
+Frozen on disk: the cut into blocks, the order of the tables and the order within each. How far a
+design is exact is proved in `exactness`; `permutation` makes the moves of a table.
 """
 
 from __future__ import annotations
@@ -46,31 +30,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import accumulate, combinations
+from functools import cached_property
+from itertools import combinations
 from math import comb
 from typing import Any
 
-import numpy as np
-
 from simindex.arrays import I64, U64
+from simindex.bits import exactness, permutation
+from simindex.bits.permutation import Interval
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.options import MAX_BITS
-from simindex.records.batch import as_fingerprints
 
 MAX_TABLES = 1 << 12
 """Most tables of a design: 32 KiB for each row of 64 bits."""
-
-TELLING_BITS = 40
-"""A longer header tells hardly more rows apart: few indexes hold 2^40 of them."""
-
-SLICE_ROWS = 1 << 15
-"""Rows permuted at a time, so that they stay in cache: table 5 of G=5,g=2 for 10 M rows of 64 bits
-took 0.08 s, in one piece 0.21 s (Xeon, one thread)."""
-
-Interval = tuple[int, int]
-"""First column and width."""
 
 _STRUCTURE = re.compile(
     r"bphs:(?:G=([0-9]{1,4}),g=([0-9]{1,4})|nested=([0-9]{1,4})x([0-9]{1,4}))(?:,r=([0-9]{1,4}))?"
@@ -176,7 +149,7 @@ class BlockDesign:
     @property
     def blocks(self) -> tuple[int, ...]:
         """Widths of the G (or outer a) blocks, in bits; they differ by at most 1, wider first."""
-        return _cut(self.bits, self.block_count)
+        return permutation.widths(self.bits, self.block_count)
 
     @property
     def tables(self) -> int:
@@ -195,10 +168,8 @@ class BlockDesign:
 
     @property
     def exact_for(self) -> int:
-        """The largest h such that all rows within h of a query are found; proof in the module."""
-        if self.inner:
-            return _exact_nested(self.block_count, self.inner, self.flips)
-        return _exact_flat(self.block_count, self.leading, self.flips)
+        """The largest h such that all rows within h of a query are found."""
+        return exactness.exact_for(self._shape, self.flips)
 
     @property
     def bytes_per_row(self) -> int:
@@ -235,34 +206,9 @@ class BlockDesign:
         ------
         InvalidOption
             As `require_exact`.
-
-        Notes
-        -----
-        The proofs of the module hold for the first G' of the blocks alone, or for a' outer and c'
-        inner ones. For g = 1 blocks may differ: if block i holds more than r_i errors for every i,
-        there are at least the sum of r_i + 1, so h + 1 is dealt out evenly.
         """
         self.require_exact(h)
-        count, leading, inner = self.block_count, self.leading, self.inner
-        if inner:
-            flips = next(r for r in range(h + 1) if _exact_nested(count, inner, r) >= h)
-            _, outers, inners = min(
-                (a * c, a, c)
-                for a in range(1, count + 1) for c in range(1, inner + 1)
-                if _exact_nested(a, c, flips) >= h
-            )
-            return tuple(
-                flips if i < outers and j < inners else -1
-                for i in range(count) for j in range(inner)
-            )
-        if leading == 1:
-            share, more = divmod(h + 1, count)
-            return tuple(share - (i >= more) for i in range(count))
-        flips = next(r for r in range(h + 1) if _exact_flat(count, leading, r) >= h)
-        first = next(n for n in range(leading, count + 1) if _exact_flat(n, leading, flips) >= h)
-        return tuple(
-            flips if chosen[-1] < first else -1 for chosen in combinations(range(count), leading)
-        )
+        return exactness.table_flips(self._shape, h)
 
     def probes(self, h: int | None = None, directory_bits: int | None = None) -> tuple[int, ...]:
         """Header look-ups of one query in each table.
@@ -299,7 +245,7 @@ class BlockDesign:
         """
         _require(is_int(table) and 0 <= table < self.tables, "table", table,
                  f"from 0 to {self.tables - 1} in {self.structure}")
-        return _moves(self, table)[inverse]
+        return permutation.moves(self.headers[table], self.bits)[inverse]
 
     def rotations(self, table: int, *, inverse: bool = False) -> U64:
         """The moves as rotations under masks, for kernels.
@@ -310,12 +256,7 @@ class BlockDesign:
             Source word, target word, left rotation, mask:
             permuted[target] |= rotl(x[source], rotation) & mask. Moves of one rotation are one.
         """
-        words = self.bits // 64
-        masks: dict[tuple[int, int, int], int] = {}
-        for source, target, width in self.moves(table, inverse=inverse).tolist():
-            key = (words - 1 - source // 64, words - 1 - target // 64, (target - source) % 64)
-            masks[key] = masks.get(key, 0) | ((1 << width) - 1) << target % 64
-        return np.array([(*key, mask) for key, mask in masks.items()], dtype=np.uint64)
+        return permutation.rotations(self.moves(table, inverse=inverse), self.bits)
 
     def permute(self, rows: Any, table: int) -> U64:
         """Rows as the table holds them, in the order given.
@@ -342,38 +283,23 @@ class BlockDesign:
         delta_P of [PSM] (9), for many rows at once. O(n k) for k moves, in slices of rows, so that
         the memory beside the result is bounded.
         """
-        return self._apply(rows, self.rotations(table))
+        return permutation.permuted(rows, self.rotations(table), self.bits)
 
     def unpermute(self, rows: Any, table: int) -> U64:
         """Rows as they were before `permute`, whose parameters, errors and cost it has."""
-        return self._apply(rows, self.rotations(table, inverse=True))
+        return permutation.permuted(rows, self.rotations(table, inverse=True), self.bits)
 
-    def _apply(self, rows: Any, rotations: U64) -> U64:
-        source = as_fingerprints(rows, bits=self.bits)
-        result = np.zeros_like(source)
-        held = np.empty(min(SLICE_ROWS, len(source)), np.uint64)
-        for start in range(0, len(source), SLICE_ROWS):
-            here, there = source[start : start + SLICE_ROWS], result[start : start + SLICE_ROWS]
-            part = held[: len(here)]
-            for word, target, left, mask in rotations.tolist():
-                # A rotation is two shifts; most masks need one of them.
-                low = (1 << left) - 1
-                for shift, by, kept in (
-                    (np.left_shift, left, mask & ~low), (np.right_shift, 64 - left, mask & low),
-                ):
-                    if kept:
-                        shift(here[:, word], np.uint64(by), out=part)
-                        np.bitwise_and(part, np.uint64(kept), out=part)
-                        np.bitwise_or(there[:, target], part, out=there[:, target])
-        return result.reshape(np.shape(rows))
+    @property
+    def _shape(self) -> exactness.Shape:
+        return self.block_count, self.leading, self.inner
 
     def _headers(self) -> Iterator[tuple[Interval, ...]]:
-        blocks = _intervals(self.blocks)
+        blocks = permutation.intervals(self.bits, self.block_count)
         if not self.inner:
             yield from combinations(blocks, self.leading)
             return
         for first, width in blocks:
-            for place, inner_width in _intervals(_cut(self.bits - width, self.inner)):
+            for place, inner_width in permutation.intervals(self.bits - width, self.inner):
                 # Columns of the rest: those before the outer block, then those behind it.
                 before = max(0, min(place + inner_width, first) - place)
                 yield tuple(
@@ -422,7 +348,8 @@ def designs_for(
              f"from 0 to {MAX_TABLES}")
     _require(is_int(most_flips) and most_flips >= 0, "most_flips", most_flips, "0 or more")
     kept: list[tuple[int, int, BlockDesign]] = []
-    for _, flips, header, shape in sorted(_candidates(h, bits, most_tables, most_flips)):
+    found = exactness.exact_shapes(h, bits, most_tables, most_flips)
+    for _, flips, header, shape in sorted(found):
         # An earlier one has no more tables.
         if any(f <= flips and t <= header for f, t, _ in kept):
             continue
@@ -431,92 +358,6 @@ def designs_for(
         except InvalidOption:
             continue  # blocks no wider than the flips
     return [design for _, _, design in kept]
-
-
-def _candidates(
-    h: int, bits: int, most_tables: int, most_flips: int
-) -> Iterator[tuple[int, int, int, tuple[int, int, int]]]:
-    """(tables, flips, - bits of the shortest header, (G, g, c)) of designs exact for h.
-
-    Each with the fewest flips that make it so; some may have blocks too narrow for them.
-    """
-    shapes = [  # C(16, 8) is above MAX_TABLES already
-        (count, leading, 0)
-        for count in range(2, min(bits, most_tables) + 1)
-        for fewer in range(1, min(count // 2, 7) + 1) if comb(count, fewer) <= most_tables
-        for leading in {fewer, count - fewer}
-    ]
-    shapes += [
-        (outer, 1, inner)
-        for outer in range(2, min(bits, most_tables // 2) + 1)
-        for inner in range(2, most_tables // outer + 1)
-    ]
-    for count, leading, inner in shapes:
-        narrow, wider = divmod(bits, count)
-        if inner:
-            tables = count * inner
-            header = min(w + (bits - w) // inner for w in (narrow, narrow + (wider > 0)))
-        else:
-            tables = comb(count, leading)
-            header = leading * narrow + max(0, leading - (count - wider))
-        for flips in range(min(h, most_flips) + 1):
-            exact = (
-                _exact_nested(count, inner, flips) if inner
-                else _exact_flat(count, leading, flips)
-            )
-            if exact >= h:
-                yield tables, flips, -min(TELLING_BITS, header), (count, leading, inner)
-                break
-
-
-def _exact_flat(count: int, leading: int, flips: int) -> int:
-    """Largest h of a flat design; see the module."""
-    return flips + (count - leading) * -(-(flips + 1) // leading)
-
-
-def _exact_nested(outer: int, inner: int, flips: int) -> int:
-    """Largest h of a nested design; see the module."""
-    return min(max(outer * x, x + inner * (flips + 1 - x)) for x in range(flips + 2)) - 1
-
-
-def _cut(bits: int, count: int) -> tuple[int, ...]:
-    """Widths of `count` blocks of `bits` bits."""
-    width, wider = divmod(bits, count)
-    return (width + 1,) * wider + (width,) * (count - wider)
-
-
-def _intervals(widths: tuple[int, ...]) -> list[Interval]:
-    """Neighbouring intervals of these widths, from column 0."""
-    return list(zip(accumulate(widths, initial=0), widths, strict=False))
-
-
-@lru_cache(maxsize=4096)
-def _moves(design: BlockDesign, table: int) -> tuple[I64, I64]:
-    """Moves of a table's permutation and of its inverse."""
-    bits = design.bits
-    order: list[Interval] = []
-    rest, column = [], 0
-    header = design.headers[table]
-    for first, width in sorted(header):
-        rest.append((column, first - column))
-        column = first + width
-    for first, width in (*header, *rest, (column, bits - column)):
-        if order and sum(order[-1]) == first:
-            order[-1] = (order[-1][0], order[-1][1] + width)
-        elif width:
-            order.append((first, width))
-    rows, target = [], 0
-    for first, width in order:
-        while width:
-            # Up to the next word's start, of the source or of the target.
-            moved = min(width, 64 - first % 64, 64 - target % 64)
-            rows.append((bits - first - moved, bits - target - moved, moved))
-            first, target, width = first + moved, target + moved, width - moved
-    there = np.array(rows, np.int64)
-    back = there[np.argsort(-there[:, 0])][:, [1, 0, 2]]
-    for shared in (there, back):
-        shared.flags.writeable = False
-    return there, back
 
 
 def _require(holds: bool, option: str, found: object, expected: str) -> None:

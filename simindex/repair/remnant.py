@@ -38,6 +38,7 @@ from simindex.storage.files.envelope import (
     open_envelope,
     seed,
 )
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import MAX_ROWS, SegmentRecord, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
@@ -166,10 +167,8 @@ class Remnant:
                 self.name, own.rows, own.horizon, self.header.file_bytes, self.footer_checksum, 0
             )
             try:
-                open_segment(
-                    self.path.parent, record, index=own.index, bits=own.bits, keyed=self.keyed,
-                    load_directory=lambda: None,
-                )
+                folder = SegmentFolder(self.path.parent, own.index, own.bits, self.keyed)
+                open_segment(folder, record, lambda: None)
             except CorruptFile as error:
                 self.damage = error.what
 

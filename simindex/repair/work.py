@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -206,10 +207,8 @@ class Work:
         record = _record(file) if file.damage is None else self._salvaged(file)
         if record is None:
             return None
-        segment = open_segment(
-            self.directory, record, index=self.found.uuid, bits=self.options.bits,
-            keyed=file.keyed, load_directory=lambda: None,
-        )
+        folder = replace(self.files.folder, keyed=file.keyed)
+        segment = open_segment(folder, record, lambda: None)
         found = self._with_missing(record, segment)
         record, directories = structures.recorded(record, found, self.designs, self.options)
         _store(catalog, record.name, [(0, segment.compute_directory())])

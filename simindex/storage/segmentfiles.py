@@ -28,6 +28,7 @@ from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.verification import verified
 from simindex.storage.tables import compaction, permuted, slicelist
 from simindex.storage.tables.designs import slice_design
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
@@ -75,6 +76,11 @@ class SegmentFiles:
     index: bytes
     options: IndexOptions
     designs: tuple[BlockDesign, ...]
+
+    @property
+    def folder(self) -> SegmentFolder:
+        """What the files it opens and writes must agree with."""
+        return SegmentFolder(self.directory, self.index, self.options.bits, self.options.keyed)
 
     @property
     def slices(self) -> SliceDesign | None:
@@ -158,10 +164,7 @@ class SegmentFiles:
         if record is None:
             return Merged(None, [], dead)
         try:
-            merged = open_segment(
-                self.directory, record, index=self.index, bits=self.options.bits,
-                keyed=self.options.keyed, load_directory=lambda: None,
-            )
+            merged = open_segment(self.folder, record, lambda: None)
         except BaseException:
             self.remove([record])
             raise
@@ -200,17 +203,17 @@ class SegmentFiles:
             for design in designs:
                 taken = [*record.directories, *(d for made in written for d in made.directories)]
                 structure, more = permuted.write(
-                    self.directory, record, fingerprints, design,
+                    self.folder, record, fingerprints, design,
                     first_table=permuted.free_tables(taken, design.tables - 1),
-                    index=self.index, generation=generation, step=step,
+                    generation=generation, step=step,
                 )
                 written.append(structure)
                 directories += more
             if slices is not None:
                 written.append(
                     slicelist.write(
-                        self.directory, record, fingerprints, slices, index=self.index,
-                        generation=generation, memory_bytes=self.options.slice_memory, step=step,
+                        self.folder, record, fingerprints, slices, generation=generation,
+                        memory_bytes=self.options.slice_memory, step=step,
                     )
                 )
         except BaseException:

@@ -24,6 +24,7 @@ from simindex.storage.catalog.head import Head
 from simindex.storage.files.envelope import ask_ahead
 from simindex.storage.files.verification import Verify, verified
 from simindex.storage.tables.designs import checked_designs, slice_design
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.permuted import open_permuted
 from simindex.storage.tables.record import SegmentRecord
 from simindex.storage.tables.reservoir import Reservoir
@@ -184,10 +185,11 @@ def take(
     gone = "a segment"
     for attempt in range(1, RETRIES + 1):
         try:
-            return _take(
-                catalog, segments_directory, index, options, known, before,
-                missing_ok=attempt == RETRIES, verify=verify,
+            folder = SegmentFolder(
+                segments_directory, index, options.bits, options.keyed, verify,
+                missing_ok=attempt == RETRIES,
             )
+            return _take(catalog, folder, options, known, before)
         except FileNotFoundError as error:
             # Not the error itself: it leads to this frame, and with it to what `before` has mapped.
             gone = error.filename or gone
@@ -196,16 +198,12 @@ def take(
 
 def _take(
     catalog: Catalog,
-    directory: Path,
-    index: bytes,
+    folder: SegmentFolder,
     options: IndexOptions,
     known: dict[str, Table],
     before: Snapshot | None,
-    *,
-    missing_ok: bool,
-    verify: Verify,
 ) -> Snapshot:
-    keyed = options.keyed
+    keyed = folder.keyed
     kept: dict[str, Reservoir] = {}
     if before is not None:
         kept = dict(zip((t.name for t in before.pending), before.samples, strict=True))
@@ -244,27 +242,18 @@ def _take(
                 keyed=keyed,
             )
     if len(records) > 1:
-        ask_ahead([directory / name for record in records for name in record.files])
+        ask_ahead([folder.directory / name for record in records for name in record.files])
     opened = {}
     for record in records:
         load = partial(_load_directory, catalog, record)
-        segment = open_segment(
-            directory, record, index=index, bits=options.bits, keyed=keyed,
-            load_directory=partial(load, 0), verify=verify,
-        )
+        segment = open_segment(folder, record, partial(load, 0))
         segment.structures = {
-            structure.structure: open_permuted(
-                directory, record, structure, index=index, bits=options.bits,
-                load_directory=load, missing_ok=missing_ok, verify=verify,
-            )
+            structure.structure: open_permuted(folder, record, structure, load)
             for structure in record.structures if not is_slicing(structure.structure)
         }
         for structure in record.structures:
             if is_slicing(structure.structure):
-                segment.slices = open_slices(
-                    directory, record, structure, index=index, bits=options.bits,
-                    missing_ok=missing_ok, verify=verify,
-                )
+                segment.slices = open_slices(folder, record, structure)
         opened[record.name] = segment
     segments = []
     for name in head.segments:

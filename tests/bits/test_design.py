@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from simindex.bits.design import MAX_TABLES, SLICE_ROWS, BlockDesign, designs_for
+from simindex.bits.design import MAX_TABLES, BlockDesign, designs_for
 from simindex.bits.hamming import pack, unpack
+from simindex.bits.permutation import SLICE_ROWS
 from simindex.errors import InvalidBatch, InvalidOption
 
 NAMES = (

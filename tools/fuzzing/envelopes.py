@@ -28,6 +28,7 @@ from simindex.storage.files.envelope import (
     open_envelope,
 )
 from simindex.storage.tables import permuted, slicelist
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import KEY_OFFSETS, Segment, open_segment
 from simindex.storage.tables.sortedrows import header_bits
@@ -133,11 +134,9 @@ def execute(data: bytes) -> None:
             envelope.footer_checksum, min(header_bits(identity.rows), 12),
         )
         path.rename(directory / record.name)
-        segment = open_segment(
-            directory, record, index=identity.index, bits=bits,
-            keyed=envelope.section(KEY_OFFSETS, "<i8") is not None, load_directory=lambda: None,
-        )
-        search_rows(segment)
+        keyed = envelope.section(KEY_OFFSETS, "<i8") is not None
+        folder = SegmentFolder(directory, identity.index, bits, keyed)
+        search_rows(open_segment(folder, record, lambda: None))
         return
     _search_structure(kind, directory, path, data, envelope.footer_checksum)
 
@@ -176,12 +175,10 @@ def _search_structure(
     about = StructureRecord(structure, name, len(data), footer_checksum, 1, widths)
     path.rename(directory / name)
     queries = QUERIES[:, None]
+    folder = SegmentFolder(directory, index._handle.view.index, 64, keyed=False)
     try:
         if kind == ".bphs":
-            tables = permuted.open_permuted(
-                directory, record, about, index=index._handle.view.index, bits=64,
-                load_directory=lambda table: None,
-            )
+            tables = permuted.open_permuted(folder, record, about, lambda table: None)
             segment.structures = {structure: tables}
             design = BlockDesign.parse(structure, 64)
             for first in (False, True):
@@ -189,9 +186,7 @@ def _search_structure(
             for _ in permuted.disorder(tables, permuted.content_sum(segment.fingerprints)):
                 pass
         else:
-            segment.slices = slicelist.open_slices(
-                directory, record, about, index=index._handle.view.index, bits=64
-            )
+            segment.slices = slicelist.open_slices(folder, record, about)
             for error in (0, 2):
                 issl.within(segment, queries, 8, error, False)
                 issl.top(

@@ -16,12 +16,9 @@ Invariants
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
-from pathlib import Path
 
-import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,13 +27,18 @@ from simindex.arrays import U32, U64
 from simindex.bits.design import BlockDesign
 from simindex.bits.splitmix import mixed
 from simindex.errors import CorruptFile, InvalidOption
-from simindex.storage.files.durable import NewFile
-from simindex.storage.files.envelope import Envelope, Identity
-from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
-from simindex.storage.files.verification import Verify
+from simindex.storage.files.envelope import Envelope
+from simindex.storage.files.envelope_writer import SectionSpec
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
-from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, Structure, open_structure
+from simindex.storage.tables.structure import (
+    FINGERPRINTS,
+    Structure,
+    new_structure,
+    open_structure,
+    stored_design,
+)
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}-[0-9a-f]{8}\.bphs")
 
@@ -100,13 +102,12 @@ def permuted_rows(fingerprints: U64, design: BlockDesign, table: int) -> U64:
 
 
 def write(
-    directory: Path,
+    folder: SegmentFolder,
     segment: SegmentRecord,
     fingerprints: U64,
     design: BlockDesign,
     *,
     first_table: int,
-    index: bytes,
     generation: int,
     step: Callable[[], None] | None = None,
 ) -> tuple[StructureRecord, Directories]:
@@ -119,19 +120,12 @@ def write(
     One table at a time is held in memory, see `permuted_rows`, and then its directory.
     """
     count, words = fingerprints.shape
-    tables = design.tables - 1
-    description: bytes = msgpack.packb([design.structure, segment.name, segment.footer_checksum])
-    file_id = secrets.randbits(64)
-    name = f"{segment.name[:25]}-{file_id & 0xFFFFFFFF:08x}.bphs"
-    sections = [
-        SectionSpec(FINGERPRINTS, 8 * words, tables * count),
-        SectionSpec(DESCRIPTION, 1, len(description)),
-    ]
-    identity = Identity(index, file_id, generation, segment.horizon, count, design.bits)
     directories: Directories = []
-    with NewFile(directory) as file:
-        envelope = EnvelopeWriter(file, identity, sections)
-        envelope.write(1, np.frombuffer(description, np.uint8))
+    with new_structure(
+        folder, segment, design.structure,
+        [SectionSpec(FINGERPRINTS, 8 * words, (design.tables - 1) * count)],
+        kind="bphs", generation=generation,
+    ) as (name, envelope):
         for table in range(1, design.tables):
             rows = permuted_rows(fingerprints, design, table)
             envelope.write(0, rows)
@@ -192,39 +186,19 @@ class PermutedTables(Structure):
 
 
 def open_permuted(
-    directory: Path,
+    folder: SegmentFolder,
     segment: SegmentRecord,
     record: StructureRecord,
-    *,
-    index: bytes,
-    bits: int,
     load_directory: Loader,
-    missing_ok: bool = False,
-    verify: Verify = "lazy",
 ) -> PermutedTables:
     """Maps the file a catalog record names, once file, record and segment agree.
 
-    What is wrong with the file is kept in the result, to be raised when it is used; a file that is
-    gone raises FileNotFoundError unless `missing_ok`, since a compaction may just have replaced it.
+    What is wrong with the file is kept in the result, to be raised when it is used; see
+    `open_structure` of a file that is gone.
     """
-    design = _stored_design(record, bits)
-    envelope, damage = open_structure(
-        directory, segment, record, index=index, bits=bits, missing_ok=missing_ok,
-        verify=verify,
-    )
+    design = stored_design(record, folder.bits, BlockDesign.parse)
+    envelope, damage = open_structure(folder, segment, record, directories=design.tables - 1)
     return PermutedTables(record, design, envelope, load_directory, damage)
-
-
-def _stored_design(record: StructureRecord, bits: int) -> BlockDesign:
-    try:
-        design = BlockDesign.parse(record.structure, bits)
-    except InvalidOption as error:
-        raise CorruptFile(
-            f"the catalog names a structure {record.structure!r}: {error}", path=record.name
-        ) from error
-    if len(record.header_bits) != design.tables - 1:
-        raise CorruptFile(f"the catalog's record of {record.name} is not whole", path=record.name)
-    return design
 
 
 def content_sum(fingerprints: U64) -> int:

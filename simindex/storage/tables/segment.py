@@ -26,7 +26,7 @@ from simindex.errors import CorruptFile
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
-from simindex.storage.files.verification import Verify
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import NAME, SegmentRecord
 from simindex.storage.tables.sortedrows import header_bits
@@ -147,28 +147,21 @@ class Segment(Table):
 
 
 def open_segment(
-    directory: Path,
-    record: SegmentRecord,
-    *,
-    index: bytes,
-    bits: int,
-    keyed: bool,
-    load_directory: Loader,
-    verify: Verify = "lazy",
+    folder: SegmentFolder, record: SegmentRecord, load_directory: Loader
 ) -> Segment:
     """Maps the segment a catalog record names, once file and record agree.
 
     Raises FileNotFoundError when the file is gone, which a reader meets when a compaction has just
     replaced it, and CorruptFile when it is another file than the record's, or has keys where
-    `keyed` says that rows of the index have none, or the other way round.
+    `folder.keyed` says that rows of the index have none, or the other way round.
     """
     if not NAME.fullmatch(record.name):
         raise CorruptFile(f"the catalog names a segment {record.name!r}", path=record.name)
-    envelope = open_envelope(directory / record.name, verify=verify)
+    envelope = open_envelope(folder.directory / record.name, verify=folder.verify)
     identity = envelope.identity
     found = (identity.index, identity.rows, identity.horizon, identity.bits, envelope.file_bytes,
              envelope.footer_checksum)
-    expected = (index, record.rows, record.horizon, bits, record.file_bytes,
+    expected = (folder.index, record.rows, record.horizon, folder.bits, record.file_bytes,
                 record.footer_checksum)
     if found != expected:
         raise CorruptFile(
@@ -176,8 +169,8 @@ def open_segment(
             found=found, expected=expected,
         )
     segment = Segment(envelope, record, load_directory)
-    if (segment.keys is not None) != keyed:
-        has, options = ("no keys", "some") if keyed else ("keys", "none")
+    if (segment.keys is not None) != folder.keyed:
+        has, options = ("no keys", "some") if folder.keyed else ("keys", "none")
         raise CorruptFile(
             f"{envelope.path} has {has}, and the index's options tell of {options}",
             path=envelope.path,

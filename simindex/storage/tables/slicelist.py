@@ -22,25 +22,28 @@ Invariants
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
-import msgpack
 import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import U32, U64
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.options import is_slicing
-from simindex.storage.files.durable import NewFile
-from simindex.storage.files.envelope import Envelope, Identity
-from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
-from simindex.storage.files.verification import Verify, verified
+from simindex.storage.files.envelope import Envelope
+from simindex.storage.files.envelope_writer import SectionSpec
+from simindex.storage.files.verification import verified
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
-from simindex.storage.tables.structure import DESCRIPTION, REBUILD, Structure, open_structure
+from simindex.storage.tables.structure import (
+    REBUILD,
+    Structure,
+    new_structure,
+    open_structure,
+    stored_design,
+)
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}-[0-9a-f]{8}\.issl")
 
@@ -110,12 +113,11 @@ class SliceDesign:
 
 
 def write(
-    directory: Path,
+    folder: SegmentFolder,
     segment: SegmentRecord,
     fingerprints: U64,
     design: SliceDesign,
     *,
-    index: bytes,
     generation: int,
     memory_bytes: int,
     step: Callable[[], None] | None = None,
@@ -138,19 +140,13 @@ def write(
     little memory costs time. Where not even one slice fits, it is built in parts, and the rows are
     read for each part.
     """
-    description: bytes = msgpack.packb([design.structure, segment.name, segment.footer_checksum])
-    file_id = secrets.randbits(64)
-    name = f"{segment.name[:25]}-{file_id & 0xFFFFFFFF:08x}.issl"
-    count = len(fingerprints)
     sections = [
-        SectionSpec(NUMBERS, 4, design.slices * count),
+        SectionSpec(NUMBERS, 4, design.slices * len(fingerprints)),
         SectionSpec(STARTS, 4, design.slices * (design.lists + 1)),
-        SectionSpec(DESCRIPTION, 1, len(description)),
     ]
-    identity = Identity(index, file_id, generation, segment.horizon, count, design.bits)
-    with NewFile(directory) as file:
-        envelope = EnvelopeWriter(file, identity, sections)
-        envelope.write(2, np.frombuffer(description, np.uint8))
+    with new_structure(
+        folder, segment, design.structure, sections, kind="issl", generation=generation
+    ) as (name, envelope):
         for first, starts, parts in lists(fingerprints, design, memory_bytes):
             envelope.write(1, starts)
             for numbers in parts:
@@ -268,32 +264,15 @@ class SliceLists(Structure):
 
 
 def open_slices(
-    directory: Path,
-    segment: SegmentRecord,
-    record: StructureRecord,
-    *,
-    index: bytes,
-    bits: int,
-    missing_ok: bool = False,
-    verify: Verify = "lazy",
+    folder: SegmentFolder, segment: SegmentRecord, record: StructureRecord
 ) -> SliceLists:
     """Maps the file a catalog record names, once file, record and segment agree.
 
-    What is wrong with the file is kept in the result, to be raised when it is used; a file that is
-    gone raises FileNotFoundError unless `missing_ok`, since a compaction may just have replaced it.
+    What is wrong with the file is kept in the result, to be raised when it is used; see
+    `open_structure` of a file that is gone.
     """
-    try:
-        design = SliceDesign.parse(record.structure, bits)
-    except InvalidOption as error:
-        raise CorruptFile(
-            f"the catalog names a structure {record.structure!r}: {error}", path=record.name
-        ) from error
-    if record.header_bits:
-        raise CorruptFile(f"the catalog's record of {record.name} is not whole", path=record.name)
-    envelope, damage = open_structure(
-        directory, segment, record, index=index, bits=bits, missing_ok=missing_ok,
-        verify=verify,
-    )
+    design = stored_design(record, folder.bits, SliceDesign.parse)
+    envelope, damage = open_structure(folder, segment, record, directories=0)
     return SliceLists(record, design, envelope, damage)
 
 

@@ -8,14 +8,20 @@ The name is `<stem of the segment>-<file id's low half, 8 hex>.<kind>`.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import msgpack
+import numpy as np
 
-from simindex.errors import CorruptFile, raised_by_a_handler
-from simindex.storage.files.envelope import Envelope, open_envelope
-from simindex.storage.files.verification import Verify, verified
+from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
+from simindex.storage.files.durable import NewFile
+from simindex.storage.files.envelope import Envelope, Identity, open_envelope
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
+from simindex.storage.files.verification import verified
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 
 FINGERPRINTS = 1
@@ -32,6 +38,8 @@ REBUILD = (
     "`simindex compact --structures` with the names that `simindex stats` lists builds it anew"
 )
 """What helps where the file of a structure is damaged."""
+
+Design = TypeVar("Design")
 
 
 class Structure:
@@ -60,31 +68,67 @@ class Structure:
         return self._envelope
 
 
+@contextmanager
+def new_structure(
+    folder: SegmentFolder,
+    segment: SegmentRecord,
+    structure: str,
+    sections: Sequence[SectionSpec],
+    *,
+    kind: str,
+    generation: int,
+) -> Iterator[tuple[str, EnvelopeWriter]]:
+    """The name and the writer of a new file, for `sections` and then the description.
+
+    The description is written. No file stays unless the writer is finished under the name.
+    """
+    description: bytes = msgpack.packb([structure, segment.name, segment.footer_checksum])
+    file_id = secrets.randbits(64)
+    identity = Identity(
+        folder.index, file_id, generation, segment.horizon, segment.rows, folder.bits
+    )
+    with NewFile(folder.directory) as file:
+        writer = EnvelopeWriter(
+            file, identity, [*sections, SectionSpec(DESCRIPTION, 1, len(description))]
+        )
+        writer.write(len(sections), np.frombuffer(description, np.uint8))
+        yield f"{segment.name[:25]}-{file_id & 0xFFFFFFFF:08x}.{kind}", writer
+
+
 def owner_of(name: str) -> str:
     """Name of the segment that the file of a structure stands beside."""
     return f"{name[:25]}.rows"
 
 
+def stored_design(
+    record: StructureRecord, bits: int, parse: Callable[[str, int], Design]
+) -> Design:
+    """The design that a record names; raises CorruptFile if `parse` refuses it."""
+    try:
+        return parse(record.structure, bits)
+    except InvalidOption as error:
+        raise CorruptFile(
+            f"the catalog names a structure {record.structure!r}: {error}", path=record.name
+        ) from error
+
+
 def open_structure(
-    directory: Path,
-    segment: SegmentRecord,
-    record: StructureRecord,
-    *,
-    index: bytes,
-    bits: int,
-    missing_ok: bool,
-    verify: Verify,
+    folder: SegmentFolder, segment: SegmentRecord, record: StructureRecord, *, directories: int
 ) -> tuple[Envelope | None, CorruptFile | None]:
     """Maps the file of a structure beside a segment, once file, record and segment agree.
 
-    What is wrong with the file is returned, to be raised when it is used; a file that is gone
-    raises FileNotFoundError unless `missing_ok`, since a compaction may just have replaced it.
+    Raises CorruptFile if the record names another number of header directories.
+    What is wrong with the file is returned, to be raised when it is used. A file that is gone
+    raises FileNotFoundError, since a compaction may just have replaced it, unless
+    `folder.missing_ok`.
     """
-    path = directory / record.name
+    if len(record.header_bits) != directories:
+        raise CorruptFile(f"the catalog's record of {record.name} is not whole", path=record.name)
+    path = folder.directory / record.name
     try:
-        envelope = open_envelope(path, verify=verify, remedy=REBUILD)
+        envelope = open_envelope(path, verify=folder.verify, remedy=REBUILD)
         identity = envelope.identity
-        expected = (index, segment.rows, segment.horizon, bits, record.file_bytes,
+        expected = (folder.index, segment.rows, segment.horizon, folder.bits, record.file_bytes,
                     record.footer_checksum)
         found = (identity.index, identity.rows, identity.horizon, identity.bits,
                  envelope.file_bytes, envelope.footer_checksum)
@@ -96,7 +140,7 @@ def open_structure(
                 found=found, expected=expected,
             )
     except FileNotFoundError:
-        if not missing_ok:
+        if not folder.missing_ok:
             raise
         return None, CorruptFile(f"{path} is missing", remedy=REBUILD, path=str(path))
     except CorruptFile as error:

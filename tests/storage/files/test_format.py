@@ -22,6 +22,7 @@ from simindex.storage.files import disk, durable, filesystem, locks, removal
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.format import FORMAT_DTYPE, read_format, write_format
 from simindex.storage.tables import segment as segment_module
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import SegmentRecord
 from simindex.storage.tables.segment import SegmentWriter, open_segment
@@ -73,8 +74,8 @@ def test_golden_segment_is_read() -> None:
     size = (GOLDEN / NAME).stat().st_size
     footer = int.from_bytes((GOLDEN / NAME).read_bytes()[-12:-8], "little")
     segment = open_segment(
-        GOLDEN, SegmentRecord(NAME, 5, 2, size, footer, 0), index=UUID, bits=128, keyed=True,
-        load_directory=lambda: None,
+        SegmentFolder(GOLDEN, UUID, bits=128, keyed=True),
+        SegmentRecord(NAME, 5, 2, size, footer, 0), lambda: None,
     )
     assert segment.fingerprints.tolist() == FINGERPRINTS.tolist()
     assert segment.keys is not None

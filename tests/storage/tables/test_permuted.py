@@ -17,6 +17,7 @@ from simindex import IndexOptions
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.storage.tables import permuted
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.record import SegmentRecord
 from simindex.storage.tables.table import sort_table
 
@@ -156,14 +157,13 @@ def test_tables_of_other_rows_are_found_by_check(tmp_path: Path) -> None:
         "0000000000000001-00000009.rows", 300, 0, 1, 2, 4
     )
     design = BlockDesign.parse(DESIGN)
+    folder = SegmentFolder(tmp_path, bytes(16), 64, keyed=False)
     for rows, well in ((mine.fingerprints, True), (others, False)):
         structure, directories = permuted.write(
-            tmp_path, record, rows, design, first_table=1, index=bytes(16), generation=1
+            folder, record, rows, design, first_table=1, generation=1
         )
         assert [number for number, _ in directories] == [1, 2, 3]
-        opened = permuted.open_permuted(
-            tmp_path, record, structure, index=bytes(16), bits=64, load_directory=lambda table: None
-        )
+        opened = permuted.open_permuted(folder, record, structure, lambda table: None)
         found = list(permuted.disorder(opened, permuted.content_sum(mine.fingerprints)))
         assert (found == []) == well
         assert well or len(found) == 3
@@ -281,11 +281,8 @@ def test_tables_of_other_rows_under_the_segments_name_are_refused(tmp_path: Path
     rows = np.arange(50, dtype=np.uint64)[:, None]
     segment = SegmentRecord("0000000000000001-00000001.rows", 50, 1, 0, 7, 0)
     design = BlockDesign.parse("bphs:G=2,g=1", 64)
-    record, _ = permuted.write(
-        tmp_path, segment, rows, design, first_table=1, index=bytes(16), generation=1
-    )
+    folder = SegmentFolder(tmp_path, bytes(16), 64, keyed=False)
+    record, _ = permuted.write(folder, segment, rows, design, first_table=1, generation=1)
     for owner, theirs in ((segment, True), (replace(segment, footer_checksum=8), False)):
-        tables = permuted.open_permuted(
-            tmp_path, owner, record, index=bytes(16), bits=64, load_directory=lambda table: None
-        )
+        tables = permuted.open_permuted(folder, owner, record, lambda table: None)
         assert (tables.damage is None) is theirs

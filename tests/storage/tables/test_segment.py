@@ -12,6 +12,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import NAME, SegmentRecord, generation_of
 from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
@@ -40,9 +41,7 @@ def write(
 def opened(
     directory: Path, record: SegmentRecord, bits: int = 64, *, keyed: bool = False
 ) -> Segment:
-    return open_segment(
-        directory, record, index=INDEX, bits=bits, keyed=keyed, load_directory=lambda: None
-    )
+    return open_segment(SegmentFolder(directory, INDEX, bits, keyed), record, lambda: None)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 17, 3000])

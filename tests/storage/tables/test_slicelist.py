@@ -27,6 +27,7 @@ from simindex.storage import snapshot
 from simindex.storage.catalog.edit import Edit
 from simindex.storage.files.envelope import HEADER, open_envelope
 from simindex.storage.tables import slicelist
+from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.tables.structure import DESCRIPTION, owner_of
@@ -227,8 +228,8 @@ def test_steps_are_as_many_as_are_told(tmp_path: Path) -> None:
             taken: list[int] = []
             design = SliceDesign.parse(structure, 1280)
             slicelist.write(
-                tmp_path, record, rows, design, index=bytes(16), generation=1,
-                memory_bytes=memory, step=lambda taken=taken: taken.append(1),  # type: ignore[misc]
+                SegmentFolder(tmp_path, bytes(16), 1280, keyed=False), record, rows, design,
+                generation=1, memory_bytes=memory, step=lambda taken=taken: taken.append(1),  # type: ignore[misc]
             )
             assert len(taken) == design.steps == 5
 
@@ -241,8 +242,9 @@ def test_a_step_that_raises_leaves_no_file(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         slicelist.write(
-            tmp_path, record, np.zeros((5, 2), np.uint64), SliceDesign.parse(LISTS, 128),
-            index=bytes(16), generation=1, memory_bytes=1 << 24, step=step,
+            SegmentFolder(tmp_path, bytes(16), 128, keyed=False), record,
+            np.zeros((5, 2), np.uint64), SliceDesign.parse(LISTS, 128),
+            generation=1, memory_bytes=1 << 24, step=step,
         )
     assert list(tmp_path.iterdir()) == []
 
@@ -551,11 +553,10 @@ def test_lists_with_header_directories_are_damaged(index_path: Path) -> None:
     with simindex.open(index_path) as index:
         segment = index._handle.view.last().segments[0]
         (own,) = segment.record.structures
+        uuid = segment.envelope.identity.index
+        folder = SegmentFolder(index_path / "segments", uuid, 128, keyed=False)
         with pytest.raises(CorruptFile, match="not whole"):
-            slicelist.open_slices(
-                index_path / "segments", segment.record, replace(own, header_bits=(4,)),
-                index=segment.envelope.identity.index, bits=128,
-            )
+            slicelist.open_slices(folder, segment.record, replace(own, header_bits=(4,)))
 
 
 # -- compaction ------------------------------------------------------------------------------------
@@ -664,13 +665,13 @@ def test_a_file_that_a_compaction_took_away_is_looked_for_anew(
     usual, asked = snapshot.open_slices, []
 
     def open_slices(
-        directory: Path, segment: SegmentRecord, record: StructureRecord, **named: Any
+        folder: SegmentFolder, segment: SegmentRecord, record: StructureRecord
     ) -> slicelist.SliceLists:
         if not asked:
             asked.append(record.name)
             with simindex.open(index_path, "w") as writer:
                 writer.compact(structures=("issl",))  # the rows stay where they are
-        return usual(directory, segment, record, **named)
+        return usual(folder, segment, record)
 
     with monkeypatch.context() as patch:
         patch.setattr(snapshot, "open_slices", open_slices)
