@@ -37,7 +37,7 @@ class Waiting:
         self._options = options
         self.value, self.since = value, head
         """The commit: its head as it is stored, and decoded."""
-        self.buffer = Buffer(options, head.generation)
+        self.buffer = Buffer(options.key_secret, head.generation)
         self.spilled: list[Written] = []
         """Segments that were written ahead of the commit."""
         self.samples: list[Reservoir] = []
