@@ -94,7 +94,7 @@ class Handle:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
             else:
                 check_age(path, self.catalog, self.view.last())
-            self.answerer = Answerer(self.catalog, self.view.options)
+            self.answerer = Answerer(self.view)
             self._ended = False
         except BaseException:
             try:
@@ -137,7 +137,7 @@ class Handle:
             if not self._ended:
                 self.lease.release()
                 # Maps and descriptors of the segments go with them; running calls hold their own.
-                self.answerer = Answerer(self.catalog, self.view.options)
+                self.answerer = Answerer(self.view)
                 self.view.close()
                 self._ended = True
 

@@ -16,7 +16,6 @@ from typing import Any
 from simindex.arrays import F32, U64
 from simindex.errors import CorruptFile
 from simindex.methods.base import QueryPlan
-from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.bounded import plan_within
 from simindex.planning.costs import table_bytes
@@ -32,9 +31,9 @@ from simindex.query.top_plans import TopPlans
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import Audit
-from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.values import unpack
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.view import View
 from simindex.threads import thread_count
 
 log = logging.getLogger("simindex")
@@ -54,12 +53,12 @@ AUDITED_QUERIES = 1024
 class Answerer:
     """Of one handle; safe from many threads."""
 
-    def __init__(self, catalog: Catalog, options: IndexOptions) -> None:
-        self.question = Questions(options.bits).asked
+    def __init__(self, view: View) -> None:
+        self.question = Questions(view.options.bits).asked
         self.plans = Plans()
-        self.top_plans = TopPlans(options)
+        self.top_plans = TopPlans(view)
         self.spot_checks = SpotChecks()
-        self._catalog, self._options = catalog, options
+        self._view = view
         self._audit: Audit | None = None
         self._machine_crc: int | None = None
         self._lock = Lock()
@@ -80,7 +79,7 @@ class Answerer:
                 plan = self.plans.plan(snapshot, question, len(rows), weights)
                 found = search(
                     snapshot, plan, rows, weights, question, threads=threads,
-                    options=self._options,
+                    options=self._view.options,
                 )
                 break
             except CorruptFile as error:
@@ -127,7 +126,7 @@ class Answerer:
             queries=len(rows), threads=threads, machine=self.plans.machine,
         )
         return search(
-            snapshot, plan, rows, weights, question, threads=threads, options=self._options,
+            snapshot, plan, rows, weights, question, threads=threads, options=self._view.options,
             stream=stream,
         )
 
@@ -150,7 +149,7 @@ class Answerer:
 
         def ask(exact: QueryPlan, some: U64) -> Matches:
             return search(
-                snapshot, exact, some, None, exactly, threads=1, options=self._options
+                snapshot, exact, some, None, exactly, threads=1, options=self._view.options
             )
 
         self.spot_checks.repeat(rows, found, plan, ask, question, saved_s=saved_s)
@@ -182,7 +181,8 @@ class Answerer:
                     machine=self.plans.machine,
                 )
                 return nearest(
-                    snapshot, plan, rows, k=question.k, threads=threads, options=self._options
+                    snapshot, plan, rows, k=question.k, threads=threads,
+                    options=self._view.options,
                 )
             except CorruptFile as error:
                 left = self._leave(snapshot, method, error, left)
@@ -216,7 +216,7 @@ class Answerer:
     def _follow_machine(self, snapshot: Snapshot) -> None:
         if snapshot.head.values.get("machine") == self._machine_crc:
             return
-        with self._lock, self._catalog.reading() as reading:
+        with self._lock, self._view.catalog.reading() as reading:
             _, head = reading.head()
             stored = reading.value(head, "machine")
             if stored is not None:
@@ -243,7 +243,8 @@ class Answerer:
                 try:
                     plan = self.plans.plan(snapshot, asked, len(batch), batch.weights)
                     return search(
-                        snapshot, plan, batch.rows, batch.weights, asked, options=self._options,
+                        snapshot, plan, batch.rows, batch.weights, asked,
+                        options=self._view.options,
                         threads=thread_count(asked.threads, len(batch), worth=THREADED_QUERIES),
                     )
                 except CorruptFile as error:
@@ -258,7 +259,7 @@ class Answerer:
 
     def last_audit(self) -> Audit | None:
         """This handle's, or the stored one if that is newer."""
-        with self._catalog.reading() as reading:
+        with self._view.catalog.reading() as reading:
             _, head = reading.head()
             payload = reading.value(head, "audit")
         stored = None if payload is None else auditing.decode(payload)

@@ -12,7 +12,6 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.machine import Machine
 from simindex.planning.top_planner import (
@@ -25,6 +24,7 @@ from simindex.planning.top_planner import (
 from simindex.planning.top_question import TopQuestion, checked_options, slice_bits
 from simindex.query import top_recall
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.view import View
 
 REMEMBERED = 256
 """Plans that are kept for one commit, at most."""
@@ -33,8 +33,8 @@ REMEMBERED = 256
 class TopPlans:
     """Of one handle; safe from many threads."""
 
-    def __init__(self, options: IndexOptions) -> None:
-        self._options = options
+    def __init__(self, view: View) -> None:
+        self._view = view
         self._known: tuple[Any, Any, dict[tuple[Any, ...], TopPlan]] = (None, None, {})
         self._checked: dict[tuple[Any, ...], TopQuestion] = {}
         self._measured: dict[tuple[Any, ...], Measured | None] = {}
@@ -57,7 +57,7 @@ class TopPlans:
         """
         width, design = snapshot.slice_bits, snapshot.slices
         if width is None:
-            width = slice_bits(self._options.bits) if design is None else design.width
+            width = slice_bits(self._view.options.bits) if design is None else design.width
         question = self._question(k, max_error, rerank, method, recall, width)
         known_for, machine_for, plans = self._known
         if known_for is not snapshot or machine_for is not machine:
@@ -124,7 +124,7 @@ class TopPlans:
         key = (listed, question, machine)
         with self._lock:
             if key not in self._measured:
-                found = top_recall.measure(snapshot, question, machine, self._options)
+                found = top_recall.measure(snapshot, question, machine, self._view.options)
                 others = [known for known in self._measured if known[0] != listed]
                 for known in others:
                     del self._measured[known]

@@ -48,7 +48,11 @@ Step = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a merge has made of its inputs, to be put in their place by one commit."""
+    """What a merge has made of its inputs, to be put in their place by one commit.
+
+    Only a merge that came to its end has one. One that failed or was cancelled has none, so
+    "nothing was written" and "every row was deleted" are different values.
+    """
 
     record: SegmentRecord | None
     """The durable segment; None if every row of the inputs is deleted."""
@@ -150,17 +154,7 @@ class SegmentFiles:
         CorruptFile, StorageFull
             If an input is damaged, or there is no space.
         """
-        names = [segment.name for segment in inputs]
-        rewritten = compaction.merge(
-            inputs, tombstones,
-            lambda rows, key_bytes: self.open_writer(
-                rows, key_bytes, horizon=horizon, generation=generation,
-                inputs=names,
-            ),
-            progress,
-        )
-        dead = dict(zip(names, rewritten.dead, strict=True))
-        record = rewritten.record
+        record, dead = self._merge_rows(inputs, tombstones, horizon, generation, progress)
         if record is None:
             return Merged(None, [], dead)
         try:
@@ -170,6 +164,27 @@ class SegmentFiles:
             raise
         record, directories = self._with_structures(record, merged, generation, step)
         return Merged(record, sealed_pages(record.name, directories), dead)
+
+    def _merge_rows(
+        self, inputs: Sequence[Segment], tombstones: Tombstones, horizon: int, generation: int,
+        progress: Progress | None,
+    ) -> tuple[SegmentRecord | None, dict[str, int]]:
+        """The segment with the live rows of others, if there are any, and the dead of each."""
+        names = [segment.name for segment in inputs]
+        merged = compaction.merge(inputs, tombstones)
+        dead = dict(zip(names, merged.dead, strict=True))
+        if not merged.rows:
+            return None, dead
+        done = 0
+        with self.open_writer(
+            merged.rows, merged.key_bytes, horizon=horizon, generation=generation, inputs=names
+        ) as writer:
+            for fingerprints, ids, keys in merged.blocks():
+                writer.write(fingerprints, ids, keys)
+                done += len(ids)
+                if progress is not None:
+                    progress(done, merged.rows)
+            return writer.finish(), dead
 
     def _with_structures(
         self, record: SegmentRecord, table: Table, generation: int, step: Step | None

@@ -23,7 +23,6 @@ import numpy as np
 
 from simindex.arrays import U64
 from simindex.errors import InvalidBatch
-from simindex.options import IndexOptions
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.tombstones import Deletion, Tombstones, from_deletions
 
@@ -53,10 +52,13 @@ Mark = tuple[list[Rows], tuple[int, ...]]
 
 
 class Buffer:
-    """Rows in memory and deletions since the last commit, whose generation is given."""
+    """Rows in memory and deletions since the last commit, whose generation is given.
 
-    def __init__(self, options: IndexOptions, generation: int) -> None:
-        self._options = options
+    `secret` is what keys are hashed with; None in an index without keys.
+    """
+
+    def __init__(self, secret: bytes | None, generation: int) -> None:
+        self._secret = secret
         self._chunks: list[Rows] = []
         self._deletions: list[tuple[Deletion, int]] = []
         """Each with the generation that its tombstones get."""
@@ -118,8 +120,8 @@ class Buffer:
         if ids is not None:
             deletion = Deletion.of_ids(ids)
         else:
-            assert keys is not None
-            deletion = Deletion.of_keys(keys, self._options.stored_secret)
+            assert keys is not None and self._secret is not None
+            deletion = Deletion.of_keys(keys, self._secret)
         if self._follows_spill:
             self.sequence, self._follows_spill = self.sequence + 1, False
         self._deletions.append((deletion, self.sequence))
@@ -130,7 +132,7 @@ class Buffer:
         """Of the deletions, for the rows that are not in memory."""
         deletions = [deletion for deletion, _ in self._deletions]
         commits = [commit for _, commit in self._deletions]
-        return from_deletions(deletions, commits, keyed=self._options.keyed)
+        return from_deletions(deletions, commits, keyed=self._secret is not None)
 
     def living(self) -> tuple[Sequence[Rows], int]:
         """The rows in memory that were not deleted after they came, and how many were.
@@ -142,7 +144,7 @@ class Buffer:
         if not later:
             return self._chunks, 0
         numbers = range(first + 1, len(self._deletions) + 1)
-        deleted = from_deletions(later, numbers, keyed=self._options.keyed)
+        deleted = from_deletions(later, numbers, keyed=self._secret is not None)
         ids = np.concatenate([chunk.ids for chunk in self._chunks])
         heaps = [chunk.keys for chunk in self._chunks if chunk.keys is not None]
         keys = KeyHeap.joined(heaps) if heaps else None

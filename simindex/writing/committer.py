@@ -43,7 +43,7 @@ class Committer:
             self.lock = locks.lock(view.path / "LOCK")
             with self.catalog.reading() as reading:
                 value, head = reading.head()
-            self.waiting = Waiting(view.options, value, head)
+            self.waiting = Waiting(view.options.key_secret, value, head)
             remove_strays(self.catalog, view.segments, value, head)
         except BaseException:
             self.close()
@@ -121,7 +121,7 @@ class Committer:
 
     def forget(self) -> None:
         """Lets nothing wait."""
-        self.waiting = Waiting(self.options, self.waiting.value, self.waiting.since)
+        self.waiting = Waiting(self.options.key_secret, self.waiting.value, self.waiting.since)
 
     def finish(self, edit: Edit, written: Sequence[str]) -> None:
         """Commits, and unlinks the files written for it only if it is certain that it did not.
@@ -135,7 +135,9 @@ class Committer:
             head = self.catalog.commit(edit)
             self._snapshot = None
             self.view.recipe = self.waiting.recipe or self.view.recipe
-            self.waiting = Waiting(self.options, seal("head", b"head", head.encode()), head)
+            self.waiting = Waiting(
+                self.options.key_secret, seal("head", b"head", head.encode()), head
+            )
         except BaseException as error:
             if isinstance(error, (ClosedIndex, OSError)) and not edit.begun:
                 self.files.remove_named(written)

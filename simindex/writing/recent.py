@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,8 @@ class Recent:
     """Rows and when the first of them came; the caller keeps threads apart."""
 
     def __init__(self, options: IndexOptions) -> None:
-        self._options = options
+        self._secret = options.key_secret
+        self._keeps_weights = options.reservoir_rows > 0
         self.most_rows = min(options.seal_rows, max(1, MOST_WORDS // options.words))
         """With which a commit is due: enough for a segment, or for a comparison."""
         self._count = 0
@@ -170,8 +172,7 @@ class Recent:
             return None
         best = int(np.argmin(distance))
         at = int(place[best])
-        key = self._keys[at] if self._options.keyed else None
-        return Match(0, self._ids[at], key, int(distance[best]))
+        return Match(0, self._ids[at], self._keys[at], int(distance[best]))
 
     def add(self, document: Batch, ordinal: int) -> None:
         """Takes a batch of one; `ordinal` is its id where it has no name."""
@@ -182,15 +183,16 @@ class Recent:
         for column in (self._weighted, self._ids, self._keys):
             del column[count:]  # of a row that an interrupt left half there
         self._rows[count] = document.rows[0]
-        kept = document.weights is not None and self._options.reservoir_rows > 0
+        kept = document.weights is not None and self._keeps_weights
         if document.weights is not None and kept:
             if self._weights is None:
-                self._weights = np.empty((len(self._rows), self._options.bits), np.float32)
+                self._weights = np.empty((len(self._rows), document.weights.shape[1]), np.float32)
             self._weights[count] = document.weights[0]
         self._weighted.append(kept)
         self._keys.append(key)
         if key is not None:
-            self._ids.append(key_hash(key, self._options.stored_secret)[0])
+            assert self._secret is not None
+            self._ids.append(key_hash(key, self._secret)[0])
         else:
             self._ids.append(ordinal if document.ids is None else int(document.ids[0]))
         if not count:
@@ -200,10 +202,10 @@ class Recent:
     def _grow(self, capacity: int) -> None:
         count = self._count
         if self._weights is not None:
-            weights = np.empty((capacity, self._options.bits), np.float32)
+            weights = np.empty((capacity, self._weights.shape[1]), np.float32)
             weights[:count] = self._weights[:count]
             self._weights = weights
-        rows = np.empty((capacity, self._options.words), np.uint64)
+        rows = np.empty((capacity, self._rows.shape[1]), np.uint64)
         rows[:count] = self._rows[:count]
         self._rows = rows
 
@@ -216,7 +218,7 @@ class Recent:
         if not self._weighted[int(np.argmax(taken))]:
             weights = None
         places = np.flatnonzero(taken).tolist()
-        if not self._options.keyed:
+        if self._secret is None:
             named: dict[str, Any] = {"ids": np.array([self._ids[at] for at in places], np.uint64)}
         else:
             named = {"keys": [self._keys[at] for at in places]}
@@ -226,8 +228,8 @@ class Recent:
         """The others, once a writer has these."""
         left = np.flatnonzero(~taken)
         places = left.tolist()
-        others = Recent(self._options)
-        others._since, others._count = self._since, len(left)
+        others = copy(self)
+        others._count = len(left)
         others._rows = self._rows[left]
         others._weights = None if self._weights is None else self._weights[left]
         others._weighted = [self._weighted[at] for at in places]

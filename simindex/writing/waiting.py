@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from simindex.arrays import U64
+from simindex.arrays import F32, U64
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
@@ -31,13 +31,12 @@ _Before = tuple[Mark, list[Reservoir], int, int]
 
 
 class Waiting:
-    """What comes after one commit."""
+    """What comes after one commit; `secret` is that of the keys, None where rows have none."""
 
-    def __init__(self, options: IndexOptions, value: bytes, head: Head) -> None:
-        self._options = options
+    def __init__(self, secret: bytes | None, value: bytes, head: Head) -> None:
         self.value, self.since = value, head
         """The commit: its head as it is stored, and decoded."""
-        self.buffer = Buffer(options, head.generation)
+        self.buffer = Buffer(secret, head.generation)
         self.spilled: list[Written] = []
         """Segments that were written ahead of the commit."""
         self.samples: list[Reservoir] = []
@@ -64,7 +63,7 @@ class Waiting:
         keys = None
         if batch.keys is not None:
             keys = KeyHeap.of(batch.keys)
-            ids = np.ascontiguousarray(keys.hashes(self._options.stored_secret)[:, 0])
+            ids = np.ascontiguousarray(keys.hashes(files.options.stored_secret)[:, 0])
         elif batch.ids is not None:
             ids = batch.ids.copy()
         else:
@@ -109,33 +108,30 @@ class Waiting:
     def _add(
         self, batch: Batch, ids: U64, keys: KeyHeap | None, ordinal: int, files: SegmentFiles
     ) -> None:
-        start, count, buffer = 0, len(batch), self.buffer
+        start, count, buffer, options = 0, len(batch), self.buffer, files.options
         while start < count:
-            stop = min(count, start + self._options.batch_rows - buffer.rows)
+            stop = min(count, start + options.batch_rows - buffer.rows)
             buffer.append(
                 batch.rows[start:stop].copy(), ids[start:stop].copy(),
                 None if keys is None else keys.slice(start, stop),
             )
-            if batch.weights is not None and self._options.reservoir_rows:
-                self._draw(batch, start, stop, ordinal)
+            if batch.weights is not None and options.reservoir_rows:
+                self._draw(
+                    batch.rows[start:stop], batch.weights[start:stop], ordinal + start,
+                    options.reservoir_rows,
+                )
             start = stop
-            if buffer.rows >= self._options.batch_rows:
+            if buffer.rows >= options.batch_rows:
                 self._spill(files)
 
-    def _draw(self, batch: Batch, start: int, stop: int, ordinal: int) -> None:
-        assert batch.weights is not None
-        size = self._options.reservoir_rows
-        self.samples.append(
-            Reservoir.drawn(
-                batch.rows[start:stop], batch.weights[start:stop], first=ordinal + start, size=size
-            )
-        )
+    def _draw(self, fingerprints: U64, weights: F32, first: int, size: int) -> None:
+        self.samples.append(Reservoir.drawn(fingerprints, weights, first=first, size=size))
         if sum(len(part) for part in self.samples) > 2 * size:
             self.samples = [Reservoir.merged(self.samples, size)]
 
     def _spill(self, files: SegmentFiles) -> None:
         living, withdrawn = self.buffer.living()
-        table = sorted_rows(living, self._options, horizon=self.buffer.sequence)
+        table = sorted_rows(living, files.options, horizon=self.buffer.sequence)
         if len(table):
             self.spilled.append(files.write(table, self.since.generation + 1))
         self.buffer.spilled(withdrawn)

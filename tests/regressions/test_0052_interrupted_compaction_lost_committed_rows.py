@@ -16,7 +16,7 @@ import simindex
 from simindex.errors import CommitFailed, ReadOnlyIndex
 from simindex.index.changes import Changes
 from simindex.repair.work import Work
-from simindex.storage.tables import compaction
+from simindex.storage.segmentfiles import Merged, SegmentFiles
 from simindex.storage.view import View
 from simindex.writing.buffer import Buffer
 from simindex.writing.installer import Installer
@@ -53,16 +53,16 @@ def merging(
     index_path: Path, released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[simindex.Index]:
     """A writer of two segments that are being merged, and of a third."""
-    began, real = threading.Event(), compaction.merge
+    began, real = threading.Event(), SegmentFiles.merge
 
-    def merge(inputs: Any, tombstones: Any, open_writer: Any, progress: Any = None) -> Any:
+    def merge(*given: Any, progress: Any = None, **named: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             began.set()
             while not released.is_set():
                 progress(0, 1)  # raises once the merge is cancelled
-        return real(inputs, tombstones, open_writer, progress)
+        return real(*given, progress=progress, **named)
 
-    monkeypatch.setattr(compaction, "merge", merge)
+    monkeypatch.setattr(SegmentFiles, "merge", merge)
     index = simindex.open(index_path, "n", options=OPTIONS)
     append(index, 0, 4, 8)
     assert began.wait(30)
@@ -139,8 +139,8 @@ def test_merge_without_an_outcome_is_no_merge_of_deleted_rows(
     append(index, 0, 4, 8)
     with monkeypatch.context() as patch:
         patch.setattr(
-            compaction, "merge",
-            lambda inputs, *_: compaction.Rewritten(None, tuple(0 for _ in inputs)),
+            SegmentFiles, "merge",
+            lambda _, inputs, *given, **named: Merged(None, [], {one.name: 0 for one in inputs}),
         )
         with pytest.raises(CommitFailed, match="kept 0 rows of 12: it was refused"):
             index.compact(full=True)

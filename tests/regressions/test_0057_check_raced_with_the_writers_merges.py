@@ -13,7 +13,7 @@ import pytest
 import simindex
 from simindex.errors import CorruptFile
 from simindex.storage.catalog import pages
-from simindex.storage.tables import compaction
+from simindex.storage.segmentfiles import SegmentFiles
 from simindex.writing import merges
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -79,16 +79,14 @@ def test_check_waits_for_a_merge_that_began_after_it(
 ) -> None:
     """It is held with its file half written, until the check waits for it."""
     waited, written = threading.Event(), threading.Event()
-    merge, sleep, damage = compaction.merge, merges.sleep, pages.damage
+    opened, sleep, damage = SegmentFiles.open_writer, merges.sleep, pages.damage
 
-    def half(inputs: Any, tombstones: Any, open_writer: Any, progress: Any = None) -> Any:
-        def opened(rows: int, key_bytes: int | None) -> Any:
-            made = open_writer(rows, key_bytes)
+    def half(*given: Any, inputs: Any = (), **named: Any) -> Any:
+        made = opened(*given, inputs=inputs, **named)
+        if inputs:
             written.set()
             waited.wait(20)
-            return made
-
-        return merge(inputs, tombstones, opened, progress)
+        return made
 
     def waits(seconds: float) -> None:
         waited.set()
@@ -105,7 +103,7 @@ def test_check_waits_for_a_merge_that_began_after_it(
             monkeypatch.setattr(merges, "sleep", waits)
             return damage(data)
 
-        monkeypatch.setattr(compaction, "merge", half)
+        monkeypatch.setattr(SegmentFiles, "open_writer", half)
         monkeypatch.setattr(pages, "damage", look)
         try:
             assert index.check() == []

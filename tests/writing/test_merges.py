@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWa
 OPTIONS = IndexOptions(batch_rows=32, min_merge=2)
 """Four rows make a segment, two segments a merge."""
 
-REAL = compaction.merge
+REAL = SegmentFiles.merge
 
 
 class Gate:
@@ -56,16 +56,14 @@ class Gate:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.open = threading.Event()
         self.begun = 0
-        patch.setattr(compaction, "merge", self.merge)
+        patch.setattr(SegmentFiles, "merge", lambda *given, **named: self.merge(*given, **named))
 
-    def merge(
-        self, inputs: Sequence[Any], tombstones: Any, open_writer: Any, progress: Any = None
-    ) -> Any:
+    def merge(self, *given: Any, progress: Any = None, **named: Any) -> Any:
         if threading.current_thread().name == "simindex merge":
             self.begun += 1
             while not self.open.wait(0.001):
                 progress(0, 1)  # ends a merge that is given up
-        return REAL(inputs, tombstones, open_writer, progress)
+        return REAL(*given, progress=progress, **named)
 
 
 @pytest.fixture
@@ -828,7 +826,7 @@ def test_handle_that_is_dropped_in_a_merges_thread_is_closed(
         holder.clear()
         return held(*arguments, **named)
 
-    monkeypatch.setattr(compaction, "merge", merge)
+    monkeypatch.setattr(SegmentFiles, "merge", merge)
     holder.append(holder[0])
     commit(holder[0], 4)
     thread, = merging_threads()
@@ -871,20 +869,12 @@ EXIT = """
 import sys, threading, time, numpy as np, simindex
 from simindex import IndexOptions
 from simindex.storage.tables import compaction
-real = compaction.merge
-def merge(inputs, tombstones, open_writer, progress=None):
-    def slow(rows, key_bytes):
-        made = open_writer(rows, key_bytes)
-        print("merging", flush=True)
-        while True:
-            time.sleep(0.001)
-            try:
-                progress(0, 1)
-            except BaseException:
-                made.__exit__(None, None, None)
-                raise
-    return real(inputs, tombstones, slow, progress)
-compaction.merge = merge
+def blocks(self):
+    print("merging", flush=True)
+    while True:
+        time.sleep(0.001)
+        yield np.empty((0, 1), np.uint64), np.empty(0, np.uint64), None
+compaction.MergedRows.blocks = blocks
 index = simindex.open(sys.argv[1], "c", options=IndexOptions(batch_rows=32, min_merge=2))
 for first in range(0, 8, 4):
     ids = np.arange(first, first + 4, dtype=np.uint64)

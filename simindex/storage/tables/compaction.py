@@ -1,11 +1,11 @@
-"""Few large segments out of many small ones, in bounded memory.
+"""Many small segments as one, in bounded memory: their live rows, in order, a block at a time.
 
-Deciding and doing are apart: `pick` sees sizes only, `merge` sees segments and writes one.
+`merge` verifies and counts, and the caller writes the blocks. `writing/policy.py` picks the inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from simindex.arrays import I64, U64
 from simindex.errors import CorruptFile
-from simindex.records.reports import Progress
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.record import SegmentRecord
-from simindex.storage.tables.segment import Segment, SegmentWriter
+from simindex.storage.tables.segment import Segment
 from simindex.storage.tables.table import sort_table
 from simindex.storage.tables.tombstones import Tombstones
 
@@ -31,74 +29,63 @@ Block = tuple[U64, U64, KeyHeap | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
-    """What a merge has made of all rows of its inputs. Only a merge that came to its end has one.
+class MergedRows:
+    """The live rows of some segments in one order, counted and not yet read."""
 
-    A merge that failed or was cancelled has none, so "nothing was written" and "every row was
-    deleted" are different values.
-    """
-
-    record: SegmentRecord | None
-    """The segment that was written; None if every row of the inputs is deleted."""
+    inputs: tuple[Segment, ...]
+    live: tuple[Mask, ...]
+    rows: int
+    """Live rows of all inputs; 0 if every row is deleted."""
+    key_bytes: int | None
+    """Bytes of their keys; None where the index has no keys."""
     dead: tuple[int, ...]
     """Rows of each input, in their order, that a tombstone covers."""
 
+    def blocks(self) -> Iterator[Block]:
+        """All rows, a window at a time; CorruptFile where rows of an input are out of order.
 
-def merge(
-    inputs: Sequence[Segment],
-    tombstones: Tombstones,
-    open_writer: Callable[[int, int | None], SegmentWriter],
-    progress: Progress | None = None,
-) -> Rewritten:
-    """Writes the live rows of some segments as one, durable but not yet part of the index.
+        Rows with an equal first word keep the order of the inputs.
+        """
+        previous = 0
+        for block in _merged(self.inputs, self.live):
+            words = block[0][:, 0]
+            if len(words):
+                if int(words[0]) < previous or (words[1:] < words[:-1]).any():
+                    raise _out_of_order(self.inputs)
+                previous = int(words[-1])
+            yield block
+
+
+def merge(inputs: Sequence[Segment], tombstones: Tombstones) -> MergedRows:
+    """The live rows of some segments as those of one.
 
     Parameters
     ----------
     inputs : segments, oldest first
         Each is verified against its checksums before a row of it is used.
-    open_writer : function (rows, key bytes or None) -> SegmentWriter
 
     Notes
     -----
     Memory is WINDOW_ROWS words of rows and their keys, and one bit a row where tombstones apply.
-    Rows with an equal first word keep the order of the inputs.
 
     Raises
     ------
     CorruptFile
-        If an input is damaged, or rows of one are found to be out of order: else what is written
-        would be.
+        If an input is damaged.
     """
     for segment in inputs:
         segment.envelope.verify()
-    live = [tombstones.live_bits(segment) for segment in inputs]
+    live = tuple(tombstones.live_bits(segment) for segment in inputs)
     kept = [
         len(segment) if mask is None else int(np.bitwise_count(mask).sum())
         for segment, mask in zip(inputs, live, strict=True)
     ]
-    dead = tuple(len(segment) - rows for segment, rows in zip(inputs, kept, strict=True))
     total = sum(kept)
-    if total == 0:
-        return Rewritten(None, dead)
-    keyed = inputs[0].keys is not None
-    key_bytes = (
-        sum(_key_bytes(segment, mask) for segment, mask in zip(inputs, live, strict=True))
-        if keyed
-        else None
-    )
-    done = previous = 0
-    with open_writer(total, key_bytes) as writer:
-        for fingerprints, ids, keys in _merged(inputs, live):
-            words = fingerprints[:, 0]
-            if len(words):
-                if int(words[0]) < previous or (words[1:] < words[:-1]).any():
-                    raise _out_of_order(inputs)
-                previous = int(words[-1])
-            writer.write(fingerprints, ids, keys)
-            done += len(ids)
-            if progress is not None:
-                progress(done, total)
-        return Rewritten(writer.finish(), dead)
+    key_bytes = None
+    if total and inputs[0].keys is not None:
+        key_bytes = sum(map(_key_bytes, inputs, live))
+    dead = tuple(len(segment) - rows for segment, rows in zip(inputs, kept, strict=True))
+    return MergedRows(tuple(inputs), live, total, key_bytes, dead)
 
 
 def _out_of_order(inputs: Sequence[Segment]) -> CorruptFile:

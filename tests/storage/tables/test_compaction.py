@@ -142,15 +142,16 @@ def test_memory_of_a_merge_does_not_grow_with_the_index(
             index.commit()
             snapshot, writer = index._current(), index._handle.writer
             tracemalloc.start()
-            rewritten = compaction.merge(
-                snapshot.segments, snapshot.tombstones,
-                lambda n, key_bytes: writer.committer.files.open_writer(  # type: ignore[union-attr] # noqa: B023
-                    n, key_bytes, horizon=0, generation=1
-                ),
-            )
+            merged = compaction.merge(snapshot.segments, snapshot.tombstones)
+            assert writer is not None
+            with writer.committer.files.open_writer(
+                merged.rows, merged.key_bytes, horizon=0, generation=1
+            ) as made:
+                for block in merged.blocks():
+                    made.write(*block)
+                record = made.finish()
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-            assert rewritten.record is not None
-            assert rewritten.record.rows == rows
-            assert rewritten.dead == (0,) * len(snapshot.segments)
+            assert record.rows == rows
+            assert merged.dead == (0,) * len(snapshot.segments)
     assert peaks[1] < 1.3 * peaks[0] < 16_000_000
