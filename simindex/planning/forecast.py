@@ -16,6 +16,7 @@ import numpy as np
 
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.volatility import from_random_pairs
+from simindex.bits.vosh import set_count
 from simindex.errors import InvalidOption
 from simindex.methods import bphs, issl, psm, scan
 from simindex.planning.calibration import Calibration, NearPairs
@@ -249,7 +250,7 @@ def _widths(rows: int) -> range:
 def _psm_under(asked: _Asked, recall: float, width: int, expected: Calibration) -> Forecast:
     machine, h, words = asked.machine, asked.h, asked.words
     flips = _flips(expected, width, h, recall)
-    exact = flips == psm.flip_sets(width, h)
+    exact = flips == set_count(width, h)
     cpu_s = {}
     for m in BATCHES:
         t = header_bits(m)
@@ -267,7 +268,7 @@ def _psm_under(asked: _Asked, recall: float, width: int, expected: Calibration) 
 
 
 def _flips(expected: Calibration, width: int, h: int, recall: float) -> int:
-    every = psm.flip_sets(width, h)
+    every = set_count(width, h)
     return every if recall == 1 else min(every, expected.flips(width, h, recall))
 
 

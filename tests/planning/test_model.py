@@ -8,7 +8,7 @@ from math import comb, log2
 
 import pytest
 
-from simindex.methods import psm
+from simindex.bits import vosh
 from simindex.planning import model
 from simindex.planning.machine import Machine
 
@@ -121,7 +121,7 @@ def test_flips_are_bounded() -> None:
     assert model.psm_most_flips(26, 3) == 26 + 325 + 2600
     assert model.psm_most_flips(2, 3) == 3
     for t in (1, 5, 26):
-        assert model.psm_most_flips(t, 3) == psm.flip_sets(t, 3)
+        assert model.psm_most_flips(t, 3) == vosh.set_count(t, 3)
 
 
 def test_psm_is_fastest_where_the_header_is_deep() -> None:
