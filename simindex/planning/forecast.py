@@ -17,6 +17,7 @@ import numpy as np
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.volatility import from_random_pairs
 from simindex.bits.vosh import set_count
+from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.methods import bphs, issl, psm, scan
 from simindex.planning.calibration import Calibration, NearPairs
@@ -174,11 +175,11 @@ def forecast(
 
 
 def _check_size(rows: object, bits: object) -> None:
-    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
+    if not is_int(rows) or not 1 <= rows <= MOST_ROWS:
         raise InvalidOption(
             f"rows={rows!r}: give a whole number from 1 to 2^48", option="rows", found=rows
         )
-    if isinstance(bits, bool) or not isinstance(bits, int) or bits % 64 or not 64 <= bits <= 4096:
+    if not is_int(bits) or bits % 64 or not 64 <= bits <= 4096:
         raise InvalidOption(
             f"bits={bits!r}: give a multiple of 64 from 64 to 4096", option="bits", found=bits
         )
