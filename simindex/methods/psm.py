@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import combinations
-from math import comb
 
 import numpy as np
 
@@ -39,14 +38,9 @@ SWEPT_QUERIES = 4096
 """Fewer never bring the probes a sweep needs, so that a single query need not be asked about it."""
 
 
-def flip_sets(header_bits: int, h: int) -> int:
-    """How many non-empty sets of at most h header bits there are: the bound of [PSM] (20)."""
-    return sum(comb(header_bits, size) for size in range(1, min(h, header_bits) + 1))
-
-
 @lru_cache(maxsize=16)
 def exhaustive_masks(header_bits: int, h: int) -> U64:
-    """uint64 (1 + flip_sets,): the empty mask, then every flip set of at most h header bits."""
+    """uint64 (1 + set_count,): the empty mask, then every flip set of at most h header bits."""
     masks = [np.zeros(1, np.uint64)]
     for size in range(1, min(h, header_bits) + 1):
         places = np.array(list(combinations(range(header_bits), size)), np.uint64)

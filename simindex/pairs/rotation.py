@@ -27,11 +27,12 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U64
+from simindex.bits.vosh import set_count
 from simindex.checks import require_whole
 from simindex.errors import InvalidBatch
 from simindex.methods import scan
 from simindex.methods.base import Found
-from simindex.methods.psm import exhaustive_masks, flip_sets
+from simindex.methods.psm import exhaustive_masks
 from simindex.query.intervals import wilson
 from simindex.records.batch import as_fingerprints
 from simindex.records.pairs import Pairs, RotationPairs, RotationStats
@@ -243,7 +244,7 @@ def _exact_search(rows: U64, h: int) -> Callable[[U64], Found]:
     if rows.shape[1] == 1:
         table = sort_table("rotation", rows, ids, None, horizon=0)
         costs = [
-            (1 + flip_sets(bits, h)) * (PROBE_COMPARISONS + n / 2.0**bits)
+            (1 + set_count(bits, h)) * (PROBE_COMPARISONS + n / 2.0**bits)
             for bits in range(table.header_bits + 1)
         ]
         best = int(np.argmin(costs))

@@ -18,7 +18,6 @@ from simindex._kernels import _native
 from simindex.arrays import F16, U64
 from simindex.bits import vosh
 from simindex.bits.volatility import STEP, Volatility, symmetric_sums
-from simindex.methods import psm
 
 ENOUGH_TEXTS = 64
 """Texts with near-duplicates from which flips are learned, instead of expected by the model."""
@@ -78,7 +77,7 @@ class Calibration:
         """Least k whose expected recall is `recall`; all flip sets where none within reach is."""
         key = (header_bits, h, recall)
         if key not in self._flips:
-            every = psm.flip_sets(header_bits, h)
+            every = vosh.set_count(header_bits, h)
             found = 0
             if every:
                 most = min(every, MOST_FLIPS)

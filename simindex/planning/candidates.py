@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from simindex.bits.design import BlockDesign, designs_for
+from simindex.bits.vosh import set_count
 from simindex.errors import InvalidOption
 from simindex.methods import bphs, issl, psm, psm_batch, query_tables, scan
 from simindex.methods.base import TablePlan
@@ -72,7 +73,7 @@ def probed(table: Table, asked: Conditions) -> Iterator[TablePlan]:
         yield from exhaustive(table, h=h, queries=asked.queries, machine=asked.machine)
     narrowest = max(0, table.header_bits - NARROWEST)
     for header_bits in range(table.header_bits, narrowest - 1, -1):
-        every = psm.flip_sets(header_bits, h)
+        every = set_count(header_bits, h)
         k = every if recall == 1 or flips is None else min(every, flips(header_bits, h, recall))
         yield probed_plan(
             table, header_bits, k, exact=k == every, h=h, queries=asked.queries,
@@ -85,7 +86,7 @@ def exhaustive(
 ) -> Iterator[TablePlan]:
     """The sorted table, with all flip sets of at most h bits."""
     for header_bits in range(table.header_bits, max(0, table.header_bits - 12), -1):
-        flips = psm.flip_sets(header_bits, h)
+        flips = set_count(header_bits, h)
         if flips < 1 << 21:
             yield probed_plan(
                 table, header_bits, flips, exact=True, h=h, queries=queries, machine=machine

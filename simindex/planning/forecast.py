@@ -16,6 +16,8 @@ import numpy as np
 
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.volatility import from_random_pairs
+from simindex.bits.vosh import set_count
+from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.methods import bphs, issl, psm, scan
 from simindex.planning.calibration import Calibration, NearPairs
@@ -173,11 +175,11 @@ def forecast(
 
 
 def _check_size(rows: object, bits: object) -> None:
-    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
+    if not is_int(rows) or not 1 <= rows <= MOST_ROWS:
         raise InvalidOption(
             f"rows={rows!r}: give a whole number from 1 to 2^48", option="rows", found=rows
         )
-    if isinstance(bits, bool) or not isinstance(bits, int) or bits % 64 or not 64 <= bits <= 4096:
+    if not is_int(bits) or bits % 64 or not 64 <= bits <= 4096:
         raise InvalidOption(
             f"bits={bits!r}: give a multiple of 64 from 64 to 4096", option="bits", found=bits
         )
@@ -249,7 +251,7 @@ def _widths(rows: int) -> range:
 def _psm_under(asked: _Asked, recall: float, width: int, expected: Calibration) -> Forecast:
     machine, h, words = asked.machine, asked.h, asked.words
     flips = _flips(expected, width, h, recall)
-    exact = flips == psm.flip_sets(width, h)
+    exact = flips == set_count(width, h)
     cpu_s = {}
     for m in BATCHES:
         t = header_bits(m)
@@ -267,7 +269,7 @@ def _psm_under(asked: _Asked, recall: float, width: int, expected: Calibration) 
 
 
 def _flips(expected: Calibration, width: int, h: int, recall: float) -> int:
-    every = psm.flip_sets(width, h)
+    every = set_count(width, h)
     return every if recall == 1 else min(every, expected.flips(width, h, recall))
 
 

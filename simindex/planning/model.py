@@ -1,86 +1,20 @@
-"""The throughput models of [PSM] section 6, equation by equation, and a machine's constants.
+"""The batch equations of [PSM] section 6, which the forecast follows.
 
-    Machine                         the deltas in nanoseconds, D in bytes a second
-    (8) - (15)   bphs_...           T = C(G, g) tables, each looked up by binary search
-    (16) - (18)  disk_s, rate       batches of m queries against a file of n rows
-    (19) - (23)  psm_...            one table, k flips under headers of t bits
+    (16) - (18)  disk_s, bphs_batch_s, rate    batches of m queries against a file of n rows
+    (23)         psm_batch_s                   the same by PSM
 
-These are the papers' forms and follow them to the letter: one row compared at a time, every probe
-waiting for memory, fingerprints alone stored. What the engine's own kernels take, which prefetch
-and compare eight rows at once, stands in `costs`; the planner goes by that, and `forecast` by the
-batch equations (16) to (18) and (23) with its times.
+These are the papers' forms. What the engine's own kernels take, which prefetch and compare eight
+rows at once, stands in `costs`: the planner goes by that, and `forecast` by these equations with
+its times. The other equations of the section stand in `tools/reproduce/model.py`.
 
-The papers' letters: b bits of a fingerprint, d = log2 n, h, k flips, t header bits, G blocks of
-which g lead, m = |Q|, T tables.
+The papers' letters: b bits of a fingerprint, k flips, m = |Q|, T tables.
 """
 
 from __future__ import annotations
 
-from math import comb, factorial, floor, log2
+from math import log2
 
 from simindex.planning.machine import Machine
-
-# -- BPHS, online --------------------------------------------------------------------------------
-
-
-def bphs_tables(blocks: int, leading: int) -> int:
-    """T = C(G, g), the choices of leading blocks."""
-    return comb(blocks, leading)
-
-
-def bphs_header_bits(blocks: int, leading: int, b: int, d: float) -> float:
-    """t = min(g b / G, d), the bits that a binary search matches. [PSM] (8)."""
-    return min(leading * b / blocks, d)
-
-
-def bphs_latency_ns(machine: Machine, blocks: int, leading: int, b: int, d: float) -> float:
-    """Time of one query in T tables of 2^d rows. [PSM] (9)."""
-    t = bphs_header_bits(blocks, leading, b, d)
-    scanned = 2 ** (d - t) * machine.delta_l_ns
-    return bphs_tables(blocks, leading) * (machine.delta_p_ns + t * machine.delta_r_ns + scanned)
-
-
-def bphs_bytes(tables: int, n: int, b: int) -> int:
-    """T n b / 8. [PSM] (10)."""
-    return tables * n * b // 8
-
-
-def bphs_wide_latency_ns(machine: Machine, blocks: int, leading: int, b: int, d: float) -> float:
-    """(9) where headers are narrower than d, g b / G <= d. [PSM] (11)."""
-    lookups = factorial(blocks - 1) * b // (
-        factorial(blocks - leading) * factorial(leading - 1)
-    )
-    scanned = 2 ** (d - leading * b / blocks) * machine.delta_l_ns
-    return lookups * machine.delta_r_ns + comb(blocks, leading) * (machine.delta_p_ns + scanned)
-
-
-def bphs_deep_latency_ns(machine: Machine, blocks: int, leading: int, d: float) -> float:
-    """(9) where headers are wider than d, g b / G > d. [PSM] (12)."""
-    searched = d * machine.delta_r_ns + machine.delta_l_ns
-    return comb(blocks, leading) * (machine.delta_p_ns + searched)
-
-
-def bphs_best_latency_ns(machine: Machine, g: int, h: int, b: int, d: float) -> float:
-    """(9) with the fewest blocks that are exact for h, G = g + h. [PSM] (13), (14)."""
-    return bphs_latency_ns(machine, g + h, g, b, d)
-
-
-def bphs_most_leading(h: int, b: int, d: float) -> int:
-    """The largest g whose header is no wider than d, d h / (b - d), and at least 1. [PSM] (15).
-
-    More tables match d bits at most.
-    """
-    return max(1, floor(d * h / (b - d))) if d < b else max(1, b - h)
-
-
-def bphs_design(machine: Machine, h: int, b: int, d: float) -> tuple[int, int]:
-    """(G, g) of the least latency (14), among the g of (15)."""
-    most = min(bphs_most_leading(h, b, d), max(1, b - h))
-    g = min(range(1, most + 1), key=lambda g: bphs_best_latency_ns(machine, g, h, b, d))
-    return g + h, g
-
-
-# -- batches -------------------------------------------------------------------------------------
 
 
 def disk_s(machine: Machine, n: int, b: int) -> float:
@@ -101,30 +35,6 @@ def bphs_batch_s(machine: Machine, tables: int, m: int, n: int, latency_ns: floa
 def rate(m: int, disk_seconds: float, cpu_seconds: float) -> float:
     """Queries a second, reading and computing at the same time: m / max(...). [PSM] (18)."""
     return m / max(disk_seconds, cpu_seconds)
-
-
-# -- PSM -----------------------------------------------------------------------------------------
-
-
-def psm_latency_ns(machine: Machine, k: int, t: float, d: float) -> float:
-    """Time of one query that tries k flips under t header bits of 2^d rows. [PSM] (19)."""
-    scanned = 2 ** max(d - t, 0) * machine.delta_l_ns
-    return k * (machine.delta_v_ns * _log2(k) + machine.delta_r_ns + scanned)
-
-
-def psm_most_flips(t: int, h: int) -> int:
-    """Flip sets of at most h of t bits: the bound of k(t). [PSM] (20)."""
-    return sum(comb(t, i) for i in range(1, min(h, t) + 1))
-
-
-def psm_best_latency_ns(machine: Machine, k: int) -> float:
-    """(19) at t = d, where it is least. [PSM] (21)."""
-    return k * (machine.delta_v_ns * _log2(k) + machine.delta_r_ns + machine.delta_l_ns)
-
-
-def psm_bytes(t: int, n: int, b: int) -> int:
-    """A hash table of 2^t headers, and one table: 2 n b / 8 at t = d. [PSM] (22)."""
-    return ((1 << t) + n) * b // 8
 
 
 def psm_batch_s(machine: Machine, k: int, m: int, n: int, latency_ns: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simindex.checks import is_int, require_distance
 from simindex.errors import InvalidOption
 from simindex.options import as_flag
 from simindex.planning import registry
@@ -64,10 +65,7 @@ class Questions:
 
 def check_options(*, h: object, recall: object, method: object, bits: int) -> None:
     """Refuses options out of range with InvalidOption."""
-    if isinstance(h, bool) or not isinstance(h, int) or not 0 <= h <= bits:
-        raise InvalidOption(
-            f"h={h!r} is not a distance: give a whole number from 0 to {bits}", option="h", found=h
-        )
+    require_distance(h, bits)
     if isinstance(recall, bool) or not isinstance(recall, (int, float)) or not 0 < recall <= 1:
         raise InvalidOption(
             f"recall={recall!r} is not a share: give more than 0 and at most 1",
@@ -90,7 +88,7 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> No
 
 def check_memory(memory: object, option: str = "memory") -> None:
     """Refuses what is no number of bytes with InvalidOption."""
-    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 0:
+    if not is_int(memory) or memory < 0:
         raise InvalidOption(
             f"{option}={memory!r} is no size: give a whole number of bytes",
             option=option, found=memory,

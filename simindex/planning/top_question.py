@@ -31,11 +31,6 @@ class TopQuestion:
         return self.method != "auto" and registry.top_of(self.method).exact
 
 
-def slice_bits(bits: int) -> int:
-    """Width of the slices of an index that says nothing else."""
-    return 16 if bits >= 128 else 8
-
-
 def checked_options(
     *, k: object, max_error: object, rerank: object, method: object, recall: object,
     width: int,

@@ -21,6 +21,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
+from simindex.checks import is_int
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.query.intervals import wilson
 from simindex.records.batch import Batch
@@ -93,7 +94,7 @@ def audit(
 
 def check_sample(sample: object) -> None:
     """Refuses what is no number of rows with InvalidOption."""
-    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
+    if not is_int(sample) or sample < 1:
         raise InvalidOption(
             f"sample={sample!r}: give a whole number from 1", option="sample", found=sample
         )

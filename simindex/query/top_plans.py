@@ -21,9 +21,10 @@ from simindex.planning.top_planner import (
     plan,
     scanned,
 )
-from simindex.planning.top_question import TopQuestion, checked_options, slice_bits
+from simindex.planning.top_question import TopQuestion, checked_options
 from simindex.query import top_recall
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.view import View
 
 REMEMBERED = 256
@@ -57,7 +58,7 @@ class TopPlans:
         """
         width, design = snapshot.slice_bits, snapshot.slices
         if width is None:
-            width = slice_bits(self._view.options.bits) if design is None else design.width
+            width = (design or SliceDesign.parse("issl", self._view.options.bits)).width
         question = self._question(k, max_error, rerank, method, recall, width)
         known_for, machine_for, plans = self._known
         if known_for is not snapshot or machine_for is not machine:

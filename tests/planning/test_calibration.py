@@ -11,6 +11,7 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions
+from simindex.bits import vosh
 from simindex.bits.volatility import BINS, Volatility, from_random_pairs
 from simindex.methods import psm
 from simindex.methods.base import TablePlan
@@ -58,7 +59,7 @@ def test_expected_flips_reach_the_mass_that_brute_force_counts(
     header_bits: int, h: int, recall: float
 ) -> None:
     found = modelled()
-    reached = np.zeros(psm.flip_sets(header_bits, h) + 1)
+    reached = np.zeros(vosh.set_count(header_bits, h) + 1)
     for row in found.sample:
         costs = found.volatility.of(row[None])[0].astype(np.float64)
         odds = np.exp(-costs)
@@ -83,7 +84,7 @@ def test_flips_grow_with_recall_and_with_the_header() -> None:
     for header_bits in (4, 8, 14):
         flips = [found.flips(header_bits, 3, recall) for recall in recalls]
         assert flips == sorted(flips)
-        assert flips[-1] <= psm.flip_sets(header_bits, 3)
+        assert flips[-1] <= vosh.set_count(header_bits, 3)
     for recall in recalls:
         flips = [found.flips(header_bits, 3, recall) for header_bits in range(2, 20, 3)]
         assert flips == sorted(flips)
@@ -92,7 +93,7 @@ def test_flips_grow_with_recall_and_with_the_header() -> None:
 def test_recall_out_of_reach_takes_every_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "MOST_FLIPS", 8)
     found = modelled()
-    assert found.flips(12, 3, 0.999) == psm.flip_sets(12, 3)
+    assert found.flips(12, 3, 0.999) == vosh.set_count(12, 3)
     assert found.flips(3, 3, 0.999999) <= 7
     assert found.flips(0, 3, 0.9) == 0
     assert found.flips(12, 0, 0.9) == 0
@@ -305,7 +306,7 @@ def test_exact_plan_is_exact_and_no_dearer_than_a_scan(rows: int, h: int) -> Non
     assert plan.exact
     assert plan.nanoseconds <= scanning_ns(USUAL, rows, 1, 1, h)
     if plan.method == "psm":
-        assert plan.flips == psm.flip_sets(plan.header_bits, h)
+        assert plan.flips == vosh.set_count(plan.header_bits, h)
         found = psm.search(table, fingerprints[:20], None, plan, None, h=h, first=False)
         expected = oracle.matches(table.fingerprints, fingerprints[:20], h)[:, :2]
         assert sorted(zip(found.query.tolist(), found.row.tolist(), strict=True)) == sorted(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from simindex.bits import vosh
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
-from simindex.methods import psm
 from simindex.planning.forecast import BATCHES, Forecast, forecast
 
 GIB = 1 << 30
@@ -63,7 +63,7 @@ def test_a_tight_memory_narrows_the_header_of_psm() -> None:
 
 def test_exact_psm_tries_every_flip_set() -> None:
     partial, exact = forecast(10**7, recall=0.95)[:2]
-    assert exact.flips == psm.flip_sets(exact.header_bits[0], 3)
+    assert exact.flips == vosh.set_count(exact.header_bits[0], 3)
     assert partial.flips < exact.flips / 10
 
 

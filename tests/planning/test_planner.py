@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simindex.bits import vosh
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
-from simindex.methods import psm
 from simindex.planning import candidates, planner, question, registry
 from simindex.planning.question import Question
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
@@ -93,7 +93,7 @@ def test_plan_keeps_the_promise(
     assert method in ("auto", "bphs", "issl") or found.method == method  # it has no tables or lists
     assert 0 <= found.header_bits <= header_bits(rows)
     assert found.nanoseconds >= 0
-    every = psm.flip_sets(found.header_bits, h)
+    every = vosh.set_count(found.header_bits, h)
     if found.method == "psm":
         assert found.exact == (found.flips == every)
         assert found.flips <= every
