@@ -25,6 +25,7 @@ import numpy as np
 
 import simindex
 from reliability.recorder import Recorder, record
+from reliability.steady import AtOnce
 from simindex import Batch, IndexOptions
 from simindex.index import index as index_module
 from simindex.planning.machine import Machine
@@ -48,19 +49,6 @@ KEYED = IndexOptions(
     structures=("psm", "bphs:G=2,g=1", "issl:w=8"),
 )
 OTHER_STRUCTURES = ("psm", "bphs:G=2,g=1,r=1")
-
-
-class AtOnce:
-    """A thread that runs to its end within `start`, so that every run takes the same steps."""
-
-    ident = None
-
-    def __init__(self, *, target: Callable[[], None], **named: object) -> None:
-        self.start = target
-
-    def is_alive(self) -> bool:
-        """It has ended before anybody asks."""
-        return False
 
 
 @contextmanager
