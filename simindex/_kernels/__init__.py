@@ -1,7 +1,8 @@
 """Native kernels: functions over arrays, which release the GIL; all but a few are pure.
 
-`write_back` and `exchange` do I/O. What has state is `Verified`, which marks the bytes of a file that were compared with their
-checksums: kernels that look at rows in no order are given it beside the rows.
+`write_back` and `exchange` do I/O. What has state is `Verified`, which marks the bytes of a file
+that were compared with their checksums: kernels that look at rows in no order are given it beside
+the rows.
 
 Every function takes C-contiguous, little-endian numpy arrays whose shapes the caller has checked,
 bounds each offset it follows, and returns counts and new arrays. `level` picks the instruction

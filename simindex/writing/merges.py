@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from math import inf
-from threading import Condition, Event, RLock, Thread, current_thread
+from threading import Condition, RLock, Thread, current_thread
 from time import monotonic, sleep
 
 from simindex.errors import CorruptFile, raised_by_a_handler
@@ -52,8 +52,8 @@ SLACK = 0.1
 """Share of a merge that it may be late: it tells how far it is after each table only."""
 
 LOOK_S = 1e-3
-"""So often a writer that waits looks how far merges are: a wait for a condition may lose its lock
-when it is interrupted."""
+"""So often a writer that waits looks how far merges are. It waits for no condition and no event of
+`threading`: an interrupt may leave their own locks taken, and then nobody gets past them."""
 
 START_S = 0.5
 """So long it is looked whether a thread whose start was interrupted is at work."""
@@ -107,7 +107,7 @@ class Merge:
         self.staged = 0
         """Pages of its directories that are stored; -1 while it is not known."""
         self.error: BaseException | None = None
-        self.begun = Event()
+        self._begun = False
         self._merged: Merged | None = None
         self._ended = False
         self._files, self._tombstones = files, tombstones
@@ -119,7 +119,7 @@ class Merge:
         self.thread = Thread(target=self._run, name="simindex merge", daemon=True)
 
     def _run(self) -> None:
-        self.begun.set()
+        self._begun = True
         merged: Merged | None = None
         failure: BaseException | None = None
         try:
@@ -140,6 +140,13 @@ class Merge:
             self._ended = True
             self._moved.notify_all()
         self._remove(merged)  # of a merge that was cancelled meanwhile
+
+    def begins(self) -> bool:
+        """Whether its thread is at work, or comes to be soon."""
+        deadline = monotonic() + START_S
+        while not self._begun and monotonic() < deadline:
+            sleep(LOOK_S)
+        return self._begun
 
     def _step(self) -> None:
         self._steps += 1
@@ -260,7 +267,7 @@ class Merges:
         except BaseException as error:
             merge.cancel()  # larger ones wait for it
             if not isinstance(error, RuntimeError):
-                merge.begun.wait(START_S)  # it may be at work, and is joined when it is closed
+                merge.begins()  # it may be at work, and is joined when it is closed
                 raise
             self._merges.remove(merge)
             put_off(error)
@@ -327,7 +334,7 @@ class Merges:
         if not any(merge.thread is current_thread() for merge in merges):
             for merge in merges:
                 # Where its start was interrupted, it may never begin.
-                if merge.thread.ident is not None and merge.begun.wait(START_S):
+                if merge.thread.ident is not None and merge.begins():
                     merge.thread.join()
         self._merges.clear()  # last: it is done again after an interrupt
 
