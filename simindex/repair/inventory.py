@@ -9,7 +9,7 @@ from simindex.options import IndexOptions
 from simindex.records.reports import Finding
 from simindex.repair.remnant import Remnant
 from simindex.repair.salvage import Waiting
-from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.records import Head
 from simindex.storage.tables.tombstones import Tombstones
 
 

@@ -33,11 +33,10 @@ from simindex.repair.inventory import Inventory
 from simindex.repair.survey import anything_of_an_index, survey
 from simindex.repair.work import Work
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.files import filesystem, locks
+from simindex.storage.files import locks
 from simindex.storage.files.format import check_features, read_format
 from simindex.storage.files.refusals import translated
-from simindex.storage.location import checked_call
-from simindex.storage.opened import check_age, described, leased
+from simindex.storage.location import check_age, check_storage, checked_call, described, leased
 from simindex.storage.snapshot import take
 
 
@@ -107,7 +106,7 @@ def repair(
 def _surveyed(directory: Path, progress: Progress | None) -> Work:
     """What is to be done about all that is wrong with an index."""
     found = survey(directory, progress)
-    filesystem.check_storage(
+    check_storage(
         directory, allow_remote=found.options is not None and found.options.allow_remote
     )
     work = Work(found)

@@ -21,7 +21,7 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew
 from simindex.repair.catalog_file import BIG, Breach, CatalogFile, nodes_of
 from simindex.repair.catalog_tree import CatalogTree
-from simindex.storage.catalog.head import Head, Run
+from simindex.storage.catalog.records import Head, Run
 from simindex.storage.catalog.values import PARTED, checksum, unpack
 from simindex.storage.tables.record import NAME
 

@@ -27,7 +27,7 @@ from simindex.arrays import U64, Bools
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.repair.opening import mapped, opened_rows
-from simindex.storage.catalog.head import LAST_GENERATION
+from simindex.storage.catalog.records import LAST_GENERATION
 from simindex.storage.catalog.values import unpack
 from simindex.storage.files.envelope import (
     CHUNK_BYTES,
@@ -38,9 +38,8 @@ from simindex.storage.files.envelope import (
     open_envelope,
     seed,
 )
-from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.record import MAX_ROWS, SegmentRecord, generation_of
+from simindex.storage.tables.record import MAX_ROWS, SegmentFolder, SegmentRecord, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
 from simindex.storage.tables.structure import (
     DESCRIPTION,

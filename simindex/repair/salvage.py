@@ -16,8 +16,7 @@ from simindex.options import IndexOptions
 from simindex.repair.remains import Remains
 from simindex.repair.remnant import Remnant
 from simindex.repair.stored_values import require_usable
-from simindex.storage.catalog import pending
-from simindex.storage.catalog.head import LAST_GENERATION, Head
+from simindex.storage.catalog.records import LAST_GENERATION, Head, decode_pending
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.tombstones import Tombstones
@@ -117,7 +116,7 @@ def waiting(
         try:
             if payload is None:
                 raise CorruptFile(name)
-            table, sample = pending.decode(
+            table, sample = decode_pending(
                 name, payload, rows=run.rows, words=options.words,
                 keyed=options.keyed, horizon=run.horizon,
             )

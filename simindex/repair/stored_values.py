@@ -7,7 +7,7 @@ from simindex.options import IndexOptions
 from simindex.planning.machine import Machine
 from simindex.query import audit
 from simindex.simhash.recipe import Recipe
-from simindex.storage.catalog.options_record import stored_options
+from simindex.storage.catalog.records import stored_options
 from simindex.storage.catalog.values import unpack
 from simindex.storage.tables.reservoir import Reservoir
 

@@ -15,8 +15,8 @@ from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import IndexOptions
 from simindex.records.reports import Finding
 from simindex.storage.files.envelope import Envelope, open_envelope
+from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables import permuted, slicelist
-from simindex.storage.tables.designs import checked_designs, slice_design
 from simindex.storage.tables.permuted import Directories, PermutedTables
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.slicelist import SliceLists

@@ -40,11 +40,11 @@ from simindex.repair.choice import choose_segments, names_in, read_headless
 from simindex.repair.inventory import Inventory
 from simindex.repair.remains import Remains
 from simindex.repair.remnant import Remnant
-from simindex.storage.catalog.head import LAST_GENERATION, Head
+from simindex.storage.catalog.records import LAST_GENERATION, Head
 from simindex.storage.catalog.values import unpack
 from simindex.storage.files.format import format_agrees, read_format
 from simindex.storage.files.names import repaired_catalogs
-from simindex.storage.tables.designs import checked_designs, slice_design
+from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables.record import NAME, generation_of
 
 SAMPLE_IDS = 1 << 20

@@ -16,11 +16,9 @@ from simindex.records.reports import RepairReport
 from simindex.repair import salvage, structures
 from simindex.repair.inventory import Inventory
 from simindex.repair.remnant import Block, Remnant
-from simindex.storage.catalog import pending
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.edit import Edit
-from simindex.storage.catalog.head import Head
-from simindex.storage.catalog.headers import sealed_pages
+from simindex.storage.catalog.records import Head, encode_pending, sealed_pages
 from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import pack
 from simindex.storage.files import durable, removal
@@ -35,9 +33,8 @@ from simindex.storage.files.names import (
     next_numbered,
     repaired_catalogs,
 )
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segmentfiles import SegmentFiles, checked_designs, slice_design
 from simindex.storage.snapshot import take
-from simindex.storage.tables.designs import checked_designs, slice_design
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentRecord, generation_of
@@ -258,7 +255,7 @@ class Work:
             edit.add_segment(record, [])
         for table, sample in found.runs:
             if len(table):
-                edit.add_run("pending", pending.encode(table, sample), len(table))
+                edit.add_run("pending", encode_pending(table, sample), len(table))
         oldest = min((record.horizon for record in records), default=edit.head.generation)
         dead = found.tombstones
         if dead is not None and dead.later_than(oldest):

@@ -18,15 +18,13 @@ from simindex.errors import CorruptFile
 from simindex.options import IndexOptions, is_slicing
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
-from simindex.storage.catalog import pending
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.records import Head, decode_pending
 from simindex.storage.files.envelope import ask_ahead
 from simindex.storage.files.verification import Verify, verified
-from simindex.storage.tables.designs import checked_designs, slice_design
-from simindex.storage.tables.folder import SegmentFolder
+from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables.permuted import open_permuted
-from simindex.storage.tables.record import SegmentRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import Segment, open_segment
 from simindex.storage.tables.slicelist import open_slices
@@ -223,7 +221,7 @@ def _take(
                 runs.append(known[name])
                 samples.append(kept[name])
             else:
-                table, sample = pending.decode(
+                table, sample = decode_pending(
                     name, reading.run("pending", run), rows=run.rows, words=options.words,
                     keyed=keyed, horizon=run.horizon,
                 )

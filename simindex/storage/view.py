@@ -20,10 +20,10 @@ from simindex.errors import ClosedIndex, CorruptFile
 from simindex.options import IndexOptions
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.options_record import stored_options
+from simindex.storage.catalog.records import stored_options
 from simindex.storage.catalog.registry import check_place
 from simindex.storage.files.verification import Verify
-from simindex.storage.opened import Described
+from simindex.storage.location import Described
 from simindex.storage.snapshot import Snapshot, take
 
 LOOK_S = 1.0

@@ -38,11 +38,9 @@ from simindex.storage.catalog import (
     catalog,
     edit,
     environment,
-    head,
-    lmdb_errors,
     lmdb_files,
     pages,
-    reading,
+    records,
     registry,
     values,
 )
@@ -66,10 +64,10 @@ ROWS = np.arange(300, dtype=np.uint64)
 
 OPENING = (
     catalog_file, descriptor, disk, durable, envelope, envelope_writer, environment, format,
-    lmdb_errors, lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
+    lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
 )
 HOLDING = (
-    *OPENING, catalog, committer, edit, handle, head, installer, reading, segment, segmentfiles,
+    *OPENING, catalog, committer, edit, handle, installer, records, segment, segmentfiles,
     values, view, waiting, writer
 )
 

@@ -4,7 +4,7 @@
     head         "head"                    Head: generation, and (name, checksum) of every child
     meta         "options" "recipe" ...    whole values
     segments     segment name              SegmentRecord
-    headers      see headers.py            pages of header directories
+    headers      see records.py            pages of header directories
     pending      run number, u8 big-endian rows that are not yet in a segment
     tombstones   run number, u8 big-endian ids deleted
 
@@ -33,12 +33,17 @@ from simindex.errors import (
     StorageFull,
     raised_by_a_handler,
 )
-from simindex.storage.catalog import headers
 from simindex.storage.catalog.edit import Edit, page_bytes
 from simindex.storage.catalog.environment import Environment, InTransaction, Transaction
-from simindex.storage.catalog.head import LAST_GENERATION, MAX_COUNT, Head
-from simindex.storage.catalog.lmdb_errors import system_error
-from simindex.storage.catalog.reading import Reading
+from simindex.storage.catalog.lmdb_files import system_error
+from simindex.storage.catalog.records import (
+    LAST_GENERATION,
+    MAX_COUNT,
+    Head,
+    Pages,
+    Reading,
+    page_key,
+)
 from simindex.storage.catalog.values import PARTED, part_key, seal
 from simindex.storage.files.refusals import NO_SPACE, no_space
 from simindex.storage.tables import permuted
@@ -95,7 +100,7 @@ class Catalog:
         self._transact(edit.expected, work, edit)
         return head
 
-    def stage(self, expected: bytes, pages: headers.Pages) -> None:
+    def stage(self, expected: bytes, pages: Pages) -> None:
         """Stores some of a merged segment's directories ahead of the commit that makes it live.
 
         A segment's pages are staged in order, and those that are there already change nothing. No
@@ -111,7 +116,7 @@ class Catalog:
 
     def staged(self, segment: str) -> bool:
         """Whether any directory of a segment is stored."""
-        return self.environment.get("headers", headers.page_key(segment, 0, 0)) is not None
+        return self.environment.get("headers", page_key(segment, 0, 0)) is not None
 
     def unstage(self, expected: bytes, segments: Iterable[str]) -> None:
         """Removes what was staged for some segments, none of them live.
@@ -123,7 +128,7 @@ class Catalog:
             for segment in segments:
                 for table in range(permuted.MAX_TABLE + 1):
                     page = 0
-                    while txn.delete("headers", headers.page_key(segment, table, page)):
+                    while txn.delete("headers", page_key(segment, table, page)):
                         page += 1
                     if page == 0:
                         break

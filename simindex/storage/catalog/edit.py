@@ -11,9 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from simindex.errors import CommitFailed
-from simindex.storage.catalog import headers, segment_record, values
-from simindex.storage.catalog.head import Head, Run
-from simindex.storage.catalog.reading import Reading
+from simindex.storage.catalog import values
+from simindex.storage.catalog.records import (
+    Head,
+    Pages,
+    Reading,
+    Run,
+    encode_segment,
+    page_count,
+    page_key,
+    sealed_pages,
+)
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentRecord
 
@@ -154,13 +162,13 @@ class Edit:
         self._put_record(after)
 
     def _put_directories(self, record: SegmentRecord, directories: Directories) -> None:
-        self._put_pages(headers.sealed_pages(record.name, directories))
+        self._put_pages(sealed_pages(record.name, directories))
 
-    def _put_pages(self, pages: headers.Pages) -> None:
+    def _put_pages(self, pages: Pages) -> None:
         self.puts += [("headers", key, value) for key, value in pages]
 
     def _put_record(self, record: SegmentRecord) -> None:
-        crc = self._put("segments", record.name.encode(), segment_record.encode(record))
+        crc = self._put("segments", record.name.encode(), encode_segment(record))
         self._records[record.name] = record
         self.head = replace(self.head, segments={**self.head.segments, record.name: crc})
 
@@ -178,7 +186,7 @@ class Edit:
         self,
         inputs: Sequence[SegmentRecord],
         merged: SegmentRecord | None,
-        pages: headers.Pages,
+        pages: Pages,
         dead: Mapping[str, int],
     ) -> None:
         """Puts a segment in the place of others, or nothing where all their rows are deleted.
@@ -202,8 +210,8 @@ class Edit:
 
     def _delete_directories(self, segment: str, widths: Iterable[tuple[int, int]]) -> None:
         for table, header_bits in widths:
-            for page in range(headers.page_count(header_bits)):
-                self.deletes.append(("headers", headers.page_key(segment, table, page)))
+            for page in range(page_count(header_bits)):
+                self.deletes.append(("headers", page_key(segment, table, page)))
 
 
 def _left(rows: int, dead: int, deletable: bool) -> int:

@@ -29,8 +29,7 @@ from simindex.bits.splitmix import mixed
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.envelope_writer import SectionSpec
-from simindex.storage.tables.folder import SegmentFolder
-from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.structure import (
     FINGERPRINTS,

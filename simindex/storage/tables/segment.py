@@ -26,9 +26,8 @@ from simindex.errors import CorruptFile
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
-from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.record import NAME, SegmentRecord
+from simindex.storage.tables.record import NAME, SegmentFolder, SegmentRecord
 from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS
 from simindex.storage.tables.table import Table

@@ -35,8 +35,7 @@ from simindex.options import is_slicing
 from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.envelope_writer import SectionSpec
 from simindex.storage.files.verification import verified
-from simindex.storage.tables.folder import SegmentFolder
-from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.structure import (
     REBUILD,
     Structure,

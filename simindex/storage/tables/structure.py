@@ -21,8 +21,7 @@ from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
 from simindex.storage.files.verification import verified
-from simindex.storage.tables.folder import SegmentFolder
-from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 
 FINGERPRINTS = 1
 
