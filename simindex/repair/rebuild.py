@@ -28,7 +28,7 @@ from pathlib import Path
 from simindex.errors import CorruptFile, IndexNotFound, SimindexError, raised_by_a_handler
 from simindex.options import as_flag
 from simindex.records.reports import Finding, Progress, RepairReport
-from simindex.repair.check import check
+from simindex.repair.check import faults, strays
 from simindex.repair.inventory import Inventory
 from simindex.repair.survey import anything_of_an_index, survey
 from simindex.repair.work import Work
@@ -167,7 +167,8 @@ def _checked(directory: Path) -> list[Finding]:
             options = described(catalog, index=uuid).options
             snapshot = take(catalog, directory / "segments", index=uuid, options=options)
             check_age(directory, catalog, snapshot)
-            found = check(directory, catalog, index=uuid, options=options, snapshot=snapshot)
+            found = faults(directory, catalog, index=uuid, options=options, snapshot=snapshot)
+            found += strays(directory, catalog, snapshot)
         finally:
             lease.release()
     except CorruptFile as error:

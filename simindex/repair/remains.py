@@ -19,8 +19,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew
-from simindex.repair.catalog_file import BIG, Breach, CatalogFile, nodes_of
-from simindex.repair.catalog_tree import CatalogTree
+from simindex.repair.catalog_file import BIG, Breach, CatalogFile, CatalogTree, nodes_of
 from simindex.storage.catalog.records import Head, Run
 from simindex.storage.catalog.values import PARTED, checksum, unpack
 from simindex.storage.tables.record import NAME
@@ -72,7 +71,7 @@ class Remains:
         tree = CatalogTree(file)
         self._follow(tree)
         self.breach = tree.breach
-        """What is wrong with the newest tree; see `catalog_tree`."""
+        """What is wrong with the newest tree; see `catalog_file`."""
         self.foreign, self.ordered, self.numbered = tree.foreign, tree.ordered, tree.numbered
         self._scan()
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import U64, Bools
+from simindex.arrays import I64, U8, U64, Bools
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.repair.opening import mapped, opened_rows
@@ -41,6 +41,7 @@ from simindex.storage.files.envelope import (
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import MAX_ROWS, SegmentFolder, SegmentRecord, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
+from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import (
     DESCRIPTION,
     FINGERPRINTS,
@@ -64,11 +65,11 @@ class _Section:
     offset: int
     itemsize: int
     count: int
-    data: NDArray[np.uint8]
+    data: U8
     sound: Bools
     """By chunk."""
 
-    def reaches(self, items: NDArray[np.int64]) -> Bools:
+    def reaches(self, items: I64) -> Bools:
         """Whether some items are within sound chunks."""
         first = items * self.itemsize // CHUNK_BYTES
         last = ((items + 1) * self.itemsize - 1) // CHUNK_BYTES
@@ -88,7 +89,7 @@ class Remnant:
 
     def __init__(
         self, path: Path, progress: Progress | None = None, *,
-        header: NDArray[np.uint8] | None = None,
+        header: U8 | None = None,
     ) -> None:
         self.path, self.name = path, path.name
         with opened_rows(path) as file:
@@ -162,14 +163,19 @@ class Remnant:
             self.damage = f"{self.path} has rows that are not sorted"
         if self.damage is None and self.footer_checksum is not None:
             own = self.identity
-            record = SegmentRecord(
-                self.name, own.rows, own.horizon, self.header.file_bytes, self.footer_checksum, 0
-            )
             try:
                 folder = SegmentFolder(self.path.parent, own.index, own.bits, self.keyed)
-                open_segment(folder, record, lambda: None)
+                open_segment(folder, self.record(), lambda: None)
             except CorruptFile as error:
                 self.damage = error.what
+
+    def record(self) -> SegmentRecord:
+        """The record of a file that is whole, without what stands beside it."""
+        assert self.footer_checksum is not None
+        return SegmentRecord(
+            self.name, self.rows, self.identity.horizon, self.header.file_bytes,
+            self.footer_checksum, header_bits(self.rows),
+        )
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -316,7 +322,7 @@ class Remnant:
                 fingerprints.view("<u8").reshape(-1, words), self._column(IDS, "<u8")[rows], keys
             )
 
-    def _keys(self, start: int, stop: int, among: NDArray[np.int64]) -> KeyHeap:
+    def _keys(self, start: int, stop: int, among: I64) -> KeyHeap:
         """Keys of some of the rows from start to stop, counted from start, that are intact."""
         data = self._sections[KEY_BYTES].data
         offsets = self._column(KEY_OFFSETS, "<i8")[start : stop + 1]

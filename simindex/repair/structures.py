@@ -20,7 +20,6 @@ from simindex.storage.tables import permuted, slicelist
 from simindex.storage.tables.permuted import Directories, PermutedTables
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.slicelist import SliceLists
-from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import description_of
 
 
@@ -90,13 +89,9 @@ def _tables(
     record: SegmentRecord, envelope: Envelope, design: BlockDesign, first_table: int
 ) -> PermutedTables:
     """Permuted tables of a file that no catalog names yet, whose directories are to be computed."""
-    widths = tuple(
-        min(header_bits(record.rows), design.header_bits[table])
-        for table in range(1, design.tables)
-    )
     structure = StructureRecord(
         design.structure, Path(envelope.path).name, envelope.file_bytes,
-        envelope.footer_checksum, first_table, widths,
+        envelope.footer_checksum, first_table, permuted.header_widths(record.rows, design),
     )
     return PermutedTables(structure, design, envelope, lambda table: None)
 

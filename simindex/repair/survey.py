@@ -3,7 +3,7 @@
     FORMAT       whole, or made again: segments carry the index's uuid
     catalog      its records, read from the pages without the engine (remains.py)
     segments     their headers, and which chunks agree with their checksums (remnant.py)
-    the choice   which segments are the index (choice.py), with which pending rows and deletions
+    the choice   which segments are the index (inventory.py), with which pending rows and deletions
                  (salvage.py)
 
 A head is certain if a catalog has both its meta pages, there is no doubt which is the newest, its
@@ -36,8 +36,7 @@ from simindex.errors import (
 from simindex.options import IndexOptions
 from simindex.records.reports import Progress
 from simindex.repair import salvage
-from simindex.repair.choice import choose_segments, names_in, read_headless
-from simindex.repair.inventory import Inventory
+from simindex.repair.inventory import Inventory, choose_segments, names_in, read_headless
 from simindex.repair.remains import Remains
 from simindex.repair.remnant import Remnant
 from simindex.storage.catalog.records import LAST_GENERATION, Head

@@ -39,7 +39,6 @@ from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentRecord, generation_of
 from simindex.storage.tables.segment import Segment, open_segment
-from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.table import sort_table
 
 STAGED_PAGES = 64
@@ -53,7 +52,7 @@ class Work:
         assert found.options is not None
         self.found, self.path, self.options = found, found.path, found.options
         self.directory = found.path / "segments"
-        self.designs = tuple(checked_designs(found.options))
+        self.designs = checked_designs(found.options)
         self.files = SegmentFiles(self.directory, found.uuid, found.options, self.designs)
         self.intact = {
             file.name: file.rows if file.damage is None else file.count()[0]
@@ -65,7 +64,7 @@ class Work:
         for file in found.segments:
             if file.damage is None:
                 self.beside[file.name], findings = structures.whole(
-                    self.directory, names, _record(file), file.fingerprints, found.uuid,
+                    self.directory, names, file.record(), file.fingerprints, found.uuid,
                     self.options,
                 )
                 found.findings += findings
@@ -201,7 +200,7 @@ class Work:
 
     def _segment(self, file: Remnant, catalog: Catalog) -> SegmentRecord | None:
         """A segment of the new index with all that stands beside it, and its directories stored."""
-        record = _record(file) if file.damage is None else self._salvaged(file)
+        record = file.record() if file.damage is None else self._salvaged(file)
         if record is None:
             return None
         folder = replace(self.files.folder, keyed=file.keyed)
@@ -261,15 +260,6 @@ class Work:
         if dead is not None and dead.later_than(oldest):
             edit.add_run("tombstones", dead.encode(), len(dead))
         return edit
-
-
-def _record(file: Remnant) -> SegmentRecord:
-    """The record of a file that is whole, without what stands beside it."""
-    assert file.footer_checksum is not None
-    return SegmentRecord(
-        file.name, file.rows, file.identity.horizon, file.header.file_bytes, file.footer_checksum,
-        header_bits(file.rows),
-    )
 
 
 def _sorted(file: Remnant) -> Iterator[Block]:

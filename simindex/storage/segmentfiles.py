@@ -4,8 +4,9 @@
     SegmentFiles.merge    some segments           -> one, without their dead rows
     SegmentFiles.beside   a segment that is there -> .bphs and .issl files beside it
 
-What is written is durable under its name and no part of the index: the catalog's next commit may
-name it. Nothing here reads or writes the catalog, so any thread may call it.
+What stands beside a segment the index's options say: `checked_designs` and `slice_design`. What is
+written is durable under its name and no part of the index: the catalog's next commit may name it.
+Nothing here reads or writes the catalog, so any thread may call it.
 """
 
 from __future__ import annotations
@@ -39,25 +40,8 @@ log = logging.getLogger("simindex")
 Written = tuple[SegmentRecord, Directories]
 """A durable segment that is not live yet, with the header directories of all its tables."""
 
-
 Step = Callable[[], None]
 """Called after each table, and after slices of 256 bits; what it raises ends the work."""
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """What a merge has made of its inputs, to be put in their place by one commit.
-
-    Only a merge that came to its end has one. One that failed or was cancelled has none, so
-    "nothing was written" and "every row was deleted" are different values.
-    """
-
-    record: SegmentRecord | None
-    """The durable segment; None if every row of the inputs is deleted."""
-    pages: Pages
-    """Its header directories as they will be stored."""
-    dead: dict[str, int]
-    """Rows that tombstones cover, by input."""
 
 
 def checked_designs(options: IndexOptions) -> tuple[BlockDesign, ...]:
@@ -88,6 +72,22 @@ def slice_design(options: IndexOptions) -> SliceDesign | None:
         if is_slicing(name):
             return SliceDesign.parse(name, options.bits)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge has made of its inputs, to be put in their place by one commit.
+
+    Only a merge that came to its end has one. One that failed or was cancelled has none, so
+    "nothing was written" and "every row was deleted" are different values.
+    """
+
+    record: SegmentRecord | None
+    """The durable segment; None if every row of the inputs is deleted."""
+    pages: Pages
+    """Its header directories as they will be stored."""
+    dead: dict[str, int]
+    """Rows that tombstones cover, by input."""
 
 
 def describe(options: IndexOptions, inputs: Sequence[str], *, salvaged: bool = False) -> bytes:

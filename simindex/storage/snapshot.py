@@ -11,9 +11,8 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simindex.arrays import U8
+from simindex.arrays import U8, U32
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions, is_slicing
 from simindex.records.batch import Batch
@@ -269,7 +268,7 @@ def _take(
 
 def _load_directory(
     catalog: Catalog, record: SegmentRecord, table: int
-) -> NDArray[np.uint32] | None:
+) -> U32 | None:
     """A header directory of a segment, or None once it was compacted away."""
     with catalog.reading() as reading:
         _, head = reading.head()
@@ -280,5 +279,4 @@ def _load_directory(
         owner = [s for s in record.structures if table in dict(s.directories)]
         if not set(owner) <= set(now.structures):
             return None
-        directory: NDArray[np.uint32] = reading.directory(record, table)
-        return directory
+        return reading.directory(record, table)

@@ -39,7 +39,7 @@ from reliability.specimens import Specimen, make
 import simindex
 from simindex import Recipe
 from simindex.errors import SimindexError
-from simindex.repair.catalog_tree import DATABASE
+from simindex.repair.catalog_file import DATABASE
 from simindex.repair.remnant import Remnant
 from simindex.storage.catalog.pages import META
 from simindex.storage.catalog.records import encode_pending

@@ -147,7 +147,7 @@ class Edit:
 
     def add_segment(self, record: SegmentRecord, directories: Directories) -> None:
         """Makes a written segment live, with the header directories of all its tables."""
-        self._put_directories(record, directories)
+        self._put_pages(sealed_pages(record.name, directories))
         self._put_record(record)
 
     def change_structures(
@@ -158,11 +158,8 @@ class Edit:
         for structure in before.structures:
             if structure.name not in kept:
                 self._delete_directories(before.name, structure.directories)
-        self._put_directories(after, added)
+        self._put_pages(sealed_pages(after.name, added))
         self._put_record(after)
-
-    def _put_directories(self, record: SegmentRecord, directories: Directories) -> None:
-        self._put_pages(sealed_pages(record.name, directories))
 
     def _put_pages(self, pages: Pages) -> None:
         self.puts += [("headers", key, value) for key, value in pages]

@@ -111,6 +111,27 @@ def stored_design(
         ) from error
 
 
+def require_named(
+    envelope: Envelope, folder: SegmentFolder, segment: SegmentRecord,
+    record: SegmentRecord | StructureRecord,
+) -> None:
+    """Raises CorruptFile unless a file is the one that the record of a segment, or of a structure
+    beside it, names."""
+    identity = envelope.identity
+    found = (identity.index, identity.rows, identity.horizon, identity.bits, envelope.file_bytes,
+             envelope.footer_checksum)
+    expected = (folder.index, segment.rows, segment.horizon, folder.bits, record.file_bytes,
+                record.footer_checksum)
+    if found != expected or (
+        isinstance(record, StructureRecord)
+        and description_of(envelope) != [record.structure, segment.name, segment.footer_checksum]
+    ):
+        raise CorruptFile(
+            f"{envelope.path} is another file than the catalog names", path=envelope.path,
+            found=found, expected=expected,
+        )
+
+
 def open_structure(
     folder: SegmentFolder, segment: SegmentRecord, record: StructureRecord, *, directories: int
 ) -> tuple[Envelope | None, CorruptFile | None]:
@@ -126,18 +147,7 @@ def open_structure(
     path = folder.directory / record.name
     try:
         envelope = open_envelope(path, verify=folder.verify, remedy=REBUILD)
-        identity = envelope.identity
-        expected = (folder.index, segment.rows, segment.horizon, folder.bits, record.file_bytes,
-                    record.footer_checksum)
-        found = (identity.index, identity.rows, identity.horizon, identity.bits,
-                 envelope.file_bytes, envelope.footer_checksum)
-        if found != expected or description_of(envelope) != [
-            record.structure, segment.name, segment.footer_checksum
-        ]:
-            raise CorruptFile(
-                f"{path} is another file than the catalog names", path=str(path),
-                found=found, expected=expected,
-            )
+        require_named(envelope, folder, segment, record)
     except FileNotFoundError:
         if not folder.missing_ok:
             raise
