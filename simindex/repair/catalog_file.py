@@ -218,8 +218,6 @@ class CatalogTree:
         """Notes what is wrong, if nothing was before."""
         self.breach = self.breach or what
 
-    # -- the meta pages ----------------------------------------------------------------------------
-
     def _order(self) -> Meta | None:
         """The newest meta page, if there is one."""
         by_page = self._file.metas
@@ -258,8 +256,6 @@ class CatalogTree:
                 return UNKNOWN
             number = child_of(page, at)
         return int.from_bytes(key, "little") if len(key) == 8 else UNKNOWN
-
-    # -- the tree ----------------------------------------------------------------------------------
 
     def records(self) -> Iterator[tuple[str, Node]]:
         """(database, record) of all that the tree leads to, once.

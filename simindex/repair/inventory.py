@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from simindex.errors import CorruptFile
@@ -51,7 +52,7 @@ class Inventory:
     """Segments that are gone: their rows and horizons, as far as these are known."""
     runs: list[Waiting] = field(default_factory=list)
     """Rows waiting for a segment, without those that are deleted."""
-    tombstones: Tombstones | None = None
+    tombstones: Tombstones = field(default_factory=partial(Tombstones.merged, [], keyed=False))
     generation: int = 0
     """Above all that was seen."""
     appended: int = 0

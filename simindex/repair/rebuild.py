@@ -29,7 +29,6 @@ from simindex.errors import CorruptFile, IndexNotFound, SimindexError, raised_by
 from simindex.options import as_flag
 from simindex.records.reports import Finding, Progress, RepairReport
 from simindex.repair.check import faults, strays
-from simindex.repair.inventory import Inventory
 from simindex.repair.survey import anything_of_an_index, survey
 from simindex.repair.work import Work
 from simindex.storage.catalog.catalog import Catalog
@@ -94,7 +93,11 @@ def repair(
         found = work.found
         if not found.findings or not apply:
             return work.report()
-        _require_known(found)
+        # Refuses to write where there is what this version reads past, as a writer does.
+        if found.format_sound:
+            read_format(found.path, writable=True)
+        for file in found.segments:
+            check_features(file.path, file.header.read_compatible)
         if work.only_obstructed:
             work.clear()
             found.findings += _checked(directory)
@@ -148,14 +151,6 @@ def _locked(directory: Path, *, apply: bool) -> Iterator[None]:
         yield
     finally:
         locks.unlock(lock)
-
-
-def _require_known(found: Inventory) -> None:
-    """Refuses to write where there is what this version reads past, as a writer does."""
-    if found.format_sound:
-        read_format(found.path, writable=True)
-    for file in found.segments:
-        check_features(file.path, file.header.read_compatible)
 
 
 def _checked(directory: Path) -> list[Finding]:

@@ -96,8 +96,6 @@ class Remains:
         """Closes the file."""
         self._file.close()
 
-    # -- finding -----------------------------------------------------------------------------------
-
     def _follow(self, tree: CatalogTree) -> None:
         """Takes the records of the newest tree whose seals hold; the others break it."""
         for name, node in tree.records():
@@ -168,8 +166,6 @@ class Remains:
         if len(value) < size or checksum(name, key, value[:-4]) != crc:
             return None
         return Place(offset, size, crc, number)
-
-    # -- records -----------------------------------------------------------------------------------
 
     def payload(self, place: Place) -> bytes:
         """What was sealed."""

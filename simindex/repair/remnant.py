@@ -42,11 +42,7 @@ from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import MAX_ROWS, SegmentFolder, SegmentRecord, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
 from simindex.storage.tables.sortedrows import header_bits
-from simindex.storage.tables.structure import (
-    DESCRIPTION,
-    FINGERPRINTS,
-    MAX_DESCRIPTION_BYTES,
-)
+from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, MAX_DESCRIPTION_BYTES
 
 WINDOW_WORDS = 1 << 20
 """Words of fingerprints that are looked at together."""
@@ -102,7 +98,7 @@ class Remnant:
                 raise self._corrupt("has a damaged header")
             self.header = Header.read(str(path), page)
             self._map = mapped(path, fd, self.size)
-        self.identity = self.header.identity
+        self.identity, self.rows = self.header.identity, self.header.identity.rows
         self._check_identity()
         self.keyed = KEY_OFFSETS in self.header.table["kind"]
         """Whether its rows have keys."""
@@ -177,8 +173,6 @@ class Remnant:
             self.footer_checksum, header_bits(self.rows),
         )
 
-    # -- reading -----------------------------------------------------------------------------------
-
     def _corrupt(self, what: str) -> CorruptFile:
         return CorruptFile(f"{self.path} {what}", path=str(self.path))
 
@@ -235,11 +229,6 @@ class Remnant:
             ):
                 raise self._corrupt("has sections that disagree")
 
-    @property
-    def rows(self) -> int:
-        """Rows that were written."""
-        return self.identity.rows
-
     def description(self) -> dict[str, Any]:
         """What it says of its index; nothing if that is damaged."""
         section = self._sections.get(DESCRIPTION)
@@ -252,8 +241,6 @@ class Remnant:
         except CorruptFile:
             return {}
         return told if isinstance(told, dict) else {}
-
-    # -- rows --------------------------------------------------------------------------------------
 
     def _windows(self) -> Iterator[tuple[int, int]]:
         step = max(1, WINDOW_WORDS * 64 // self.identity.bits)

@@ -28,7 +28,6 @@ Loss = tuple[str, int]
 Waiting = tuple[Table, Reservoir]
 """A pending run with its part of the sample of weights."""
 
-
 WINDOW_ROWS = 1 << 20
 
 VALUES = {
@@ -156,12 +155,12 @@ def lost(file: Remnant, deleted: Tombstones) -> tuple[int, int]:
     return rows, unknown if deleted.later_than(file.identity.horizon) else 0
 
 
-def living(file: Remnant, deleted: Tombstones | None) -> int:
+def living(file: Remnant, deleted: Tombstones) -> int:
     """How many rows of a segment neither damage nor a deletion reaches.
 
     Where there are deletions since it was written, its rows are read.
     """
-    if deleted is None or not deleted.later_than(file.identity.horizon):
+    if not deleted.later_than(file.identity.horizon):
         return file.count()[0]
     return sum(_alive(file, deleted, ids, keys) for _, ids, keys in file.blocks())
 

@@ -96,9 +96,6 @@ def survey(path: Path, progress: Progress | None = None) -> Inventory:
     return found
 
 
-# -- FORMAT ----------------------------------------------------------------------------------------
-
-
 def _read_format(found: Inventory) -> None:
     path = found.path
     try:
@@ -143,9 +140,6 @@ def _choose_uuid(found: Inventory, remains: Remains | None) -> bool:
     return False
 
 
-# -- files -----------------------------------------------------------------------------------------
-
-
 def _read_files(found: Inventory, progress: Progress | None) -> None:
     directory = found.path / "segments"
     for path in (directory, found.path / "catalog", found.path / "catalog" / "data.mdb"):
@@ -175,9 +169,6 @@ def _read_files(found: Inventory, progress: Progress | None) -> None:
             raise
         except CorruptFile as error:
             found.unreadable[path.name] = error.what
-
-
-# -- catalog ---------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -261,9 +252,6 @@ def _read_head(found: Inventory, remains: Remains | None) -> None:
     )
 
 
-# -- options and values ----------------------------------------------------------------------------
-
-
 def _read_options(found: Inventory, remains: Remains | None) -> None:
     """From the catalog, or from the newest segment."""
     told: list[dict[str, Any]] = []
@@ -307,9 +295,6 @@ def _read_options(found: Inventory, remains: Remains | None) -> None:
             del found.files[name]
 
 
-# -- what the records give -------------------------------------------------------------------------
-
-
 def _read_records(found: Inventory, remains: Remains | None) -> None:
     options, head = found.options, found.head
     assert options is not None
@@ -333,7 +318,6 @@ def _read_records(found: Inventory, remains: Remains | None) -> None:
 
 def _count_lost(found: Inventory) -> None:
     """Tells which rows of segments are lost; of these, none that is known to have been deleted."""
-    assert found.tombstones is not None
     for file in found.segments:
         if file.damage is not None:
             rows, unknown = salvage.lost(file, found.tombstones)
@@ -353,7 +337,6 @@ def _count_lost(found: Inventory) -> None:
 def _number(found: Inventory, remains: Remains | None) -> None:
     """Numbers above all that were given out before, so that none is given twice."""
     head = found.head or Head(0, 0, 0)
-    assert found.options is not None and found.tombstones is not None
     names = [*found.files, *found.unreadable]
     generations = [generation_of(name) for name in names]
     found.generation = max(

@@ -104,7 +104,7 @@ class Work:
         waiting = sum(len(table) for table, _ in self.found.runs)
         yield (
             f"a new catalog of {len(self.found.segments):,} segments, {waiting:,} rows waiting for "
-            f"one and {len(self.found.tombstones or ()):,} deletions takes the old one's place"
+            f"one and {len(self.found.tombstones):,} deletions takes the old one's place"
         )
         yield f"what is replaced, or no part of the index, is moved into {KEPT_PREFIX}<n>"
 
@@ -116,8 +116,6 @@ class Work:
             name for name in self.options.structures
             if name != "psm" and name not in self.beside[file.name]
         ]
-
-    # -- doing -------------------------------------------------------------------------------------
 
     def clear(self) -> None:
         """Makes way for LMDB's lock file, which the next transaction makes."""
@@ -257,7 +255,7 @@ class Work:
                 edit.add_run("pending", encode_pending(table, sample), len(table))
         oldest = min((record.horizon for record in records), default=edit.head.generation)
         dead = found.tombstones
-        if dead is not None and dead.later_than(oldest):
+        if dead.later_than(oldest):
             edit.add_run("tombstones", dead.encode(), len(dead))
         return edit
 

@@ -37,6 +37,7 @@ class View:
         verify: Verify,
     ) -> None:
         self.path, self.catalog, self.index = path, catalog, index
+        self.segments = path / "segments"
         self.options: IndexOptions = found.options
         self.recipe: Recipe | None = found.recipe
         self._options_crc = found.options_checksum
@@ -44,11 +45,6 @@ class View:
         self._looked = monotonic()
         self._lock = RLock()
         self._snapshot: Snapshot | None = None
-
-    @property
-    def segments(self) -> Path:
-        """Where the segment files are."""
-        return self.path / "segments"
 
     def open(self) -> None:
         """Takes the first snapshot."""

@@ -1,12 +1,4 @@
-"""What is part of the index: the head, and the records it names.
-
-    database     key                       payload
-    head         "head"                    Head: generation, and (name, checksum) of every child
-    meta         "options" "recipe" ...    whole values
-    segments     segment name              SegmentRecord
-    headers      see records.py            pages of header directories
-    pending      run number, u8 big-endian rows that are not yet in a segment
-    tombstones   run number, u8 big-endian ids deleted
+"""What is part of the index: the head, and the records it names; `records` draws them.
 
 Invariants
 1. Every value is sealed, and large ones are stored in parts; see values.py.
@@ -21,7 +13,6 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import lmdb
 
@@ -54,11 +45,7 @@ class Catalog:
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-
-    @property
-    def path(self) -> Path:
-        """The catalog's directory."""
-        return self.environment.directory
+        self.path = environment.directory
 
     def reading(self) -> InTransaction[Reading]:
         """One consistent view, for a `with` block; leave it soon."""

@@ -1,16 +1,17 @@
 """How each record of the catalog is stored, beneath its seal; see `values` for that.
 
-    head        Head, msgpack: version, numbers, and (name, checksum) of every child
-    meta        whole values: options, recipe, reservoir, ...
-    segments    SegmentRecord, msgpack: rows, horizon, bytes of the file, checksum of its footer,
-                width of the header directory; then, if it has structures, of each: structure,
-                name, bytes of the file, checksum of its footer, first table, widths of the header
-                directories
-    headers     a page of a header directory. Key: segment name | table number, u2 big-endian |
-                page number, u4 big-endian. Payload: little-endian uint32 first rows of
-                PAGE_HEADERS headers; the last page ends with the number of rows
-    pending     PENDING header | fingerprints | ids | key offsets | key bytes | reservoir
-    tombstones  see `tombstones`
+    head        key "head". Head, msgpack: version, numbers, and (name, checksum) of every child
+    meta        key: "options", "recipe", ... A whole value
+    segments    key: segment name. SegmentRecord, msgpack: rows, horizon, bytes of the file,
+                checksum of its footer, width of the header directory; then, if it has structures,
+                of each: structure, name, bytes of the file, checksum of its footer, first table,
+                widths of the header directories
+    headers     key: segment name | table number, u2 big-endian | page number, u4 big-endian. A page
+                of a header directory: little-endian uint32 first rows of PAGE_HEADERS headers; the
+                last page ends with the number of rows
+    pending     key: run number, u8 big-endian. PENDING header | fingerprints | ids | key offsets |
+                key bytes | reservoir
+    tombstones  key: run number, u8 big-endian. Ids deleted; see `tombstones`
 
 Header directories are copied out once, when a segment is first probed, and checked on the way:
 first 0, monotone, last = rows. So no kernel follows a damaged offset, and no pointer into LMDB
@@ -190,7 +191,9 @@ def decode_segment(name: str, payload: bytes) -> SegmentRecord:
         more = fields[5:]
         structures = tuple(_decode_structure(name, value) for value in (more[0] if more else ()))
         for _, width in ((0, header_bits), *(d for s in structures for d in s.directories)):
-            _require_width(width, rows)
+            # Nobody writes a directory of many more headers than rows, which takes memory.
+            if not 0 <= width <= 32 or 1 << width > max(ANY_HEADERS, rows):
+                raise ValueError("out of range")
         if len(more) > 1 or len({found.structure for found in structures}) < len(structures):
             raise ValueError("not a record of this version")
     except (TypeError, ValueError) as error:
@@ -215,12 +218,6 @@ def _decode_structure(segment: str, value: Any) -> StructureRecord:
     ):
         raise ValueError("out of range")
     return record
-
-
-def _require_width(header_bits: int, rows: int) -> None:
-    """Refuses a directory of many more headers than rows: nobody writes one; it takes memory."""
-    if not 0 <= header_bits <= 32 or 1 << header_bits > max(ANY_HEADERS, rows):
-        raise ValueError("out of range")
 
 
 def page_key(segment: str, table: int, page: int) -> bytes:

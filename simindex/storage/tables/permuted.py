@@ -1,10 +1,10 @@
 """The permuted tables of one block design over one segment: a `.bphs` file beside the `.rows`.
 
     sections   1 fingerprints  uint64 (T - 1, n, W): tables 1 to T - 1, one after the other
-               5 description   msgpack: structure, name and footer checksum of the segment
+               5 description   and the file's name: see `structure`
 
-Table 0 of a design is the segment's own rows. The name is `<stem of the segment>-<file id's low
-half, 8 hex>.bphs`. Header directories are in the catalog, as table 0's is.
+Table 0 of a design is the segment's own rows. Header directories are in the catalog, as table 0's
+is.
 
 Invariants
 1. Table j holds each row of the segment once, its columns permuted by `BlockDesign.permute`: so the

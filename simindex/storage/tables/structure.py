@@ -53,11 +53,8 @@ class Structure:
     ) -> None:
         self.record, self.damage = record, damage
         self._envelope = envelope
-
-    @property
-    def path(self) -> str | None:
+        self.path = None if envelope is None else envelope.path
         """Of the file; None if it could not be opened."""
-        return None if self._envelope is None else self._envelope.path
 
     @property
     def envelope(self) -> Envelope:

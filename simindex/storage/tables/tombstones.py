@@ -27,7 +27,6 @@ TOMBSTONE = np.dtype([("id", "<u8"), ("second", "<u8"), ("commit", "<u8")])
 KEYED = np.dtype([("rows", "<u8"), ("key_bytes", "<u8")])
 """Before the rows of an index with keys."""
 
-
 READ_ROWS = 1 << 16
 """Rows whose ids are looked up together: whole bytes of a mask, and arrays that stay in cache."""
 
