@@ -103,7 +103,6 @@ TESTED_BY = {
     "simhash/reader.py": "simhash/test_recipe.py",
     "simhash/recipe_checks.py": "simhash/test_recipe.py",
     "simhash/weighting.py": "simhash/test_recipe_fingerprints.py",
-    "storage/catalog/edit.py": "storage/catalog/test_catalog.py",
     "storage/catalog/lmdb_files.py": "storage/catalog/test_environment.py",
     "storage/catalog/pages.py": "storage/catalog/test_environment.py",
     "storage/catalog/registry.py": "storage/catalog/test_environment.py",

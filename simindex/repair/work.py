@@ -16,8 +16,7 @@ from simindex.records.reports import RepairReport
 from simindex.repair import salvage, structures
 from simindex.repair.inventory import Inventory
 from simindex.repair.remnant import Block, Remnant
-from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.records import Head, encode_pending, sealed_pages
 from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import pack

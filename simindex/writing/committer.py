@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from simindex.errors import ClosedIndex, CommitFailed, ReadOnlyIndex
 from simindex.options import IndexOptions
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Edit
 from simindex.storage.catalog.records import Pages
 from simindex.storage.catalog.registry import check_place
 from simindex.storage.catalog.values import seal

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.records import Run, encode_pending
 from simindex.storage.segmentfiles import SegmentFiles, Written
 from simindex.storage.snapshot import Snapshot

@@ -23,8 +23,7 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.options import SECRET_BYTES, IndexOptions
-from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.records import Head
 from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import pack

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from simindex.errors import CorruptFile
 from simindex.options import checked_structures
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Edit
 from simindex.storage.catalog.values import pack
 from simindex.storage.files.verification import verified
 from simindex.storage.segmentfiles import checked_designs, slice_design

@@ -13,8 +13,7 @@ import pytest
 import simindex
 from simindex import IndexOptions, Recipe
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
-from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.records import stored_options
 from simindex.storage.catalog.registry import acquire
 from simindex.storage.tables import reservoir, structure

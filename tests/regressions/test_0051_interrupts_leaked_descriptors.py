@@ -36,7 +36,6 @@ from simindex.repair import catalog_file, opening, remains, remnant
 from simindex.storage import segmentfiles, view
 from simindex.storage.catalog import (
     catalog,
-    edit,
     environment,
     lmdb_files,
     pages,
@@ -67,7 +66,7 @@ OPENING = (
     lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
 )
 HOLDING = (
-    *OPENING, catalog, committer, edit, handle, installer, records, segment, segmentfiles,
+    *OPENING, catalog, committer, handle, installer, records, segment, segmentfiles,
     values, view, waiting, writer
 )
 
