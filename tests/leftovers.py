@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import simindex
-from simindex.storage.catalog.headers import page_count
+from simindex.storage.catalog.records import page_count
 
 
 def left_over(path: Path) -> list[str]:

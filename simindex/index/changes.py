@@ -30,8 +30,8 @@ from simindex.records.batch import Batch, as_ids
 from simindex.records.matches import Match, Matches
 from simindex.records.reports import Audit, Finding, Progress
 from simindex.repair.check import strays
+from simindex.storage.segmentfiles import checked_designs
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.designs import checked_designs
 from simindex.threads import thread_count
 from simindex.writing import ingestion, policy
 from simindex.writing.admission import check_recipe, checked_batch, checked_keys

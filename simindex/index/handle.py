@@ -24,11 +24,10 @@ from simindex.query.answerer import Answerer
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.registry import Lease
-from simindex.storage.files import filesystem
 from simindex.storage.files import format as durable
 from simindex.storage.files.refusals import remedied, translated
 from simindex.storage.files.verification import Verify
-from simindex.storage.opened import check_age, described, leased
+from simindex.storage.location import check_age, check_storage, described, leased
 from simindex.storage.view import View
 from simindex.writing.writer import Writer
 
@@ -81,7 +80,7 @@ class Handle:
                 found = described(self.catalog, index=uuid)
                 if options is not None:
                     check_agreement(path, found.options, found.recipe, options)
-                filesystem.check_storage(path, allow_remote=found.options.allow_remote)
+                check_storage(path, allow_remote=found.options.allow_remote)
                 self.view = View(
                     path, self.catalog, found, index=uuid, pinned=self._pinned,
                     verify=self._verify,

@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from simindex.errors import CorruptFile, raised_by_a_handler
+from simindex.errors import CorruptFile, SimindexError, raised_by_a_handler
 from simindex.options import IndexOptions
+from simindex.planning.machine import Machine
+from simindex.query import audit
 from simindex.records.reports import Finding
-from simindex.repair.stored_values import require_usable
+from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog import pages
 from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.records import stored_options
+from simindex.storage.catalog.values import unpack
 from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.format import read_format
 from simindex.storage.files.names import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY
@@ -25,6 +29,7 @@ from simindex.storage.tables import permuted, slicelist
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.permuted import PermutedTables
 from simindex.storage.tables.record import SegmentRecord
+from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import Segment
 from simindex.storage.tables.slicelist import SliceLists
 from simindex.storage.tables.sortedrows import SortedRows
@@ -32,18 +37,14 @@ from simindex.storage.tables.table import Table
 
 SLICE_ROWS = 1 << 20
 
-def check(
-    path: Path, catalog: Catalog, *, index: bytes, options: IndexOptions, snapshot: Snapshot
-) -> list[Finding]:
-    """All findings, worst first; see `Index.check`. Reads each file once, in bounded memory."""
-    found = faults(path, catalog, index=index, options=options, snapshot=snapshot)
-    return [*found, *strays(path, catalog, snapshot)]
-
 
 def faults(
     path: Path, catalog: Catalog, *, index: bytes, options: IndexOptions, snapshot: Snapshot
 ) -> list[Finding]:
-    """What is wrong with the files of a commit, and with what the catalog holds now."""
+    """What is wrong with the files of a commit, and with what the catalog holds now.
+
+    See `Index.check`. Reads each file once, in bounded memory.
+    """
     found: list[Finding] = []
     try:
         if read_format(path) != index:
@@ -65,7 +66,13 @@ def faults(
 
 def strays(path: Path, catalog: Catalog, snapshot: Snapshot) -> list[Finding]:
     """What else is in the directory: files of no commit, and what repairs have kept."""
-    return [*_strays(path, catalog, snapshot), *_of_repairs(path)]
+    found = list(_strays(path, catalog, snapshot))
+    for prefix, what in (
+        (KEPT_PREFIX, "what a repair replaced; remove it when it is of no more use"),
+        (REPAIRED_CATALOG, "left by an interrupted repair; the next one removes it"),
+    ):
+        found += [Finding("note", str(kept), what) for kept in sorted(path.glob(f"{prefix}*"))]
+    return found
 
 
 def _error(path: Path, what: str) -> Finding:
@@ -138,9 +145,15 @@ def _check_segment(
     if segment.structures and not damaged:
         expected = permuted.content_sum(segment.fingerprints)
         for structure in segment.structures.values():
-            yield from _check_structure(path, catalog, segment.record, structure, expected)
+            yield from _check_structure(
+                path, catalog, segment.record, structure,
+                partial(permuted.disorder, structure, expected),
+            )
     if segment.slices is not None and not damaged:
-        yield from _check_slices(path, segment, segment.slices)
+        yield from _check_structure(
+            path, catalog, segment.record, segment.slices,
+            partial(slicelist.disorder, segment.slices, segment.fingerprints),
+        )
 
 
 def _check_bytes(
@@ -153,8 +166,8 @@ def _check_bytes(
 
 
 def _check_structure(
-    path: Path, catalog: Catalog, record: SegmentRecord, structure: PermutedTables,
-    expected_sum: int,
+    path: Path, catalog: Catalog, record: SegmentRecord, structure: PermutedTables | SliceLists,
+    disorder: Callable[[], Iterator[str]],
 ) -> Iterator[Finding]:
     file = path / "segments" / structure.record.name
     try:
@@ -162,22 +175,11 @@ def _check_structure(
         yield from _check_bytes(file, structure.envelope, damaged)
         if damaged:
             return
-        wrong = [_error(file, what) for what in permuted.disorder(structure, expected_sum)]
+        wrong = [_error(file, what) for what in disorder()]
         yield from wrong
-        for number, table in enumerate(structure.tables, structure.record.first_table):
+        tables = structure.tables if isinstance(structure, PermutedTables) else ()
+        for number, table in enumerate(tables, structure.record.first_table):
             yield from _check_directory(path, catalog, record, number, None if wrong else table)
-    except CorruptFile as error:
-        yield _error(file, str(error))
-
-
-def _check_slices(path: Path, segment: Segment, slices: SliceLists) -> Iterator[Finding]:
-    file = path / "segments" / slices.record.name
-    try:
-        damaged = slices.envelope.damaged_chunks()
-        yield from _check_bytes(file, slices.envelope, damaged)
-        if not damaged:
-            for what in slicelist.disorder(slices, segment.fingerprints):
-                yield _error(file, what)
     except CorruptFile as error:
         yield _error(file, str(error))
 
@@ -248,12 +250,30 @@ def _live_files(catalog: Catalog) -> set[str]:
     return found
 
 
-def _of_repairs(path: Path) -> Iterator[Finding]:
-    for kept in sorted(path.glob(f"{KEPT_PREFIX}*")):
-        yield Finding(
-            "note", str(kept), "what a repair replaced; remove it when it is of no more use"
-        )
-    for unfinished in sorted(path.glob(f"{REPAIRED_CATALOG}*")):
-        yield Finding(
-            "note", str(unfinished), "left by an interrupted repair; the next one removes it"
-        )
+def require_usable(name: str, payload: bytes, options: IndexOptions) -> None:
+    """Raises CorruptFile if the payload of a value, whose checksum held, is none that is written.
+
+    Values of other names, which this version does not know, are passed over.
+    """
+    try:
+        if name == "recipe":
+            bits: int = Recipe.from_bytes(payload).bits
+            if bits != options.bits:
+                raise CorruptFile(f"it makes fingerprints of {bits} bits, not of {options.bits}")
+        elif name == "reservoir":
+            Reservoir.decode("the index", payload, options.words).check()
+        elif name == "machine":
+            Machine.from_dict(unpack("meta/machine", payload))
+        elif name == "audit":
+            audit.decode(payload)
+        elif name == "options":
+            stored_options(payload)
+    except (SimindexError, ValueError) as error:
+        if raised_by_a_handler(error):
+            raise
+        remedy = error.remedy if isinstance(error, SimindexError) else None
+        what = error.what if isinstance(error, SimindexError) else error
+        raise CorruptFile(
+            f"the catalog's record meta/{name} cannot be used: {what}",
+            remedy=remedy, path=f"meta/{name}",
+        ) from error

@@ -28,16 +28,14 @@ from pathlib import Path
 from simindex.errors import CorruptFile, IndexNotFound, SimindexError, raised_by_a_handler
 from simindex.options import as_flag
 from simindex.records.reports import Finding, Progress, RepairReport
-from simindex.repair.check import check
-from simindex.repair.inventory import Inventory
+from simindex.repair.check import faults, strays
 from simindex.repair.survey import anything_of_an_index, survey
 from simindex.repair.work import Work
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.files import filesystem, locks
+from simindex.storage.files import locks
 from simindex.storage.files.format import check_features, read_format
 from simindex.storage.files.refusals import translated
-from simindex.storage.location import checked_call
-from simindex.storage.opened import check_age, described, leased
+from simindex.storage.location import check_age, check_storage, checked_call, described, leased
 from simindex.storage.snapshot import take
 
 
@@ -95,7 +93,11 @@ def repair(
         found = work.found
         if not found.findings or not apply:
             return work.report()
-        _require_known(found)
+        # Refuses to write where there is what this version reads past, as a writer does.
+        if found.format_sound:
+            read_format(found.path, writable=True)
+        for file in found.segments:
+            check_features(file.path, file.header.read_compatible)
         if work.only_obstructed:
             work.clear()
             found.findings += _checked(directory)
@@ -107,7 +109,7 @@ def repair(
 def _surveyed(directory: Path, progress: Progress | None) -> Work:
     """What is to be done about all that is wrong with an index."""
     found = survey(directory, progress)
-    filesystem.check_storage(
+    check_storage(
         directory, allow_remote=found.options is not None and found.options.allow_remote
     )
     work = Work(found)
@@ -151,14 +153,6 @@ def _locked(directory: Path, *, apply: bool) -> Iterator[None]:
         locks.unlock(lock)
 
 
-def _require_known(found: Inventory) -> None:
-    """Refuses to write where there is what this version reads past, as a writer does."""
-    if found.format_sound:
-        read_format(found.path, writable=True)
-    for file in found.segments:
-        check_features(file.path, file.header.read_compatible)
-
-
 def _checked(directory: Path) -> list[Finding]:
     """The damage that `check` finds, once the survey found nothing."""
     try:
@@ -168,7 +162,8 @@ def _checked(directory: Path) -> list[Finding]:
             options = described(catalog, index=uuid).options
             snapshot = take(catalog, directory / "segments", index=uuid, options=options)
             check_age(directory, catalog, snapshot)
-            found = check(directory, catalog, index=uuid, options=options, snapshot=snapshot)
+            found = faults(directory, catalog, index=uuid, options=options, snapshot=snapshot)
+            found += strays(directory, catalog, snapshot)
         finally:
             lease.release()
     except CorruptFile as error:

@@ -19,9 +19,8 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew
-from simindex.repair.catalog_file import BIG, Breach, CatalogFile, nodes_of
-from simindex.repair.catalog_tree import CatalogTree
-from simindex.storage.catalog.head import Head, Run
+from simindex.repair.catalog_file import BIG, Breach, CatalogFile, CatalogTree, nodes_of
+from simindex.storage.catalog.records import Head, Run
 from simindex.storage.catalog.values import PARTED, checksum, unpack
 from simindex.storage.tables.record import NAME
 
@@ -72,7 +71,7 @@ class Remains:
         tree = CatalogTree(file)
         self._follow(tree)
         self.breach = tree.breach
-        """What is wrong with the newest tree; see `catalog_tree`."""
+        """What is wrong with the newest tree; see `catalog_file`."""
         self.foreign, self.ordered, self.numbered = tree.foreign, tree.ordered, tree.numbered
         self._scan()
 
@@ -96,8 +95,6 @@ class Remains:
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
-
-    # -- finding -----------------------------------------------------------------------------------
 
     def _follow(self, tree: CatalogTree) -> None:
         """Takes the records of the newest tree whose seals hold; the others break it."""
@@ -169,8 +166,6 @@ class Remains:
         if len(value) < size or checksum(name, key, value[:-4]) != crc:
             return None
         return Place(offset, size, crc, number)
-
-    # -- records -----------------------------------------------------------------------------------
 
     def payload(self, place: Place) -> bytes:
         """What was sealed."""

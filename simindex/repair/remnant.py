@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import U64, Bools
+from simindex.arrays import I64, U8, U64, Bools
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.repair.opening import mapped, opened_rows
-from simindex.storage.catalog.head import LAST_GENERATION
+from simindex.storage.catalog.records import LAST_GENERATION
 from simindex.storage.catalog.values import unpack
 from simindex.storage.files.envelope import (
     CHUNK_BYTES,
@@ -38,15 +38,11 @@ from simindex.storage.files.envelope import (
     open_envelope,
     seed,
 )
-from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.record import MAX_ROWS, SegmentRecord, generation_of
+from simindex.storage.tables.record import MAX_ROWS, SegmentFolder, SegmentRecord, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
-from simindex.storage.tables.structure import (
-    DESCRIPTION,
-    FINGERPRINTS,
-    MAX_DESCRIPTION_BYTES,
-)
+from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, MAX_DESCRIPTION_BYTES
 
 WINDOW_WORDS = 1 << 20
 """Words of fingerprints that are looked at together."""
@@ -65,11 +61,11 @@ class _Section:
     offset: int
     itemsize: int
     count: int
-    data: NDArray[np.uint8]
+    data: U8
     sound: Bools
     """By chunk."""
 
-    def reaches(self, items: NDArray[np.int64]) -> Bools:
+    def reaches(self, items: I64) -> Bools:
         """Whether some items are within sound chunks."""
         first = items * self.itemsize // CHUNK_BYTES
         last = ((items + 1) * self.itemsize - 1) // CHUNK_BYTES
@@ -89,7 +85,7 @@ class Remnant:
 
     def __init__(
         self, path: Path, progress: Progress | None = None, *,
-        header: NDArray[np.uint8] | None = None,
+        header: U8 | None = None,
     ) -> None:
         self.path, self.name = path, path.name
         with opened_rows(path) as file:
@@ -102,7 +98,7 @@ class Remnant:
                 raise self._corrupt("has a damaged header")
             self.header = Header.read(str(path), page)
             self._map = mapped(path, fd, self.size)
-        self.identity = self.header.identity
+        self.identity, self.rows = self.header.identity, self.header.identity.rows
         self._check_identity()
         self.keyed = KEY_OFFSETS in self.header.table["kind"]
         """Whether its rows have keys."""
@@ -163,16 +159,19 @@ class Remnant:
             self.damage = f"{self.path} has rows that are not sorted"
         if self.damage is None and self.footer_checksum is not None:
             own = self.identity
-            record = SegmentRecord(
-                self.name, own.rows, own.horizon, self.header.file_bytes, self.footer_checksum, 0
-            )
             try:
                 folder = SegmentFolder(self.path.parent, own.index, own.bits, self.keyed)
-                open_segment(folder, record, lambda: None)
+                open_segment(folder, self.record(), lambda: None)
             except CorruptFile as error:
                 self.damage = error.what
 
-    # -- reading -----------------------------------------------------------------------------------
+    def record(self) -> SegmentRecord:
+        """The record of a file that is whole, without what stands beside it."""
+        assert self.footer_checksum is not None
+        return SegmentRecord(
+            self.name, self.rows, self.identity.horizon, self.header.file_bytes,
+            self.footer_checksum, header_bits(self.rows),
+        )
 
     def _corrupt(self, what: str) -> CorruptFile:
         return CorruptFile(f"{self.path} {what}", path=str(self.path))
@@ -230,11 +229,6 @@ class Remnant:
             ):
                 raise self._corrupt("has sections that disagree")
 
-    @property
-    def rows(self) -> int:
-        """Rows that were written."""
-        return self.identity.rows
-
     def description(self) -> dict[str, Any]:
         """What it says of its index; nothing if that is damaged."""
         section = self._sections.get(DESCRIPTION)
@@ -247,8 +241,6 @@ class Remnant:
         except CorruptFile:
             return {}
         return told if isinstance(told, dict) else {}
-
-    # -- rows --------------------------------------------------------------------------------------
 
     def _windows(self) -> Iterator[tuple[int, int]]:
         step = max(1, WINDOW_WORDS * 64 // self.identity.bits)
@@ -317,7 +309,7 @@ class Remnant:
                 fingerprints.view("<u8").reshape(-1, words), self._column(IDS, "<u8")[rows], keys
             )
 
-    def _keys(self, start: int, stop: int, among: NDArray[np.int64]) -> KeyHeap:
+    def _keys(self, start: int, stop: int, among: I64) -> KeyHeap:
         """Keys of some of the rows from start to stop, counted from start, that are intact."""
         data = self._sections[KEY_BYTES].data
         offsets = self._column(KEY_OFFSETS, "<i8")[start : stop + 1]

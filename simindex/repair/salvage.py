@@ -13,11 +13,11 @@ import numpy as np
 from simindex.arrays import U64, Bools
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
+from simindex.repair.check import require_usable
 from simindex.repair.remains import Remains
 from simindex.repair.remnant import Remnant
-from simindex.repair.stored_values import require_usable
-from simindex.storage.catalog import pending
-from simindex.storage.catalog.head import LAST_GENERATION, Head
+from simindex.storage.catalog.records import LAST_GENERATION, Head, decode_pending
+from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.tombstones import Tombstones
@@ -27,7 +27,6 @@ Loss = tuple[str, int]
 
 Waiting = tuple[Table, Reservoir]
 """A pending run with its part of the sample of weights."""
-
 
 WINDOW_ROWS = 1 << 20
 
@@ -54,19 +53,13 @@ def values(
             payload = remains.whole("meta", name.encode(), known[name])
             if payload is None and name != "audit":  # an earlier one serves, too
                 payload = remains.whole("meta", name.encode())
-        if payload is not None and _usable(name, payload, options):
-            found[name] = payload
-        else:
+        with suppress(CorruptFile):
+            if payload is not None:
+                require_usable(name, payload, options)
+                found[name] = payload
+        if name not in found:
             losses.append((("if there was one, " if head is None else "") + VALUES[name], 0))
     return found, losses
-
-
-def _usable(name: str, payload: bytes, options: IndexOptions) -> bool:
-    try:
-        require_usable(name, payload, options)
-    except CorruptFile:
-        return False
-    return True
 
 
 def deletions(
@@ -117,7 +110,7 @@ def waiting(
         try:
             if payload is None:
                 raise CorruptFile(name)
-            table, sample = pending.decode(
+            table, sample = decode_pending(
                 name, payload, rows=run.rows, words=options.words,
                 keyed=options.keyed, horizon=run.horizon,
             )
@@ -139,17 +132,14 @@ def waiting(
 
 def _sound(table: Table, options: IndexOptions) -> Table:
     """The rows of a table that have sound keys, in order."""
-    rows, keys = np.arange(len(table), dtype=np.int64), table.keys
+    words, keys = table.fingerprints[:, 0], table.keys
     if keys is not None:
         faulty = keys.faulty(table.ids, options.key_kind, options.stored_secret)
-        rows = np.flatnonzero(~faulty)
-        keys = keys.take(rows)
-    words = table.fingerprints[rows, 0]
-    if len(rows) == len(table) and not (words[1:] < words[:-1]).any():
-        return table
-    return sort_table(
-        table.name, table.fingerprints[rows], table.ids[rows], keys, horizon=table.horizon
-    )
+        if faulty.any():
+            return without(table, faulty)
+    if (words[1:] < words[:-1]).any():
+        return sort_table(table.name, table.fingerprints, table.ids, keys, horizon=table.horizon)
+    return table
 
 
 def lost(file: Remnant, deleted: Tombstones) -> tuple[int, int]:
@@ -160,30 +150,28 @@ def lost(file: Remnant, deleted: Tombstones) -> tuple[int, int]:
     """
     rows = unknown = 0
     for ids, nameless in file.lost_ids():
-        table = Table(
-            file.name, np.empty((len(ids), 1), np.uint64), ids, None,
-            horizon=file.identity.horizon, header_bits=0,
-        )
-        dead = deleted.dead(table, ids, np.arange(len(ids), dtype=np.int64))
-        rows += len(ids) - int(np.count_nonzero(dead)) + nameless
+        rows += _alive(file, deleted, ids, None) + nameless
         unknown += nameless
     return rows, unknown if deleted.later_than(file.identity.horizon) else 0
 
 
-def living(file: Remnant, deleted: Tombstones | None) -> int:
+def living(file: Remnant, deleted: Tombstones) -> int:
     """How many rows of a segment neither damage nor a deletion reaches.
 
     Where there are deletions since it was written, its rows are read.
     """
-    horizon = file.identity.horizon
-    if deleted is None or not deleted.later_than(horizon):
+    if not deleted.later_than(file.identity.horizon):
         return file.count()[0]
-    rows = 0
-    for fingerprints, ids, keys in file.blocks():
-        table = Table(file.name, fingerprints, ids, keys, horizon=horizon, header_bits=0)
-        dead = deleted.dead(table, ids, np.arange(len(ids), dtype=np.int64))
-        rows += len(ids) - int(np.count_nonzero(dead))
-    return rows
+    return sum(_alive(file, deleted, ids, keys) for _, ids, keys in file.blocks())
+
+
+def _alive(file: Remnant, deleted: Tombstones, ids: U64, keys: KeyHeap | None) -> int:
+    """How many of some rows of a segment no deletion reaches."""
+    table = Table(
+        file.name, np.empty((len(ids), 1), np.uint64), ids, keys,
+        horizon=file.identity.horizon, header_bits=0,
+    )
+    return len(ids) - deleted.count(table)
 
 
 def without(table: Table, dead: Bools) -> Table:

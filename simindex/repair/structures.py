@@ -15,12 +15,11 @@ from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import IndexOptions
 from simindex.records.reports import Finding
 from simindex.storage.files.envelope import Envelope, open_envelope
+from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables import permuted, slicelist
-from simindex.storage.tables.designs import checked_designs, slice_design
 from simindex.storage.tables.permuted import Directories, PermutedTables
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.slicelist import SliceLists
-from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import description_of
 
 
@@ -52,7 +51,7 @@ def whole(
 
     def disorder(structure: str, envelope: Envelope) -> Iterator[str]:
         if slices is not None and slices.structure == structure:
-            lists = SliceLists(_sliced(structure, envelope), slices, envelope)
+            lists = SliceLists(_record(structure, envelope), slices, envelope)
             return slicelist.disorder(lists, fingerprints)
         tables = _tables(record, envelope, designs[structure], 1)
         return permuted.disorder(tables, expected_sum())
@@ -90,21 +89,18 @@ def _tables(
     record: SegmentRecord, envelope: Envelope, design: BlockDesign, first_table: int
 ) -> PermutedTables:
     """Permuted tables of a file that no catalog names yet, whose directories are to be computed."""
-    widths = tuple(
-        min(header_bits(record.rows), design.header_bits[table])
-        for table in range(1, design.tables)
-    )
-    structure = StructureRecord(
-        design.structure, Path(envelope.path).name, envelope.file_bytes,
-        envelope.footer_checksum, first_table, widths,
-    )
-    return PermutedTables(structure, design, envelope, lambda table: None)
+    widths = permuted.header_widths(record.rows, design)
+    unnamed = _record(design.structure, envelope, first_table, widths)
+    return PermutedTables(unnamed, design, envelope, lambda table: None)
 
 
-def _sliced(structure: str, envelope: Envelope) -> StructureRecord:
-    """The record of a file of slice lists that no catalog names yet."""
+def _record(
+    structure: str, envelope: Envelope, first_table: int = 1, widths: tuple[int, ...] = ()
+) -> StructureRecord:
+    """The record of a file that no catalog names yet; slice lists have no directories."""
     return StructureRecord(
-        structure, Path(envelope.path).name, envelope.file_bytes, envelope.footer_checksum, 1, ()
+        structure, Path(envelope.path).name, envelope.file_bytes, envelope.footer_checksum,
+        first_table, widths,
     )
 
 
@@ -130,7 +126,7 @@ def recorded(
         made.append(tables)
     slices = slice_design(options)
     if slices is not None and slices.structure in found:
-        structures.append(_sliced(slices.structure, found[slices.structure]))
+        structures.append(_record(slices.structure, found[slices.structure]))
 
     def directories() -> Iterator[Directories]:
         for tables in made:

@@ -3,7 +3,7 @@
     FORMAT       whole, or made again: segments carry the index's uuid
     catalog      its records, read from the pages without the engine (remains.py)
     segments     their headers, and which chunks agree with their checksums (remnant.py)
-    the choice   which segments are the index (choice.py), with which pending rows and deletions
+    the choice   which segments are the index (inventory.py), with which pending rows and deletions
                  (salvage.py)
 
 A head is certain if a catalog has both its meta pages, there is no doubt which is the newest, its
@@ -36,15 +36,14 @@ from simindex.errors import (
 from simindex.options import IndexOptions
 from simindex.records.reports import Progress
 from simindex.repair import salvage
-from simindex.repair.choice import choose_segments, names_in, read_headless
-from simindex.repair.inventory import Inventory
+from simindex.repair.inventory import Inventory, choose_segments, names_in, read_headless
 from simindex.repair.remains import Remains
 from simindex.repair.remnant import Remnant
-from simindex.storage.catalog.head import LAST_GENERATION, Head
+from simindex.storage.catalog.records import LAST_GENERATION, Head
 from simindex.storage.catalog.values import unpack
 from simindex.storage.files.format import format_agrees, read_format
 from simindex.storage.files.names import repaired_catalogs
-from simindex.storage.tables.designs import checked_designs, slice_design
+from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables.record import NAME, generation_of
 
 SAMPLE_IDS = 1 << 20
@@ -97,9 +96,6 @@ def survey(path: Path, progress: Progress | None = None) -> Inventory:
     return found
 
 
-# -- FORMAT ----------------------------------------------------------------------------------------
-
-
 def _read_format(found: Inventory) -> None:
     path = found.path
     try:
@@ -144,9 +140,6 @@ def _choose_uuid(found: Inventory, remains: Remains | None) -> bool:
     return False
 
 
-# -- files -----------------------------------------------------------------------------------------
-
-
 def _read_files(found: Inventory, progress: Progress | None) -> None:
     directory = found.path / "segments"
     for path in (directory, found.path / "catalog", found.path / "catalog" / "data.mdb"):
@@ -176,9 +169,6 @@ def _read_files(found: Inventory, progress: Progress | None) -> None:
             raise
         except CorruptFile as error:
             found.unreadable[path.name] = error.what
-
-
-# -- catalog ---------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -262,9 +252,6 @@ def _read_head(found: Inventory, remains: Remains | None) -> None:
     )
 
 
-# -- options and values ----------------------------------------------------------------------------
-
-
 def _read_options(found: Inventory, remains: Remains | None) -> None:
     """From the catalog, or from the newest segment."""
     told: list[dict[str, Any]] = []
@@ -308,9 +295,6 @@ def _read_options(found: Inventory, remains: Remains | None) -> None:
             del found.files[name]
 
 
-# -- what the records give -------------------------------------------------------------------------
-
-
 def _read_records(found: Inventory, remains: Remains | None) -> None:
     options, head = found.options, found.head
     assert options is not None
@@ -334,7 +318,6 @@ def _read_records(found: Inventory, remains: Remains | None) -> None:
 
 def _count_lost(found: Inventory) -> None:
     """Tells which rows of segments are lost; of these, none that is known to have been deleted."""
-    assert found.tombstones is not None
     for file in found.segments:
         if file.damage is not None:
             rows, unknown = salvage.lost(file, found.tombstones)
@@ -354,7 +337,6 @@ def _count_lost(found: Inventory) -> None:
 def _number(found: Inventory, remains: Remains | None) -> None:
     """Numbers above all that were given out before, so that none is given twice."""
     head = found.head or Head(0, 0, 0)
-    assert found.options is not None and found.tombstones is not None
     names = [*found.files, *found.unreadable]
     generations = [generation_of(name) for name in names]
     found.generation = max(

@@ -16,11 +16,8 @@ from simindex.records.reports import RepairReport
 from simindex.repair import salvage, structures
 from simindex.repair.inventory import Inventory
 from simindex.repair.remnant import Block, Remnant
-from simindex.storage.catalog import pending
-from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.edit import Edit
-from simindex.storage.catalog.head import Head
-from simindex.storage.catalog.headers import sealed_pages
+from simindex.storage.catalog.catalog import Catalog, Edit
+from simindex.storage.catalog.records import Head, encode_pending, sealed_pages
 from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import pack
 from simindex.storage.files import durable, removal
@@ -35,14 +32,12 @@ from simindex.storage.files.names import (
     next_numbered,
     repaired_catalogs,
 )
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segmentfiles import SegmentFiles, checked_designs, slice_design
 from simindex.storage.snapshot import take
-from simindex.storage.tables.designs import checked_designs, slice_design
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentRecord, generation_of
 from simindex.storage.tables.segment import Segment, open_segment
-from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.table import sort_table
 
 STAGED_PAGES = 64
@@ -56,7 +51,7 @@ class Work:
         assert found.options is not None
         self.found, self.path, self.options = found, found.path, found.options
         self.directory = found.path / "segments"
-        self.designs = tuple(checked_designs(found.options))
+        self.designs = checked_designs(found.options)
         self.files = SegmentFiles(self.directory, found.uuid, found.options, self.designs)
         self.intact = {
             file.name: file.rows if file.damage is None else file.count()[0]
@@ -68,7 +63,7 @@ class Work:
         for file in found.segments:
             if file.damage is None:
                 self.beside[file.name], findings = structures.whole(
-                    self.directory, names, _record(file), file.fingerprints, found.uuid,
+                    self.directory, names, file.record(), file.fingerprints, found.uuid,
                     self.options,
                 )
                 found.findings += findings
@@ -108,7 +103,7 @@ class Work:
         waiting = sum(len(table) for table, _ in self.found.runs)
         yield (
             f"a new catalog of {len(self.found.segments):,} segments, {waiting:,} rows waiting for "
-            f"one and {len(self.found.tombstones or ()):,} deletions takes the old one's place"
+            f"one and {len(self.found.tombstones):,} deletions takes the old one's place"
         )
         yield f"what is replaced, or no part of the index, is moved into {KEPT_PREFIX}<n>"
 
@@ -120,8 +115,6 @@ class Work:
             name for name in self.options.structures
             if name != "psm" and name not in self.beside[file.name]
         ]
-
-    # -- doing -------------------------------------------------------------------------------------
 
     def clear(self) -> None:
         """Makes way for LMDB's lock file, which the next transaction makes."""
@@ -204,7 +197,7 @@ class Work:
 
     def _segment(self, file: Remnant, catalog: Catalog) -> SegmentRecord | None:
         """A segment of the new index with all that stands beside it, and its directories stored."""
-        record = _record(file) if file.damage is None else self._salvaged(file)
+        record = file.record() if file.damage is None else self._salvaged(file)
         if record is None:
             return None
         folder = replace(self.files.folder, keyed=file.keyed)
@@ -258,21 +251,12 @@ class Work:
             edit.add_segment(record, [])
         for table, sample in found.runs:
             if len(table):
-                edit.add_run("pending", pending.encode(table, sample), len(table))
+                edit.add_run("pending", encode_pending(table, sample), len(table))
         oldest = min((record.horizon for record in records), default=edit.head.generation)
         dead = found.tombstones
-        if dead is not None and dead.later_than(oldest):
+        if dead.later_than(oldest):
             edit.add_run("tombstones", dead.encode(), len(dead))
         return edit
-
-
-def _record(file: Remnant) -> SegmentRecord:
-    """The record of a file that is whole, without what stands beside it."""
-    assert file.footer_checksum is not None
-    return SegmentRecord(
-        file.name, file.rows, file.identity.horizon, file.header.file_bytes, file.footer_checksum,
-        header_bits(file.rows),
-    )
 
 
 def _sorted(file: Remnant) -> Iterator[Block]:

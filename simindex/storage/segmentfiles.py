@@ -4,8 +4,9 @@
     SegmentFiles.merge    some segments           -> one, without their dead rows
     SegmentFiles.beside   a segment that is there -> .bphs and .issl files beside it
 
-What is written is durable under its name and no part of the index: the catalog's next commit may
-name it. Nothing here reads or writes the catalog, so any thread may call it.
+What stands beside a segment the index's options say: `checked_designs` and `slice_design`. What is
+written is durable under its name and no part of the index: the catalog's next commit may name it.
+Nothing here reads or writes the catalog, so any thread may call it.
 """
 
 from __future__ import annotations
@@ -18,19 +19,17 @@ from pathlib import Path
 
 from simindex.arrays import U64
 from simindex.bits.design import BlockDesign
-from simindex.errors import CorruptFile, raised_by_a_handler
-from simindex.options import IndexOptions
+from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
+from simindex.options import IndexOptions, is_slicing
 from simindex.records.reports import Progress
-from simindex.storage.catalog.headers import Pages, sealed_pages
+from simindex.storage.catalog.records import Pages, sealed_pages
 from simindex.storage.catalog.values import pack
 from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.verification import verified
 from simindex.storage.tables import compaction, permuted, slicelist
-from simindex.storage.tables.designs import slice_design
-from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.permuted import Directories
-from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
 from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.tables.table import Table
@@ -41,9 +40,38 @@ log = logging.getLogger("simindex")
 Written = tuple[SegmentRecord, Directories]
 """A durable segment that is not live yet, with the header directories of all its tables."""
 
-
 Step = Callable[[], None]
 """Called after each table, and after slices of 256 bits; what it raises ends the work."""
+
+
+def checked_designs(options: IndexOptions) -> tuple[BlockDesign, ...]:
+    """The block designs of `options.structures`, in their order.
+
+    Raises
+    ------
+    InvalidOption
+        If one cannot be made of `options.bits` bits, or all together have too many tables.
+    """
+    designs = tuple(
+        BlockDesign.parse(name, options.bits) for name in options.structures
+        if name != "psm" and not is_slicing(name)
+    )
+    tables = sum(design.tables - 1 for design in designs)
+    if tables > permuted.MAX_TABLE:
+        raise InvalidOption(
+            f"structures={options.structures!r} have {tables} permuted tables, more than "
+            f"{permuted.MAX_TABLE}: take fewer",
+            option="structures", found=tables, expected=permuted.MAX_TABLE,
+        )
+    return designs
+
+
+def slice_design(options: IndexOptions) -> SliceDesign | None:
+    """How fingerprints are cut for the slice lists of `options.structures`, if these are there."""
+    for name in options.structures:
+        if is_slicing(name):
+            return SliceDesign.parse(name, options.bits)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,22 +11,19 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simindex.arrays import U8
+from simindex.arrays import U8, U32
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions, is_slicing
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
-from simindex.storage.catalog import pending
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.records import Head, decode_pending
 from simindex.storage.files.envelope import ask_ahead
 from simindex.storage.files.verification import Verify, verified
-from simindex.storage.tables.designs import checked_designs, slice_design
-from simindex.storage.tables.folder import SegmentFolder
+from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables.permuted import open_permuted
-from simindex.storage.tables.record import SegmentRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import Segment, open_segment
 from simindex.storage.tables.slicelist import open_slices
@@ -181,7 +178,6 @@ def take(
 
     Raises CorruptFile when a record or a file the head names is missing or damaged.
     """
-    known = {table.name: table for table in before.tables} if before is not None else {}
     gone = "a segment"
     for attempt in range(1, RETRIES + 1):
         try:
@@ -189,7 +185,7 @@ def take(
                 segments_directory, index, options.bits, options.keyed, verify,
                 missing_ok=attempt == RETRIES,
             )
-            return _take(catalog, folder, options, known, before)
+            return _take(catalog, folder, options, before)
         except FileNotFoundError as error:
             # Not the error itself: it leads to this frame, and with it to what `before` has mapped.
             gone = error.filename or gone
@@ -197,81 +193,71 @@ def take(
 
 
 def _take(
-    catalog: Catalog,
-    folder: SegmentFolder,
-    options: IndexOptions,
-    known: dict[str, Table],
-    before: Snapshot | None,
+    catalog: Catalog, folder: SegmentFolder, options: IndexOptions, before: Snapshot | None
 ) -> Snapshot:
-    keyed = folder.keyed
-    kept: dict[str, Reservoir] = {}
+    segments: dict[str, Segment] = {}
+    waiting: dict[str, tuple[Table, Reservoir]] = {}
+    same: dict[str, int] = {}
     if before is not None:
-        kept = dict(zip((t.name for t in before.pending), before.samples, strict=True))
+        segments = {segment.name: segment for segment in before.segments}
+        pairs = zip(before.pending, before.samples, strict=True)
+        waiting = {table.name: (table, sample) for table, sample in pairs}
+        same = before.head.segments
     with catalog.reading() as reading:
         value, head = reading.head()
         # A segment that was given other structures has its old name and another record.
-        same = {} if before is None else before.head.segments
         records = [
             reading.segment(head, name) for name, crc in head.segments.items()
-            if name not in known or same.get(name) != crc
+            if same.get(name) != crc
         ]
-        runs: list[Table] = []
-        samples: list[Reservoir] = []
+        runs: list[tuple[Table, Reservoir]] = []
         for run in head.pending:
             name = f"pending run {run.number}"
-            if name in known:
-                runs.append(known[name])
-                samples.append(kept[name])
-            else:
-                table, sample = pending.decode(
-                    name, reading.run("pending", run), rows=run.rows, words=options.words,
-                    keyed=keyed, horizon=run.horizon,
-                )
-                runs.append(table)
-                samples.append(sample)
+            runs.append(waiting.get(name) or decode_pending(
+                name, reading.run("pending", run), rows=run.rows, words=options.words,
+                keyed=folder.keyed, horizon=run.horizon,
+            ))
         if before is not None and head.tombstones == before.head.tombstones:
             dead = before.tombstones
         else:
             dead = Tombstones.merged(
                 [
                     Tombstones.decode(
-                        f"run {run.number}", reading.run("tombstones", run), keyed=keyed
+                        f"run {run.number}", reading.run("tombstones", run), keyed=folder.keyed
                     )
                     for run in head.tombstones
                 ],
-                keyed=keyed,
+                keyed=folder.keyed,
             )
     if len(records) > 1:
         ask_ahead([folder.directory / name for record in records for name in record.files])
-    opened = {}
-    for record in records:
-        load = partial(_load_directory, catalog, record)
-        segment = open_segment(folder, record, partial(load, 0))
-        segment.structures = {
-            structure.structure: open_permuted(folder, record, structure, load)
-            for structure in record.structures if not is_slicing(structure.structure)
-        }
-        for structure in record.structures:
-            if is_slicing(structure.structure):
-                segment.slices = open_slices(folder, record, structure)
-        opened[record.name] = segment
-    segments = []
-    for name in head.segments:
-        table = opened.get(name) or known[name]
-        if isinstance(table, Segment):
-            segments.append(table)
+    segments |= {record.name: _opened(catalog, folder, record) for record in records}
     snapshot = Snapshot(
-        catalog, value, head, tuple(segments), tuple(runs),
-        dead, tuple(samples), options,
+        catalog, value, head, tuple(segments[name] for name in head.segments),
+        tuple(table for table, _ in runs), dead, tuple(sample for _, sample in runs), options,
     )
     if before is not None:
         snapshot.keep_dead(before)
     return snapshot
 
 
+def _opened(catalog: Catalog, folder: SegmentFolder, record: SegmentRecord) -> Segment:
+    """A segment with its structures, on their maps."""
+    load = partial(_load_directory, catalog, record)
+    segment = open_segment(folder, record, partial(load, 0))
+    segment.structures = {
+        structure.structure: open_permuted(folder, record, structure, load)
+        for structure in record.structures if not is_slicing(structure.structure)
+    }
+    for structure in record.structures:
+        if is_slicing(structure.structure):
+            segment.slices = open_slices(folder, record, structure)
+    return segment
+
+
 def _load_directory(
     catalog: Catalog, record: SegmentRecord, table: int
-) -> NDArray[np.uint32] | None:
+) -> U32 | None:
     """A header directory of a segment, or None once it was compacted away."""
     with catalog.reading() as reading:
         _, head = reading.head()
@@ -282,5 +268,4 @@ def _load_directory(
         owner = [s for s in record.structures if table in dict(s.directories)]
         if not set(owner) <= set(now.structures):
             return None
-        directory: NDArray[np.uint32] = reading.directory(record, table)
-        return directory
+        return reading.directory(record, table)

@@ -20,10 +20,9 @@ from simindex.errors import ClosedIndex, CorruptFile
 from simindex.options import IndexOptions
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.options_record import stored_options
 from simindex.storage.catalog.registry import check_place
 from simindex.storage.files.verification import Verify
-from simindex.storage.opened import Described
+from simindex.storage.location import Described, described
 from simindex.storage.snapshot import Snapshot, take
 
 LOOK_S = 1.0
@@ -38,6 +37,7 @@ class View:
         verify: Verify,
     ) -> None:
         self.path, self.catalog, self.index = path, catalog, index
+        self.segments = path / "segments"
         self.options: IndexOptions = found.options
         self.recipe: Recipe | None = found.recipe
         self._options_crc = found.options_checksum
@@ -45,11 +45,6 @@ class View:
         self._looked = monotonic()
         self._lock = RLock()
         self._snapshot: Snapshot | None = None
-
-    @property
-    def segments(self) -> Path:
-        """Where the segment files are."""
-        return self.path / "segments"
 
     def open(self) -> None:
         """Takes the first snapshot."""
@@ -92,8 +87,7 @@ class View:
             snapshot = self.last()
             if self.catalog.head_value() != snapshot.value:
                 before, snapshot = snapshot, self._followed(snapshot)
-                self._follow_recipe(snapshot)
-                if self._follow_options(snapshot):
+                if self._follow(snapshot):
                     snapshot = self._followed(before)
                 self._snapshot = snapshot  # last: after an interrupt all of it is done again
             return snapshot
@@ -117,21 +111,16 @@ class View:
             self.check_place()  # files of an index that was replaced are missing, or another's
             raise
 
-    def _follow_recipe(self, snapshot: Snapshot) -> None:
-        if self.recipe is None and "recipe" in snapshot.head.values:
-            with self.catalog.reading() as reading:
-                _, head = reading.head()
-                payload = reading.value(head, "recipe")
-            self.recipe = Recipe.from_bytes(payload) if payload is not None else None
+    def _follow(self, snapshot: Snapshot) -> bool:
+        """Takes the recipe and the options that came with a commit; whether the options changed.
 
-    def _follow_options(self, snapshot: Snapshot) -> bool:
-        """Structures are the one option that changes, by a compaction."""
-        crc = snapshot.head.values.get("options")
-        if crc == self._options_crc:
-            return False
-        with self.catalog.reading() as reading:
-            _, head = reading.head()
-            stored = reading.value(head, "options")
-            self._options_crc = head.values.get("options")
-        self.options = stored_options(stored)
-        return True
+        Structures are the one option that changes, by a compaction.
+        """
+        values = snapshot.head.values
+        changed = values.get("options") != self._options_crc
+        if changed or (self.recipe is None and "recipe" in values):
+            found = described(self.catalog, index=self.index)
+            self.recipe = self.recipe or found.recipe
+            if changed:
+                self.options, self._options_crc = found.options, found.options_checksum
+        return changed

@@ -15,15 +15,14 @@ from collections.abc import Sequence
 
 from simindex.errors import ClosedIndex, CommitFailed, ReadOnlyIndex
 from simindex.options import IndexOptions
-from simindex.storage.catalog.edit import Edit
-from simindex.storage.catalog.headers import Pages
+from simindex.storage.catalog.catalog import Edit
+from simindex.storage.catalog.records import Pages
 from simindex.storage.catalog.registry import check_place
 from simindex.storage.catalog.values import seal
 from simindex.storage.files import locks
 from simindex.storage.files.descriptor import Descriptor
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segmentfiles import SegmentFiles, checked_designs
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.designs import checked_designs
 from simindex.storage.view import View
 from simindex.writing.strays import remove_strays
 from simindex.writing.waiting import Waiting

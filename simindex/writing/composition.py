@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simindex.storage.catalog import pending
-from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.edit import Edit
-from simindex.storage.catalog.head import Run
+from simindex.storage.catalog.catalog import Catalog, Edit
+from simindex.storage.catalog.records import Run, encode_pending
 from simindex.storage.segmentfiles import SegmentFiles, Written
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.reservoir import Reservoir
@@ -114,7 +112,7 @@ def _add_pending(
     if not len(table):
         return parts
     sample = Reservoir.merged([Reservoir.empty(options.words), *parts], options.reservoir_rows)
-    edit.add_run("pending", pending.encode(table, sample), len(table))
+    edit.add_run("pending", encode_pending(table, sample), len(table))
     return []
 
 

@@ -23,15 +23,15 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.options import SECRET_BYTES, IndexOptions
-from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.edit import Edit
-from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.catalog import Catalog, Edit
+from simindex.storage.catalog.records import Head
 from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import pack
-from simindex.storage.files import disk, durable, filesystem, locks, removal
+from simindex.storage.files import disk, durable, locks, removal
 from simindex.storage.files.format import format_agrees, read_format, write_format
 from simindex.storage.files.names import KEPT_PREFIX, is_numbered
-from simindex.storage.tables.designs import checked_designs
+from simindex.storage.location import check_storage, file_system_kind
+from simindex.storage.segmentfiles import checked_designs
 from simindex.writing.ownership import (
     FIRST_GENERATION,
     exists,
@@ -52,7 +52,8 @@ def replaceable(directory: Path) -> Iterator[None]:
     except FormatTooNew as error:
         if format_agrees(directory):
             raise FormatTooNew(
-                f"{error}; or remove {directory} by hand, if it may go", **error.data
+                error.what, remedy=f"{error.remedy}; or remove {directory} by hand, if it may go",
+                **error.data,
             ) from error
     except CorruptFile:
         pass
@@ -77,14 +78,14 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
     recipe = options.recipe
     if recipe is not None and recipe.weighting == "tfidf" and not recipe.fitted:
         raise InvalidOption(
-            "the recipe is tfidf and knows no documents yet: give recipe.fit(texts)",
+            "the recipe is tfidf and knows no documents yet", remedy="give recipe.fit(texts)",
             option="recipe",
         )
     checked_designs(options)
     while True:
         made = _prepare(directory, overwrite=overwrite)
         try:
-            filesystem.check_storage(directory, allow_remote=options.allow_remote)
+            check_storage(directory, allow_remote=options.allow_remote)
             locked_before = (directory / "LOCK").exists()
             lock = locks.lock(directory / "LOCK")
             break
@@ -132,8 +133,8 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
     if require_place(directory):
         if exists(directory) and not overwrite:
             raise IndexExists(
-                f"there is already an index at {directory}: it was kept. "
-                "Open it with mode 'w', or ask to overwrite it",
+                f"there is already an index at {directory}",
+                remedy="it was kept. Open it with mode 'w', or ask to overwrite it",
                 path=str(directory),
             )
         require_nothing_else(directory)
@@ -145,16 +146,16 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
             pass
         except FileNotFoundError as error:
             require_place(directory)  # unless its parent has just been removed
-            system = filesystem.file_system_kind(directory.parent)
+            system = file_system_kind(directory.parent)
             raise UnsupportedStorage(
                 f"no index can be made at {directory}: the file system there"
-                f"{system and f', {system},'} lets nobody make a directory; name another place",
-                path=str(directory), found=system,
+                f"{system and f', {system},'} lets nobody make a directory",
+                remedy="name another place", path=str(directory), found=system,
             ) from error
     if not exists(directory) and not overwrite and was_an_index(directory):
         raise IndexExists(
-            f"{directory} has lost its FORMAT, and holds what was in an index: it was kept. "
-            f"`simindex repair {directory}` says what can be had again",
+            f"{directory} has lost its FORMAT, and holds what was in an index",
+            remedy=f"it was kept. `simindex repair {directory}` says what can be had again",
             path=str(directory), found="segments",
         )
     return made
@@ -169,18 +170,17 @@ def require_place(directory: Path) -> bool:
         return True
     if directory.exists():
         raise IndexExists(
-            f"{directory} is no directory: it was kept. Name another path for the index",
-            path=str(directory),
+            f"{directory} is no directory",
+            remedy="it was kept. Name another path for the index", path=str(directory),
         )
     if directory.is_symlink():
         raise IndexExists(
-            f"{directory} is a symbolic link to nothing, so no index can be made there: it was "
-            "kept. Make that directory, or name another path",
-            path=str(directory),
+            f"{directory} is a symbolic link to nothing, so no index can be made there",
+            remedy="it was kept. Make that directory, or name another path", path=str(directory),
         )
     if not directory.parent.is_dir():
         raise IndexNotFound(
-            f"there is no directory {directory.parent} for an index: make it first",
+            f"there is no directory {directory.parent} for an index", remedy="make it first",
             path=str(directory.parent),
         )
     return False

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from simindex.errors import SimindexError, raised_by_a_handler
 from simindex.records.reports import Progress
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Edit
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import Merged
 from simindex.storage.snapshot import Snapshot

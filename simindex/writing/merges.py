@@ -34,7 +34,7 @@ from threading import Condition, RLock, Thread, current_thread
 from time import monotonic, sleep
 
 from simindex.errors import CorruptFile, raised_by_a_handler
-from simindex.storage.catalog.headers import Pages
+from simindex.storage.catalog.records import Pages
 from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import Merged, SegmentFiles

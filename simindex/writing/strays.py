@@ -7,10 +7,10 @@ from pathlib import Path
 
 from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.records import Head
 from simindex.storage.files import removal
 from simindex.storage.files.names import TEMPORARY
-from simindex.storage.opened import catalog_is_older
+from simindex.storage.location import catalog_is_older
 from simindex.storage.tables import permuted, slicelist
 from simindex.storage.tables.record import NAME, generation_of
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from simindex.errors import CorruptFile
 from simindex.options import checked_structures
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Edit
 from simindex.storage.catalog.values import pack
 from simindex.storage.files.verification import verified
+from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables import permuted, slicelist
-from simindex.storage.tables.designs import checked_designs, slice_design
 from simindex.storage.tables.record import StructureRecord
 from simindex.storage.tables.segment import Segment
 from simindex.writing.committer import Committer

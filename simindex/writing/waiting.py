@@ -19,7 +19,7 @@ from simindex.arrays import F32, U64
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
-from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.records import Head
 from simindex.storage.segmentfiles import SegmentFiles, Written
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.reservoir import Reservoir

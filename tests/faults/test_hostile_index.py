@@ -39,10 +39,10 @@ from reliability.specimens import Specimen, make
 import simindex
 from simindex import Recipe
 from simindex.errors import SimindexError
-from simindex.repair.catalog_tree import DATABASE
+from simindex.repair.catalog_file import DATABASE
 from simindex.repair.remnant import Remnant
-from simindex.storage.catalog import pending
 from simindex.storage.catalog.pages import META
+from simindex.storage.catalog.records import encode_pending
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import PAGE_BYTES, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
@@ -393,7 +393,7 @@ def test_pending_rows_of_other_options_are_refused(
         "", np.zeros((1, words), np.uint64), np.zeros(1, np.uint64),
         KeyHeap.of(["x"]) if keyed else None, horizon=1,
     )
-    forge_run(path, "pending", pending.encode(table, Reservoir.empty(words)))
+    forge_run(path, "pending", encode_pending(table, Reservoir.empty(words)))
     assert require_safe(specimen, path, writer=True)["errors"]
 
 

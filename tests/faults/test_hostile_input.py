@@ -24,7 +24,7 @@ from simindex.inputs import Intake, ReadOptions, read
 from simindex.inputs.jsonl import MAX_VALUES
 from simindex.inputs.table import MAX_COLUMNS, MAX_SEPARATORS
 from simindex.query import audit
-from simindex.storage.catalog import head
+from simindex.storage.catalog.records import Head
 
 MOST_BYTES = 256 << 20
 """That a hostile file may take of memory beyond what its longest record is allowed."""
@@ -323,7 +323,7 @@ def test_no_code_of_a_file_is_run(tmp_path: Path, suffix: str) -> None:
         with pytest.raises(CorruptFile):
             audit.decode(content)
         with pytest.raises(CorruptFile):
-            head.Head.decode(content)
+            Head.decode(content)
     assert not mark.exists()
 
 
@@ -350,7 +350,7 @@ BOMBS = {
 def test_a_value_of_the_catalog_cannot_take_more_memory_than_it_should(name: str) -> None:
     """Each is refused by type, in memory that the bound of a value gives."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for reader in (head.Head.decode, audit.decode):
+    for reader in (Head.decode, audit.decode):
         with pytest.raises(CorruptFile):
             reader(BOMBS[name])
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

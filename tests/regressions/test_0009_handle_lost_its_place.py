@@ -12,8 +12,9 @@ import pytest
 import simindex
 from simindex import IndexOptions
 from simindex.errors import UnsupportedStorage
+from simindex.storage import location
 from simindex.storage.catalog import registry
-from simindex.storage.files import filesystem, locks
+from simindex.storage.files import locks
 
 ROWS = np.arange(20, dtype=np.uint64)
 
@@ -67,7 +68,7 @@ def test_dropped_handle_gives_lock_and_descriptors_back(index_path: Path) -> Non
 def test_stored_consent_to_remote_storage_holds(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filesystem, "file_system_kind", lambda path: "nfs4")
+    monkeypatch.setattr(location, "file_system_kind", lambda path: "nfs4")
     with pytest.raises(UnsupportedStorage):
         simindex.open(index_path, "c")
     simindex.open(index_path, "c", options=IndexOptions(allow_remote=True)).close()

@@ -13,9 +13,8 @@ import pytest
 import simindex
 from simindex import IndexOptions, Recipe
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
-from simindex.storage.catalog import options_record
-from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Catalog, Edit
+from simindex.storage.catalog.records import stored_options
 from simindex.storage.catalog.registry import acquire
 from simindex.storage.tables import reservoir, structure
 
@@ -68,12 +67,12 @@ def test_an_array_of_no_dimension_holds_no_texts() -> None:
 )
 def test_stored_options_that_are_none_are_damage(values: object) -> None:
     with pytest.raises(CorruptFile, match="meta/options"):
-        options_record.stored_options(msgpack.packb(values))
+        stored_options(msgpack.packb(values))
 
 
 def test_a_sample_of_another_width_is_damage(index_path: Path, index: simindex.Index) -> None:
     """It would be joined with samples of the index's own width."""
-    from simindex.storage.catalog import pending
+    from simindex.storage.catalog.records import encode_pending
     from simindex.storage.tables.table import sort_table
 
     index.close()
@@ -85,7 +84,7 @@ def test_a_sample_of_another_width_is_damage(index_path: Path, index: simindex.I
         wide = reservoir.Reservoir(ONE, np.ones((1, 2), np.uint64), np.ones((1, 128), np.float16))
         table = sort_table("more", np.ones((1, 1), np.uint64), ONE, None, horizon=1)
         edit.add_rows(1)
-        edit.add_run("pending", pending.encode(table, wide), 1)
+        edit.add_run("pending", encode_pending(table, wide), 1)
         catalog.commit(edit)
     with pytest.raises(CorruptFile, match="pending run"):
         simindex.open(index_path)

@@ -14,7 +14,7 @@ import simindex
 from simindex import Batch, IndexOptions, StorageFailed
 from simindex.index import opening
 from simindex.storage.catalog import registry
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Edit
 from simindex.storage.tables.table import Table
 from simindex.writing import composition
 

@@ -21,7 +21,7 @@ from simindex.inputs import Document, read
 from simindex.repair import catalog_file, remains
 from simindex.repair.remains import Remains
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.head import LAST_GENERATION, Head, Run
+from simindex.storage.catalog.records import LAST_GENERATION, Head, Run
 from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import seal
 from simindex.storage.files.durable import link

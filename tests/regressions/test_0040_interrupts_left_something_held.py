@@ -14,7 +14,7 @@ import pytest
 
 import simindex
 from simindex.errors import CorruptFile
-from simindex.storage import opened
+from simindex.storage import location
 from simindex.storage.catalog import registry, values
 from simindex.storage.catalog.environment import Environment
 from simindex.storage.catalog.registry import Lease
@@ -131,7 +131,7 @@ def test_a_reader_that_opens_while_the_index_is_replaced_gets_the_new_one(
             other.rename(filled)
         return real(directory, writable=writable)
 
-    monkeypatch.setattr(opened, "acquire", acquire)
+    monkeypatch.setattr(location, "acquire", acquire)
     with simindex.open(filled) as index:
         assert len(index) == 7
         assert index.check() == []

@@ -16,7 +16,7 @@ import simindex
 from simindex import IndexOptions, RepairReport
 from simindex.errors import CorruptFile
 from simindex.records.reports import Finding
-from simindex.storage.catalog import pending
+from simindex.storage.catalog.records import encode_pending
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS
@@ -174,7 +174,7 @@ def test_waiting_rows_are_put_in_order_and_those_without_a_key_left_out(index_pa
         "", np.array([[5], [3], [1]], np.uint64), keys.hashes(secret)[:, 0],
         KeyHeap(keys.offsets, data), horizon=1, header_bits=0,
     )
-    payload = pending.encode(table, Reservoir.empty(1))
+    payload = encode_pending(table, Reservoir.empty(1))
     forge_run(path, "pending", payload, rows=3)
     with simindex.open(path) as index:
         assert [f for f in index.check() if f.severity == "error"]

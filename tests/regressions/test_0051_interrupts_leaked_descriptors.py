@@ -36,13 +36,10 @@ from simindex.repair import catalog_file, opening, remains, remnant
 from simindex.storage import segmentfiles, view
 from simindex.storage.catalog import (
     catalog,
-    edit,
     environment,
-    head,
-    lmdb_errors,
     lmdb_files,
     pages,
-    reading,
+    records,
     registry,
     values,
 )
@@ -66,10 +63,10 @@ ROWS = np.arange(300, dtype=np.uint64)
 
 OPENING = (
     catalog_file, descriptor, disk, durable, envelope, envelope_writer, environment, format,
-    lmdb_errors, lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
+    lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
 )
 HOLDING = (
-    *OPENING, catalog, committer, edit, handle, head, installer, reading, segment, segmentfiles,
+    *OPENING, catalog, committer, handle, installer, records, segment, segmentfiles,
     values, view, waiting, writer
 )
 

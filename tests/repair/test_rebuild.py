@@ -43,12 +43,12 @@ from simindex.repair import lineage, survey
 from simindex.repair.inventory import Inventory
 from simindex.repair.lineage import Kin
 from simindex.repair.remains import Remains
-from simindex.storage import segmentfiles
+from simindex.storage import location, segmentfiles
 from simindex.storage.catalog import pages
 from simindex.storage.catalog.environment import Transaction
-from simindex.storage.catalog.head import Head
+from simindex.storage.catalog.records import Head
 from simindex.storage.catalog.values import seal
-from simindex.storage.files import disk, filesystem
+from simindex.storage.files import disk
 from simindex.storage.files.names import KEPT_PREFIX, REPAIRED_CATALOG
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -1126,7 +1126,7 @@ def test_repair_refuses_a_network_file_system(
     """It writes as a writer does, so not where locks and maps cannot be trusted."""
     simindex.open(index_path, "c").close()
     (index_path / "FORMAT").unlink()
-    monkeypatch.setattr(filesystem, "file_system_kind", lambda path: "nfs4")
+    monkeypatch.setattr(location, "file_system_kind", lambda path: "nfs4")
     with pytest.raises(UnsupportedStorage, match="nfs4"):
         simindex.repair(index_path, apply=True)
     assert not (index_path / "FORMAT").exists()

@@ -26,10 +26,9 @@ from simindex.planning.machine import Machine
 from simindex.query import audit as auditing
 from simindex.simhash.recipe import Recipe
 from simindex.storage import snapshot
-from simindex.storage.catalog import options_record
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.environment import DATABASES
-from simindex.storage.catalog.reading import Reading
+from simindex.storage.catalog.records import Reading, stored_options
 from simindex.storage.catalog.values import PARTED, checksum, pack, unpack
 
 Records = dict[tuple[str, bytes], bytes]
@@ -162,7 +161,7 @@ def execute(data: bytes) -> None:
     catalog = cast(Catalog, stored)
     with stored.reading() as reading:
         _, head = reading.head()
-        options = options_record.stored_options(reading.value(head, "options"))
+        options = stored_options(reading.value(head, "options"))
         recipe = reading.value(head, "recipe")
         machine = reading.value(head, "machine")
         audit = reading.value(head, "audit")

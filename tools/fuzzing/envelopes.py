@@ -28,8 +28,7 @@ from simindex.storage.files.envelope import (
     open_envelope,
 )
 from simindex.storage.tables import permuted, slicelist
-from simindex.storage.tables.folder import SegmentFolder
-from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import KEY_OFFSETS, Segment, open_segment
 from simindex.storage.tables.sortedrows import header_bits
 

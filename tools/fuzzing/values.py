@@ -16,8 +16,7 @@ from simindex.options import IndexOptions
 from simindex.planning.machine import Machine
 from simindex.query import audit
 from simindex.simhash import frequency_bytes, recipe_bytes
-from simindex.storage.catalog import options_record
-from simindex.storage.catalog.head import Head, Run
+from simindex.storage.catalog.records import Head, Run, stored_options
 from simindex.storage.catalog.values import unpack
 from simindex.storage.files.format import FORMAT_MAGIC, read_format, write_format
 
@@ -77,7 +76,7 @@ def execute(data: bytes) -> None:
         b"h": Head.decode,
         b"a": audit.decode,
         b"m": lambda payload: Machine.from_dict(unpack("machine", payload)),
-        b"o": options_record.stored_options,
+        b"o": stored_options,
     }
     readers.get(data[:1], bytes)(data[1:])
 

@@ -29,7 +29,7 @@ from reliability.steady import AtOnce
 from simindex import Batch, IndexOptions
 from simindex.index import index as index_module
 from simindex.planning.machine import Machine
-from simindex.storage.catalog import headers
+from simindex.storage.catalog.records import page_count
 from simindex.storage.files.locks import unlock
 from simindex.writing import installer, merges
 
@@ -401,7 +401,7 @@ def pages_left(index: simindex.Index) -> int:
     with shared._env.begin() as txn:
         stored: int = txn.stat(shared._databases["headers"])["entries"]
     named = sum(
-        headers.page_count(width) for segment in index._current().segments
+        page_count(width) for segment in index._current().segments
         for _, width in segment.record.directories
     )
     return stored - named

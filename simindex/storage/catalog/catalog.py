@@ -1,12 +1,6 @@
-"""What is part of the index: the head, and the records it names.
+"""What is part of the index: the head and the records it names; and what one commit changes.
 
-    database     key                       payload
-    head         "head"                    Head: generation, and (name, checksum) of every child
-    meta         "options" "recipe" ...    whole values
-    segments     segment name              SegmentRecord
-    headers      see headers.py            pages of header directories
-    pending      run number, u8 big-endian rows that are not yet in a segment
-    tombstones   run number, u8 big-endian ids deleted
+`records` draws the records.
 
 Invariants
 1. Every value is sealed, and large ones are stored in parts; see values.py.
@@ -15,13 +9,15 @@ Invariants
 3. A commit is one LMDB transaction, made only while the head is still the one the edit began from:
    what the head does not name is not part of the index. Of such there are only pages of `headers`,
    stored ahead of the commit that names their segment.
-4. A commit loses no row; see edit.py.
+4. A commit loses no row. Every row of a table that it drops, and every row that it appends, is in a
+   table that it adds, or was deleted. The transaction counts this, and refuses a commit in which a
+   row is missing. Deleted rows are those of each table that tombstones were found to cover.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import lmdb
 
@@ -33,15 +29,205 @@ from simindex.errors import (
     StorageFull,
     raised_by_a_handler,
 )
-from simindex.storage.catalog import headers
-from simindex.storage.catalog.edit import Edit, page_bytes
 from simindex.storage.catalog.environment import Environment, InTransaction, Transaction
-from simindex.storage.catalog.head import LAST_GENERATION, MAX_COUNT, Head
-from simindex.storage.catalog.lmdb_errors import system_error
-from simindex.storage.catalog.reading import Reading
-from simindex.storage.catalog.values import PARTED, part_key, seal
+from simindex.storage.catalog.lmdb_files import system_error
+from simindex.storage.catalog.records import (
+    LAST_GENERATION,
+    MAX_COUNT,
+    Head,
+    Pages,
+    Reading,
+    Run,
+    encode_segment,
+    page_count,
+    page_key,
+    sealed_pages,
+)
+from simindex.storage.catalog.values import PARTED, part_key, parts, seal
 from simindex.storage.files.refusals import NO_SPACE, no_space
 from simindex.storage.tables import permuted
+from simindex.storage.tables.permuted import Directories
+from simindex.storage.tables.record import SegmentRecord
+
+
+class Edit:
+    """What one commit changes, built up before the transaction begins."""
+
+    def __init__(self, expected: bytes, head: Head, *, generation: int | None = None) -> None:
+        self.expected, self.before = expected, head
+        self.begun = False
+        """Whether its commit has begun, which may succeed whatever is raised from then on."""
+        later = head.generation + 1 if generation is None else generation
+        self.head = replace(head, generation=later)
+        self.dead: dict[str | int, int] = {}
+        """Rows that tombstones cover of each table that is dropped: a segment, by its name, or a
+        pending run, by its number."""
+        self.deletions = 0
+        """Ids or keys that it deletes."""
+        self.withdrawn = 0
+        """Rows that were deleted again before the commit which appends them."""
+        self.adopted = 0
+        """Rows that a repair has found in files and brings in."""
+        self._records: dict[str, SegmentRecord] = {}
+        self.puts: list[tuple[str, bytes, bytes]] = []
+        self.deletes: list[tuple[str, bytes]] = []
+
+    def _put(self, database: str, key: bytes, payload: bytes) -> int:
+        value = seal(database, key, payload)
+        self.puts.append((database, key, value))
+        return int.from_bytes(value[-4:], "little")
+
+    def _put_parts(self, database: str, key: bytes, payload: bytes) -> int:
+        crcs = [self._put(database, *part) for part in parts(key, payload)]
+        return crcs[-1]
+
+    def set_value(self, name: str, payload: bytes) -> None:
+        """Puts a whole value into `meta`, in place of an older one."""
+        self.deletes.append(("meta", name.encode()))
+        crc = self._put_parts("meta", name.encode(), payload)
+        self.head = replace(self.head, values={**self.head.values, name: crc})
+
+    def require_all_rows(self, reading: Reading) -> None:
+        """Refuses an edit after which a live row would be in no table; `reading` is as before it.
+
+        Raises CommitFailed that says how many rows are missing. Costs a get for each segment that
+        is dropped or changed.
+        """
+        before, after = self.before, self.head
+        expected = self.adopted
+        expected += _left(after.appended - before.appended, self.withdrawn, self.deletions > 0)
+        for name in before.segments.keys() - after.segments.keys():
+            record = reading.segment(before, name)
+            expected += self._living(name, record.rows, record.horizon)
+        for run in set(before.pending) - set(after.pending):
+            expected += self._living(run.number, run.rows, run.horizon)
+        found = sum(run.rows for run in set(after.pending) - set(before.pending))
+        for name, crc in after.segments.items():
+            if name not in before.segments:
+                found += self._records[name].rows
+            elif crc != before.segments[name]:  # it was given other structures
+                kept, had = self._records[name].rows, reading.segment(before, name).rows
+                if kept != had:
+                    found, expected = kept, had
+                    break
+        if found != expected:
+            raise CommitFailed(
+                f"a commit would have kept {found} rows of {expected}: it was refused and nothing "
+                "has changed. Open the index again, and report this as a fault of simindex",
+                found=found, expected=expected,
+            )
+
+    @property
+    def files(self) -> dict[str, int]:
+        """Bytes of each file, by name, of the segments that it makes live or changes."""
+        found = {}
+        for record in self._records.values():
+            found[record.name] = record.file_bytes
+            found.update((s.name, s.file_bytes) for s in record.structures)
+        return found
+
+    def _living(self, table: str | int, rows: int, horizon: int) -> int:
+        """Rows of a dropped table that must be in a new one.
+
+        Nobody has deleted rows that no tombstone of a later commit concerns.
+        """
+        later = any(run.horizon > horizon for run in self.before.tombstones)
+        return _left(rows, self.dead.get(table, 0), later or self.deletions > 0)
+
+    def add_rows(self, count: int) -> None:
+        """Counts appended rows."""
+        self.head = replace(self.head, appended=self.head.appended + count)
+
+    def add_run(self, database: str, payload: bytes, rows: int) -> Run:
+        """Adds a pending or tombstone run, as of this commit."""
+        number = self.head.next_run
+        crc = self._put_parts(database, number.to_bytes(8, "big"), payload)
+        run = Run(number, rows, self.head.generation, crc)
+        self._set_runs(database, (*getattr(self.head, database), run))
+        self.head = replace(self.head, next_run=number + 1)
+        return run
+
+    def drop_pending(self, run: Run, dead: int) -> None:
+        """Removes a pending run of which `dead` rows are deleted; the others are in a new table."""
+        self.dead[run.number] = dead
+        self.drop_run("pending", run)
+
+    def drop_run(self, database: str, run: Run) -> None:
+        """Removes a pending or tombstone run."""
+        self.deletes.append((database, run.key))
+        kept = tuple(r for r in getattr(self.head, database) if r.number != run.number)
+        self._set_runs(database, kept)
+
+    def _set_runs(self, database: str, runs: tuple[Run, ...]) -> None:
+        if database == "pending":
+            self.head = replace(self.head, pending=runs)
+        else:
+            self.head = replace(self.head, tombstones=runs)
+
+    def add_segment(self, record: SegmentRecord, directories: Directories) -> None:
+        """Makes a written segment live, with the header directories of all its tables."""
+        self._put_pages(sealed_pages(record.name, directories))
+        self._put_record(record)
+
+    def change_structures(
+        self, before: SegmentRecord, after: SegmentRecord, added: Directories
+    ) -> None:
+        """Gives a live segment other structures: directories no longer named go, `added` come."""
+        kept = {structure.name for structure in after.structures}
+        for structure in before.structures:
+            if structure.name not in kept:
+                self._delete_directories(before.name, structure.directories)
+        self._put_pages(sealed_pages(after.name, added))
+        self._put_record(after)
+
+    def _put_pages(self, pages: Pages) -> None:
+        self.puts += [("headers", key, value) for key, value in pages]
+
+    def _put_record(self, record: SegmentRecord) -> None:
+        crc = self._put("segments", record.name.encode(), encode_segment(record))
+        self._records[record.name] = record
+        self.head = replace(self.head, segments={**self.head.segments, record.name: crc})
+
+    def drop_segment(self, record: SegmentRecord) -> None:
+        """Takes a segment out of the index; its files are unlinked after the commit.
+
+        Unless `dead` or a new table accounts for all its rows, the commit is refused.
+        """
+        self._delete_directories(record.name, record.directories)
+        self.deletes.append(("segments", record.name.encode()))
+        kept = {n: crc for n, crc in self.head.segments.items() if n != record.name}
+        self.head = replace(self.head, segments=kept)
+
+    def merge_segments(
+        self,
+        inputs: Sequence[SegmentRecord],
+        merged: SegmentRecord | None,
+        pages: Pages,
+        dead: Mapping[str, int],
+    ) -> None:
+        """Puts a segment in the place of others, or nothing where all their rows are deleted.
+
+        It stands where the first of them stood, so that segments stay in order of age. `dead` says
+        how many rows of each tombstones cover.
+        """
+        self.dead.update(dead)
+        before = list(self.head.segments)
+        gone = {record.name for record in inputs}
+        for record in inputs:
+            self.drop_segment(record)
+        if merged is None:
+            return
+        self._put_pages(pages)
+        self._put_record(merged)
+        place = min(before.index(name) for name in gone)
+        names = [*before[:place], merged.name, *(n for n in before[place:] if n not in gone)]
+        crcs = self.head.segments
+        self.head = replace(self.head, segments={name: crcs[name] for name in names})
+
+    def _delete_directories(self, segment: str, widths: Iterable[tuple[int, int]]) -> None:
+        for table, header_bits in widths:
+            for page in range(page_count(header_bits)):
+                self.deletes.append(("headers", page_key(segment, table, page)))
 
 
 class Catalog:
@@ -49,11 +235,7 @@ class Catalog:
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-
-    @property
-    def path(self) -> Path:
-        """The catalog's directory."""
-        return self.environment.directory
+        self.path = environment.directory
 
     def reading(self) -> InTransaction[Reading]:
         """One consistent view, for a `with` block; leave it soon."""
@@ -90,12 +272,13 @@ class Catalog:
                 txn.put(database, key, value)
             value = seal("head", b"head", head.encode())
             txn.put("head", b"head", value)
-            return edit.bound(len(value))
+            records = len(edit.puts) + len(edit.deletes)
+            return page_bytes([value for _, _, value in edit.puts], records, len(value))
 
         self._transact(edit.expected, work, edit)
         return head
 
-    def stage(self, expected: bytes, pages: headers.Pages) -> None:
+    def stage(self, expected: bytes, pages: Pages) -> None:
         """Stores some of a merged segment's directories ahead of the commit that makes it live.
 
         A segment's pages are staged in order, and those that are there already change nothing. No
@@ -111,7 +294,7 @@ class Catalog:
 
     def staged(self, segment: str) -> bool:
         """Whether any directory of a segment is stored."""
-        return self.environment.get("headers", headers.page_key(segment, 0, 0)) is not None
+        return self.environment.get("headers", page_key(segment, 0, 0)) is not None
 
     def unstage(self, expected: bytes, segments: Iterable[str]) -> None:
         """Removes what was staged for some segments, none of them live.
@@ -123,7 +306,7 @@ class Catalog:
             for segment in segments:
                 for table in range(permuted.MAX_TABLE + 1):
                     page = 0
-                    while txn.delete("headers", headers.page_key(segment, table, page)):
+                    while txn.delete("headers", page_key(segment, table, page)):
                         page += 1
                     if page == 0:
                         break
@@ -178,3 +361,14 @@ def _delete(txn: Transaction, database: str, key: bytes) -> None:
     part = 1
     while database in PARTED and txn.delete(database, part_key(key, part)):
         part += 1
+
+
+def _left(rows: int, dead: int, deletable: bool) -> int:
+    """Rows without those that are said to be dead, where that can be; else all of them."""
+    return rows - dead if deletable and 0 <= dead <= rows else rows
+
+
+def page_bytes(values: Iterable[bytes], records: int, head_bytes: int = 0) -> int:
+    """Bytes of pages that puts and deletes may add to the catalog's file, with a wide margin."""
+    large = sum(-(-(len(value) + 64) // 4096) for value in values)
+    return 4096 * (large + 4 * records + head_bytes // 4096 + 256)

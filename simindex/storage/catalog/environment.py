@@ -6,6 +6,7 @@ no pointer into LMDB outlives its transaction.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,17 +22,21 @@ from weakref import ref
 import lmdb
 
 from simindex.errors import ClosedIndex
-from simindex.storage.catalog.lmdb_errors import MAX_READERS, opening_error, reading_error
 from simindex.storage.catalog.lmdb_files import (
-    CREATION_BYTES,
+    MAX_READERS,
+    opening_error,
+    reading_error,
     require_plain,
-    require_space,
     reserve_lock_file,
 )
 from simindex.storage.catalog.pages import MAP_BYTES, preflight
 from simindex.storage.files import disk
 
 DATABASES = ("head", "meta", "segments", "headers", "pending", "tombstones")
+
+CREATION_BYTES = 128 << 10
+"""More than LMDB writes to make a file with all databases, a commit for each: on a full disk it
+would end with an input/output error."""
 
 
 class Environment:
@@ -72,7 +77,7 @@ class Environment:
         if locked:
             reserve_lock_file(lock)
         if create:
-            require_space(self.directory, CREATION_BYTES)
+            self._require_space(CREATION_BYTES)
         env = None
         try:
             try:
@@ -249,12 +254,20 @@ class Environment:
         Raises OSError if the disk has not so much left: LMDB would find out within its commit,
         whose outcome is then unknown.
         """
-        require_space(self.directory, new_bytes)
+        self._require_space(new_bytes)
         info, page = self._env.info(), self._env.stat()["psize"]
         wanted = (info["last_pgno"] + 1) * page + new_bytes
         data = self.directory / "data.mdb"
         if data.stat().st_size < wanted:
             disk.system.lengthen(data, wanted)
+
+    def _require_space(self, needed_bytes: int) -> None:
+        """Raises OSError if the disk has not so many bytes left."""
+        free = os.statvfs(self.directory)
+        blocks = free.f_bavail if os.geteuid() else free.f_bfree
+        # Without blocks, nothing is known.
+        if free.f_blocks and blocks * free.f_frsize < needed_bytes:
+            raise OSError(errno.ENOSPC, f"{needed_bytes} bytes must be free")
 
     @property
     def file_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""What is seen to at LMDB's files, `data.mdb` and `lock.mdb`, before it opens or writes them."""
+"""LMDB's files, `data.mdb` and `lock.mdb`, before it opens them; what it raises, as our errors."""
 
 from __future__ import annotations
 
@@ -8,24 +8,16 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from simindex.errors import CorruptFile
-from simindex.storage.catalog.lmdb_errors import MAX_READERS
+import lmdb
+
+from simindex.errors import CorruptFile, StorageFull, UnsupportedStorage
+from simindex.storage.catalog.pages import MAP_BYTES
 from simindex.storage.files import disk
 from simindex.storage.files.refusals import no_space
 
+MAX_READERS = 1024
+
 _LOCK_FILE_BYTES = 128 + 64 * MAX_READERS
-
-CREATION_BYTES = 128 << 10
-"""More than LMDB writes to make a file with all databases, a commit for each: on a full disk it
-would end with an input/output error."""
-
-
-def require_space(directory: Path, needed_bytes: int) -> None:
-    """Raises OSError if the disk has not so many bytes left."""
-    free = os.statvfs(directory)
-    blocks = free.f_bavail if os.geteuid() else free.f_bfree
-    if free.f_blocks and blocks * free.f_frsize < needed_bytes:  # without blocks, nothing is known
-        raise OSError(errno.ENOSPC, f"{needed_bytes} bytes must be free")
 
 
 def require_plain(path: Path, *, alone: bool) -> None:
@@ -60,3 +52,39 @@ def reserve_lock_file(path: Path) -> None:
         except OSError as error:
             disk.system.unlink(path)
             raise no_space(path) from error
+
+
+def system_error(error: Exception, path: Path) -> OSError | MemoryError | None:
+    """What the system refused LMDB, or None where it was not the system; LMDB's own are negative.
+    """
+    code = (getattr(error, "code", 0) or 0) if isinstance(error, lmdb.Error) else 0
+    if code == errno.ENOMEM:
+        return MemoryError(f"the system has no memory for {path}")
+    return OSError(code, os.strerror(code), str(path)) if code > 0 else None
+
+
+def opening_error(error: lmdb.Error, data: Path) -> Exception:
+    """The error of ours for one that opening `data.mdb` has raised."""
+    if isinstance(error, lmdb.DiskError):
+        return StorageFull(f"cannot open the catalog {data}: {error}", path=str(data))
+    if isinstance(error, lmdb.MemoryError):  # the address space is limited, as by `ulimit -v`
+        return UnsupportedStorage(
+            f"cannot map {MAP_BYTES >> 30} GiB of address space for {data}: "
+            "raise the limit on virtual memory",
+            path=str(data),
+        )
+    return system_error(error, data) or CorruptFile(
+        f"cannot open the catalog {data}: {error}", path=str(data)
+    )
+
+
+def reading_error(error: lmdb.Error, directory: Path) -> Exception:
+    """The error of ours for one that a reader of the catalog in `directory` has met."""
+    if isinstance(error, lmdb.ReadersFullError):
+        return UnsupportedStorage(
+            f"more than {MAX_READERS} processes and threads read {directory} at once: "
+            "close some and try again"
+        )
+    return system_error(error, directory) or CorruptFile(
+        f"the catalog {directory} cannot be read: {error}", path=str(directory)
+    )

@@ -32,9 +32,9 @@ from pathlib import Path
 from time import sleep
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.arrays import U8
 from simindex.errors import CorruptFile
 from simindex.storage.files.descriptor import PLAIN, Descriptor
 
@@ -101,7 +101,7 @@ class Meta:
     page_bytes: int
     last_page: int
     commit: int
-    raw: NDArray[np.uint8]
+    raw: U8
 
     @classmethod
     def read(cls, data: bytes, page: int) -> Meta | None:

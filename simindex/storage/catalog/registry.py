@@ -19,7 +19,6 @@ import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import RLock
-from types import TracebackType
 from weakref import ref
 
 import lmdb
@@ -104,10 +103,7 @@ class Lease:
     def __enter__(self) -> Environment:
         return self.environment
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.release()
 
 

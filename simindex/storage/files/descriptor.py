@@ -23,7 +23,6 @@ from collections.abc import Callable
 from functools import partial
 from operator import attrgetter, length_hint
 from pathlib import Path
-from types import TracebackType
 
 PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 """Flags for reading a file that may be something else: no link is followed, no pipe waited for."""
@@ -85,10 +84,5 @@ class Descriptor:
     def __enter__(self) -> Descriptor:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()

@@ -15,11 +15,8 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
-import numpy as np
-from numpy.typing import NDArray
-
+from simindex.arrays import U8
 from simindex.storage.files import disk
 from simindex.storage.files.names import TEMPORARY_PREFIX
 from simindex.storage.files.refusals import NO_SPACE, no_space_told
@@ -58,12 +55,7 @@ class NewFile:
     def __enter__(self) -> NewFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         try:
             self._file.close()
         except OSError:
@@ -79,7 +71,7 @@ class NewFile:
             with no_space_told(self._path):
                 disk.system.allocate(self._file.fileno(), size)
 
-    def write(self, data: NDArray[np.uint8] | bytes, offset: int) -> None:
+    def write(self, data: U8 | bytes, offset: int) -> None:
         """Writes all of `data` at `offset`."""
         fd = self._file.fileno()
         view = memoryview(data)  # type: ignore[arg-type]  # an array is a buffer, unknown to its stub

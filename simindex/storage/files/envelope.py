@@ -45,7 +45,12 @@ REMEDY = "`simindex check` lists all that is damaged; restore the file from a co
 """What helps where rows are damaged."""
 
 THREADED_BYTES = 1 << 26
-"""U8 from which threads are worth it to verify them."""
+"""Bytes from which threads are worth it to verify them."""
+
+HUGE_PAGES_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+"""Largest file that is mapped with huge pages, a quarter of the memory: with them a first touch
+reads megabytes, which suits what fits in memory and nothing else."""
+
 MAGIC = b"\x89SIR\r\n\x1a\n"
 END_MAGIC = b"simindex"
 
@@ -103,14 +108,6 @@ class Identity:
 def seed(file_id: int, place: int) -> int:
     """What the checksums of a section begin with, and the kernel `crc32c_chunks` takes."""
     return (file_id + place) & ((1 << 64) - 1)
-
-
-def _huge_limit() -> int:
-    """Largest file that is mapped with huge pages, a quarter of the memory.
-
-    With them a first touch reads megabytes, which suits what fits in memory and nothing else.
-    """
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
 
 
 def open_envelope(path: Path, *, verify: Verify = "lazy", remedy: str = REMEDY) -> Envelope:
@@ -266,7 +263,7 @@ class Envelope:
         header.check_table(path)
         mapped = Map(fd, size, access=mmap.ACCESS_READ)
         mapped.path = path
-        if size <= _huge_limit():
+        if size <= HUGE_PAGES_BYTES:
             with suppress(OSError):  # a kernel without huge pages
                 mapped.madvise(mmap.MADV_HUGEPAGE)
         self._map = np.frombuffer(mapped, np.uint8)

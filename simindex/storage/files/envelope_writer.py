@@ -56,7 +56,7 @@ class EnvelopeWriter:
         offset = PAGE_BYTES
         for section in sections:
             self._offsets.append(offset)
-            offset += _pages(section.size)
+            offset += -(-section.size // PAGE_BYTES) * PAGE_BYTES
         self._checksum_offset = offset
         self._chunks = [-(-section.size // CHUNK_BYTES) for section in sections]
         self.file_bytes = offset + 4 * sum(self._chunks) + FOOTER.itemsize
@@ -172,10 +172,6 @@ class EnvelopeWriter:
             )
         page[-4:].view("<u4")[0] = _native.crc32c(page[:-4])
         return page
-
-
-def _pages(size: int) -> int:
-    return -(-size // PAGE_BYTES) * PAGE_BYTES
 
 
 def _chunk_start(file_id: int, place: int, chunk: int) -> int:

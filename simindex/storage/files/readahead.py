@@ -317,16 +317,12 @@ class _Reader:
         return None
 
 
-def _no_function(*_: Any) -> int:
-    return -1
-
-
 def _library(name: str, last: Any) -> Any:
     """A function of the C library on an address, a size and something."""
     try:
         function = getattr(ctypes.CDLL(None, use_errno=True), name)
     except (OSError, AttributeError):  # a system without it
-        return _no_function
+        return lambda *_: -1
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, last)
     function.restype = ctypes.c_int
     return function

@@ -32,7 +32,6 @@ Verify = Literal["lazy", "open", "never"]
 
 VERIFY: tuple[Verify, ...] = ("lazy", "open", "never")
 
-
 Array = TypeVar("Array", bound=NDArray[Any])
 
 

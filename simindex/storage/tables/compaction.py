@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simindex.arrays import I64, U64
+from simindex.arrays import I64, U8, U64
 from simindex.errors import CorruptFile
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.segment import Segment
@@ -21,7 +20,7 @@ from simindex.storage.tables.tombstones import Tombstones
 WINDOW_ROWS = 1 << 20
 """Rows of 64 bits, of all inputs together, that a merge holds in memory at a time."""
 
-Mask = NDArray[np.uint8] | None
+Mask = U8 | None
 """Packed bits, 1 for the rows of a segment that are not deleted; None means all of them."""
 
 Block = tuple[U64, U64, KeyHeap | None]

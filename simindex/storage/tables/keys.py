@@ -17,11 +17,7 @@ from simindex._kernels import _native
 from simindex.arrays import I64, U8, U64, Bools
 from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import KeyKind
-from simindex.storage.files.verification import (
-    verified,
-    verified_at,
-    verify_spans,
-)
+from simindex.storage.files.verification import verified, verified_at, verify_spans
 
 
 @contextmanager
@@ -109,7 +105,7 @@ class KeyHeap:
         if kind == "bytes":
             return raw
         with _sound_keys():
-            return [_text(key) for key in raw]
+            return [key.decode() for key in raw]
 
     def within(self) -> Bools:
         """Which rows have a key that lies within the heap."""
@@ -131,7 +127,7 @@ class KeyHeap:
         data = self.data[first:last].tobytes()
         places = self.offsets[:-1][self.offsets[:-1] < self.offsets[1:]]
         try:
-            _text(data)
+            data.decode()
             # All of it is text, so a key is none only if one begins within a character.
             if not (self.data[places] & 0xC0 == 0x80).any():
                 return np.ones(len(self.offsets) - 1, np.bool_)
@@ -141,13 +137,9 @@ class KeyHeap:
         return np.array([_is_text(data[a:b]) for a, b in pairwise(bounds)], np.bool_)
 
 
-def _text(raw: bytes) -> str:
-    return raw.decode()
-
-
 def _is_text(raw: bytes) -> bool:
     try:
-        _text(raw)
+        raw.decode()
     except UnicodeDecodeError:
         return False
     return True

@@ -1,10 +1,10 @@
 """The permuted tables of one block design over one segment: a `.bphs` file beside the `.rows`.
 
     sections   1 fingerprints  uint64 (T - 1, n, W): tables 1 to T - 1, one after the other
-               5 description   msgpack: structure, name and footer checksum of the segment
+               5 description   and the file's name: see `structure`
 
-Table 0 of a design is the segment's own rows. The name is `<stem of the segment>-<file id's low
-half, 8 hex>.bphs`. Header directories are in the catalog, as table 0's is.
+Table 0 of a design is the segment's own rows. Header directories are in the catalog, as table 0's
+is.
 
 Invariants
 1. Table j holds each row of the segment once, its columns permuted by `BlockDesign.permute`: so the
@@ -20,17 +20,15 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import U32, U64
+from simindex.arrays import U32, U64, Bools
 from simindex.bits.design import BlockDesign
 from simindex.bits.splitmix import mixed
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.envelope_writer import SectionSpec
-from simindex.storage.tables.folder import SegmentFolder
-from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.structure import (
     FINGERPRINTS,
@@ -120,6 +118,7 @@ def write(
     One table at a time is held in memory, see `permuted_rows`, and then its directory.
     """
     count, words = fingerprints.shape
+    widths = header_widths(count, design)
     directories: Directories = []
     with new_structure(
         folder, segment, design.structure,
@@ -129,22 +128,20 @@ def write(
         for table in range(1, design.tables):
             rows = permuted_rows(fingerprints, design, table)
             envelope.write(0, rows)
-            sorted_rows = SortedRows(rows, header_bits=_header_bits(count, design, table))
+            sorted_rows = SortedRows(rows, header_bits=widths[table - 1])
             directories.append((first_table + table - 1, sorted_rows.compute_directory()))
             if step is not None:
                 step()
         _, checksum = envelope.finish(name)
-    widths = tuple(_header_bits(count, design, table) for table in range(1, design.tables))
-    return (
-        StructureRecord(
-            design.structure, name, envelope.file_bytes, checksum, first_table, widths
-        ),
-        directories,
+    record = StructureRecord(
+        design.structure, name, envelope.file_bytes, checksum, first_table, widths
     )
+    return record, directories
 
 
-def _header_bits(rows: int, design: BlockDesign, table: int) -> int:
-    return min(header_bits(rows), design.header_bits[table])
+def header_widths(rows: int, design: BlockDesign) -> tuple[int, ...]:
+    """Widths of the directories of tables 1 to T - 1 over so many rows."""
+    return tuple(min(header_bits(rows), bits) for bits in design.header_bits[1:])
 
 
 class PermutedTables(Structure):
@@ -176,13 +173,11 @@ class PermutedTables(Structure):
         return tuple(
             SortedRows(
                 tables[table], header_bits=self.record.header_bits[table],
-                load_directory=self._loader(self.record.first_table + table),
+                # Not of this object: a cycle would keep the map open.
+                load_directory=partial(self._load, self.record.first_table + table),
             )
             for table in range(count)
         )
-
-    def _loader(self, table: int) -> Callable[[], U32 | None]:
-        return partial(self._load, table)  # not of this object: a cycle would keep the map open
 
 
 def open_permuted(
@@ -230,7 +225,7 @@ def disorder(tables: PermutedTables, expected_sum: int) -> Iterator[str]:
 
 
 def _unsorted(rows: U64) -> bool:
-    equal: NDArray[np.bool_] = np.ones(max(0, len(rows) - 1), np.bool_)
+    equal: Bools = np.ones(max(0, len(rows) - 1), np.bool_)
     for word in range(rows.shape[1]):
         before, after = rows[:-1, word], rows[1:, word]
         if (equal & (after < before)).any():

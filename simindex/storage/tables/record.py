@@ -1,9 +1,12 @@
-"""What the catalog says of a segment and of the structures beside it."""
+"""What the catalog says of a segment and its structures, and the folder that they are in."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
+
+from simindex.storage.files.verification import Verify
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}\.rows")
 
@@ -57,3 +60,19 @@ class SegmentRecord:
 def generation_of(name: str) -> int:
     """The generation in a segment's name."""
     return int(name[:16], 16)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFolder:
+    """Where segments and their structures are, and how they are opened."""
+
+    directory: Path
+    index: bytes
+    """The index's uuid."""
+    bits: int
+    """Of a fingerprint."""
+    keyed: bool
+    """Whether rows have keys."""
+    verify: Verify = "lazy"
+    missing_ok: bool = False
+    """Whether a structure without its file is opened as a damaged one."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import F32, U64
+from simindex.arrays import F16, F32, U64
 from simindex.bits.splitmix import STEP, mixed
 from simindex.errors import CorruptFile
 
@@ -32,7 +32,7 @@ class Reservoir:
 
     priority: U64
     fingerprints: U64
-    weights: NDArray[np.float16]
+    weights: F16
 
     @classmethod
     def empty(cls, words: int) -> Reservoir:
@@ -114,13 +114,11 @@ class Reservoir:
         )
 
 
-def in_root_mean_squares(weights: F32) -> NDArray[np.float16]:
+def in_root_mean_squares(weights: F32) -> F16:
     """Rows of weights (n, b) in units of each row's root mean square; a row of zeros stays one."""
     scale = np.sqrt(np.mean(np.square(weights, dtype=np.float64), axis=1, keepdims=True))
     scale[scale == 0] = 1.0
-    scaled: NDArray[np.float16] = np.clip(
-        weights / scale, -LARGEST_WEIGHT, LARGEST_WEIGHT
-    ).astype(np.float16)
+    scaled: F16 = np.clip(weights / scale, -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.float16)
     return scaled
 
 

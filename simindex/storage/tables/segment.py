@@ -16,27 +16,23 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simindex.arrays import U64
+from simindex.arrays import U32, U64
 from simindex.errors import CorruptFile
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
-from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.record import NAME, SegmentRecord
+from simindex.storage.tables.record import NAME, SegmentFolder, SegmentRecord
 from simindex.storage.tables.sortedrows import header_bits
-from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS
+from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, require_named
 from simindex.storage.tables.table import Table
 
 IDS, KEY_OFFSETS, KEY_BYTES = 2, 3, 4
 
-
-Loader = Callable[[], NDArray[np.uint32] | None]
+Loader = Callable[[], U32 | None]
 """Fetches a header directory, or says by None that it must be computed."""
 
 
@@ -81,19 +77,14 @@ class SegmentWriter:
             if self._keyed:
                 self._envelope.write(3, np.zeros(1, "<i8"))
         except BaseException:
-            self._file.__exit__(None, None, None)
+            self._file.__exit__()
             raise
 
     def __enter__(self) -> SegmentWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._file.__exit__(kind, error, trace)
+    def __exit__(self, *raised: object) -> None:
+        self._file.__exit__(*raised)
 
     def write(self, fingerprints: U64, ids: U64, keys: KeyHeap | None) -> None:
         """Appends rows, which must not sort before those written already."""
@@ -158,16 +149,7 @@ def open_segment(
     if not NAME.fullmatch(record.name):
         raise CorruptFile(f"the catalog names a segment {record.name!r}", path=record.name)
     envelope = open_envelope(folder.directory / record.name, verify=folder.verify)
-    identity = envelope.identity
-    found = (identity.index, identity.rows, identity.horizon, identity.bits, envelope.file_bytes,
-             envelope.footer_checksum)
-    expected = (folder.index, record.rows, record.horizon, folder.bits, record.file_bytes,
-                record.footer_checksum)
-    if found != expected:
-        raise CorruptFile(
-            f"{envelope.path} is another file than the catalog names", path=envelope.path,
-            found=found, expected=expected,
-        )
+    require_named(envelope, folder, record, record)
     segment = Segment(envelope, record, load_directory)
     if (segment.keys is not None) != folder.keyed:
         has, options = ("no keys", "some") if folder.keyed else ("keys", "none")
@@ -176,5 +158,3 @@ def open_segment(
             path=envelope.path,
         )
     return segment
-
-

@@ -7,10 +7,7 @@
 
     sections   1 numbers      uint32 (s, n)
                2 starts       uint32 (s, 2^w + 1)
-               5 description  msgpack: structure, name and footer checksum of the segment
-
-The name is `<stem of the segment>-<file id's low half, 8 hex>.issl`. All numbers are little-endian,
-as everywhere in an envelope, whose tag is checked when the file is opened.
+               5 description  and the file's name: see `structure`
 
 Invariants
 1. Every list is contiguous, and its row numbers ascend: so a file is a function of the rows.
@@ -35,8 +32,7 @@ from simindex.options import is_slicing
 from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.envelope_writer import SectionSpec
 from simindex.storage.files.verification import verified
-from simindex.storage.tables.folder import SegmentFolder
-from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.structure import (
     REBUILD,
     Structure,
@@ -214,19 +210,9 @@ class SliceLists(Structure):
         damage: CorruptFile | None = None,
     ) -> None:
         super().__init__(record, envelope, damage)
-        self.design = design
+        self.design, self.width, self.slices = design, design.width, design.slices
         self.checked: _native.CheckedSlices | None = None
         """What the searching kernels take; kept by `methods.issl`."""
-
-    @property
-    def width(self) -> int:
-        """w: bits of a slice."""
-        return self.design.width
-
-    @property
-    def slices(self) -> int:
-        """s: slices of a fingerprint."""
-        return self.design.slices
 
     def check(self) -> None:
         """Raises CorruptFile if something is known to be wrong with the file."""

@@ -21,8 +21,7 @@ from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
 from simindex.storage.files.verification import verified
-from simindex.storage.tables.folder import SegmentFolder
-from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 
 FINGERPRINTS = 1
 
@@ -54,11 +53,8 @@ class Structure:
     ) -> None:
         self.record, self.damage = record, damage
         self._envelope = envelope
-
-    @property
-    def path(self) -> str | None:
+        self.path = None if envelope is None else envelope.path
         """Of the file; None if it could not be opened."""
-        return None if self._envelope is None else self._envelope.path
 
     @property
     def envelope(self) -> Envelope:
@@ -112,6 +108,27 @@ def stored_design(
         ) from error
 
 
+def require_named(
+    envelope: Envelope, folder: SegmentFolder, segment: SegmentRecord,
+    record: SegmentRecord | StructureRecord,
+) -> None:
+    """Raises CorruptFile unless a file is the one that the record of a segment, or of a structure
+    beside it, names."""
+    identity = envelope.identity
+    found = (identity.index, identity.rows, identity.horizon, identity.bits, envelope.file_bytes,
+             envelope.footer_checksum)
+    expected = (folder.index, segment.rows, segment.horizon, folder.bits, record.file_bytes,
+                record.footer_checksum)
+    if found != expected or (
+        isinstance(record, StructureRecord)
+        and description_of(envelope) != [record.structure, segment.name, segment.footer_checksum]
+    ):
+        raise CorruptFile(
+            f"{envelope.path} is another file than the catalog names", path=envelope.path,
+            found=found, expected=expected,
+        )
+
+
 def open_structure(
     folder: SegmentFolder, segment: SegmentRecord, record: StructureRecord, *, directories: int
 ) -> tuple[Envelope | None, CorruptFile | None]:
@@ -127,18 +144,7 @@ def open_structure(
     path = folder.directory / record.name
     try:
         envelope = open_envelope(path, verify=folder.verify, remedy=REBUILD)
-        identity = envelope.identity
-        expected = (folder.index, segment.rows, segment.horizon, folder.bits, record.file_bytes,
-                    record.footer_checksum)
-        found = (identity.index, identity.rows, identity.horizon, identity.bits,
-                 envelope.file_bytes, envelope.footer_checksum)
-        if found != expected or description_of(envelope) != [
-            record.structure, segment.name, segment.footer_checksum
-        ]:
-            raise CorruptFile(
-                f"{path} is another file than the catalog names", path=str(path),
-                found=found, expected=expected,
-            )
+        require_named(envelope, folder, segment, record)
     except FileNotFoundError:
         if not folder.missing_ok:
             raise

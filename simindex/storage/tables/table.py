@@ -18,9 +18,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U32, U64
-from simindex.storage.files.verification import (
-    section_of,
-)
+from simindex.storage.files.verification import section_of
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 

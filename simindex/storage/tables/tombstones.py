@@ -15,9 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simindex.arrays import I64, U64, Bools
+from simindex.arrays import I64, U8, U64, Bools
 from simindex.errors import CorruptFile
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.keys import KeyHeap
@@ -27,7 +26,6 @@ TOMBSTONE = np.dtype([("id", "<u8"), ("second", "<u8"), ("commit", "<u8")])
 
 KEYED = np.dtype([("rows", "<u8"), ("key_bytes", "<u8")])
 """Before the rows of an index with keys."""
-
 
 READ_ROWS = 1 << 16
 """Rows whose ids are looked up together: whole bytes of a mask, and arrays that stay in cache."""
@@ -156,7 +154,7 @@ class Tombstones:
                 ids = verified(table.ids[start : start + READ_ROWS])
                 yield start, self.dead(table, ids, np.arange(start, start + len(ids)))
 
-    def live_bits(self, table: Table) -> NDArray[np.uint8] | None:
+    def live_bits(self, table: Table) -> U8 | None:
         """One bit a row, set unless it is deleted, packed; None if no tombstone concerns the table.
         """
         if not self.later_than(table.horizon):
@@ -243,12 +241,8 @@ def from_deletions(
     deletions: Sequence[Deletion], commits: Sequence[int], *, keyed: bool
 ) -> Tombstones:
     """Tombstones of some calls, each with the commit, or whatever number, given for it."""
-    none = np.empty(0, np.uint64)
-    return Tombstones.of(
-        np.concatenate([none, *(one.id for one in deletions)]),
-        np.concatenate([none, *(one.second for one in deletions)]),
-        np.repeat(
-            np.array(commits, np.uint64), np.array([len(one) for one in deletions], np.int64)
-        ),
-        KeyHeap.joined([one.keys for one in deletions if one.keys is not None]) if keyed else None,
-    )
+    parts = [
+        Tombstones(one.id, one.second, np.full(len(one), commit, np.uint64), one.keys)
+        for one, commit in zip(deletions, commits, strict=True)
+    ]
+    return Tombstones.merged(parts, keyed=keyed)

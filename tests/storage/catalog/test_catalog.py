@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex.errors import CommitFailed, CorruptFile, StorageFull
-from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.environment import Transaction
-from simindex.storage.catalog.head import LAST_GENERATION, Head, Run
+from simindex.storage.catalog.records import LAST_GENERATION, Head, Run
 from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import PART_BYTES, PARTED, pack, seal, unpack, unseal
 from simindex.storage.tables.record import SegmentRecord, StructureRecord

@@ -20,7 +20,7 @@ from children import in_child
 import simindex
 from simindex.errors import ClosedIndex, CorruptFile, IndexLocked, StorageFull, UnsupportedStorage
 from simindex.storage.catalog import environment as module
-from simindex.storage.catalog import lmdb_errors, registry
+from simindex.storage.catalog import lmdb_files, registry
 from simindex.storage.catalog.environment import Environment
 from simindex.storage.catalog.pages import META, Meta, preflight
 from simindex.storage.catalog.registry import acquire
@@ -429,7 +429,7 @@ def test_lock_file_has_its_space_before_it_is_mapped(
             assert not lock.exists()
     with simindex.open(filled) as reader:
         assert len(reader) == 30
-    assert lock.stat().st_blocks * 512 >= lock.stat().st_size >= 64 * lmdb_errors.MAX_READERS
+    assert lock.stat().st_blocks * 512 >= lock.stat().st_size >= 64 * lmdb_files.MAX_READERS
 
 
 def test_existing_lock_file_is_never_opened(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:

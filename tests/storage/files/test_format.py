@@ -18,13 +18,13 @@ from siphash import key_id
 import simindex
 from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, IndexNotFound, StorageFull
-from simindex.storage.files import disk, durable, filesystem, locks, removal
+from simindex.storage.files import disk, durable, locks, removal
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.format import FORMAT_DTYPE, read_format, write_format
+from simindex.storage.location import file_system_kind
 from simindex.storage.tables import segment as segment_module
-from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.record import SegmentRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord
 from simindex.storage.tables.segment import SegmentWriter, open_segment
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -265,8 +265,8 @@ def test_error_of_writing_back_is_not_lost(
 
 
 def test_file_system_is_named(tmp_path: Path) -> None:
-    assert filesystem.file_system_kind(Path("/proc")) == "proc"
-    assert filesystem.file_system_kind(tmp_path / "none") == ""
+    assert file_system_kind(Path("/proc")) == "proc"
+    assert file_system_kind(tmp_path / "none") == ""
 
 
 # -- a whole index --------------------------------------------------------------------------------

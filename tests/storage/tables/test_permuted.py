@@ -17,8 +17,7 @@ from simindex import IndexOptions
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.storage.tables import permuted
-from simindex.storage.tables.folder import SegmentFolder
-from simindex.storage.tables.record import SegmentRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord
 from simindex.storage.tables.table import sort_table
 
 DESIGN = "bphs:G=4,g=1"

@@ -12,9 +12,8 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
-from simindex.storage.tables.folder import SegmentFolder
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.record import NAME, SegmentRecord, generation_of
+from simindex.storage.tables.record import NAME, SegmentFolder, SegmentRecord, generation_of
 from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
 from simindex.storage.tables.table import sort_table
 

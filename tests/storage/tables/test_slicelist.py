@@ -24,11 +24,10 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.storage import snapshot
-from simindex.storage.catalog.edit import Edit
+from simindex.storage.catalog.catalog import Edit
 from simindex.storage.files.envelope import HEADER, open_envelope
 from simindex.storage.tables import slicelist
-from simindex.storage.tables.folder import SegmentFolder
-from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.tables.structure import DESCRIPTION, owner_of
 from simindex.writing.merges import Merge, State

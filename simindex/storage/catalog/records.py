@@ -1,0 +1,358 @@
+"""How each record of the catalog is stored, beneath its seal; see `values` for that.
+
+    head        key "head". Head, msgpack: version, numbers, and (name, checksum) of every child
+    meta        key: "options", "recipe", ... A whole value
+    segments    key: segment name. SegmentRecord, msgpack: rows, horizon, bytes of the file,
+                checksum of its footer, width of the header directory; then, if it has structures,
+                of each: structure, name, bytes of the file, checksum of its footer, first table,
+                widths of the header directories
+    headers     key: segment name | table number, u2 big-endian | page number, u4 big-endian. A page
+                of a header directory: little-endian uint32 first rows of PAGE_HEADERS headers; the
+                last page ends with the number of rows
+    pending     key: run number, u8 big-endian. PENDING header | fingerprints | ids | key offsets |
+                key bytes | reservoir
+    tombstones  key: run number, u8 big-endian. Ids deleted; see `tombstones`
+
+Header directories are copied out once, when a segment is first probed, and checked on the way:
+first 0, monotone, last = rows. So no kernel follows a damaged offset, and no pointer into LMDB
+outlives a transaction. They can be recomputed from the rows at any time.
+
+The rows of a pending run wait until there are enough for a segment. They are sorted, so that the
+run is a table like any other. Its reservoir part holds those of them that may join the index's
+sample of weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from simindex.arrays import U32
+from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
+from simindex.options import IndexOptions, is_slicing
+from simindex.storage.catalog.environment import Transaction
+from simindex.storage.catalog.values import joined, pack, seal, unpack, unseal
+from simindex.storage.tables import permuted, slicelist
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.permuted import Directories
+from simindex.storage.tables.record import NAME, SegmentRecord, StructureRecord
+from simindex.storage.tables.reservoir import Reservoir
+from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.structure import owner_of
+from simindex.storage.tables.table import Table
+
+MAX_COUNT = 1 << 63
+"""More than there are commits, rows or bytes; what is added to it still fits 64 bits."""
+
+LAST_GENERATION = 1 << 48
+"""No index gets as far; what says it has is damaged, or made to leave no numbers for more."""
+
+ANY_HEADERS = 1 << 20
+"""A directory of so many may be of any rows: 4 MiB."""
+
+PAGE_HEADERS = 1 << 15
+
+PENDING = np.dtype(
+    [
+        ("rows", "<u8"),
+        ("words", "<u4"),
+        ("keyed", "<u4"),
+        ("key_bytes", "<u8"),
+        ("reservoir_bytes", "<u8"),
+    ]
+)
+
+Pages = list[tuple[bytes, bytes]]
+"""Keys and sealed values of the pages of some directories."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A pending run or a set of tombstones, as the head names it."""
+
+    number: int
+    rows: int
+    horizon: int
+    checksum: int
+
+    @property
+    def key(self) -> bytes:
+        """Its key in the database."""
+        return self.number.to_bytes(8, "big")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """All that is live, as of one commit."""
+
+    generation: int
+    appended: int
+    """Rows ever appended: the next automatic id."""
+    next_run: int
+    """Number the next pending or tombstone run gets."""
+    segments: dict[str, int] = field(default_factory=dict)
+    pending: tuple[Run, ...] = ()
+    tombstones: tuple[Run, ...] = ()
+    values: dict[str, int] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """The head's payload."""
+        return pack(
+            [
+                1,
+                [self.generation, self.appended, self.next_run],
+                list(self.segments.items()),
+                [[r.number, r.rows, r.horizon, r.checksum] for r in self.pending],
+                [[r.number, r.rows, r.horizon, r.checksum] for r in self.tombstones],
+                list(self.values.items()),
+            ]
+        )
+
+    @classmethod
+    def decode(cls, payload: bytes) -> Head:
+        """The head of a payload whose checksum held."""
+        value = unpack("head", payload)
+        try:
+            version, (generation, appended, next_run), segments, pending, tombstones, values = value
+            if version != 1 or not all(NAME.fullmatch(name) for name, _ in segments):
+                raise ValueError("not a head of version 1")
+            runs = [number for number, *_ in (*pending, *tombstones)]
+            names = [[name for name, _ in segments], [name for name, _ in values], runs]
+            if any(len(set(of_a_kind)) < len(of_a_kind) for of_a_kind in names):
+                raise ValueError("a name twice")
+            if count(generation) >= LAST_GENERATION:
+                raise ValueError("a commit that is never reached")
+            return cls(
+                count(generation), count(appended), count(next_run),
+                {str(name): count(crc) for name, crc in segments},
+                tuple(Run(*map(count, run)) for run in pending),
+                tuple(Run(*map(count, run)) for run in tombstones),
+                {str(name): count(crc) for name, crc in values},
+            )
+        except (TypeError, ValueError) as error:
+            if raised_by_a_handler(error):
+                raise
+            raise CorruptFile("the catalog's head is not one this version wrote") from error
+
+    @property
+    def pending_rows(self) -> int:
+        """Rows in pending runs."""
+        return sum(run.rows for run in self.pending)
+
+
+def count(value: Any) -> int:
+    """A number of commits, rows or bytes; ValueError if the value is none."""
+    if not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
+        raise ValueError("no count")
+    return value
+
+
+def stored_options(payload: bytes | None) -> IndexOptions:
+    """The options in the catalog's record of them; the usual ones where it has none.
+
+    Raises CorruptFile if the record describes no options.
+    """
+    values = unpack("options", payload if payload is not None else b"\x80")
+    try:
+        if not isinstance(values, dict):
+            raise InvalidOption("they are no map", found=type(values).__name__)
+        return IndexOptions.from_dict(values)
+    except InvalidOption as error:
+        raise CorruptFile(
+            f"the catalog's record meta/options describes no options of an index: {error}",
+            path="meta/options",
+        ) from error
+
+
+def encode_segment(record: SegmentRecord) -> bytes:
+    """The payload of a segment's record."""
+    packed: list[Any] = [
+        record.rows, record.horizon, record.file_bytes, record.footer_checksum,
+        record.header_bits,
+    ]
+    if record.structures:
+        packed.append([
+            [s.structure, s.name, s.file_bytes, s.footer_checksum, s.first_table,
+             list(s.header_bits)]
+            for s in record.structures
+        ])
+    return pack(packed)
+
+
+def decode_segment(name: str, payload: bytes) -> SegmentRecord:
+    """The record in a payload whose checksum held."""
+    try:
+        fields = unpack(name, payload)
+        rows, horizon, file_bytes, footer, header_bits = (int(v) for v in fields[:5])
+        more = fields[5:]
+        structures = tuple(_decode_structure(name, value) for value in (more[0] if more else ()))
+        for _, width in ((0, header_bits), *(d for s in structures for d in s.directories)):
+            # Nobody writes a directory of many more headers than rows, which takes memory.
+            if not 0 <= width <= 32 or 1 << width > max(ANY_HEADERS, rows):
+                raise ValueError("out of range")
+        if len(more) > 1 or len({found.structure for found in structures}) < len(structures):
+            raise ValueError("not a record of this version")
+    except (TypeError, ValueError) as error:
+        if raised_by_a_handler(error):
+            raise
+        raise CorruptFile(f"the catalog's record of {name} is not whole", path=name) from error
+    return SegmentRecord(name, rows, horizon, file_bytes, footer, header_bits, structures)
+
+
+def _decode_structure(segment: str, value: Any) -> StructureRecord:
+    structure, name, file_bytes, footer, first_table, header_bits = value
+    record = StructureRecord(
+        str(structure), str(name), count(file_bytes), count(footer), count(first_table),
+        tuple(count(width) for width in header_bits),
+    )
+    kind = slicelist if is_slicing(record.structure) else permuted
+    if (
+        not kind.NAME.fullmatch(record.name)
+        or owner_of(record.name) != segment
+        or max(record.header_bits, default=0) > 32
+        or not 1 <= record.first_table <= permuted.MAX_TABLE + 1 - len(record.header_bits)
+    ):
+        raise ValueError("out of range")
+    return record
+
+
+def page_key(segment: str, table: int, page: int) -> bytes:
+    """The LMDB key of one page."""
+    return segment.encode() + table.to_bytes(2, "big") + page.to_bytes(4, "big")
+
+
+def page_count(header_bits: int) -> int:
+    """Pages of a directory of 2**header_bits + 1 entries."""
+    return -(-(1 << header_bits) // PAGE_HEADERS)
+
+
+def header_pages(segment: str, table: int, directory: U32) -> Iterator[tuple[bytes, bytes]]:
+    """(key, payload) of each page of a directory (2**t + 1,)."""
+    headers = len(directory) - 1
+    last = -(-headers // PAGE_HEADERS) - 1
+    for page in range(last + 1):
+        start = page * PAGE_HEADERS
+        stop = headers + 1 if page == last else start + PAGE_HEADERS
+        yield page_key(segment, table, page), directory[start:stop].astype("<u4").tobytes()
+
+
+def sealed_pages(segment: str, directories: Directories) -> Pages:
+    """A segment's header directories as they are stored; 15 ms for 25 MB, so made ahead of it."""
+    return [
+        (key, seal("headers", key, payload))
+        for table, directory in directories
+        for key, payload in header_pages(segment, table, directory)
+    ]
+
+
+def assemble_directory(
+    segment: str, table: int, header_bits: int, rows: int, get: Callable[[bytes], bytes]
+) -> U32:
+    """The directory (2**header_bits + 1,), copied out of its pages and checked.
+
+    `get` returns the payload of a key, already unsealed. Raises CorruptFile when the pages do not
+    make a directory over `rows` rows.
+    """
+    # An array of numpy's own, which asks for huge pages: every probe reads it at a random place.
+    directory = np.empty((1 << header_bits) + 1, "<u4")
+    filled = 0
+    for page in range(page_count(header_bits)):
+        part = np.frombuffer(get(page_key(segment, table, page)), np.uint8)
+        if len(part) % 4 or filled + len(part) // 4 > len(directory):
+            raise CorruptFile(f"the header directory of {segment} has a wrong size", path=segment)
+        directory[filled : filled + len(part) // 4] = part.view("<u4")
+        filled += len(part) // 4
+    if filled != len(directory):
+        raise CorruptFile(f"the header directory of {segment} has a wrong size", path=segment)
+    if directory[0] != 0 or directory[-1] != rows or (directory[1:] < directory[:-1]).any():
+        raise CorruptFile(f"the header directory of {segment} is not in order", path=segment)
+    return directory
+
+
+def encode_pending(table: Table, reservoir: Reservoir) -> bytes:
+    """The payload of a pending run."""
+    sample = reservoir.encode()
+    header = np.zeros((), PENDING)
+    header["rows"], header["words"] = len(table), table.fingerprints.shape[1]
+    header["reservoir_bytes"] = len(sample)
+    parts = [table.fingerprints.astype("<u8").tobytes(), table.ids.astype("<u8").tobytes()]
+    if table.keys is not None:
+        header["keyed"], header["key_bytes"] = 1, len(table.keys.data)
+        parts += [table.keys.offsets.astype("<i8").tobytes(), table.keys.data.tobytes()]
+    return b"".join([header.tobytes(), *parts, sample])
+
+
+def decode_pending(
+    name: str, payload: bytes, *, rows: int, words: int, keyed: bool, horizon: int
+) -> tuple[Table, Reservoir]:
+    """The table and the reservoir part of a payload whose checksum held.
+
+    Raises CorruptFile if it holds no such rows, as the head and the index's options tell of.
+    """
+    if len(payload) < PENDING.itemsize:
+        raise CorruptFile(f"the {name} is cut short", path=name)
+    header = np.frombuffer(payload, PENDING, 1)[0]
+    *found, key_bytes, sample_bytes = (int(field) for field in header.item())
+    if found != [rows, words, int(keyed)]:
+        raise CorruptFile(f"the {name} is not the one the head names", path=name)
+    sizes = [8 * rows * words, 8 * rows]
+    if keyed:
+        sizes += [8 * (rows + 1), key_bytes]
+    if PENDING.itemsize + sum(sizes) + sample_bytes != len(payload):
+        raise CorruptFile(f"the {name} has a wrong size", path=name)
+    bounds = np.cumsum([PENDING.itemsize, *sizes]).tolist()
+    pieces = [
+        np.frombuffer(payload, np.uint8, stop - start, start)
+        for start, stop in pairwise(bounds)
+    ]
+    keys = KeyHeap(pieces[2].view("<i8"), pieces[3]) if keyed else None
+    if keys is not None and not (
+        keys.offsets[0] == 0 and keys.offsets[-1] == key_bytes and keys.within().all()
+    ):
+        raise CorruptFile(f"the {name} has keys that are out of bounds", path=name)
+    table = Table(
+        name, pieces[0].view("<u8").reshape(rows, words), pieces[1].view("<u8"), keys,
+        horizon=horizon, header_bits=header_bits(rows),
+    )
+    return table, Reservoir.decode(name, payload[bounds[-1] :], words)
+
+
+class Reading:
+    """Unsealed records within one transaction."""
+
+    def __init__(self, txn: Transaction) -> None:
+        self._txn = txn
+
+    def head(self) -> tuple[bytes, Head]:
+        """The sealed value and the head in it."""
+        value = self._txn.get("head", b"head")
+        return value or b"", Head.decode(unseal("head", b"head", value))
+
+    def value(self, head: Head, name: str) -> bytes | None:
+        """A whole value of `meta`, or None if the head names none."""
+        if name not in head.values:
+            return None
+        return joined("meta", name.encode(), head.values[name], self._txn.get)
+
+    def run(self, database: str, run: Run) -> bytes:
+        """A pending or tombstone run's payload."""
+        return joined(database, run.key, run.checksum, self._txn.get)
+
+    def segment(self, head: Head, name: str) -> SegmentRecord:
+        """A live segment's record."""
+        key = name.encode()
+        payload = unseal("segments", key, self._txn.get("segments", key), head.segments[name])
+        return decode_segment(name, payload)
+
+    def directory(self, record: SegmentRecord, table: int = 0) -> U32:
+        """A header directory uint32 (2**t + 1,) of a segment, copied out and checked."""
+
+        def get(key: bytes) -> bytes:
+            return unseal("headers", key, self._txn.get("headers", key))
+
+        width = dict(record.directories)[table]
+        return assemble_directory(record.name, table, width, record.rows, get)
