@@ -54,7 +54,6 @@ TESTED_BY = {
     "index/changes.py": "index/test_index_model.py",
     "index/handle.py": "storage/test_snapshot.py",
     "index/opening.py": "test_bad_input.py",
-    "index/statistics.py": "cli/commands/test_maintenance.py",
     "inputs/document.py": "inputs/test_jsonl.py",
     "inputs/reading.py": "inputs/test_folder.py",
     "inputs/source.py": "inputs/test_jsonl.py",

@@ -813,10 +813,4 @@ class Index:
         word of every row: 0.12 s for 10 M.
         """
         self._check_open()
-        return gather(
-            self.path, self._current(), options=self.options, recipe=self.recipe,
-            catalog_bytes=self._handle.environment.file_bytes, skew=as_flag(skew, "skew"),
-            audit=self._answerer.last_audit(),
-            spot_checks=self._answerer.spot_checks.measured(),
-            flips_from=self._answerer.plans.sources,
-        )
+        return gather(self._handle, self._current(), skew=as_flag(skew, "skew"))
