@@ -49,8 +49,6 @@ TESTED_BY = {
     "cli/nearest.py": "cli/commands/test_query_top.py",
     "cli/new_index.py": "cli/commands/test_build_and_query.py",
     "cli/recipes.py": "cli/commands/test_fingerprint.py",
-    "index/agreement.py": "test_bad_input.py",
-    "index/change.py": "writing/test_writer_faults.py",
     "index/changes.py": "index/test_index_model.py",
     "index/handle.py": "storage/test_snapshot.py",
     "index/opening.py": "test_bad_input.py",
@@ -133,15 +131,10 @@ TESTED_BY = {
     "storage/view.py": "storage/test_snapshot.py",
     "threads.py": "faults/test_errors.py",
     "writing/admission.py": "test_bad_input.py",
-    "writing/buffer.py": "regressions/test_0002_buffered_rows_shared_memory.py",
     "writing/committer.py": "writing/test_writer_faults.py",
-    "writing/composition.py": "writing/test_writer_faults.py",
     "writing/creation.py": "writing/test_writer_faults.py",
-    "writing/installer.py": "writing/test_merges.py",
     "writing/recent.py": "writing/test_ingestion.py",
-    "writing/strays.py": "writing/test_writer_faults.py",
-    "writing/structures.py": "storage/tables/test_permuted.py",
-    "writing/waiting.py": "writing/test_writer_faults.py",
+    "writing/waiting.py": "regressions/test_0002_buffered_rows_shared_memory.py",
 }
 """Module without a test file of its name -> the test file that fails if the module is wrong."""
 
