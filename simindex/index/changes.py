@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from simindex.arrays import U64
-from simindex.errors import CorruptFile, InvalidBatch, RecipeMismatch, raised_by_a_handler
+from simindex.errors import CorruptFile, InvalidBatch, raised_by_a_handler
 from simindex.index.handle import Changing, Handle, foreseen
 from simindex.options import IndexOptions, as_flag, checked_structures
 from simindex.query import audit
@@ -32,10 +32,8 @@ from simindex.writing.admission import (
     checked_document,
     checked_names,
 )
-from simindex.writing.committer import Committer
 from simindex.writing.merges import wait_for
-from simindex.writing.recent import Recent, check_commit_s, nearer, nearest
-from simindex.writing.writer import Writer
+from simindex.writing.recent import check_commit_s, nearer, nearest
 
 USUAL_FANOUT = 8
 """Segments of about one size that `compact` merges where commits merge none (min_merge=0)."""
@@ -48,7 +46,6 @@ class Changes:
 
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
-        self._recent = Recent(handle.view.options)
 
     @property
     def _options(self) -> IndexOptions:
@@ -59,13 +56,8 @@ class Changes:
         handle = self.handle
         if handle.writer is not None and not handle.closed:
             with handle.lock, Changing(handle, "commit") as writer:
-                self._commit(writer)
+                writer.commit()
                 writer.finish_merges(start=True)
-
-    def close(self) -> None:
-        """Closes the handle; nothing waits any more."""
-        self.handle.close()
-        self._recent = Recent(self._options)
 
     def append(self, batch: Batch | Any, named: Mapping[str, Any]) -> U64:
         """See `Index.append`; `named` are ids, keys and weights beside plain fingerprints."""
@@ -73,10 +65,8 @@ class Changes:
             self.handle.changing()
             checked = checked_batch(batch, self._options, self.handle.recipe, **named)
             with Changing(self.handle, "append") as writer:
-                committer = writer.committer
-                self._hand_over(committer)
-                self._adopt_recipe(committer, checked)
-                return writer.given_space(committer.append, checked)
+                writer.committer.adopt_recipe(checked)
+                return writer.given_space(writer.committer.append, checked)
 
     def replace(self, batch: Batch) -> U64:
         """See `Index.replace`."""
@@ -86,10 +76,8 @@ class Changes:
             if checked.keys is None and checked.ids is None:
                 raise InvalidBatch("a replacement needs ids or keys")
             with Changing(self.handle, "replace") as writer:
-                committer = writer.committer
-                self._hand_over(committer)
-                self._adopt_recipe(committer, checked)
-                return writer.given_space(committer.replace, checked)
+                writer.committer.adopt_recipe(checked)
+                return writer.given_space(writer.committer.replace, checked)
 
     def delete(self, ids: Any, keys: Any) -> int:
         """See `Index.delete`."""
@@ -97,17 +85,13 @@ class Changes:
             self.handle.changing()
             checked_ids, checked_keys = checked_names(ids, keys, self._options)
             with Changing(self.handle, "delete") as writer:
-                self._hand_over(writer.committer)
+                writer.committer.hand_over()
                 return writer.committer.waiting.delete(checked_ids, checked_keys)
 
     def commit(self) -> None:
         """See `Index.commit`."""
         with self.handle.lock, Changing(self.handle, "commit") as writer:
-            self._commit(writer)
-
-    def _commit(self, writer: Writer, *, seal_pending: bool = False) -> None:
-        self._hand_over(writer.committer)
-        writer.commit(seal_pending=seal_pending)
+            writer.commit()
 
     def compact(
         self, full: bool, structures: Sequence[str] | None, progress: Progress | None
@@ -118,7 +102,7 @@ class Changes:
         with self.handle.lock, changing as writer:
             self.handle.view.check_place()
             committer, report = writer.committer, changing.reporting(progress)
-            self._hand_over(committer)
+            committer.hand_over()
             if structures is not None:
                 wanted = checked_structures(structures)
                 checked_designs(replace(self._options, structures=wanted))
@@ -163,9 +147,9 @@ class Changes:
             workers = thread_count(question.threads, len(checked), worth=THREADED_QUERIES)
             with Changing(self.handle, "ingest") as writer:
                 committer = writer.committer
-                self._commit(writer)
+                writer.commit()
                 try:
-                    self._adopt_recipe(committer, checked)
+                    committer.adopt_recipe(checked)
                     inside = ingestion.within(
                         checked.rows, question.h, first=question.first, threads=workers
                     )
@@ -177,7 +161,7 @@ class Changes:
                         first=question.first, started=started,
                     )
                     seal = len(checked) >= ingestion.sealed_rows(self._options)
-                    self._commit(writer, seal_pending=seal)
+                    writer.commit(seal_pending=seal)
                 except BaseException as error:
                     # Else nobody knows what is committed.
                     if foreseen(error) and committer.waiting.anything:
@@ -201,38 +185,20 @@ class Changes:
         found = nearest(answerer, snapshot, document, h, recall)
         with self.handle.lock, Changing(self.handle, "seen_or_add") as writer:
             committer = writer.committer
-            if committer.waiting.anything or self._recent.due(commit_s):
-                self._commit(writer)
+            if committer.waiting.anything or committer.recent.due(commit_s):
+                writer.commit()
             if committer.waiting.since.generation != snapshot.head.generation:
                 snapshot = self.handle.view.current()
                 found = nearest(answerer, snapshot, document, h, recall)
-            found = nearer(found, self._recent.nearest(document.rows, h))
+            found = nearer(found, committer.recent.nearest(document.rows, h))
             if found is None:
                 if self.handle.recipe is not recipe:
                     check_recipe(document.recipe, self.handle.recipe)
                 elif recipe is None and document.recipe is not None:
-                    self._hand_over(committer)
-                    self._adopt_recipe(committer, document)
-                self._recent.add(document, committer.waiting.appended + self._recent.count)
+                    committer.adopt_recipe(document)
+                recent = committer.recent
+                recent.add(document, committer.waiting.appended + recent.count)
             return found
-
-    def _hand_over(self, committer: Committer) -> None:
-        """Gives the committer what was added one at a time."""
-        while self._recent.count:
-            batch, taken = self._recent.portion()
-            others = self._recent.without(taken)
-            committer.append(batch)  # all of it or, after an interrupt, nothing
-            self._recent = others
-
-    def _adopt_recipe(self, committer: Committer, batch: Batch) -> None:
-        if self.handle.recipe is None and batch.recipe is not None:
-            if committer.waiting.appended:
-                raise RecipeMismatch(
-                    "the index's rows were appended without a recipe, this batch has one: "
-                    "append its fingerprints alone if they are alike",
-                    differences={"recipe": (repr(batch.recipe), None)},
-                )
-            committer.adopt(batch.recipe)
 
     # -- what is measured --------------------------------------------------------------------------
 

@@ -239,8 +239,7 @@ class Handle:
     @property
     def recipe(self) -> Recipe | None:
         """Of the index, or of what waits for a commit."""
-        given = None if self.writer is None else self.writer.committer.waiting.recipe
-        return given or self.view.recipe
+        return self.view.recipe if self.writer is None else self.writer.committer.recipe
 
 
 def _check_agreement(

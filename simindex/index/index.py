@@ -109,7 +109,7 @@ class Index:
         cleanly, and `compact`, wait for them. The function that `compact` tells of its progress may
         not close its handle: InvalidOption.
         """
-        self._changes.close()
+        self._handle.close()
 
     @property
     def _answerer(self) -> Answerer:

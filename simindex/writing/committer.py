@@ -2,7 +2,9 @@
 
     snapshot   the index as of the last commit; the head is in it, and nowhere else
     waiting    what comes after that commit
-    commit     writes an edit down in the catalog, which makes both anew:
+    recent     rows that were added one at a time; they join what waits before a commit
+
+What a commit changes:
 
     rows        enough for a segment: written as one, with the pending rows
                 fewer: a pending run, with as many earlier ones as there are too many
@@ -21,7 +23,7 @@ from collections.abc import Sequence
 from time import thread_time
 
 from simindex.arrays import U64
-from simindex.errors import ClosedIndex, CommitFailed, ReadOnlyIndex
+from simindex.errors import ClosedIndex, CommitFailed, ReadOnlyIndex, RecipeMismatch
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog import pending
@@ -42,6 +44,7 @@ from simindex.storage.tables.tombstones import Tombstones
 from simindex.storage.view import View
 from simindex.writing import policy
 from simindex.writing.ownership import remove_strays
+from simindex.writing.recent import Recent
 from simindex.writing.waiting import Rows, Waiting, sorted_rows
 
 FANOUT = 8
@@ -58,6 +61,8 @@ class Committer:
         self.lock: Descriptor | None = None
         self.commit_s = 0.0
         """Processor time of the last commit that had anything to do."""
+        self.recent = Recent(view.options)
+        """Rows that were added one at a time, and do not wait yet."""
         self._snapshot: Snapshot | None = None
         self._files: SegmentFiles | None = None
         try:
@@ -86,6 +91,11 @@ class Committer:
                 self.view.segments, self.view.index, options, tuple(checked_designs(options))
             )
         return self._files
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """Of the index, or of what waits."""
+        return self.waiting.recipe or self.view.recipe
 
     @property
     def snapshot(self) -> Snapshot:
@@ -147,10 +157,26 @@ class Committer:
         self.check_usable()
         return self.waiting.replace(batch, self.files)
 
-    def adopt(self, recipe: Recipe) -> None:
-        """Gives a recipe to an index that has none, and no rows."""
-        self.set_value("recipe", recipe.to_bytes())
-        self.waiting.recipe = recipe
+    def hand_over(self) -> None:
+        """Appends what was added one at a time."""
+        while self.recent.count:
+            batch, taken = self.recent.portion()
+            others = self.recent.without(taken)
+            self.append(batch)  # all of it or, after an interrupt, nothing
+            self.recent = others
+
+    def adopt_recipe(self, batch: Batch) -> None:
+        """Gives an index that has no recipe a batch's; RecipeMismatch if rows came without one."""
+        self.hand_over()
+        if self.recipe is None and batch.recipe is not None:
+            if self.waiting.appended:
+                raise RecipeMismatch(
+                    "the index's rows were appended without a recipe, this batch has one: "
+                    "append its fingerprints alone if they are alike",
+                    differences={"recipe": (repr(batch.recipe), None)},
+                )
+            self.set_value("recipe", batch.recipe.to_bytes())
+            self.waiting.recipe = batch.recipe
 
     def set_value(self, name: str, payload: bytes) -> None:
         """Sets a whole value of the catalog."""
@@ -160,6 +186,7 @@ class Committer:
     def discard(self) -> None:
         """Forgets everything since the last commit."""
         waiting = self.waiting
+        self.recent = Recent(self.view.options)
         self.waiting = Waiting(self.view.options.key_secret, waiting.value, waiting.since)
         if self.failed is None:
             self.files.remove(record for record, _ in waiting.spilled)

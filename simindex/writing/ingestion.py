@@ -27,7 +27,7 @@ from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidBatch
 from simindex.options import IndexOptions
 from simindex.pairs.find_all import chosen_blocks, partition
-from simindex.records.matches import Matches, QueryStats
+from simindex.records.matches import Matches
 from simindex.storage.tables.table import sort_table
 
 MOST_MATCHES = 1 << 27
@@ -202,7 +202,12 @@ def joined(
             places = places[kept] if keys is not None else places
         order = places
     fetch = None if keys is None else partial(_keys, stored.keys, keys, inside.earlier, order)
-    return Matches(query, found_ids, distance, _stats(stored.stats, started), fetch)
+    # The search of the index is all that is not exact, and all that is probed.
+    guarantee = stored.stats.guarantee
+    if not stored.stats.exact:
+        guarantee += "; exact within the batch"
+    stats = stored.stats._replace(guarantee=guarantee, seconds=time.perf_counter() - started)
+    return Matches(query, found_ids, distance, stats, fetch)
 
 
 def _keys(
@@ -213,11 +218,3 @@ def _keys(
 ) -> list[str] | list[bytes]:
     both: list[str] | list[bytes] = [*(stored() or []), *(keys[row] for row in earlier.tolist())]
     return both if order is None else [both[place] for place in order.tolist()]
-
-
-def _stats(stored: QueryStats, started: float) -> QueryStats:
-    """Those of the search of the index, which is all that is not exact and all that is probed."""
-    guarantee = stored.guarantee
-    if not stored.exact:
-        guarantee += "; exact within the batch"
-    return stored._replace(guarantee=guarantee, seconds=time.perf_counter() - started)

@@ -1,16 +1,16 @@
 """The one writer of an index: its commits, and the merges beside them.
 
-    append    rows wait in memory; every batch_rows of them are written as a segment file that is
-              not yet part of the index                                      (waiting.py)
-    commit    one LMDB transaction makes all of it live, with the tombstones; fewer rows than a
-              segment takes go to the catalog as a pending run, and pending runs are sealed into a
-              segment once they are that many together                       (committer.py)
-    start     segments that became too many are merged by threads            (merges.py)
-    install   one that has ended becomes part of the index, by a commit of its own; its inputs are
-              unlinked, and their space is given back by a thread
-    compact   the same at once, by the thread of the caller
-    cancel    ends the merges that run, and removes what they wrote
-    restructure  segments get other permuted tables and slice lists, beside the rows they have
+    append       rows wait in memory; every batch_rows of them are written as a segment file that is
+                 not yet part of the index                                       (waiting.py)
+    commit       one LMDB transaction makes all of it live, with the tombstones; fewer rows than a
+                 segment takes go to the catalog as a pending run, and pending runs are sealed into
+                 a segment once they are that many together                      (committer.py)
+    start        segments that became too many are merged by threads             (merges.py)
+    install      one that has ended becomes part of the index, by a commit of its own; its inputs
+                 are unlinked, and their space is given back by a thread
+    compact      the same at once, by the thread of the caller
+    cancel       ends the merges that run, and removes what they wrote
+    restructure  segments get other permuted tables and slice lists beside their rows
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ class Writer:
         `seal_pending` writes pending rows as a segment, however few they are.
         """
         committer = self.committer
+        committer.hand_over()
         if committer.waiting.anything:
             committer.view.check_place()
             self._keep_pace()

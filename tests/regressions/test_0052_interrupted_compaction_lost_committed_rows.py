@@ -14,7 +14,6 @@ import pytest
 
 import simindex
 from simindex.errors import CommitFailed, ReadOnlyIndex
-from simindex.index.changes import Changes
 from simindex.repair.work import Work
 from simindex.storage.segmentfiles import Merged, SegmentFiles
 from simindex.storage.view import View
@@ -154,7 +153,7 @@ def test_merge_without_an_outcome_is_no_merge_of_deleted_rows(
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Changes, "_hand_over"), (View, "check_place"), (Writer, "install_merges")],
+    [(Committer, "hand_over"), (View, "check_place"), (Writer, "install_merges")],
 )
 def test_handle_that_was_interrupted_can_be_closed(
     merging: simindex.Index, owner: type, name: str, monkeypatch: pytest.MonkeyPatch
