@@ -10,7 +10,7 @@ to be rebuilt as rows come, and save nothing at that size.
 
 Invariants
 1. Rows count once everything about them stands, so that an interrupt leaves one whole or out.
-2. What `drop` forgets a writer has taken.
+2. `without` leaves out only what a writer has taken.
 """
 
 from __future__ import annotations
