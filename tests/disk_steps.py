@@ -18,7 +18,7 @@ import simindex
 from simindex import Batch
 from simindex.storage.catalog.environment import Transaction
 from simindex.storage.files import format as durable
-from simindex.writing import installer, merges
+from simindex.writing import merges, writer
 
 NO_SPACE = {
     "pwrite": OSError(errno.ENOSPC, "no space"),
@@ -47,7 +47,7 @@ def merges_run_at_once() -> Iterator[None]:
     """Between commits; merges beside them are in tests/writing/test_merges.py."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merges, "Thread", AtOnce)
-        patch.setattr(installer, "STAGED_PAGES", 1)  # directories are stored ahead of the segment
+        patch.setattr(writer, "STAGED_PAGES", 1)  # directories are stored ahead of the segment
         yield
 
 

@@ -17,7 +17,7 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
 from simindex.storage.tables import tombstones
-from simindex.writing import buffer
+from simindex.writing import waiting
 
 SECRET = bytes(range(200, 216))
 OTHER = bytes(range(100, 116))
@@ -221,7 +221,7 @@ def test_check_finds_keys_and_deletions_of_another_secret(
 def test_keys_of_a_commits_deletions_are_bounded_in_bytes(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buffer, "MAX_DELETED_KEY_BYTES", 100)
+    monkeypatch.setattr(waiting, "MAX_DELETED_KEY_BYTES", 100)
     with made(index_path, keys="bytes") as index:
         index.append(Batch(np.arange(4, dtype=np.uint64), keys=[b"a" * 60, b"b" * 40, b"c", b""]))
         index.commit()

@@ -1,26 +1,47 @@
-"""An open index directory: its life, and the commit it sees.
+"""An open index directory: its life, the commit it sees, the call that changes it.
 
     opened      the catalog's environment, shared within the process; a writer, which holds the lock
     followed    commits by others are seen by the next call (storage/view.py)
-    changed     by one call at a time; after one that was cut off, the handle only reads (change.py)
+    changed     by one call at a time, see below
     closed      by `close`, by a fork in the child, at the end of the process
+
+A call that changes an index goes from its beginning to an end that is known:
+
+    begun      the handle keeps a note of the call before anything of it is done
+    ended      the call returned, or raised an error that says what is kept: the note goes
+    cut off    something else ended it, such as Ctrl-C or what a signal handler raised. That may
+               come between any two steps, so nobody knows which were done. The note stays, and
+               the handle changes nothing any more until the index is opened again.
+
+The refusal needs no step of its own once the note is there, so a further interrupt cannot prevent
+it. What the call has done without a commit is removed by the next writer, which reads from the
+catalog what is live.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import sys
 import weakref
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
+from types import CodeType, FrameType, TracebackType
 from typing import Literal
 
-from simindex.errors import ClosedIndex, InvalidOption, ReadOnlyIndex
-from simindex.index.agreement import check_agreement
-from simindex.index.change import Change
+from simindex.errors import (
+    ClosedIndex,
+    InvalidOption,
+    ReadOnlyIndex,
+    RecipeMismatch,
+    SimindexError,
+    raised_by_a_handler,
+)
 from simindex.options import IndexOptions
 from simindex.query.answerer import Answerer
+from simindex.records.reports import Progress
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.registry import Lease
@@ -29,24 +50,49 @@ from simindex.storage.files.refusals import remedied, translated
 from simindex.storage.files.verification import Verify
 from simindex.storage.location import check_age, check_storage, described, leased
 from simindex.storage.view import View
+from simindex.writing.admission import check_recipe
 from simindex.writing.writer import Writer
+
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 Mode = Literal["r", "w", "c", "n"]
 
 _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
+@dataclass(slots=True)
+class Change:
+    """The note of a call that has begun."""
+
+    call: str
+    """Name of the method."""
+    code: CodeType
+    """Its code, by which its frame is known."""
+    disturbed: bool = False
+    """Whether another change was refused within it. Where a signal handler asked for that, the
+    refusal comes out of this call at a place that nobody foresaw."""
+
+    def under_way(self, handle: Handle) -> bool:
+        """Whether the caller was itself called from within it, on this thread.
+
+        A call is a method of what has the handle as `handle`.
+        That is so for the function which `compact` tells of its progress, and for signal handlers.
+        """
+        frame: FrameType | None = sys._getframe()
+        while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+            frame = frame.f_back  # of the call that asks
+        while frame is not None:
+            if frame.f_code is self.code and frame.f_locals["self"].handle is handle:
+                return True
+            frame = frame.f_back
+        return False
+
+
 class Handle:
     """Of one `Index`, which alone holds it: an index that is dropped is closed."""
 
     def __init__(
-        self,
-        path: Path,
-        mode: Mode = "r",
-        *,
-        options: IndexOptions | None = None,
-        refresh: bool = True,
-        verify: Verify = "lazy",
+        self, path: Path, mode: Mode, options: IndexOptions | None, *, refresh: bool, verify: Verify
     ) -> None:
         self.path = path
         self.closed = self._ended = True
@@ -79,7 +125,7 @@ class Handle:
             with translated(path, writable):
                 found = described(self.catalog, index=uuid)
                 if options is not None:
-                    check_agreement(path, found.options, found.recipe, options)
+                    _check_agreement(path, found.options, found.recipe, options)
                 check_storage(path, allow_remote=found.options.allow_remote)
                 self.view = View(
                     path, self.catalog, found, index=uuid, pinned=self._pinned,
@@ -128,8 +174,8 @@ class Handle:
             if self.writer is not None:
                 try:
                     if self.change is not None:
-                        self.writer.refuse(self._cut_off(self.change))
-                    self.writer.discard()
+                        self.writer.committer.refuse(self._cut_off(self.change))
+                    self.writer.committer.discard()
                 finally:
                     self.writer.close()
         finally:
@@ -185,14 +231,90 @@ class Handle:
         writer = self.writing()
         self._check_not_within_a_change()
         if self.change is not None:
-            writer.refuse(self._cut_off(self.change))
-        writer.check_usable()
+            writer.committer.refuse(self._cut_off(self.change))
+        writer.committer.check_usable()
         return writer
 
     @property
     def recipe(self) -> Recipe | None:
         """Of the index, or of what waits for a commit."""
-        return self.view.recipe if self.writer is None else self.writer.recipe
+        return self.view.recipe if self.writer is None else self.writer.committer.recipe
+
+
+def _check_agreement(
+    path: Path, options: IndexOptions, recipe: Recipe | None, asked: IndexOptions
+) -> None:
+    """Refuses options that are not those stored: InvalidOption, or RecipeMismatch."""
+    differences = options.differences(asked)
+    if differences:
+        name, (mine, theirs) = next(iter(differences.items()))
+        if name == "key_secret":
+            raise InvalidOption(
+                f"the index at {path} hashes keys with another secret (option key_secret): leave "
+                "the option out, or build a new index",
+                option=name, differences=differences,
+            )
+        raise InvalidOption(
+            f"the index at {path} has {name}={mine!r}, not {theirs!r}: "
+            "leave the option out, or "
+            + ("run `simindex compact --structures`" if name == "structures"
+               else "build a new index"),
+            option=name, differences=differences,
+        )
+    if asked.recipe is not None:
+        if recipe is None:
+            raise RecipeMismatch(
+                f"the index at {path} has no recipe: leave it out of the options; an "
+                "empty index takes that of the first batch",
+                differences={"recipe": (repr(asked.recipe), None)},
+            )
+        check_recipe(asked.recipe, recipe)
+
+
+def foreseen(error: BaseException) -> bool:
+    """Whether it is an error of ours, or the system's, after which what is kept is known."""
+    return isinstance(error, (SimindexError, OSError, MemoryError)) and (
+        not raised_by_a_handler(error)
+    )
+
+
+class Changing:
+    """The `with` block of a method that changes the index; gives its writer. Under the lock."""
+
+    __slots__ = ("_call", "_handle", "_told")
+
+    def __init__(self, handle: Handle, call: str) -> None:
+        self._handle, self._call = handle, call
+        self._told: BaseException | None = None
+
+    def __enter__(self) -> Writer:
+        writer = self._handle.changing()
+        self._handle.change = Change(self._call, sys._getframe(1).f_code)
+        return writer
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        change = self._handle.change
+        disturbed = change is not None and change.disturbed
+        if error is None or error is self._told or (foreseen(error) and not disturbed):
+            self._handle.change = None
+
+    def reporting(self, progress: Progress | None) -> Progress | None:
+        """The caller's function of progress; what it raises ends the call where that is foreseen.
+        """
+        if progress is None:
+            return None
+
+        def report(done: int, total: int) -> None:
+            try:
+                progress(done, total)
+            except BaseException as error:
+                self._told = error
+                raise
+
+        return report
 
 
 def _after_fork() -> None:
@@ -201,8 +323,8 @@ def _after_fork() -> None:
         handle.lock = RLock()
         handle.view.forget_lock()
         handle.change = None
-        if handle.writer is not None:
-            handle.writer.forget_lock()
+        if handle.writer is not None and handle.writer.committer.lock is not None:
+            handle.writer.committer.lock.close()  # it stays the parent's
 
 
 os.register_at_fork(after_in_child=_after_fork)

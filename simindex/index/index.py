@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from simindex.arrays import F32, U64
+from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.index.changes import Changes
 from simindex.index.handle import Handle, Mode
@@ -63,7 +64,7 @@ class Index:
     ) -> None:
         path = path.absolute()  # so that it outlives a change of the working directory
         self.path, self.mode = path, mode
-        self._handle = Handle(path, mode, options=options, refresh=refresh, verify=verify)
+        self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
         self._check_open, self._current = self._handle.check_open, self._handle.view.current
         self._changes = Changes(self._handle)
 
@@ -108,7 +109,7 @@ class Index:
         cleanly, and `compact`, wait for them. The function that `compact` tells of its progress may
         not close its handle: InvalidOption.
         """
-        self._changes.close()
+        self._handle.close()
 
     @property
     def _answerer(self) -> Answerer:
@@ -407,8 +408,7 @@ class Index:
         Raises InvalidOption if `chunk_rows` is no whole number of 1 or more.
         """
         self._check_open()
-        whole = isinstance(chunk_rows, int) and not isinstance(chunk_rows, bool)
-        if not whole or chunk_rows < 1:
+        if not is_int(chunk_rows) or chunk_rows < 1:
             raise InvalidOption(
                 f"chunk_rows={chunk_rows!r}: give a whole number of 1 or more",
                 option="chunk_rows", found=chunk_rows,
@@ -603,7 +603,7 @@ class Index:
         -----
         Every `batch_rows` rows are written to a file at once, so memory does not grow.
         """
-        return self._changes.append(batch, ids=ids, keys=keys, weights=weights)
+        return self._changes.append(batch, {"ids": ids, "keys": keys, "weights": weights})
 
     @typed
     def replace(self, batch: Batch) -> U64:
@@ -625,7 +625,7 @@ class Index:
         many ids or keys were given; rows are not looked up, so the cost is that of the list.
         `commit` makes it durable.
         """
-        return self._changes.delete(ids=ids, keys=keys)
+        return self._changes.delete(ids, keys)
 
     @typed
     def commit(self) -> None:
@@ -680,7 +680,7 @@ class Index:
         `slice_memory`, but for permuted tables: they are sorted one at a time in memory, 8 bytes a
         row of 64 bits.
         """
-        self._changes.compact(full=full, structures=structures, progress=progress)
+        self._changes.compact(full, structures, progress)
 
     @typed
     def ingest(
@@ -736,8 +736,9 @@ class Index:
         Source: [PSM] section 5, batch mode, PSMA or PSMF.
         """
         return self._changes.ingest(
-            batch, ids=ids, keys=keys, weights=weights, h=h, recall=recall, first=first,
-            method=method, memory_limit=memory_limit, threads=threads,
+            batch, {"ids": ids, "keys": keys, "weights": weights},
+            {"h": h, "recall": recall, "first": as_flag(first, "first"), "method": method,
+             "memory_limit": memory_limit, "threads": threads},
         )
 
     @typed
@@ -784,9 +785,7 @@ class Index:
         (fewer where rows are wider or segments smaller). What `append`, `replace` and `delete` have
         buffered is committed first.
         """
-        return self._changes.seen_or_add(
-            text_or_batch, key, h=h, recall=recall, commit_s=commit_s
-        )
+        return self._changes.seen_or_add(text_or_batch, key, h, recall, commit_s)
 
     # -- looking after it --------------------------------------------------------------------------
 
@@ -813,10 +812,4 @@ class Index:
         word of every row: 0.12 s for 10 M.
         """
         self._check_open()
-        return gather(
-            self.path, self._current(), options=self.options, recipe=self.recipe,
-            catalog_bytes=self._handle.environment.file_bytes, skew=as_flag(skew, "skew"),
-            audit=self._answerer.last_audit(),
-            spot_checks=self._answerer.spot_checks.measured(),
-            flips_from=self._answerer.plans.sources,
-        )
+        return gather(self._handle, self._current(), skew=as_flag(skew, "skew"))

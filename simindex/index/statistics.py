@@ -1,29 +1,44 @@
-"""What an index holds, counted."""
+"""What an index holds, counted; and where rows crowd: the headers and fingerprints most rows share.
+
+    first words of table 0, sorted   0x13.. 0x13.. 0x13..   0x1f..   0x20.. 0x20..
+    runs                             3                      1        2
+
+Templates make long runs under one header, and every probe of it compares them all. Each table is
+read once, a slice at a time; its longest runs are candidates, which all tables then count.
+
+Invariants
+1. A count is exact: rows of all tables, deleted ones included as long as they are stored.
+2. What is not listed has at most as many rows as the last listed one, if `certain`: a value among
+   no table's candidates has no more than their shortest ones together.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
-from simindex.index.skew import hottest
-from simindex.options import IndexOptions
-from simindex.records.reports import Audit, IndexStats, SpotCheck
-from simindex.simhash.recipe import Recipe
+import numpy as np
+
+from simindex.arrays import I64, U64
+from simindex.bits.hamming import to_hex
+from simindex.index.handle import Handle
+from simindex.records.reports import Hot, IndexStats, Skew
+from simindex.storage.files.verification import verified
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.table import Table
+
+LISTED = 10
+CANDIDATES = 1024
+_SLICE_ROWS = 1 << 18
+"""2 MB of words: what is derived from a slice stays in the cache."""
+
+Counted = tuple[U64, I64]
+"""Values and how many rows have them."""
 
 
-def gather(
-    path: Path,
-    snapshot: Snapshot,
-    *,
-    options: IndexOptions,
-    recipe: Recipe | None,
-    catalog_bytes: int,
-    skew: bool = False,
-    audit: Audit | None = None,
-    spot_checks: list[SpotCheck],
-    flips_from: dict[int, str],
-) -> IndexStats:
+def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
     """The counts of a snapshot; see `Index.stats`."""
+    options, recipe, answerer = handle.view.options, handle.recipe, handle.answerer
+    catalog_bytes = handle.environment.file_bytes
     structures: dict[str, int] = {}
     for segment in snapshot.segments:
         for structure in segment.record.structures:
@@ -33,7 +48,7 @@ def gather(
     segment_bytes += sum(structures.values())
     live = snapshot.stored_rows - snapshot.dead_rows
     return IndexStats(
-        path=str(path),
+        path=str(handle.path),
         generation=snapshot.head.generation,
         rows=live,
         dead_rows=snapshot.dead_rows,
@@ -63,7 +78,128 @@ def gather(
         structures={name: structures.get(name, 0) for name in options.structures}
         | structures,
         skew=hottest(snapshot.tables) if skew else None,
-        audit=audit,
-        spot_checks=spot_checks,
-        flips_from=flips_from,
+        audit=answerer.last_audit(),
+        spot_checks=answerer.spot_checks.measured(),
+        flips_from=answerer.plans.sources,
     )
+
+
+def hottest(tables: Sequence[Table]) -> Skew:
+    """The headers and the fingerprints that most rows share, at most ten of each.
+
+    Headers are as wide as the directory of the largest table; a fingerprint is listed if two rows
+    have it. O(n) time, every first word is read; a few megabytes of memory.
+    """
+    filled = [table for table in tables if len(table)]
+    if not filled:
+        return Skew(0, 0.0, [], [], True)
+    width = max(filled, key=len).header_bits
+    runs = [_longest_runs(table, 64 - width) for table in filled]
+    headers, certain_headers = _merged(filled, [found for found, _ in runs], 64 - width)
+    words, certain_words = _merged(filled, [found for _, found in runs], 0)
+    counted = sorted(_fingerprints(filled, words), key=lambda one: (-one[1], one[0]))
+    return Skew(
+        header_bits=width,
+        rows_per_header=sum(map(len, filled)) / 2.0**width,
+        headers=[
+            Hot(f"{value:0{width}b}" if width else "", rows)
+            for value, rows in zip(
+                headers[0][:LISTED].tolist(), headers[1][:LISTED].tolist(), strict=True
+            )
+        ],
+        fingerprints=[Hot(value, rows) for value, rows in counted[:LISTED] if rows > 1],
+        certain=certain_headers and certain_words,
+    )
+
+
+def _longest_runs(table: Table, shift: int) -> tuple[Counted, Counted]:
+    """The longest runs of equal headers, and of two and more equal first words."""
+    header, word = _Longest(), _Longest()
+    for values, lengths in _runs(table, shift):
+        header.add(values, lengths)
+    for values, lengths in _runs(table, 0):
+        word.add(values[lengths > 1], lengths[lengths > 1])
+    return header.counted, word.counted
+
+
+class _Longest:
+    """The `CANDIDATES` longest runs of those added."""
+
+    def __init__(self) -> None:
+        self.counted: Counted = (np.empty(0, np.uint64), np.empty(0, np.int64))
+
+    def add(self, values: U64, lengths: I64) -> None:
+        held_values, held_lengths = self.counted
+        if len(held_lengths) == CANDIDATES:
+            longer = lengths > held_lengths.min()
+            values, lengths = values[longer], lengths[longer]
+        if len(values):
+            values = np.concatenate([held_values, values])
+            lengths = np.concatenate([held_lengths, lengths])
+            kept = np.argsort(-lengths, kind="stable")[:CANDIDATES]
+            self.counted = values[kept], lengths[kept]
+
+
+def _runs(table: Table, shift: int) -> Iterator[Counted]:
+    """Every run of first words that are equal without their lowest `shift` bits, by slices."""
+    begun, by = 0, np.uint64(shift)
+    for start in range(0, len(table), _SLICE_ROWS):
+        # With the row before the slice, so that a run is cut only where it ends.
+        rows = verified(table.fingerprints[max(0, start - 1) : start + _SLICE_ROWS])
+        words = rows[:, 0] >> by
+        ends = np.flatnonzero(words[1:] != words[:-1]) + max(1, start)
+        if len(ends):
+            bounds = np.concatenate([[begun], ends])
+            yield words[ends - max(1, start)], np.diff(bounds)
+            begun = int(ends[-1])
+    last = table.fingerprints[len(table) - 1 :, 0] >> by
+    yield last, np.array([len(table) - begun], np.int64)
+
+
+def _merged(
+    tables: Sequence[Table], candidates: Sequence[Counted], shift: int
+) -> tuple[Counted, bool]:
+    """The candidates of all tables, counted in all of them, the most frequent first."""
+    values = np.unique(np.concatenate([found for found, _ in candidates]))
+    counts = np.zeros(len(values), np.int64)
+    for table in tables:
+        counts += _first_rows(table, values, shift, after=True)
+        counts -= _first_rows(table, values, shift, after=False)
+    order = np.argsort(-counts, kind="stable")
+    unlisted = sum(int(rows[-1]) for _, rows in candidates if len(rows) == CANDIDATES)
+    certain = not unlisted or int(counts[order[min(LISTED, len(order)) - 1]]) >= unlisted
+    return (values[order], counts[order]), certain
+
+
+def _first_rows(table: Table, values: U64, shift: int, *, after: bool) -> I64:
+    """First row at or above each value, or above it; all are halved at once, in place on a map."""
+    low, high = np.zeros(len(values), np.int64), np.full(len(values), len(table), np.int64)
+    while (open_ := low < high).any():
+        middle = np.minimum((low + high) // 2, len(table) - 1)
+        words = table.fingerprints[middle, 0] >> np.uint64(shift)
+        beyond = words > values if after else words >= values
+        high = np.where(open_ & beyond, middle, high)
+        low = np.where(open_ & ~beyond, middle + 1, low)
+    return low
+
+
+def _fingerprints(tables: Sequence[Table], words: Counted) -> Iterator[tuple[str, int]]:
+    """Whole fingerprints, in hexadecimal, that begin with the most frequent first words."""
+    if tables[0].fingerprints.shape[1] == 1:
+        values, counts = words[0][:LISTED], words[1][:LISTED]
+        yield from zip(to_hex(values), counts.tolist(), strict=True)
+        return
+    reached: list[int] = []
+    for word, count in zip(words[0][:, None], words[1].tolist(), strict=True):
+        if len(reached) >= LISTED and count < sorted(reached)[-LISTED]:
+            return  # no fingerprint has more rows than its first word
+        rows = [
+            table.fingerprints[
+                int(_first_rows(table, word, 0, after=False)[0])
+                : int(_first_rows(table, word, 0, after=True)[0])
+            ]
+            for table in tables
+        ]
+        whole, equal = np.unique(np.concatenate(rows), axis=0, return_counts=True)
+        reached += equal.tolist()
+        yield from zip(to_hex(whole.astype(np.uint64)), equal.tolist(), strict=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from simindex.arrays import U64
 from simindex.errors import InvalidBatch, RecipeMismatch
 from simindex.options import IndexOptions
-from simindex.records.batch import Batch, as_fingerprints, as_keys
+from simindex.records.batch import Batch, as_fingerprints, as_ids, as_keys
 from simindex.simhash.recipe import Recipe
 
 
@@ -53,11 +54,64 @@ def checked_batch(
     return batch
 
 
-def checked_keys(keys: Any, options: IndexOptions) -> list[str] | list[bytes]:
-    """The keys as a list, once they are of the index's type."""
+def checked_document(
+    given: Any, key: Any, options: IndexOptions, recipe: Recipe | None
+) -> Batch | None:
+    """One document as a batch that fits the index; None for a text that has no fingerprint.
+
+    A text needs the index's recipe; `key` is the row's key or id, where a batch brings none. Raises
+    InvalidBatch or RecipeMismatch if it is not one document, or does not fit.
+    """
+    named: dict[str, Any] = {}
+    if key is not None:
+        named = {"keys": [key]} if options.keyed else {"ids": [key]}
+    if isinstance(given, (str, bytes)):
+        if recipe is None:
+            raise InvalidBatch(
+                "this index has no recipe to make a fingerprint of a text: give a Batch of one, or "
+                "create the index with IndexOptions(recipe=...)"
+            )
+        if options.keyed and key is None:
+            raise InvalidBatch("this index has keys: give key=")
+        batch = recipe.batch([given], **named)
+    elif not isinstance(given, Batch):
+        raise InvalidBatch(
+            f"{type(given).__name__} is no document: give a text, or a Batch of one",
+            found=type(given).__name__,
+        )
+    elif not named:
+        batch = given
+    elif given.ids is not None or given.keys is not None:
+        raise InvalidBatch("the batch names its row: give no key beside it")
+    else:
+        batch = Batch(
+            given.rows, weights=given.weights, recipe=given.recipe, skipped=given.skipped, **named
+        ) if len(given) else given
+    if len(batch) == 0 and len(batch.skipped) == 1:
+        return None
+    if len(batch) != 1:
+        raise InvalidBatch(
+            f"the batch has {len(batch)} rows: give one, or all of them to Index.ingest",
+            found=len(batch), expected=1,
+        )
+    return checked_batch(batch, options, recipe)
+
+
+def checked_names(
+    ids: Any, keys: Any, options: IndexOptions
+) -> tuple[U64 | None, list[str] | list[bytes] | None]:
+    """The ids or the keys of rows to be deleted, once they are of the index's kind."""
+    if (ids is None) == (keys is None):
+        raise InvalidBatch("give ids or keys to delete")
+    if options.keyed and keys is None:
+        raise InvalidBatch("this index has keys: give keys=")
+    if not options.keyed and ids is None:
+        raise InvalidBatch("this index has no keys: give ids=")
+    if ids is not None:
+        return as_ids(ids, None), None
     listed = as_keys(keys, None)
     _require_type(listed, options)
-    return listed
+    return None, listed
 
 
 def _require_type(keys: list[str] | list[bytes], options: IndexOptions) -> None:

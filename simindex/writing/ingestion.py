@@ -27,7 +27,7 @@ from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidBatch
 from simindex.options import IndexOptions
 from simindex.pairs.find_all import chosen_blocks, partition
-from simindex.records.matches import Matches, QueryStats
+from simindex.records.matches import Matches
 from simindex.storage.tables.table import sort_table
 
 MOST_MATCHES = 1 << 27
@@ -61,18 +61,9 @@ def sealed_rows(options: IndexOptions) -> int:
 
 
 def within(rows: U64, h: int, *, first: bool, threads: int) -> Near:
-    """Each row's matches among the rows before it.
+    """Each row's matches among the rows before it, with `first` at most one.
 
-    Parameters
-    ----------
-    rows : uint64 (n, W)
-    first : bool
-        At most one match a row.
-
-    Raises
-    ------
-    InvalidBatch
-        If there are more than MOST_MATCHES; says how many.
+    `rows` is uint64 (n, W). Raises InvalidBatch if there are more than MOST_MATCHES; says how many.
     """
     most = FEW_PAIRS if first else MOST_MATCHES
     near, *equal, pairs, too_many = _pairs(rows, h, not first, most, threads)
@@ -185,27 +176,18 @@ def joined(
 ) -> Matches:
     """Matches of a batch among stored rows and within itself, as one.
 
-    Parameters
-    ----------
-    ids : uint64 (n,)
-        Of the batch's rows.
-    keys : list, or None
-        Of the batch's rows, in an index that has keys.
-    first : bool
-        A row with a stored match gets none within the batch.
-    started : float
-        `time.perf_counter()` when the call began.
+    `ids`, uint64 (n,), and `keys`, in an index that has them, are of the batch's rows. With `first`
+    a row with a stored match gets none within the batch. `started` is the `time.perf_counter()`
+    when the call began.
     """
     if first and len(stored):
         left = np.ones(len(ids), np.bool_)
         left[stored.query] = False
         inside = Near._make(column[left[inside.row]] for column in inside)
     query, distance, found_ids = stored.query, stored.distance, stored.id
-    fetch: Callable[[], list[str] | list[bytes]] | None = None
-    if keys is not None:
-        fetch = partial(_keys, stored.keys, keys, inside.earlier, None)
+    order: I64 | None = None
     if len(inside.row):
-        query, found_ids, distance, order, repeated = _native.arrange(
+        query, found_ids, distance, places, repeated = _native.arrange(
             np.concatenate([query, inside.row]),
             np.concatenate([found_ids, ids[inside.earlier]]),
             np.concatenate([distance, inside.distance]),
@@ -217,10 +199,15 @@ def joined(
             kept[1:] = (query[1:] != query[:-1]) | (found_ids[1:] != found_ids[:-1])
             kept[1:] |= distance[1:] != distance[:-1]
             query, found_ids, distance = query[kept], found_ids[kept], distance[kept]
-            order = order[kept] if keys is not None else order
-        if keys is not None:
-            fetch = partial(_keys, stored.keys, keys, inside.earlier, order)
-    return Matches(query, found_ids, distance, _stats(stored.stats, started), fetch)
+            places = places[kept] if keys is not None else places
+        order = places
+    fetch = None if keys is None else partial(_keys, stored.keys, keys, inside.earlier, order)
+    # The search of the index is all that is not exact, and all that is probed.
+    guarantee = stored.stats.guarantee
+    if not stored.stats.exact:
+        guarantee += "; exact within the batch"
+    stats = stored.stats._replace(guarantee=guarantee, seconds=time.perf_counter() - started)
+    return Matches(query, found_ids, distance, stats, fetch)
 
 
 def _keys(
@@ -231,11 +218,3 @@ def _keys(
 ) -> list[str] | list[bytes]:
     both: list[str] | list[bytes] = [*(stored() or []), *(keys[row] for row in earlier.tolist())]
     return both if order is None else [both[place] for place in order.tolist()]
-
-
-def _stats(stored: QueryStats, started: float) -> QueryStats:
-    """Those of the search of the index, which is all that is not exact and all that is probed."""
-    guarantee = stored.guarantee
-    if not stored.exact:
-        guarantee += "; exact within the batch"
-    return stored._replace(guarantee=guarantee, seconds=time.perf_counter() - started)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from math import inf
@@ -38,6 +38,7 @@ from simindex.storage.catalog.records import Pages
 from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import Merged, SegmentFiles
+from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.segment import Segment
 from simindex.storage.tables.tombstones import Tombstones
 from simindex.threads import begin
@@ -224,42 +225,21 @@ class Merges:
     def __len__(self) -> int:
         return len(self._merges)
 
-    def __contains__(self, merge: Merge) -> bool:
-        return merge in self._merges
-
-    @property
-    def inputs(self) -> set[str]:
-        """Names of the segments that are being merged."""
-        return {segment.name for merge in self._merges for segment in merge.inputs}
-
-    @property
-    def files(self) -> set[str]:
-        """Names of the files that ended merges have written."""
-        return {name for merge in self._merges for name in merge.files}
+    def __iter__(self) -> Iterator[Merge]:
+        return iter(tuple(self._merges))
 
     @property
     def running(self) -> tuple[Merge, ...]:
         """Those whose threads are at work."""
         return tuple(merge for merge in self._merges if merge.thread.is_alive())
 
-    @property
-    def full(self) -> bool:
-        """Whether no further merge may start now."""
-        return len(self._merges) >= MAX_MERGES
-
     def start(
-        self,
-        files: SegmentFiles,
-        inputs: Sequence[Segment],
-        tombstones: Tombstones,
-        *,
-        horizon: int,
-        appended: int,
+        self, files: SegmentFiles, inputs: Sequence[Segment], snapshot: Snapshot
     ) -> bool:
         """Begins to merge some segments; returns whether a thread could be had for it."""
         merge = Merge(
-            files, inputs, tombstones, self._lock, self._moved, self._merges, horizon=horizon,
-            appended=appended,
+            files, inputs, snapshot.tombstones, self._lock, self._moved, self._merges,
+            horizon=snapshot.head.generation, appended=snapshot.head.appended,
         )
         self._merges.append(merge)
         try:
@@ -301,25 +281,13 @@ class Merges:
         return staged
 
     def wait(self, needless: Callable[[], bool], patience_s: float | None = None) -> None:
-        """Waits until nothing of it is needed, or no merge runs, or patience ends."""
+        """Waits until it is needless, or no merge runs, or patience ends."""
         deadline = inf if patience_s is None else monotonic() + patience_s
         while any(not merge.ended for merge in self._merges) and not needless():
             left_s = deadline - monotonic()
             if left_s <= 0:
                 return
             sleep(min(left_s, LOOK_S))
-
-    def on_time(self, appended: int) -> bool:
-        """Whether all are as far as they should be, with so many rows in the index."""
-        return not any(merge.late(appended) for merge in self._merges)
-
-    def any_ended(self) -> bool:
-        """Whether there is something to take."""
-        return any(merge.ended for merge in self._merges)
-
-    def all_ended(self) -> bool:
-        """Whether no thread is at work."""
-        return all(merge.ended for merge in self._merges)
 
     def cancel(self) -> None:
         """Ends all merges; none of their files stay. Waits for what cannot be stopped half-way.

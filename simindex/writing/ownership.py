@@ -1,18 +1,24 @@
 """Whose the things in a directory are: what only an index, or a repair of one, can have put there.
 
+    strangers   of no index
+    strays      files that an interrupted writer left, and no commit names
+
 Nothing else is removed or written over. Names of an index's files are its own, but FORMAT, LOCK,
 `catalog/` and `data.mdb`, which anybody may use: these count by what they hold.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import closing
 from pathlib import Path
 
-from simindex.errors import CorruptFile, IndexExists
+from simindex.errors import CorruptFile, IndexExists, raised_by_a_handler
 from simindex.repair.remains import Remains
-from simindex.storage.files import locks
+from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.records import Head
+from simindex.storage.files import locks, removal
 from simindex.storage.files.format import is_format
 from simindex.storage.files.names import (
     CATALOG_FILES,
@@ -24,10 +30,16 @@ from simindex.storage.files.names import (
     is_numbered,
     repaired_catalogs,
 )
+from simindex.storage.location import catalog_is_older
 from simindex.storage.tables import permuted, record, slicelist
 
 FIRST_GENERATION = 1
 """Of the commit that creation makes."""
+
+OURS = (record.NAME, permuted.NAME, slicelist.NAME)
+"""Names of the files that a writer makes, and removes where no commit names them."""
+
+log = logging.getLogger("simindex")
 
 
 def exists(directory: Path) -> bool:
@@ -99,8 +111,7 @@ def _is_part(directory: str, name: str) -> bool:
     """Whether a file's name is one that an index gives in that directory of its own."""
     if directory != "segments":
         return name in CATALOG_FILES
-    patterns = (record.NAME, permuted.NAME, slicelist.NAME, TEMPORARY)
-    return any(pattern.fullmatch(name) for pattern in patterns)
+    return any(pattern.fullmatch(name) for pattern in (*OURS, TEMPORARY))
 
 
 def _is_foreign(path: Path) -> bool:
@@ -124,3 +135,41 @@ def require_nothing_else(directory: Path) -> None:
             "or give an empty or a new directory",
             path=str(directory), found=others[0],
         )
+
+
+def remove_strays(catalog: Catalog, directory: Path, value: bytes, head: Head) -> None:
+    """Unlinks strays, under the writer's lock; never on a catalog that is older than its files."""
+    try:
+        found = sorted(directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise CorruptFile(
+            f"{directory} is missing: bring it back, with the files in it", path=str(directory),
+        ) from error
+    ours = [
+        path for path in found
+        if any(name.fullmatch(path.name) for name in OURS) and not path.is_dir()
+    ]
+    live = set(head.segments)
+    if any(path.suffix != ".rows" for path in ours):
+        with catalog.reading() as reading:
+            records = [reading.segment(head, name) for name in head.segments]
+        live.update(structure.name for one in records for structure in one.structures)
+    strays = [path for path in ours if path.name not in live]
+    for path in strays:
+        if record.generation_of(path.name) > head.generation + 1:
+            raise catalog_is_older(path)
+    strays += [path for path in found if TEMPORARY.fullmatch(path.name)]
+    staged = [path for path in strays if catalog.staged(path.name)]
+    for path in strays:
+        if path not in staged:
+            removal.remove(path)
+    if staged:
+        try:
+            catalog.unstage(value, [path.name for path in staged])
+        except OSError as error:
+            if raised_by_a_handler(error):
+                raise
+            log.warning("what an interrupted merge left is not removed yet: %s", error)
+            return
+        for path in staged:
+            removal.remove(path)

@@ -10,28 +10,26 @@ to be rebuilt as rows come, and save nothing at that size.
 
 Invariants
 1. Rows count once everything about them stands, so that an interrupt leaves one whole or out.
-2. What `drop` forgets a writer has taken.
+2. `without` leaves out only what a writer has taken.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import F32, U64
-from simindex.errors import InvalidBatch, InvalidOption
+from simindex.arrays import F32, U64, Bools
+from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
+from simindex.query.answerer import Answerer
 from simindex.records.batch import Batch
-from simindex.records.matches import Match, Matches
-from simindex.simhash.recipe import Recipe
+from simindex.records.matches import Match
+from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import key_hash
-from simindex.writing.admission import checked_batch
 
 MOST_WORDS = 1 << 16
 """Of all rows together: half a megabyte."""
@@ -40,80 +38,25 @@ LEAST_ROWS = 256
 """For which there is room at first."""
 
 
-def admitted(
-    given: Any, key: Any, options: IndexOptions, recipe: Recipe | None
-) -> Batch | None:
-    """One document as a batch that fits the index; None for a text that has no fingerprint.
+def nearest(
+    answerer: Answerer, snapshot: Snapshot, document: Batch, h: int, recall: float
+) -> Match | None:
+    """A row nearest to one document, of those stored within h.
 
-    Parameters
-    ----------
-    given : str, bytes or Batch
-        A text, which needs the index's recipe, or a batch of one.
-    key : str, bytes or int, optional
-        The row's key or id, where a batch brings none.
-
-    Raises
-    ------
-    InvalidBatch, RecipeMismatch
-        If it is not one document, or does not fit.
-    """
-    named: dict[str, Any] = {}
-    if key is not None:
-        named = {"keys": [key]} if options.keyed else {"ids": [key]}
-    if isinstance(given, (str, bytes)):
-        if recipe is None:
-            raise InvalidBatch(
-                "this index has no recipe to make a fingerprint of a text: give a Batch of one, or "
-                "create the index with IndexOptions(recipe=...)"
-            )
-        if options.keyed and key is None:
-            raise InvalidBatch("this index has keys: give key=")
-        batch = recipe.batch([given], **named)
-    elif not isinstance(given, Batch):
-        raise InvalidBatch(
-            f"{type(given).__name__} is no document: give a text, or a Batch of one",
-            found=type(given).__name__,
-        )
-    elif not named:
-        batch = given
-    elif given.ids is not None or given.keys is not None:
-        raise InvalidBatch("the batch names its row: give no key beside it")
-    else:
-        batch = Batch(
-            given.rows, weights=given.weights, recipe=given.recipe, skipped=given.skipped, **named
-        ) if len(given) else given
-    if len(batch) == 0 and len(batch.skipped) == 1:
-        return None
-    if len(batch) != 1:
-        raise InvalidBatch(
-            f"the batch has {len(batch)} rows: give one, or all of them to Index.ingest",
-            found=len(batch), expected=1,
-        )
-    return checked_batch(batch, options, recipe)
-
-
-def nearest(search: Callable[..., Matches], h: int, recall: float) -> Match | None:
-    """A row nearest to one query, of those within h.
-
-    Parameters
-    ----------
-    search : function (h, recall) -> Matches
-        The first match that is found.
-
-    Notes
-    -----
     Nearer ones are asked for, exactly, until there is none: at most h + 1 searches, which stop at
     their first match. So a million rows like it cost no more than one, where all matches would be
     put in order.
     """
     best = None
-    found = search(h=h, recall=recall)
-    while len(found):
+    while True:
+        question = answerer.question(h=h, first=True, recall=recall, threads=1)
+        found = answerer.search(snapshot, document.rows, document.weights, question)
+        if not len(found):
+            return best
         best = next(iter(found))
         if not best.distance:
-            break
-        found = search(h=best.distance - 1, recall=1.0)
-    return best
+            return best
+        h, recall = best.distance - 1, 1.0
 
 
 def nearer(one: Match | None, other: Match | None) -> Match | None:
@@ -144,7 +87,8 @@ class Recent:
         self._keeps_weights = options.reservoir_rows > 0
         self.most_rows = min(options.seal_rows, max(1, MOST_WORDS // options.words))
         """With which a commit is due: enough for a segment, or for a comparison."""
-        self._count = 0
+        self.count = 0
+        """Rows."""
         self._since = 0.0
         self._rows: U64 = np.empty((0, options.words), np.uint64)
         self._weights: F32 | None = None
@@ -152,22 +96,19 @@ class Recent:
         self._ids: list[int] = []
         self._keys: list[Any] = []
 
-    def __len__(self) -> int:
-        return self._count
-
     def due(self, commit_s: float | None) -> bool:
         """Whether they are as many as a commit should take, or have waited for `commit_s`."""
-        if not self._count:
+        if not self.count:
             return False
-        if self._count >= self.most_rows:
+        if self.count >= self.most_rows:
             return True
         return commit_s is not None and time.monotonic() - self._since >= commit_s
 
     def nearest(self, row: U64, h: int) -> Match | None:
         """A row nearest to one query (1, W), of those within h."""
-        if not self._count:
+        if not self.count:
             return None
-        _, place, distance, _ = _native.scan(self._rows[: self._count], row, h, False)
+        _, place, distance, _ = _native.scan(self._rows[: self.count], row, h, False)
         if not len(place):
             return None
         best = int(np.argmin(distance))
@@ -176,7 +117,7 @@ class Recent:
 
     def add(self, document: Batch, ordinal: int) -> None:
         """Takes a batch of one; `ordinal` is its id where it has no name."""
-        count = self._count
+        count = self.count
         if count == len(self._rows):
             self._grow(max(LEAST_ROWS, 2 * count))
         key = None if document.keys is None else document.keys[0]
@@ -197,10 +138,10 @@ class Recent:
             self._ids.append(ordinal if document.ids is None else int(document.ids[0]))
         if not count:
             self._since = time.monotonic()
-        self._count = count + 1
+        self.count = count + 1
 
     def _grow(self, capacity: int) -> None:
-        count = self._count
+        count = self.count
         if self._weights is not None:
             weights = np.empty((capacity, self._weights.shape[1]), np.float32)
             weights[:count] = self._weights[:count]
@@ -209,12 +150,12 @@ class Recent:
         rows[:count] = self._rows[:count]
         self._rows = rows
 
-    def portion(self) -> tuple[Batch, NDArray[np.bool_]]:
+    def portion(self) -> tuple[Batch, Bools]:
         """Rows that make one batch, and which they are: those with weights, then those without."""
-        taken = np.array(self._weighted[: self._count], np.bool_)
+        taken = np.array(self._weighted[: self.count], np.bool_)
         if not taken.any():
             taken = ~taken
-        weights = None if self._weights is None else self._weights[: self._count][taken]
+        weights = None if self._weights is None else self._weights[: self.count][taken]
         if not self._weighted[int(np.argmax(taken))]:
             weights = None
         places = np.flatnonzero(taken).tolist()
@@ -222,14 +163,14 @@ class Recent:
             named: dict[str, Any] = {"ids": np.array([self._ids[at] for at in places], np.uint64)}
         else:
             named = {"keys": [self._keys[at] for at in places]}
-        return Batch(self._rows[: self._count][taken], weights=weights, **named), taken
+        return Batch(self._rows[: self.count][taken], weights=weights, **named), taken
 
-    def without(self, taken: NDArray[np.bool_]) -> Recent:
+    def without(self, taken: Bools) -> Recent:
         """The others, once a writer has these."""
         left = np.flatnonzero(~taken)
         places = left.tolist()
         others = copy(self)
-        others._count = len(left)
+        others.count = len(left)
         others._rows = self._rows[left]
         others._weights = None if self._weights is None else self._weights[left]
         others._weighted = [self._weighted[at] for at in places]

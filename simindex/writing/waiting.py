@@ -1,21 +1,31 @@
 """What waits for the next commit of a writer: rows, deletions, values, and files written ahead.
 
-    append    rows collect in a buffer; every batch_rows of them are spilled: written as a segment
-              file that is not part of the index yet
-    delete    in the order of the calls, see buffer.py
+    append, append, delete, append      rows       chunks, each with the number of deletions before
+                                        deletions  one entry a call
+    spilled   rows as segment files that are not part of the index yet: every batch_rows rows are
     values    whole values of the catalog, such as the recipe
     samples   drawn of weighted rows as they come
 
-A call adds all that it is given, or nothing: `mark` and `restore`.
+A call adds all that it is given, or nothing: `_mark` and `_restore`. A deletion concerns all rows
+that came before it, committed or not, and none that came after it:
+
+1. A row that is still in memory and is deleted leaves when the rows are taken. It is counted as
+   withdrawn.
+2. Rows that are spilled are deleted by the tombstone, as committed rows are. So that the tombstone
+   is later than those rows and earlier than rows spilled after it, a commit has one generation more
+   for each time that deletions followed a spill. `sequence` is the newest of them: the horizon of
+   what is spilled next, and in the end the generation of the commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from simindex.arrays import F32, U64
+from simindex.arrays import U64
+from simindex.errors import InvalidBatch
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
@@ -24,19 +34,56 @@ from simindex.storage.segmentfiles import SegmentFiles, Written
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.table import Table, sort_table
-from simindex.writing.buffer import Buffer, Mark, Rows
+from simindex.storage.tables.tombstones import Deletion, Tombstones, from_deletions
 
-_Before = tuple[Mark, list[Reservoir], int, int]
-"""What waited before a call: the buffer, and how many samples and spilled segments."""
+MAX_DELETIONS = 1 << 26
+"""In one commit: each takes up to 90 bytes while they are sorted, and 24 in every reader."""
+
+MAX_DELETED_KEY_BYTES = 1 << 30
+"""Of the keys that one commit deletes; every reader holds them until they are settled."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Some rows, in no order."""
+
+    fingerprints: U64
+    ids: U64
+    keys: KeyHeap | None
+    deletions: int = 0
+    """Calls of `delete` that came before them since the last commit."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+Mark = tuple[list[Rows], list[Reservoir], tuple[int, ...]]
+"""What waited before a call: the first of some chunks and samples, and counts."""
 
 
 class Waiting:
-    """What comes after one commit; `secret` is that of the keys, None where rows have none."""
+    """What comes after one commit.
+
+    `secret` is what keys are hashed with; None in an index without keys.
+    """
 
     def __init__(self, secret: bytes | None, value: bytes, head: Head) -> None:
         self.value, self.since = value, head
         """The commit: its head as it is stored, and decoded."""
-        self.buffer = Buffer(secret, head.generation)
+        self._secret = secret
+        self._chunks: list[Rows] = []
+        self._deletions: list[tuple[Deletion, int]] = []
+        """Each with the generation that its tombstones get."""
+        self.deletions = self._deleted_key_bytes = 0
+        """Ids or keys deleted since the commit."""
+        self._follows_spill = False
+        self.sequence = head.generation + 1
+        self.rows = 0
+        """Rows in memory."""
+        self.added = 0
+        """Rows appended since the commit, the spilled ones included."""
+        self.withdrawn = 0
+        """Of the spilled rows, those that were deleted before they were written."""
         self.spilled: list[Written] = []
         """Segments that were written ahead of the commit."""
         self.samples: list[Reservoir] = []
@@ -49,13 +96,12 @@ class Waiting:
     @property
     def appended(self) -> int:
         """Rows ever appended, those that wait included."""
-        return self.since.appended + self.buffer.appended
+        return self.since.appended + self.added
 
     @property
     def anything(self) -> bool:
         """Whether there is anything to commit."""
-        buffer = self.buffer
-        return bool(buffer.rows or buffer.deletions or self.spilled or self.values)
+        return bool(self.rows or self.deletions or self.spilled or self.values)
 
     def append(self, batch: Batch, files: SegmentFiles) -> U64:
         """Adds the rows of a checked batch, all or none; returns their ids, uint64 (n,)."""
@@ -87,54 +133,120 @@ class Waiting:
             raise
 
     def delete(self, ids: U64 | None, keys: list[str] | list[bytes] | None) -> int:
-        """Deletes all rows that came before; returns how many ids or keys were given."""
-        self.buffer.delete(
-            None if ids is None else ids.copy(), None if keys is None else KeyHeap.of(keys)
+        """Deletes all rows that came before; returns how many ids or keys were given.
+
+        Raises InvalidBatch if one commit would delete too many.
+        """
+        heap = None if keys is None else KeyHeap.of(keys)
+        count = len(ids) if ids is not None else len(keys or [])
+        key_bytes = 0 if heap is None else len(heap.data)
+        for found, most, what in (
+            (self.deletions + count, MAX_DELETIONS, "deletions in one commit"),
+            (self._deleted_key_bytes + key_bytes, MAX_DELETED_KEY_BYTES,
+             "bytes of keys in the deletions of one commit"),
+        ):
+            if found > most:
+                raise InvalidBatch(
+                    f"more than {most:,} {what}: commit those before, or give them in several runs",
+                    found=found, expected=most,
+                )
+        if not count:
+            return 0
+        if ids is not None:
+            deletion = Deletion.of_ids(ids.copy())
+        else:
+            assert heap is not None and self._secret is not None
+            deletion = Deletion.of_keys(heap, self._secret)
+        if self._follows_spill:
+            self.sequence, self._follows_spill = self.sequence + 1, False
+        self._deletions.append((deletion, self.sequence))
+        self.deletions += count
+        self._deleted_key_bytes += key_bytes
+        return count
+
+    def _mark(self) -> Mark:
+        return self._chunks, self.samples, (
+            len(self._chunks), len(self.samples), len(self.spilled), len(self._deletions),
+            self.deletions, self._deleted_key_bytes, self.rows, self.added, self.withdrawn,
         )
-        return len(ids) if ids is not None else len(keys or [])
 
-    def _mark(self) -> _Before:
-        return self.buffer.mark(), self.samples, len(self.samples), len(self.spilled)
-
-    def _restore(self, before: _Before, files: SegmentFiles) -> None:
-        """Has back what waited then, and no file of what was spilled since."""
-        mark, samples, sample_count, spilled_count = before
+    def _restore(self, before: Mark, files: SegmentFiles) -> None:
+        """Forgets what was added since, and has back what waited then, also what was spilled."""
+        chunks, samples, (
+            chunk_count, sample_count, spilled_count, deletion_count, self.deletions,
+            self._deleted_key_bytes, self.rows, self.added, self.withdrawn,
+        ) = before
         more = self.spilled[spilled_count:]
         del samples[sample_count:], self.spilled[spilled_count:]
-        self.samples = samples
-        self.buffer.restore(mark)
+        del chunks[chunk_count:], self._deletions[deletion_count:]
+        self.samples, self._chunks = samples, chunks
         files.remove(record for record, _ in more)  # last: it may be interrupted
 
     def _add(
         self, batch: Batch, ids: U64, keys: KeyHeap | None, ordinal: int, files: SegmentFiles
     ) -> None:
-        start, count, buffer, options = 0, len(batch), self.buffer, files.options
+        start, count, options = 0, len(batch), files.options
         while start < count:
-            stop = min(count, start + options.batch_rows - buffer.rows)
-            buffer.append(
+            stop = min(count, start + options.batch_rows - self.rows)
+            self._chunks.append(Rows(
                 batch.rows[start:stop].copy(), ids[start:stop].copy(),
-                None if keys is None else keys.slice(start, stop),
-            )
+                None if keys is None else keys.slice(start, stop), len(self._deletions),
+            ))
+            self.rows += stop - start
+            self.added += stop - start
             if batch.weights is not None and options.reservoir_rows:
-                self._draw(
-                    batch.rows[start:stop], batch.weights[start:stop], ordinal + start,
-                    options.reservoir_rows,
-                )
+                self.samples.append(Reservoir.drawn(
+                    batch.rows[start:stop], batch.weights[start:stop], first=ordinal + start,
+                    size=options.reservoir_rows,
+                ))
+                if sum(map(len, self.samples)) > 2 * options.reservoir_rows:
+                    self.samples = [Reservoir.merged(self.samples, options.reservoir_rows)]
             start = stop
-            if buffer.rows >= options.batch_rows:
+            if self.rows >= options.batch_rows:
                 self._spill(files)
 
-    def _draw(self, fingerprints: U64, weights: F32, first: int, size: int) -> None:
-        self.samples.append(Reservoir.drawn(fingerprints, weights, first=first, size=size))
-        if sum(len(part) for part in self.samples) > 2 * size:
-            self.samples = [Reservoir.merged(self.samples, size)]
-
     def _spill(self, files: SegmentFiles) -> None:
-        living, withdrawn = self.buffer.living()
-        table = sorted_rows(living, files.options, horizon=self.buffer.sequence)
+        """Writes the rows in memory, but for those deleted, as a segment."""
+        living, withdrawn = self.living()
+        table = sorted_rows(living, files.options, horizon=self.sequence)
         if len(table):
             self.spilled.append(files.write(table, self.since.generation + 1))
-        self.buffer.spilled(withdrawn)
+        self.withdrawn += withdrawn
+        self._follows_spill |= self.rows > withdrawn
+        self._chunks, self.rows = [], 0
+
+    def tombstones(self) -> Tombstones:
+        """Of the deletions, for the rows that are not in memory."""
+        deletions = [deletion for deletion, _ in self._deletions]
+        commits = [commit for _, commit in self._deletions]
+        return from_deletions(deletions, commits, keyed=self._secret is not None)
+
+    def living(self) -> tuple[Sequence[Rows], int]:
+        """The rows in memory that were not deleted after they came, and how many were.
+
+        Deleted rows are counted where tombstones meet them, not as those that are missing.
+        """
+        first = self._chunks[0].deletions if self._chunks else len(self._deletions)
+        later = [deletion for deletion, _ in self._deletions[first:]]
+        if not later:
+            return self._chunks, 0
+        numbers = range(first + 1, len(self._deletions) + 1)
+        deleted = from_deletions(later, numbers, keyed=self._secret is not None)
+        ids = np.concatenate([chunk.ids for chunk in self._chunks])
+        heaps = [chunk.keys for chunk in self._chunks if chunk.keys is not None]
+        keys = KeyHeap.joined(heaps) if heaps else None
+        before = np.repeat(
+            np.array([chunk.deletions for chunk in self._chunks], np.uint64),
+            np.array([len(chunk) for chunk in self._chunks], np.int64),
+        )
+        dead = deleted.killed(ids, keys, np.arange(len(ids)), before)
+        count = int(np.count_nonzero(dead))
+        if not count:
+            return self._chunks, 0
+        left = np.flatnonzero(~dead)
+        fingerprints = np.concatenate([chunk.fingerprints for chunk in self._chunks])
+        rows = Rows(fingerprints[left], ids[left], None if keys is None else keys.take(left))
+        return [rows], count
 
 
 def sorted_rows(parts: Sequence[Rows], options: IndexOptions, *, horizon: int) -> Table:

@@ -1,45 +1,73 @@
-"""The one writer of an index: what waits, commits, and the merges beside them.
+"""The one writer of an index: its commits, and the merges beside them.
 
-    append   rows wait in memory; every batch_rows of them are written as a segment file that is
-             not yet part of the index                                      (waiting.py)
-    commit   one LMDB transaction makes all of it live, with the tombstones; fewer rows than a
-             segment takes go to the catalog as a pending run, and pending runs are sealed into a
-             segment once they are that many together                       (composition.py)
-    discard  forgets what waits and unlinks the files
-    merges   segments that became too many are merged by threads (merges.py); a commit starts them,
-             and installs those that have ended in a transaction of its own (installer.py)
-
-committer.py holds the lock, the snapshot and the commit rule.
+    append       rows wait in memory; every batch_rows of them are written as a segment file that is
+                 not yet part of the index                                       (waiting.py)
+    commit       one LMDB transaction makes all of it live, with the tombstones; fewer rows than a
+                 segment takes go to the catalog as a pending run, and pending runs are sealed into
+                 a segment once they are that many together                      (committer.py)
+    start        segments that became too many are merged by threads             (merges.py)
+    install      one that has ended becomes part of the index, by a commit of its own; its inputs
+                 are unlinked, and their space is given back by a thread
+    compact      the same at once, by the thread of the caller
+    cancel       ends the merges that run, and removes what they wrote
+    restructure  segments get other permuted tables and slice lists beside their rows
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from time import thread_time
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import ParamSpec, TypeVar
 
-from simindex.arrays import U64
-from simindex.records.batch import Batch
+from simindex.errors import (
+    ClosedIndex,
+    CorruptFile,
+    SimindexError,
+    StorageFull,
+    raised_by_a_handler,
+)
+from simindex.options import checked_structures
 from simindex.records.reports import Progress
-from simindex.simhash.recipe import Recipe
+from simindex.storage.catalog.catalog import Edit
+from simindex.storage.catalog.values import pack
 from simindex.storage.files.descriptor import Descriptor
-from simindex.storage.segmentfiles import Written
+from simindex.storage.files.verification import verified
+from simindex.storage.segmentfiles import Merged, checked_designs, slice_design
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables import permuted, slicelist
+from simindex.storage.tables.record import StructureRecord
 from simindex.storage.tables.segment import Segment
 from simindex.storage.view import View
-from simindex.writing.committer import Committer
-from simindex.writing.composition import composed
-from simindex.writing.installer import Installer
-from simindex.writing.merges import Merge
-from simindex.writing.structures import restructure
+from simindex.writing import policy
+from simindex.writing.committer import Committer, drop_settled
+from simindex.writing.merges import MAX_MERGES, Merge, Merges, State, put_off, release
+
+MAX_SEGMENTS = 64
+"""From so many on, those being merged included, a commit waits until a merge has ended."""
+
+PATIENCE = 0.6
+"""Share of its own time that a commit waits for merges which are late: the less each waits, the
+more alike they are."""
+
+STAGED_PAGES = 16
+"""Pages of header directories, 128 KiB each, that one commit stores for a merged segment. One of
+12.8 M rows has 25 MB of them; all in one transaction took as long as the rest of the commit."""
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+log = logging.getLogger("simindex")
 
 
 class Writer:
-    """Holds the index's lock from creation to `close`."""
+    """Holds the index's lock, by its committer, from creation to `close`."""
 
     def __init__(self, view: View) -> None:
         self.committer = Committer(view)
-        self.installer = Installer(self.committer)
-        self._commit_s = 0.0
+        self.merges = Merges()
+        self._retired: list[Segment] = []
+        self._held: list[Descriptor] = []
 
     def close(self) -> None:
         """Ends merges and gives the lock back; what was not committed is discarded.
@@ -47,164 +75,273 @@ class Writer:
         May be called again, after an interrupt.
         """
         try:
-            self.installer.close()
+            self.cancel_merges()
+            if self._retired or self._held:
+                self._release()
         finally:
             self.committer.close()
-
-    def forget_lock(self) -> None:
-        """In a forked child: closes the inherited descriptor; the lock stays the parent's."""
-        lock: Descriptor | None = self.committer.lock
-        if lock is not None:
-            lock.close()
-
-    def refuse(self, reason: str) -> None:
-        """Changes nothing from now on, and unlinks nothing that a commit may have named."""
-        self.committer.refuse(reason)
-
-    def check_usable(self) -> None:
-        """Raises ReadOnlyIndex once a commit has failed, or a change was cut off."""
-        self.committer.check_usable()
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The index as of the last commit."""
-        return self.committer.snapshot
-
-    @property
-    def changed(self) -> bool:
-        """Whether there is anything to commit."""
-        return self.committer.waiting.anything
-
-    @property
-    def appended(self) -> int:
-        """Rows ever appended, those that wait included."""
-        return self.committer.waiting.appended
-
-    @property
-    def generation(self) -> int:
-        """Of the last commit."""
-        return self.committer.waiting.since.generation
-
-    @property
-    def recipe(self) -> Recipe | None:
-        """Of the index, or of what waits."""
-        return self.committer.waiting.recipe or self.committer.view.recipe
-
-    # -- what waits --------------------------------------------------------------------------------
-
-    def append(self, batch: Batch) -> U64:
-        """Adds the rows of a checked batch, all or none; returns their ids, uint64 (n,)."""
-        self.check_usable()
-        return self.committer.waiting.append(batch, self.committer.files)
-
-    def replace(self, batch: Batch) -> U64:
-        """`delete` of the ids or keys of a checked batch, then `append` of it; all or none."""
-        self.check_usable()
-        return self.committer.waiting.replace(batch, self.committer.files)
-
-    def delete(self, ids: U64 | None, keys: list[str] | list[bytes] | None) -> int:
-        """Deletes all rows that came before; returns how many ids or keys were given."""
-        self.check_usable()
-        return self.committer.waiting.delete(ids, keys)
-
-    def adopt(self, recipe: Recipe) -> None:
-        """Gives a recipe to an index that has none, and no rows."""
-        self.set_value("recipe", recipe.to_bytes())
-        self.committer.waiting.recipe = recipe
-
-    def set_value(self, name: str, payload: bytes) -> None:
-        """Sets a whole value of the catalog."""
-        self.check_usable()
-        self.committer.waiting.values[name] = payload
-
-    def discard(self) -> None:
-        """Forgets everything since the last commit."""
-        spilled = self.committer.waiting.spilled
-        self.committer.forget()
-        if self.committer.failed is None:
-            self.committer.files.remove(record for record, _ in spilled)
-            # last: it may be interrupted
 
     @property
     def uninstalled(self) -> set[str]:
         """Names of files of this writer that no commit names yet: of rows that were appended, and
         of merges that have ended."""
         spilled = {name for record, _ in self.committer.waiting.spilled for name in record.files}
-        return spilled | self.installer.merges.files
+        return spilled.union(*(merge.files for merge in self.merges))
 
-    # -- commits -----------------------------------------------------------------------------------
-
-    def commit(self, *, seal_pending: bool = False) -> bool:
-        """Makes what waits durable and visible, all or nothing. Returns whether there was any.
+    def commit(self, *, seal_pending: bool = False) -> None:
+        """Commits what waits, installs a merge that has ended, and begins what is due.
 
         `seal_pending` writes pending rows as a segment, however few they are.
         """
-        self.check_usable()
         committer = self.committer
-        waiting = committer.waiting
-        rows = waiting.buffer.rows + waiting.since.pending_rows
-        if not waiting.anything and not (seal_pending and rows):
-            committer.view.newest()  # which tells of an index that was replaced
-            return False
-        snapshot = committer.alone()
-        began = thread_time()
-        written: list[Written] = []
+        committer.hand_over()
+        if committer.waiting.anything:
+            committer.view.check_place()
+            self._keep_pace()
+        changed = self.given_space(committer.commit, seal_pending=seal_pending)
         try:
-            edit = composed(
-                snapshot, waiting, committer.files, committer.catalog, written,
-                seal_pending=seal_pending,
-            )
-        except BaseException:
-            committer.files.remove(record for record, _ in written)
-            raise
-        committer.finish(edit, [name for record, _ in written for name in record.files])
-        self._commit_s = thread_time() - began
-        return True
+            if self.install_merges(whole=False) or changed:
+                self.start_merges()
+            self._release_retired()
+        except (ClosedIndex, CorruptFile, OSError, MemoryError) as error:
+            put_off(error)  # what is committed stays so: it is not for the caller to repeat
 
-    def restructure(self, structures: Sequence[str]) -> bool:
-        """Gives all segments these structures, in one commit; returns whether anything changed."""
-        return restructure(self.committer, structures)
+    def given_space(
+        self, work: Callable[Given, Result], *arguments: Given.args, **named: Given.kwargs
+    ) -> Result:
+        """What `work` returns; on a full disk it is tried again without the files of merges."""
+        try:
+            return work(*arguments, **named)
+        except StorageFull:
+            if not self.merges:
+                raise
+            self.cancel_merges()
+        return work(*arguments, **named)
 
     # -- merges ------------------------------------------------------------------------------------
 
     def due(self, fanout: int) -> list[Segment]:
         """Segments that have become too many, oldest first, but those that are being merged."""
-        return self.installer.due(fanout)
-
-    def compact(self, inputs: Sequence[Segment], progress: Progress | None) -> None:
-        """Replaces some segments by one, without their dead rows; drops settled tombstones."""
-        self.installer.compact(inputs, progress)
+        busy = {segment.name for merge in self.merges for segment in merge.inputs}
+        free = [one for one in self.committer.snapshot.segments if one.name not in busy]
+        return [free[place] for place in policy.pick([len(s) for s in free], fanout)]
 
     def start_merges(self) -> None:
         """Begins to merge segments that have become too many."""
-        self.installer.start()
+        committer = self.committer
+        while len(self.merges) < MAX_MERGES:
+            inputs = self.due(committer.view.options.min_merge)
+            if not inputs or not self.merges.start(committer.files, inputs, committer.snapshot):
+                return
 
-    def keep_pace(self) -> None:
-        """Waits for merges that are late, in general a part of what the last commit took."""
-        self.installer.keep_pace(self._commit_s)
+    def _keep_pace(self) -> None:
+        """Waits for merges that are late, at most a part of what the last commit took.
+
+        Where there are `MAX_SEGMENTS`, it waits until a merge has ended, however long that takes.
+        """
+        snapshot = self.committer.snapshot
+        if len(snapshot.segments) >= MAX_SEGMENTS:
+            self.start_merges()
+            self.merges.wait(lambda: any(merge.ended for merge in self.merges))
+        elif self.merges:
+            appended, patience_s = snapshot.head.appended, PATIENCE * self.committer.commit_s
+            self.merges.wait(
+                lambda: not any(merge.late(appended) for merge in self.merges), patience_s
+            )
 
     def await_merges(self) -> bool:
         """Waits for the merges that run. Returns whether there are any to install."""
-        return self.installer.await_merges()
+        self.merges.wait(lambda: False)
+        return len(self.merges) > 0
+
+    def finish_merges(self, *, start: bool) -> None:
+        """Waits for the merges that run and installs them; with `start`, until none is due."""
+        while self.await_merges():
+            if self.install_merges(whole=True) and start:
+                self.start_merges()
+            self._release_retired()
 
     def install_merges(self, *, whole: bool) -> bool:
-        """Makes merges that have ended part of the index; returns whether there were any."""
-        return self.installer.install(whole=whole)
+        """Makes merges that have ended part of the index; returns whether there were any.
 
-    def release_retired(self) -> None:
-        """Gives up the inputs of installed merges."""
-        self.installer.release_retired()
+        Unless `whole`, one of them, or a part of one that is large, so that no commit takes long.
+        """
+        installed = False
+        while (done := self._install_one(whole=whole)) is not None:
+            installed |= done
+            if not whole:
+                break
+        return installed
 
-    @property
-    def merging(self) -> bool:
-        """Whether merges run, or have ended and are not installed."""
-        return len(self.installer.merges) > 0
+    def _install_one(self, *, whole: bool) -> bool | None:
+        """Makes a merge that has ended part of the index; None if none has, or none can be yet.
 
-    @property
-    def running(self) -> tuple[Merge, ...]:
-        """The merges that are at work."""
-        return self.installer.merges.running
+        Unless `whole`, no more than `STAGED_PAGES` of its directories are stored at a time, and it
+        is installed when these are the last ones. A full disk puts it off to a later commit, which
+        gives False.
+        """
+        committer = self.committer
+        committer.check_usable()
+        merge = self.merges.next_ended()
+        if merge is None:
+            return None
+        snapshot = committer.alone()
+        try:
+            if len(merge.unstaged) > STAGED_PAGES and not (
+                whole or len(snapshot.segments) >= MAX_SEGMENTS
+            ):
+                self._stage(merge)
+                return None
+            merged = replace(merge.merged, pages=merge.unstaged)
+            self.merges.take(merge)
+            self._replace(snapshot, merge.inputs, merged, merge.horizon, unlink=False)
+        except OSError as error:
+            committed = committer.failed is not None or committer.waiting.value != snapshot.value
+            if committed or raised_by_a_handler(error):
+                raise
+            if merge in self.merges:
+                self.merges.take(merge)
+            self._remove(merge)
+            put_off(error)
+            return False
+        self._retired += merge.inputs
+        self._held += committer.files.remove_held(segment.record for segment in merge.inputs)
+        return True
+
+    def _stage(self, merge: Merge) -> None:
+        """Stores some of a merged segment's directories ahead of its installing."""
+        count, merge.staged = max(0, merge.staged), -1
+        pages = merge.merged.pages[count : count + STAGED_PAGES]
+        self.committer.stage(pages)
+        merge.staged = count + len(pages)
+
+    def _remove(self, merge: Merge) -> None:
+        """Removes what a merge has written: its directories, then its files, which tell of them.
+
+        What cannot be removed now is left to the next writer.
+        """
+        committer = self.committer
+        record = merge.merged.record if merge.state is State.WRITTEN else None
+        if record is not None and merge.staged:
+            if committer.failed is not None:
+                return
+            try:
+                committer.catalog.unstage(committer.waiting.value, [record.name])
+            except (SimindexError, OSError, MemoryError) as error:
+                if raised_by_a_handler(error):
+                    raise
+                log.warning("%s is not removed yet, the next writer does: %s", record.name, error)
+                return
+        merge.cancel()  # which unlinks its files
+
+    def _release_retired(self) -> None:
+        """Gives up the inputs of installed merges, once no snapshot of the writer's has them."""
+        if self._retired or self._held:
+            _ = self.committer.snapshot  # which is then of the commit that installed them
+            self._release()
+
+    def _release(self) -> None:
+        release(self._retired, self._held)  # which empties them, also if it is interrupted
+        self._retired, self._held = [], []
 
     def cancel_merges(self) -> None:
         """Ends the merges that run; nothing of them stays."""
-        self.installer.cancel()
+        try:
+            for merge in self.merges.take_staged():
+                self._remove(merge)
+        finally:
+            self.merges.cancel()
+
+    def compact(self, inputs: Sequence[Segment], progress: Progress | None) -> None:
+        """Replaces some segments by one, without their dead rows; drops settled tombstones."""
+        committer = self.committer
+        committer.check_usable()
+        snapshot = committer.alone()
+        horizon = snapshot.head.generation
+        merged = committer.files.merge(
+            inputs, snapshot.tombstones, horizon=horizon, generation=horizon + 1, progress=progress
+        )
+        self._replace(snapshot, inputs, merged, horizon, unlink=True)
+        committer.files.remove(segment.record for segment in inputs)
+
+    def _replace(
+        self, snapshot: Snapshot, inputs: Sequence[Segment], merged: Merged, horizon: int, *,
+        unlink: bool,
+    ) -> None:
+        """Puts a merged segment in the place of its inputs, whose files may then be unlinked.
+
+        With `unlink`, the merged segment's files go if it is certain that the commit failed.
+        """
+        edit = Edit(snapshot.value, snapshot.head)
+        edit.merge_segments(
+            [segment.record for segment in inputs], merged.record, merged.pages, merged.dead
+        )
+        gone = {segment.name for segment in inputs}
+        horizons = [table.horizon for table in snapshot.tables if table.name not in gone]
+        drop_settled(edit, min([*horizons, horizon]))
+        written = merged.record.files if unlink and merged.record is not None else ()
+        self.committer.finish(edit, written)
+
+    def restructure(self, structures: Sequence[str]) -> bool:
+        """Gives all segments these structures, in one commit; returns whether anything changed.
+
+        Tables and lists that are there and undamaged stay; their files are read to know it.
+        """
+        committer = self.committer
+        committer.check_usable()
+        snapshot, files = committer.alone(), committer.files
+        options = replace(committer.view.options, structures=checked_structures(structures))
+        designs, slices = checked_designs(options), slice_design(options)
+        edit = Edit(snapshot.value, snapshot.head)
+        if options.structures != committer.view.options.structures:
+            edit.set_value("options", pack(options.to_dict()))
+        added: list[str] = []
+        dropped: list[str] = []
+        try:
+            for segment in snapshot.segments:
+                kept = [
+                    s for s in segment.record.structures
+                    if s.structure in options.structures and _sound(segment, s)
+                ]
+                stale = [s.name for s in segment.record.structures if s not in kept]
+                names = {structure.structure for structure in kept}
+                record = replace(segment.record, structures=tuple(kept))
+                missing = [design for design in designs if design.structure not in names]
+                lists = None if slices is None or slices.structure in names else slices
+                if not stale and not missing and lists is None:
+                    continue
+                if missing or lists is not None:
+                    segment.envelope.verify()
+                made, directories = files.beside(
+                    record, segment.fingerprints, missing, lists, edit.head.generation
+                )
+                added += [structure.name for structure in made]
+                dropped += stale
+                edit.change_structures(
+                    segment.record, replace(record, structures=(*kept, *made)), directories
+                )
+            if not edit.puts:
+                return False
+        except BaseException:
+            files.remove_named(added)
+            raise
+        committer.finish(edit, added)
+        files.remove_named(dropped)
+        return True
+
+
+def _sound(segment: Segment, structure: StructureRecord) -> bool:
+    """Whether a segment's tables or lists are whole, and are those that its rows make."""
+    lists = segment.slices
+    try:
+        rows = verified(segment.fingerprints)
+        if lists is not None and lists.record == structure:
+            lists.envelope.verify()
+            wrong = slicelist.disorder(lists, rows)
+        else:
+            tables = segment.structures[structure.structure]
+            tables.envelope.verify()
+            wrong = permuted.disorder(tables, permuted.content_sum(rows))
+        return next(wrong, None) is None
+    except CorruptFile:
+        return False

@@ -82,7 +82,7 @@ def test_a_damaged_machine_is_told_and_written_anew(index_path: Path, quick: Mac
     with simindex.open(index_path, "c") as index:
         index.append(np.arange(10, dtype=np.uint64))
         index.commit()
-        index._handle.writing().set_value("machine", pack({"delta_r_ns": -1}))
+        index._handle.writing().committer.set_value("machine", pack({"delta_r_ns": -1}))
         index.commit()
         with pytest.raises(CorruptFile, match="simindex tune"):
             index.query(np.arange(1, dtype=np.uint64))

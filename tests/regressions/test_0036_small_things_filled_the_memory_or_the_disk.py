@@ -175,7 +175,7 @@ def test_deletions_take_what_their_hashes_do(tmp_path: Path) -> None:
 def test_deletions_of_one_commit_are_bounded(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simindex.writing.buffer.MAX_DELETIONS", 5)
+    monkeypatch.setattr("simindex.writing.waiting.MAX_DELETIONS", 5)
     filled(index_path)
     with simindex.open(index_path, "w") as index:
         index.delete(ids=ROWS[:3])

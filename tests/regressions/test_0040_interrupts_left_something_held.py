@@ -18,7 +18,7 @@ from simindex.storage import location
 from simindex.storage.catalog import registry, values
 from simindex.storage.catalog.environment import Environment
 from simindex.storage.catalog.registry import Lease
-from simindex.writing.installer import Installer
+from simindex.writing.committer import Committer
 from simindex.writing.writer import Writer
 
 ROWS = np.arange(40, dtype=np.uint64)
@@ -57,7 +57,7 @@ def test_a_transaction_is_counted_out(
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Writer, "discard"), (Installer, "cancel"), (Writer, "close"), (Lease, "release")],
+    [(Committer, "discard"), (Writer, "cancel_merges"), (Writer, "close"), (Lease, "release")],
 )
 def test_the_lock_is_given_back(
     filled: Path, owner: Any, name: str, monkeypatch: pytest.MonkeyPatch

@@ -22,7 +22,6 @@ from simindex.storage.catalog.environment import Environment, InTransaction
 from simindex.storage.files import locks
 from simindex.storage.segmentfiles import SegmentFiles
 from simindex.writing import committer
-from simindex.writing import writer as writing
 
 ROWS = np.arange(1, 401, dtype=np.uint64)
 
@@ -81,14 +80,14 @@ def test_what_is_raised_when_a_merge_is_installed_is_the_callers(
     index = simindex.open(index_path, "n", options=options)
     index.append(ROWS)
     index.commit()
-    index._changes._finish_merges(index._handle.writer, start=False)
+    index._handle.writer.finish_merges(start=False)
     index.append(ROWS[:200])
     index.commit()
     index._handle.writer.await_merges()
     with monkeypatch.context() as patch:
         patch.setattr(committer, "seal", raising(TimeoutError("the caller's own")))
         with pytest.raises(TimeoutError, match="own"):
-            index._changes._finish_merges(index._handle.writer, start=False)
+            index._handle.writer.finish_merges(start=False)
     index.close()
     with simindex.open(index_path) as again:
         assert len(again) == 600
@@ -136,7 +135,7 @@ def test_removing_that_is_interrupted_names_no_file_that_is_gone(
         else:
             index.append(ROWS)
             with pytest.raises(KeyboardInterrupt):
-                index._handle.writer.discard()
+                index._handle.writer.committer.discard()
     if call == "append":
         with pytest.raises(ReadOnlyIndex, match="`append` was interrupted"):
             index.commit()
@@ -172,19 +171,19 @@ def test_what_waits_is_handed_over_once(filled: Path, monkeypatch: pytest.Monkey
     """Also where the first rows, those with weights, are handed over and the others are not."""
     weights = np.full((1, 64), -1, np.float32)
     weights[0, -12] = 1  # of the row 1 << 11
-    real = writing.Writer.append
+    real = committer.Committer.append
 
-    def append_fails(writer: Any, batch: simindex.Batch) -> Any:
+    def append_fails(given: Any, batch: simindex.Batch) -> Any:
         if batch.weights is None:
             raise OSError(5, "input/output error")
-        return real(writer, batch)
+        return real(given, batch)
 
     with simindex.open(filled, "w") as index:
         for batch in (simindex.Batch(np.array([1 << 11], np.uint64), weights=weights),
                       simindex.Batch(np.array([1 << 12], np.uint64))):
             assert index.seen_or_add(batch, h=0, commit_s=None) is None
         with monkeypatch.context() as patch:
-            patch.setattr(writing.Writer, "append", append_fails)
+            patch.setattr(committer.Committer, "append", append_fails)
             with pytest.raises(OSError, match="output"):
                 index.commit()
         index.commit()

@@ -56,7 +56,7 @@ from simindex.storage.files import (
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.tables import segment
 from simindex.threads import begin
-from simindex.writing import committer, installer, merges, waiting, writer
+from simindex.writing import committer, merges, waiting, writer
 
 OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
@@ -66,7 +66,7 @@ OPENING = (
     lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
 )
 HOLDING = (
-    *OPENING, catalog, committer, handle, installer, records, segment, segmentfiles,
+    *OPENING, catalog, committer, handle, records, segment, segmentfiles,
     values, view, waiting, writer
 )
 

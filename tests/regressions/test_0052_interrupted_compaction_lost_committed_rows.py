@@ -14,13 +14,12 @@ import pytest
 
 import simindex
 from simindex.errors import CommitFailed, ReadOnlyIndex
-from simindex.index.changes import Changes
 from simindex.repair.work import Work
 from simindex.storage.segmentfiles import Merged, SegmentFiles
 from simindex.storage.view import View
-from simindex.writing.buffer import Buffer
-from simindex.writing.installer import Installer
+from simindex.writing.committer import Committer
 from simindex.writing.merges import State
+from simindex.writing.waiting import Waiting
 from simindex.writing.writer import Writer
 
 OPTIONS = simindex.IndexOptions(batch_rows=4, min_merge=2)
@@ -118,7 +117,7 @@ def test_merge_that_was_cancelled_is_never_installed(
             compact(merging)
     merging._handle.change = None
     merging._handle.writer.committer.failed = None
-    (merge,) = merging._handle.writer.installer.merges._merges
+    (merge,) = merging._handle.writer.merges._merges
     assert merge.state is State.CANCELLED
     merge.thread.join(30)
     released.set()
@@ -154,7 +153,7 @@ def test_merge_without_an_outcome_is_no_merge_of_deleted_rows(
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Changes, "_hand_over"), (View, "check_place"), (Installer, "install")],
+    [(Committer, "hand_over"), (View, "check_place"), (Writer, "install_merges")],
 )
 def test_handle_that_was_interrupted_can_be_closed(
     merging: simindex.Index, owner: type, name: str, monkeypatch: pytest.MonkeyPatch
@@ -181,13 +180,13 @@ def test_full_disk_gives_up_merges_for_good(
     merging: simindex.Index, released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the waiting for them is interrupted."""
-    real = Writer.append
+    real = Committer.append
 
-    def full(writer: Writer, batch: simindex.Batch) -> Any:
-        monkeypatch.setattr(Writer, "append", real)
+    def full(committer: Committer, batch: simindex.Batch) -> Any:
+        monkeypatch.setattr(Committer, "append", real)
         raise simindex.errors.StorageFull("full")
 
-    monkeypatch.setattr(Writer, "append", full)
+    monkeypatch.setattr(Committer, "append", full)
     with monkeypatch.context() as patch:
         interrupted(patch, threading.Thread, "join")
         with pytest.raises(KeyboardInterrupt):
@@ -211,11 +210,11 @@ def test_refusal_that_a_signal_handler_passes_on_is_an_interrupt(
     index = simindex.open(index_path, "n", options=OPTIONS)
     append(index, 0)
 
-    def handler(writer: Writer, *arguments: Any) -> None:
+    def handler(committer: Committer, *arguments: Any) -> None:
         getattr(index, call)()
 
     with monkeypatch.context() as patch:
-        patch.setattr(Writer, "append", handler)
+        patch.setattr(Committer, "append", handler)
         with pytest.raises(simindex.errors.InvalidOption, match="`append` is changing"):
             append(index, 4)
     with pytest.raises(ReadOnlyIndex, match="`append` was interrupted"):
@@ -229,15 +228,15 @@ def test_refusal_that_a_signal_handler_keeps_to_itself_changes_nothing(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = simindex.open(index_path, "n", options=OPTIONS)
-    real = Writer.append
+    real = Committer.append
 
-    def handler(writer: Writer, *arguments: Any) -> Any:
+    def handler(committer: Committer, *arguments: Any) -> Any:
         with pytest.raises(simindex.errors.InvalidOption):
             index.close()
-        return real(writer, *arguments)
+        return real(committer, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Writer, "append", handler)
+        patch.setattr(Committer, "append", handler)
         append(index, 0)
     append(index, 4)
     assert ids_of(index) == list(range(8))
@@ -255,7 +254,7 @@ def test_rows_that_vanish_from_the_buffer_are_missed(
     if deletion:
         index.delete(ids=[1])
     with monkeypatch.context() as patch:
-        patch.setattr(Buffer, "living", lambda buffer: ([], 0))
+        patch.setattr(Waiting, "living", lambda waiting: ([], 0))
         index.append(np.arange(count, dtype=np.uint64), ids=np.arange(count) + 10)
         with pytest.raises(CommitFailed, match=f"kept 0 rows of {count}"):
             index.commit()

@@ -84,7 +84,7 @@ def test_calls_act_in_their_order(
         elif call == "delete":
             assert index.delete(keys=keys) == len(keys)
         elif call == "discard":
-            index._handle.writer.discard()
+            index._handle.writer.committer.discard()
             now = committed.copy()
         elif call == "commit":
             index.commit()

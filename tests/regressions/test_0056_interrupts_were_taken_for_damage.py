@@ -17,7 +17,7 @@ from simindex import Batch, IndexOptions
 from simindex.errors import ReadOnlyIndex
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.tombstones import Deletion
-from simindex.writing.buffer import Buffer
+from simindex.writing.waiting import Waiting
 
 
 class Stop(ValueError):
@@ -99,4 +99,4 @@ def test_deletion_that_fails_leaves_the_others(
         index.delete(keys=["k3"])
         index.commit()
         assert len(index) == 27
-        assert isinstance(index._handle.writer.committer.waiting.buffer, Buffer)
+        assert isinstance(index._handle.writer.committer.waiting, Waiting)

@@ -396,7 +396,7 @@ def test_an_ingest_that_fails_leaves_the_recipe_out(
             def fail(*_: Any) -> None:
                 raise StorageFull("no space")
 
-            patch.setattr(index._handle.writer, "append", fail)
+            patch.setattr(index._handle.writer.committer, "append", fail)
             with pytest.raises(StorageFull):
                 index.ingest(recipe.batch(["some words of a text"]))
         assert index.recipe is None

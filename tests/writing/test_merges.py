@@ -40,7 +40,8 @@ from simindex.storage.files import disk, removal
 from simindex.storage.files.durable import NewFile
 from simindex.storage.segmentfiles import SegmentFiles
 from simindex.storage.tables import compaction
-from simindex.writing import installer, merges, policy
+from simindex.writing import merges, policy
+from simindex.writing import writer as writing
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
@@ -94,7 +95,7 @@ def merging_threads() -> list[threading.Thread]:
 
 def merges_of(index: simindex.Index) -> Any:
     assert index._handle.writer is not None
-    return index._handle.writer.installer.merges
+    return index._handle.writer.merges
 
 
 # -- the model ------------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ class MergingMachine(IndexMachine):
     def create(
         self, batch_rows: int, min_merge: int, structures: tuple[str, ...], pages: int = 16
     ) -> None:
-        self.patch.setattr(installer, "STAGED_PAGES", pages)  # 1: several commits install a merge
+        self.patch.setattr(writing, "STAGED_PAGES", pages)  # 1: several commits install a merge
         super().create(batch_rows, min_merge, structures)
 
     @rule(number=st.sampled_from([32, 48]))
@@ -318,7 +319,7 @@ def staging(
     index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[simindex.Index]:
     """A merge has ended, and a commit has stored the first of its three directories."""
-    monkeypatch.setattr(installer, "STAGED_PAGES", 1)
+    monkeypatch.setattr(writing, "STAGED_PAGES", 1)
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         commit(index, 0, 4)
         gate.open.set()
@@ -496,7 +497,7 @@ def test_commit_that_fails_while_directories_are_stored_leaves_them_to_the_next_
 def test_too_many_segments_do_not_wait_for_directories(
     staging: simindex.Index, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installer, "MAX_SEGMENTS", 4)
+    monkeypatch.setattr(writing, "MAX_SEGMENTS", 4)
     commit(staging, 12)
     assert staged(staging) == []
     assert staging.stats().segments == 3
@@ -522,7 +523,7 @@ def test_commit_waits_for_a_late_merge_a_part_of_its_own_time(
         assert index._handle.writer is not None
         patience = []
         for first in (8, 12, 16):
-            patience.append(installer.PATIENCE * index._handle.writer._commit_s)
+            patience.append(writing.PATIENCE * index._handle.writer.committer.commit_s)
             commit(index, first)
         # The merge is of 8 rows and may take 4: it is late once more were appended.
         assert waits == [None, patience[1], patience[2]]
@@ -533,7 +534,7 @@ def test_commit_waits_for_a_late_merge_a_part_of_its_own_time(
 def test_commit_waits_where_segments_are_too_many(
     index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installer, "MAX_SEGMENTS", 6)
+    monkeypatch.setattr(writing, "MAX_SEGMENTS", 6)
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         commit(index, *range(0, 24, 4))
         assert index.stats().segments == 6
@@ -551,7 +552,7 @@ def test_writers_that_never_stay_cannot_pile_segments_up(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is closed at once, which gives its merges up."""
-    monkeypatch.setattr(installer, "MAX_SEGMENTS", 6)
+    monkeypatch.setattr(writing, "MAX_SEGMENTS", 6)
     simindex.open(index_path, "c", options=OPTIONS).close()
     most = 0
     for number in range(25):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from simindex.storage.files import removal
-from simindex.writing import installer, merges
+from simindex.writing import merges, writer
 
 
 class AtOnce:
@@ -32,5 +32,5 @@ def settle() -> None:
     """For the rest of this process; trials call it in a child, or in an interpreter of theirs."""
     changed: Any = merges
     changed.Thread = AtOnce
-    installer.STAGED_PAGES = 1  # directories are stored ahead of the segment
+    writer.STAGED_PAGES = 1  # directories are stored ahead of the segment
     removal.FREE_PAUSE_S = 0.0

@@ -31,7 +31,7 @@ from simindex.index import index as index_module
 from simindex.planning.machine import Machine
 from simindex.storage.catalog.records import page_count
 from simindex.storage.files.locks import unlock
-from simindex.writing import installer, merges
+from simindex.writing import merges, writer
 
 Row = tuple[str, bytes]
 """What names a row, as text, and its fingerprint."""
@@ -58,7 +58,7 @@ def deterministic(seed: int, *, threads: bool = False) -> Iterator[None]:
     chance = random.Random(seed)
     with (
         mock.patch.object(merges, "Thread", Thread if threads else AtOnce),
-        mock.patch.object(installer, "STAGED_PAGES", 1),  # directories are stored ahead of them
+        mock.patch.object(writer, "STAGED_PAGES", 1),  # directories are stored ahead of them
         mock.patch.object(index_module, "measure", lambda file: Machine()),
         mock.patch.object(secrets, "token_hex", lambda size: chance.randbytes(size).hex()),
         mock.patch.object(secrets, "token_bytes", chance.randbytes),
@@ -136,7 +136,7 @@ class Work:
         """Leaves the index as a process does that is killed: nothing is discarded or removed."""
         index, self.index = self.index, None
         unlock(index._handle.writer.committer.lock)
-        index._handle.writer.installer.merges._merges.clear()
+        index._handle.writer.merges._merges.clear()
         index._handle.closed = index._handle._ended = True
         index._handle.lease.release()
 

@@ -11,7 +11,7 @@ import pytest
 
 import simindex
 from simindex import IndexOptions
-from simindex.index import skew
+from simindex.index import statistics
 
 ROWS = 30_000
 
@@ -59,7 +59,7 @@ def check(found: simindex.Skew, rows: oracle.U64) -> None:
 def test_hottest_are_those_of_all_rows(
     index_path: Path, words: int, segments: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(skew, "_SLICE_ROWS", 1000)  # so that runs cross slices
+    monkeypatch.setattr(statistics, "_SLICE_ROWS", 1000)  # so that runs cross slices
     rng = np.random.default_rng([words, segments])
     rows = oracle.uniform(rng, ROWS, words)
     family = oracle.uniform(rng, 300, words)[rng.zipf(1.3, ROWS // 2) % 300]
@@ -89,7 +89,7 @@ def test_what_may_have_been_overlooked_is_said(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A value that is eleventh everywhere could be the first of all."""
-    monkeypatch.setattr(skew, "CANDIDATES", 10)
+    monkeypatch.setattr(statistics, "CANDIDATES", 10)
     rows = oracle.uniform(np.random.default_rng(1), ROWS)
     assert not filled(index_path, rows, 5, 0).certain
 
