@@ -23,8 +23,8 @@ from functools import lru_cache
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simindex.arrays import U8, U16
 from simindex.errors import InvalidOption
 
 MAX_NETWORKED_FLIPS = 256
@@ -59,11 +59,11 @@ class VoshPlan:
     h: int
     flips: int
     """k, at most the number of sets there are."""
-    candidates: NDArray[np.uint8]
+    candidates: U8
     """(C, h) ranks, padded with 255; candidate c enters the selection on wire c."""
-    sort_network: NDArray[np.uint8]
+    sort_network: U8
     """(R, 2) comparators over t wires; the lowest min(k, t) come out in order on wires 0, 1, ..."""
-    select_network: NDArray[np.uint16]
+    select_network: U16
     """(S, 2) comparators over C wires; the k lowest come out in order on wires 0, 1, ..."""
 
 

@@ -24,12 +24,11 @@ from typing import NoReturn
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import U64
+from simindex.arrays import U8, U64
 from simindex.errors import CorruptFile
-from simindex.methods.base import Found, TopFound
+from simindex.methods.base import Asked, Found, TablePlan, TopFound
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables.slicelist import SliceLists
 from simindex.storage.tables.structure import REBUILD
@@ -72,7 +71,7 @@ def top(
     k: int,
     max_error: int,
     rerank: int | None,
-    dead: NDArray[np.uint8] | None,
+    dead: U8 | None,
     threads: int,
 ) -> TopFound:
     """The K nearest documents of a table for each query, among the rows of highest score.
@@ -114,14 +113,10 @@ def top(
     return TopFound(ids, distances, rows, looked_into, compared)
 
 
-def within(table: Table, queries: U64, h: int, max_error: int, first: bool) -> Found:
-    """Rows within h of each query that stand in a list within max_error of one of its slices.
+def within(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """Rows within h of each query that stand in a list near one of its slices.
 
-    Parameters
-    ----------
-    queries : uint64 (m, W)
-    first : bool
-        At most one row a query: that of the lowest number.
+    Near is within the plan's max_error. With `first`, a query's row is that of the lowest number.
 
     Raises
     ------
@@ -134,12 +129,12 @@ def within(table: Table, queries: U64, h: int, max_error: int, first: bool) -> F
     in more than h bits. No more slices are then looked at than this needs. `probes` of the result
     are lists.
     """
-    query, row, distance, ids, lists, compared, damaged = _native.slices_within(
-        checked(table), queries, h, max_error, first
+    *columns, damaged = _native.slices_within(
+        checked(table), asked.queries, asked.h, plan.max_error, asked.first
     )
     if damaged:
         _refuse(table, damaged)
-    return Found(query, row, distance, ids, lists, compared)
+    return Found._make(columns)
 
 
 def listed(table: Table, max_error: int) -> tuple[int, float]:

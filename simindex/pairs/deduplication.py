@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U16, U64
+from simindex.arrays import I64, U16, U64, Bools
 from simindex.pairs.find_all import find_all
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
@@ -113,7 +112,7 @@ def nearest_stored(index: Searchable, batch: Batch, h: int, recall: float) -> St
     return Stored(distance[member_of], place[member_of], keys)
 
 
-def greedy(rows: U64, order: I64, excluded: NDArray[np.bool_], h: int) -> Losses:
+def greedy(rows: U64, order: I64, excluded: Bools, h: int) -> Losses:
     """What each row loses to when the rows are kept in an order of rank.
 
     A row is kept if none that was kept before it is within h. One that is not loses to the nearest
@@ -141,7 +140,7 @@ def greedy(rows: U64, order: I64, excluded: NDArray[np.bool_], h: int) -> Losses
 
 
 def _settle(
-    rows: U64, block: I64, kept: I64, excluded: NDArray[np.bool_], h: int, losses: Losses
+    rows: U64, block: I64, kept: I64, excluded: Bools, h: int, losses: Losses
 ) -> I64:
     """Decides a block of rows; returns those that are kept, in rank order."""
     first, group_of = distinct(rows[block])
@@ -180,7 +179,7 @@ def _near(kept: U64, block: U64, h: int) -> tuple[tuple[I64, I64, U16], Pairs]:
     return (b[across] - len(kept), a[across], distance[across]), among
 
 
-def _choose(gone: NDArray[np.bool_], a: I64, b: I64) -> None:
+def _choose(gone: Bools, a: I64, b: I64) -> None:
     """Marks in `gone` what is near one that stays, in order; pairs have a < b, sorted by (a, b)."""
     starts = np.searchsorted(a, np.arange(len(gone) + 1))
     for row in np.unique(a).tolist():

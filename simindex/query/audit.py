@@ -19,8 +19,8 @@ from math import isfinite, sqrt
 
 import msgpack
 import numpy as np
-from numpy.typing import NDArray
 
+from simindex.arrays import I64
 from simindex.checks import is_int
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.records.batch import Batch
@@ -102,7 +102,7 @@ def check_sample(sample: object) -> None:
         )
 
 
-def _apart(matches: Matches, queries: int) -> NDArray[np.int64]:
+def _apart(matches: Matches, queries: int) -> I64:
     """How many matches each query has that are not equal to it."""
     return np.bincount(matches.query[matches.distance > 0], minlength=queries)
 

@@ -12,9 +12,11 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import CorruptFile
 from simindex.methods import issl, scan
+from simindex.methods.base import Asked, TablePlan
 from simindex.storage.tables.table import Table
 
 ROWS = 3000
+SCAN = TablePlan("scan", 0, 0, True, 0.0)
 
 
 def fill(path: Path, bits: int, structure: str) -> oracle.U64:
@@ -25,6 +27,10 @@ def fill(path: Path, bits: int, structure: str) -> oracle.U64:
         index.append(rows, ids=rng.integers(0, 900, ROWS).astype(np.uint64))
         index.commit()
     return oracle.flip(rng, rows[rng.integers(0, ROWS, 40)], 6)
+
+
+def listed(max_error: int) -> TablePlan:
+    return TablePlan("issl", 0, 0, True, 0.0, max_error=max_error)
 
 
 def table_of(index: simindex.Index) -> Table:
@@ -69,8 +75,8 @@ def test_rows_within_h_are_those_of_a_scan(
         table = table_of(index)
         slices = issl._lists(table).slices
         for first in (False, True):
-            exact = scan.search(table, queries, h=h, first=first)
-            found = issl.within(table, queries, h, h // slices, first)
+            exact = scan.search(table, SCAN, Asked(queries, h, first))
+            found = issl.within(table, listed(h // slices), Asked(queries, h, first))
             for column in range(4):
                 assert np.array_equal(exact[column], found[column])
 
@@ -88,7 +94,7 @@ def test_row_numbers_out_of_range_name_their_file(index_path: Path) -> None:
         table = table_of(index)
         for look in (
             lambda: issl.top(table, queries, 3, 0, 200, None, 1),
-            lambda: issl.within(table, queries, 20, 0, False),
+            lambda: issl.within(table, listed(0), Asked(queries, 20)),
         ):
             with pytest.raises(CorruptFile, match=f"{file.name}.*out of range.*--structures"):
                 look()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.errors import InvalidOption
 from simindex.methods import query_tables, scan
-from simindex.methods.base import Found
+from simindex.methods.base import Asked, Found, TablePlan
 from simindex.methods.stream import Stream
 from simindex.planning.costs import query_design, query_tables_ns
 from simindex.planning.machine import Machine
@@ -23,6 +23,8 @@ from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.tombstones import Deletion, Tombstones, from_deletions
 
 WIDTHS = (64, 128, 320, 4096)
+
+SCAN = TablePlan("scan", 0, 0, True, 0.0)
 
 
 def family(
@@ -100,8 +102,8 @@ def test_every_near_row_is_found_once(data: st.DataObject) -> None:
     assert columns(query_tables.search(tables, table, first=False, stream=stream)) == hits
     found = query_tables.search(tables, table, first=True, stream=stream)
     assert columns(found) == nearest(hits)
-    assert columns(scan.streamed(table, batch, h=h, first=False, stream=stream)) == hits
-    found = scan.streamed(table, batch, h=h, first=True, stream=stream)
+    assert columns(scan.streamed(table, SCAN, Asked(batch, h, stream=stream))) == hits
+    found = scan.streamed(table, SCAN, Asked(batch, h, True, stream=stream))
     assert columns(found) == best(hits, lambda hit: hit[1])
 
 
@@ -125,7 +127,7 @@ def test_deleted_rows_are_no_matches(bits: int, first: bool) -> None:
         )
         assert columns(found) == (nearest(hits) if first else hits)
         found = scan.streamed(
-            table, batch, h=3, first=first, stream=stream, tombstones=tombstones
+            table, SCAN, Asked(batch, 3, first, stream=stream, tombstones=tombstones)
         )
         assert columns(found) == (best(hits, lambda hit: hit[1]) if first else hits)
     for older in (Tombstones.merged([], keyed=False), of_ids(np.zeros(1, np.uint64), 0)):
@@ -184,7 +186,7 @@ def test_a_scan_stops_reading_when_no_query_is_left(monkeypatch: pytest.MonkeyPa
         scan, "_slice", lambda *given: looked.append(given[3:5]) or real(*given)
     )
     stream = Stream(chunk_bytes=8000)
-    found = scan.streamed(table, rows[[10, 2500]], h=0, first=True, stream=stream)
+    found = scan.streamed(table, SCAN, Asked(rows[[10, 2500]], 0, True, stream=stream))
     assert found.row.tolist() == [10, 2500]
     assert looked == [(0, 1000), (1000, 2000), (2000, 3000)]
     assert found.compared <= 3000 + 2000
