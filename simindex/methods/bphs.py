@@ -36,7 +36,8 @@ NAME = "bphs"
 """What a call asks for."""
 
 SLICE_QUERIES = 1 << 16
-"""Queries at a time where no table is swept, so that their permutations stay in cache."""
+"""Queries at a time where no table is swept, so that permutations of them stay in cache, and an
+interrupt is honoured in between."""
 
 SWEPT_PROBES = 1 << 24
 """Probes of all sweeps of a call at a time: 16 bytes each, 0.3 s in all."""

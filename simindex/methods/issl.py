@@ -28,7 +28,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import U8, U64
 from simindex.errors import CorruptFile
-from simindex.methods.base import Asked, Found, TablePlan, TopFound
+from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePlan
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables.slicelist import SliceLists
 from simindex.storage.tables.structure import REBUILD
@@ -66,25 +66,13 @@ def default_rerank(rows: int, k: int, max_error: int, *, width: int, slices: int
 
 
 def top(
-    table: Table,
-    queries: U64,
-    k: int,
-    max_error: int,
-    rerank: int | None,
-    dead: U8 | None,
-    threads: int,
+    table: Table, plan: TopTablePlan, queries: U64, k: int, dead: U8 | None, threads: int
 ) -> TopFound:
     """The K nearest documents of a table for each query, among the rows of highest score.
 
     Parameters
     ----------
-    table : Table
-        One that has slice lists.
     queries : uint64 (m, W)
-    max_error : int
-        From 0 to the bits of a slice.
-    rerank : int, optional
-        Rows compared of each query; see `default_rerank`.
     dead : uint8 (n,), optional
         Not 0 where a row is no candidate.
 
@@ -99,18 +87,12 @@ def top(
     are uniform. Memory is 4 bytes a row number followed and up to 32 MiB a thread for queries that
     are answered together, none for each row of the table. An interrupt is honoured within 0.1 s.
     """
-    slices = checked(table)
-    if rerank is None:
-        lists = _lists(table)
-        rerank = default_rerank(
-            len(table), k, max_error, width=lists.width, slices=lists.slices
-        )
-    ids, distances, rows, looked_into, _, compared, damaged = _native.top_slices(
-        slices, queries, k, max_error, rerank, dead, threads
+    ids, distances, rows, lists, _, compared, damaged = _native.top_slices(
+        checked(table), queries, k, plan.max_error, max(k, plan.rerank), dead, threads
     )
     if damaged:
         _refuse(table, damaged)
-    return TopFound(ids, distances, rows, looked_into, compared)
+    return TopFound(ids, distances, rows, lists, compared)
 
 
 def within(table: Table, plan: TablePlan, asked: Asked) -> Found:

@@ -131,32 +131,13 @@ def whole(table: Table, plan: TablePlan, asked: Asked) -> Found:
     name = plan.design.structure
     if name not in built:
         built[name] = build(asked.queries, plan.design, h=asked.h, threads=asked.threads)
-    return search(
-        built[name], table, first=asked.first, stream=asked.reading, tombstones=asked.tombstones
-    )
+    return search(built[name], table, asked)
 
 
-def search(
-    tables: QueryTables,
-    table: Table,
-    *,
-    first: bool,
-    stream: Stream,
-    tombstones: Tombstones | None = None,
-) -> Found:
-    """All rows of a stored table within h of each query, in a pass over them.
+def search(tables: QueryTables, table: Table, asked: Asked) -> Found:
+    """All rows of a stored table within h of each query, in a pass over them; in any order.
 
-    Parameters
-    ----------
-    first : bool
-        At most one row a query, the nearest.
-    tombstones : Tombstones, optional
-        Rows they kill are no matches.
-
-    Returns
-    -------
-    Found
-        In no order that means anything.
+    With `first` a query's row is the nearest.
 
     Raises
     ------
@@ -169,9 +150,9 @@ def search(
     """
     if not len(tables) or not len(table):
         return joined([])
-    stream = _narrowed(stream, table.fingerprints.shape[1], tables.probes)
-    look = partial(_slice, tables, table, first, tombstones)
-    if not first:
+    stream = _narrowed(asked.reading, table.fingerprints.shape[1], tables.probes)
+    look = partial(_slice, tables, table, asked.first, asked.tombstones)
+    if not asked.first:
         found = joined(list(stream.over(table, look)))
         return _for_members(tables, found)
     nearest = _Nearest(len(tables))

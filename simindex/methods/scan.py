@@ -6,7 +6,17 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U8, U64
-from simindex.methods.base import Asked, Found, TablePlan, TopFound, firsts, joined, live, take
+from simindex.methods.base import (
+    Asked,
+    Found,
+    TablePlan,
+    TopFound,
+    TopTablePlan,
+    firsts,
+    joined,
+    live,
+    take,
+)
 from simindex.storage.files import readahead
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.table import Table
@@ -65,7 +75,9 @@ def streamed(table: Table, plan: TablePlan, asked: Asked) -> Found:
     return joined(parts)
 
 
-def top(table: Table, queries: U64, k: int, dead: U8 | None, threads: int) -> TopFound:
+def top(
+    table: Table, plan: TopTablePlan, queries: U64, k: int, dead: U8 | None, threads: int
+) -> TopFound:
     """The k nearest documents of a table for each query.
 
     Parameters

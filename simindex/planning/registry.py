@@ -93,20 +93,6 @@ class Method:
     """What it would take, before there is an index."""
 
 
-def search_rows(
-    table: Table, plan: TopTablePlan, queries: U64, k: int, dead: U8 | None, threads: int
-) -> TopFound:
-    """The k nearest documents of a table among all rows."""
-    return scan.top(table, queries, k, dead, threads)
-
-
-def search_lists(
-    table: Table, plan: TopTablePlan, queries: U64, k: int, dead: U8 | None, threads: int
-) -> TopFound:
-    """The k nearest documents of a table among the rows of highest score."""
-    return issl.top(table, queries, k, plan.max_error, max(k, plan.rerank), dead, threads)
-
-
 METHODS: dict[str, Method] = {
     row.name: row
     for row in (
@@ -126,14 +112,14 @@ METHODS: dict[str, Method] = {
             available=candidates.lists_available, survey=candidates.counted,
             held_bytes=candidates.listed_bytes,
             top=TopMethod(
-                False, candidates.top_by_lists, search_lists,
+                False, candidates.top_by_lists, issl.top,
                 available=candidates.check_lists, survey=candidates.counted_top,
             ),
         ),
         Method(
             scan.NAME, candidates.scans, scan.search, scan.streamed,
             passes=candidates.scan_passes, forecast=model.scanned,
-            top=TopMethod(True, candidates.top_scans, search_rows),
+            top=TopMethod(True, candidates.top_scans, scan.top),
         ),
     )
 }

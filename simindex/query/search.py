@@ -16,8 +16,8 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import F32, I64, U32, U64
-from simindex.methods import bphs
 from simindex.methods.base import Asked, Found, QueryPlan, TablePlan, firsts, joined, live, take
+from simindex.methods.bphs import SLICE_QUERIES, slice_queries
 from simindex.methods.stream import Stream
 from simindex.options import IndexOptions
 from simindex.planning import registry
@@ -32,10 +32,6 @@ Search = Callable[[Table, TablePlan, Asked], Found]
 
 Part = tuple[Table, Found]
 """A table and its rows found."""
-
-SLICE_QUERIES = 1 << 16
-"""Queries a kernel is given at a time, so that an interrupt is honoured in between; a sweep takes
-more."""
 
 THREADED_QUERIES = 4096
 """Fewer queries than these are not split over threads unless asked."""
@@ -111,7 +107,7 @@ def _search_slices(table: Table, plan: TablePlan, search: Search, asked: Asked) 
     queries, threads = len(asked.queries), asked.threads
     if threads == 1 and queries <= SLICE_QUERIES:
         return search(table, plan, asked)
-    most = SLICE_QUERIES if asked.first else bphs.slice_queries(plan, threads)
+    most = SLICE_QUERIES if asked.first else slice_queries(plan, threads)
     size = min(most, -(-queries // threads))
     starts = range(0, queries, size)
 

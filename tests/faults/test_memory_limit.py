@@ -59,7 +59,7 @@ def in_order(query: Any, ids: Any, distance: Any) -> Hits:
 def by_tables(index: simindex.Index, queries: Any) -> Hits:
     tables = query_tables.build(queries, DESIGN, h=H)
     return together(
-        query_tables.search(tables, table, first=False, stream=STREAM)
+        query_tables.search(tables, table, Asked(queries, H, stream=STREAM))
         for table in index._current().tables
     )
 

@@ -14,9 +14,8 @@ from simindex._kernels import LEVELS, _native
 from simindex.arrays import U64
 from simindex.bits import vosh
 from simindex.bits.volatility import STEP
-from simindex.methods import psm
+from simindex.methods import bphs, psm
 from simindex.methods.base import TablePlan
-from simindex.query import search
 
 levels = pytest.mark.parametrize("level", range(len(LEVELS)))
 
@@ -313,7 +312,7 @@ def test_only_large_batches_on_large_tables_are_swept() -> None:
 @pytest.mark.parametrize("rows", [10_000_000, 60_000_000, 400_000_000])
 def test_slices_of_a_sweep_bound_the_probes_of_a_call(rows: int, threads: int, flips: int) -> None:
     size = psm.slice_queries(rows, flips, 25_000_000, threads)
-    assert size > search.SLICE_QUERIES // threads
+    assert size > bphs.SLICE_QUERIES // threads
     assert threads * size * (flips + 1) <= psm.MOST_PROBES
 
 

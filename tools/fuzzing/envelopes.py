@@ -16,7 +16,7 @@ from simindex._kernels import _native
 from simindex.arrays import F32, U64
 from simindex.bits.design import BlockDesign
 from simindex.methods import bphs, issl
-from simindex.methods.base import Asked, TablePlan
+from simindex.methods.base import Asked, TablePlan, TopTablePlan
 from simindex.methods.psm import exhaustive_masks
 from simindex.storage.files.envelope import (
     CHUNK_BYTES,
@@ -192,9 +192,8 @@ def _search_structure(
             for error in (0, 2):
                 plan = TablePlan(structure, 0, 0, True, 0.0, max_error=error)
                 issl.within(segment, plan, Asked(queries, 8))
-                issl.top(
-                    segment, queries, k=3, max_error=error, rerank=None, dead=None, threads=1
-                )
+                scored = TopTablePlan(structure, False, 0.0, issl.LEAST_RERANK, error)
+                issl.top(segment, scored, queries, 3, None, 1)
     finally:
         segment.structures, segment.slices = {}, None
 
