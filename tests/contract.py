@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import damaged
 import numpy as np
 import oracle
 import pytest
 
 import simindex
 from simindex import Batch, IndexOptions
-from simindex.errors import InvalidOption
+from simindex.errors import CorruptFile, InvalidOption
+from simindex.storage.files.envelope import CHUNK_BYTES
 
 ROWS = 1700
 BATCH_ROWS = 400
@@ -280,6 +282,20 @@ class MethodContract:
             stats = index.stats()
             assert (stats.segments, stats.dead_rows, stats.rows) == (1, 0, len(model))
             assert [found for found in index.check() if found.severity == "error"] == []
+
+    def test_damaged_rows_are_refused(self, index_path: Path) -> None:
+        """Wherever the rows of a segment lie, a method verifies them before it compares them."""
+        _, fingerprints = fill(index_path, "uniform", 64, False, self.structures)
+        (kind, offset, size), *_ = damaged.chunks(damaged.files(index_path, ".rows")[0])
+        assert kind == 1 and size < CHUNK_BYTES  # all rows of the segment are in the chunk
+        with (
+            damaged.flipped(damaged.files(index_path, ".rows")[0], offset + size // 2),
+            simindex.open(index_path) as index,
+        ):
+            weights = weights_of(np.random.default_rng(4), fingerprints)
+            case = Case(index, oracle.Model(), fingerprints, weights)
+            with pytest.raises(CorruptFile):
+                self.ask(case, case.batch(), h=2, recall=1.0)
 
 
 def named(found: simindex.Matches) -> list[tuple[int, int, Any]]:

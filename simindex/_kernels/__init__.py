@@ -1,6 +1,6 @@
-"""Native kernels: pure functions over arrays, without I/O or state, released from the GIL.
+"""Native kernels: functions over arrays, which release the GIL; all but a few are pure.
 
-What has state is `Verified`, which marks the bytes of a file that were compared with their
+`write_back` and `exchange` do I/O. What has state is `Verified`, which marks the bytes of a file that were compared with their
 checksums: kernels that look at rows in no order are given it beside the rows.
 
 Every function takes C-contiguous, little-endian numpy arrays whose shapes the caller has checked,

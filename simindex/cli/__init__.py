@@ -8,6 +8,7 @@ Data goes to standard output, everything for people to standard error. Exit code
       4  more bad input records than --max-errors
     130  interrupted by Ctrl-C; the index is at its last commit
     141  the reader of standard output went away
+    143  ended by SIGTERM, which does all that Ctrl-C does
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidOption
+from simindex.planning import registry
 from simindex.storage.files.verification import section_of
 
 ROWS = {1: 14_000, 2: 7_000}
@@ -122,14 +123,14 @@ def _rows(index: simindex.Index, of: Stored) -> Any:
 
 
 ASKS: dict[str, Ask] = {
-    "auto": _by("auto"), "scan": _by("scan"), "psm": _by("psm"), "bphs": _by("bphs"),
-    "issl": _by("issl"), "weighted": _weighted, "first": _first, "many": _many,
+    **{method: _by(method) for method in registry.names()},
+    "weighted": _weighted, "first": _first, "many": _many,
     "limited": _limited("scan"), "over queries": _limited("bphs"),
     "top": _top(), "top by lists": _top(method="issl", max_error=1),
     "pairs": _pairs, "clusters": _clusters, "rows": _rows,
 }
 OF_STRUCTURES = ("auto", "bphs", "issl", "top by lists")
-BY_THE_ORACLE = ("auto", "scan", "psm", "bphs", "issl")
+BY_THE_ORACLE = registry.names()
 
 
 def _build(path: Path, words: int) -> Stored:

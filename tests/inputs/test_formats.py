@@ -16,7 +16,7 @@ from simindex.errors import InvalidOption
 from simindex.inputs import Document, ReadOptions
 from simindex.inputs.formats import FORMATS, Format
 from simindex.inputs.source import Source
-from simindex.inputs.streams import decoded, lines
+from simindex.inputs.streams import Unreadable, decoded, lines
 
 MAGIC = b"!notes\n"
 
@@ -27,8 +27,12 @@ def read_notes(stream: BinaryIO, source: Source) -> Iterator[Document]:
         if line is None or b"\0" in line:
             source.intake.bad(source.path, number, "no note")
         elif line != MAGIC:
-            key = f"{source.name}:{number}"
-            yield Document(key=key, text=decoded(line).strip(), path=source.path, line=number)
+            try:
+                text = decoded(line).strip()
+            except Unreadable as reason:
+                source.intake.bad(source.path, number, str(reason))
+                continue
+            yield Document(f"{source.name}:{number}", text, path=source.path, line=number)
 
 
 NOTES = Format("notes", read_notes, suffixes=(".notes",), magic=MAGIC)
@@ -74,8 +78,18 @@ def test_a_suffix_within_a_folder_says_nothing_unless_the_format_is_asked_for(
 
 
 @pytest.mark.usefixtures("notes")
+def test_a_line_of_another_encoding_is_left_out_and_the_next_one_read(
+    tmp_path: Path, take: Callable[..., Any]
+) -> None:
+    (tmp_path / "a.notes").write_bytes(b"one\n\xff\xfe\ntwo\n")
+    documents, bad, _ = take(tmp_path / "a.notes")
+    assert [document.text for document in documents] == ["one", "two"]
+    assert len(bad) == 1 and ":2" in bad[0]
+
+
+@pytest.mark.usefixtures("notes")
 def test_a_refused_name_lists_the_new_format() -> None:
-    with pytest.raises(InvalidOption, match="auto, text, jsonl, csv, notes"):
+    with pytest.raises(InvalidOption, match=", ".join(["auto", *FORMATS]) + "$"):
         ReadOptions(format="note")
 
 
@@ -98,7 +112,7 @@ main()
         )
 
     usage = run("build", "--help", text=True).stdout
-    assert "[auto|text|jsonl|csv|notes]" in usage and ".tsv .notes, before" in usage
+    assert "|notes]" in usage and ".notes, before" in usage
     for given in ("a.notes", "-"):
         done = run("build", "i.sim", given, "--overwrite", "--max-errors", "1", "--json",
                    input=CONTENT)  # fmt: skip

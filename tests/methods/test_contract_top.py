@@ -52,6 +52,7 @@ def case(
 def nearest(case: Case, queries: oracle.U64, k: int) -> tuple[list[list[int]], list[list[Any]]]:
     """The truth: distances and names of the k nearest documents; names of equal ones sorted."""
     names = [row.name for row in case.model.rows]
+    numbers = {name: number_of(case, name) for name in set(names)}
     stored = np.array([row.words for row in case.model.rows], dtype=np.uint64)
     apart = oracle.distances(stored, queries)
     distances, found = [], []
@@ -59,7 +60,7 @@ def nearest(case: Case, queries: oracle.U64, k: int) -> tuple[list[list[int]], l
         least: dict[Any, int] = {}
         for name, distance in zip(names, row.tolist(), strict=True):
             least[name] = min(distance, least.get(name, distance))
-        order = sorted(least, key=lambda name: (least[name], number_of(case, name)))[:k]
+        order = sorted(least, key=lambda name: (least[name], numbers[name]))[:k]
         distances.append([least[name] for name in order])
         found.append(order)
     return distances, found
