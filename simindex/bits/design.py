@@ -210,23 +210,6 @@ class BlockDesign:
         self.require_exact(h)
         return exactness.table_flips(self._shape, h)
 
-    def probes(self, h: int | None = None, directory_bits: int | None = None) -> tuple[int, ...]:
-        """Header look-ups of one query in each table.
-
-        Parameters
-        ----------
-        h : int, optional
-            Count those of `table_flips(h)`; else r flips in every table.
-        directory_bits : int, optional
-            Only so many of a header's bits are looked up, t of [PSM] (8).
-        """
-        flips = (self.flips,) * self.tables if h is None else self.table_flips(h)
-        looked_up = self.bits if directory_bits is None else directory_bits
-        return tuple(
-            sum(comb(min(width, looked_up), size) for size in range(r + 1))
-            for width, r in zip(self.header_bits, flips, strict=True)
-        )
-
     def moves(self, table: int, *, inverse: bool = False) -> I64:
         """What a table's permutation moves, or its inverse.
 

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -67,33 +66,6 @@ def to_hex(fingerprints: Any) -> list[str]:
     """Each fingerprint as 16 hexadecimal digits a word; takes uint64 (n,) or (n, W)."""
     rows = as_fingerprints(fingerprints)
     return ["".join(f"{word:016x}" for word in row) for row in rows.tolist()]
-
-
-def from_hex(digits: Sequence[str]) -> U64:
-    """Fingerprints from `to_hex`: uint64 (n,), or (n, W) if they are wider than 64 bits.
-
-    Raises InvalidBatch on other characters, or lengths that differ or are no multiple of 16;
-    carries the first such row.
-    """
-    if isinstance(digits, str):
-        raise InvalidBatch("give a list of hexadecimal fingerprints, [digits]", found="str")
-    listed = list(digits)
-    length = len(listed[0]) if listed and isinstance(listed[0], str) else 16
-    for row, text in enumerate(listed):
-        if (
-            not isinstance(text, str)
-            or len(text) != length
-            or length % 16 != 0
-            or length == 0
-            or not set(text) <= set("0123456789abcdefABCDEF")
-        ):
-            raise InvalidBatch(
-                f"row {row} is no fingerprint of {length // 16 * 64 or 64} bits: {text!r}; give "
-                "16 hexadecimal digits for each 64 bits, equally many in every row",
-                row=row, found=text,
-            )
-    rows = np.frombuffer(bytes.fromhex("".join(listed)), dtype=">u8").astype(np.uint64)
-    return rows if length == 16 else rows.reshape(len(listed), length // 16)
 
 
 def unpack(fingerprints: Any) -> U8:

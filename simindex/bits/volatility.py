@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import F32, F64
+from simindex.arrays import F32, F64, Bools
 
 BINS = 1024
 STEP = 1.0 / 256.0
@@ -116,7 +116,7 @@ def from_random_pairs(
     )
 
 
-def from_near_pairs(weights: NDArray[np.floating], flipped: NDArray[np.bool_]) -> Volatility:
+def from_near_pairs(weights: NDArray[np.floating], flipped: Bools) -> Volatility:
     """Flip rates counted on real near-duplicates.
 
     Parameters

@@ -23,8 +23,8 @@ from simindex.index.changes import Changes
 from simindex.index.handle import Handle, Mode
 from simindex.index.statistics import gather
 from simindex.options import IndexOptions, as_flag
-from simindex.pairs.all_pairs import index_pairs
 from simindex.pairs.clusters import index_clusters
+from simindex.pairs.search import index_pairs
 from simindex.planning.calibration import Calibration
 from simindex.planning.machine import Machine
 from simindex.planning.measurement import measure

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simindex.arrays import F32, I64, U16, U32, U64
 from simindex.bits.design import BlockDesign
 from simindex.bits.volatility import Volatility
+from simindex.methods.stream import Stream
+from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +111,49 @@ class TopTablePlan:
     other_nanoseconds: float = 0.0
 
 
+class Asked(NamedTuple):
+    """What is asked of a table."""
+
+    queries: U64
+    """(m, W)"""
+    h: int
+    first: bool = False
+    """At most one row a query."""
+    weights: F32 | None = None
+    """(m, b); needed unless the plan is exact."""
+    volatility: Volatility | None = None
+    threads: int = 1
+    stream: Stream | None = None
+    tombstones: Tombstones | None = None
+    """Rows they kill are no matches, where a pass over the table can tell."""
+    built: dict[str, Any] | None = None
+    """`QueryTables` over these queries, by their design, that tables asked before have needed."""
+
+    def of(self, numbers: I64) -> Asked:
+        """All matches of some of the queries."""
+        weights = None if self.weights is None else self.weights[numbers]
+        return self._replace(
+            queries=self.queries[numbers], weights=weights, first=False, built=None
+        )
+
+    def slice(self, start: int, stop: int) -> Asked:
+        """Some of the queries, for one thread."""
+        weights = None if self.weights is None else self.weights[start:stop]
+        return self._replace(queries=self.queries[start:stop], weights=weights, threads=1)
+
+    @property
+    def reading(self) -> Stream:
+        """How a pass reads rows."""
+        return self.stream or Stream(threads=self.threads)
+
+
 class Found(NamedTuple):
     """Rows of one table within h, by query; columns of one length."""
 
-    query: NDArray[np.int64]
-    row: NDArray[np.uint32]
-    distance: NDArray[np.uint16]
-    id: NDArray[np.uint64]
+    query: I64
+    row: U32
+    distance: U16
+    id: U64
     probes: int
     compared: int
 
@@ -124,12 +164,47 @@ class TopFound(NamedTuple):
     Missing places: id 2**64 - 1, distance b + 1, row 2**32 - 1.
     """
 
-    id: NDArray[np.uint64]
+    id: U64
     """(m, k); each at most once, at its least distance."""
-    distance: NDArray[np.uint16]
-    row: NDArray[np.uint32]
+    distance: U16
+    row: U32
     """The first row of the id at that distance."""
     lists: int
     """Slice lists read; 0 for a scan."""
     compared: int
     """Rows compared in full."""
+
+
+def live(table: Table, found: Found, tombstones: Tombstones) -> Found:
+    """What is left of rows found when those are gone that tombstones kill."""
+    dead = tombstones.dead(table, found.id, found.row.astype(np.int64))
+    return take(found, np.flatnonzero(~dead)) if dead.any() else found
+
+
+def take(found: Found, places: NDArray[np.intp]) -> Found:
+    """Some of the rows found; the counts stay."""
+    return Found(
+        found.query[places], found.row[places], found.distance[places], found.id[places],
+        found.probes, found.compared,
+    )
+
+
+def joined(parts: list[Found]) -> Found:
+    """All rows found, part after part."""
+    return Found(
+        np.concatenate([np.empty(0, np.int64), *(part.query for part in parts)]),
+        np.concatenate([np.empty(0, np.uint32), *(part.row for part in parts)]),
+        np.concatenate([np.empty(0, np.uint16), *(part.distance for part in parts)]),
+        np.concatenate([np.empty(0, np.uint64), *(part.id for part in parts)]),
+        sum(part.probes for part in parts),
+        sum(part.compared for part in parts),
+    )
+
+
+def firsts(group: I64, *less: NDArray[Any]) -> NDArray[np.intp]:
+    """Of each group the place of what comes first by the last key, then by those before."""
+    order = np.lexsort((*less, group))
+    among = group[order]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = among[1:] != among[:-1]
+    return order[first]

@@ -26,7 +26,7 @@ from simindex._kernels import _native
 from simindex.arrays import U64
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile
-from simindex.methods.base import Found, TablePlan
+from simindex.methods.base import Asked, Found, TablePlan
 from simindex.methods.psm import exhaustive_masks
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables.sortedrows import SortedRows
@@ -36,8 +36,8 @@ NAME = "bphs"
 """What a call asks for."""
 
 SLICE_QUERIES = 1 << 16
-"""Queries at a time where no table is swept, so that their permutations stay in cache."""
-
+"""Queries at a time where no table is swept, so that permutations of them stay in cache, and an
+interrupt is honoured in between."""
 
 SWEPT_PROBES = 1 << 24
 """Probes of all sweeps of a call at a time: 16 bytes each, 0.3 s in all."""
@@ -62,33 +62,23 @@ def looked_up(design: BlockDesign, h: int, widths: Sequence[int]) -> list[tuple[
     return found
 
 
-def search(
-    table: Table, queries: U64, design: BlockDesign, *, h: int, first: bool,
-    swept_from: int = 0,
-) -> Found:
+def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
     """All rows of a table within h of each query, through its permuted tables.
 
-    Parameters
-    ----------
-    queries : uint64 (m, W)
-    design : BlockDesign
-        One that is exact for h, and whose tables the table has.
-    first : bool
-        At most one row a query.
-    swept_from : int
-        Queries from which tables are swept; 0 for never. See `sweep_queries`.
+    The plan's design is one that is exact for h, and whose tables the table has.
 
     Raises
     ------
     CorruptFile
         If the permuted tables cannot be opened, or hold a row that table 0 does not.
     """
+    assert plan.design is not None
     *columns, missing = _native.bphs(
-        table.checked, table.header_bits, checked_tables(table, design, h), queries, h, first,
-        0 if first else swept_from,
+        table.checked, table.header_bits, checked_tables(table, plan.design, asked.h),
+        asked.queries, asked.h, asked.first, 0 if asked.first else plan.swept_from,
     )
     if missing:
-        refuse_missing(table, design, missing)
+        refuse_missing(table, plan.design, missing)
     return Found._make(columns)
 
 

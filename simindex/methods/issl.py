@@ -24,12 +24,11 @@ from typing import NoReturn
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import U64
+from simindex.arrays import U8, U64
 from simindex.errors import CorruptFile
-from simindex.methods.base import Found, TopFound
+from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePlan
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables.slicelist import SliceLists
 from simindex.storage.tables.structure import REBUILD
@@ -67,25 +66,13 @@ def default_rerank(rows: int, k: int, max_error: int, *, width: int, slices: int
 
 
 def top(
-    table: Table,
-    queries: U64,
-    k: int,
-    max_error: int,
-    rerank: int | None,
-    dead: NDArray[np.uint8] | None,
-    threads: int,
+    table: Table, plan: TopTablePlan, queries: U64, k: int, dead: U8 | None, threads: int
 ) -> TopFound:
     """The K nearest documents of a table for each query, among the rows of highest score.
 
     Parameters
     ----------
-    table : Table
-        One that has slice lists.
     queries : uint64 (m, W)
-    max_error : int
-        From 0 to the bits of a slice.
-    rerank : int, optional
-        Rows compared of each query; see `default_rerank`.
     dead : uint8 (n,), optional
         Not 0 where a row is no candidate.
 
@@ -100,28 +87,18 @@ def top(
     are uniform. Memory is 4 bytes a row number followed and up to 32 MiB a thread for queries that
     are answered together, none for each row of the table. An interrupt is honoured within 0.1 s.
     """
-    slices = checked(table)
-    if rerank is None:
-        lists = _lists(table)
-        rerank = default_rerank(
-            len(table), k, max_error, width=lists.width, slices=lists.slices
-        )
-    ids, distances, rows, looked_into, _, compared, damaged = _native.top_slices(
-        slices, queries, k, max_error, rerank, dead, threads
+    ids, distances, rows, lists, _, compared, damaged = _native.top_slices(
+        checked(table), queries, k, plan.max_error, max(k, plan.rerank), dead, threads
     )
     if damaged:
         _refuse(table, damaged)
-    return TopFound(ids, distances, rows, looked_into, compared)
+    return TopFound(ids, distances, rows, lists, compared)
 
 
-def within(table: Table, queries: U64, h: int, max_error: int, first: bool) -> Found:
-    """Rows within h of each query that stand in a list within max_error of one of its slices.
+def within(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """Rows within h of each query that stand in a list near one of its slices.
 
-    Parameters
-    ----------
-    queries : uint64 (m, W)
-    first : bool
-        At most one row a query: that of the lowest number.
+    Near is within the plan's max_error. With `first`, a query's row is that of the lowest number.
 
     Raises
     ------
@@ -134,12 +111,12 @@ def within(table: Table, queries: U64, h: int, max_error: int, first: bool) -> F
     in more than h bits. No more slices are then looked at than this needs. `probes` of the result
     are lists.
     """
-    query, row, distance, ids, lists, compared, damaged = _native.slices_within(
-        checked(table), queries, h, max_error, first
+    *columns, damaged = _native.slices_within(
+        checked(table), asked.queries, asked.h, plan.max_error, asked.first
     )
     if damaged:
         _refuse(table, damaged)
-    return Found(query, row, distance, ids, lists, compared)
+    return Found._make(columns)
 
 
 def listed(table: Table, max_error: int) -> tuple[int, float]:

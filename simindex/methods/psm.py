@@ -2,22 +2,46 @@
 
 The query's header, and then those k headers that a near-duplicate most likely has (in VOSH order),
 are looked up in one sorted table; the rows under each are compared by exact distance. `first` is
-PSMF, else PSMA. With all flip sets of at most h header bits it is exact.
+PSMF (F), else PSMA (A). With all flip sets of at most h header bits it is exact.
+
+    online    `search`: the headers of a query, one after the other
+    batch     `swept`: the probes of all queries are partitioned by header, and the table is swept
+              in order
+
+    A    own header and k flips of every query -> partitions            one sweep
+    F    own headers -> partitions                                      one sweep
+         k flips of those that found nothing -> partitions              one more
+
+[PSM] section 5 reads a file in chunks that are each sorted and probed by every query; here the
+table is sorted as a whole, so that a probe has one place in it and the file is read once, in order.
+Where rows are given back as they are passed (a memory limit), everything is partitioned first and
+both sweeps of F go through each chunk while it is there.
+
+Invariants of a sweep
+1. What is found depends on neither threads, slices nor chunks: which round a header belongs to is
+   the plan's alone.
+2. In F a query's matches are of one round, the first that finds any.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import F32, U64
+from simindex.arrays import F32, U32, U64
 from simindex.bits import vosh
 from simindex.bits.volatility import STEP, Volatility
-from simindex.methods.base import Found, TablePlan
+from simindex.methods.base import Asked, Found, TablePlan, joined, take
+from simindex.methods.stream import Stream
+from simindex.storage.files import readahead
 from simindex.storage.tables.table import Table
+from simindex.threads import Pool
 
 NAME = "psm"
 """What a call asks for."""
@@ -36,6 +60,15 @@ MAX_HEADER_BITS = 32
 
 SWEPT_QUERIES = 4096
 """Fewer never bring the probes a sweep needs, so that a single query need not be asked about it."""
+
+LEAST_PROBES, MOST_PROBES = 1 << 24, 1 << 27
+"""Probes of a call at a time, by the size of the table: a sweep of 60 M rows brings in 480 MB,
+54 ms, which few probes would not be worth."""
+
+PROBE_BYTES = 16
+
+SLACK_BYTES = 10 << 20
+"""Of partitioned probes: groups and chunks of each partition that are not full."""
 
 
 @lru_cache(maxsize=16)
@@ -71,31 +104,21 @@ def can_sweep(plan: TablePlan) -> bool:
     )
 
 
-def search(
-    table: Table,
-    queries: U64,
-    weights: F32 | None,
-    plan: TablePlan,
-    volatility: Volatility | None,
-    *,
-    h: int,
-    first: bool,
-) -> Found:
-    """Rows of a table within h of each query, under the headers the plan reaches.
-
-    Parameters
-    ----------
-    queries : uint64 (m, W)
-    weights : float32 (m, b) or None
-        Needed unless the plan is exact.
-    """
-    if plan.exact or weights is None or volatility is None:
-        masks = exhaustive_masks(plan.header_bits, h)
+def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """Rows of a table within h of each query, under the headers the plan reaches."""
+    if plan.exact or asked.weights is None or asked.volatility is None:
+        masks = exhaustive_masks(plan.header_bits, asked.h)
         return Found(
-            *_native.probe_checked(table.checked, plan.header_bits, queries, masks, h, first)
+            *_native.probe_checked(
+                table.checked, plan.header_bits, asked.queries, masks, asked.h, asked.first
+            )
         )
-    order = checked_order(volatility, weights.shape[1], plan.header_bits, h, plan.flips)
-    return Found._make(_native.psm_checked(table.checked, order, queries, weights, first))
+    order = checked_order(
+        asked.volatility, asked.weights.shape[1], plan.header_bits, asked.h, plan.flips
+    )
+    return Found._make(
+        _native.psm_checked(table.checked, order, asked.queries, asked.weights, asked.first)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -108,3 +131,201 @@ def checked_order(
         volatility.costs, STEP, bits, header_bits, h, flips, order.candidates, order.sort_network,
         order.select_network,
     )
+
+
+def swept(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """Rows of a table within h of each query, under the headers of the plan's flip sets.
+
+    These must have networks. With `first` queries are dropped once matched; a query's matches are
+    then those of one round.
+
+    Notes
+    -----
+    Memory is 16 bytes a probe, of `slice_queries` at a time, beside what is found. Rows that are
+    not in memory are read ahead, in order, while probes are made.
+    """
+    assert asked.weights is not None and asked.volatility is not None
+    queries, weights = asked.queries, asked.weights
+    order = checked_order(
+        asked.volatility, weights.shape[1], plan.header_bits, asked.h, plan.flips
+    )
+    if asked.stream is not None:
+        return _search_within(table, plan, asked, weights, order, asked.stream)
+    size = slice_queries(len(table), plan.flips, len(queries), asked.threads)
+
+    def run(start: int) -> Found:
+        stop = start + size
+        some = _Slice(table, queries[start:stop], weights[start:stop], order, asked.h)
+        found = some.first(plan.header_bits) if asked.first else some.all()
+        return found if start == 0 else found._replace(query=found.query + start)
+
+    wanted = [table.fingerprints]
+    if len(queries) > table.ids.nbytes >> 14:
+        wanted.append(table.ids)
+    with readahead.brought_in(wanted), _mapping(asked.threads) as mapped:
+        return joined(list(mapped(run, range(0, len(queries), size))))
+
+
+def slice_queries(rows: int, flips: int, queries: int, threads: int) -> int:
+    """How many queries of a call are partitioned at a time, by each thread."""
+    most = max(1, min(MOST_PROBES, max(LEAST_PROBES, 2 * rows)) // (flips + 1) // threads)
+    share = -(-queries // threads)
+    return max(1, -(-share // -(-share // most)))
+
+
+def _search_within(
+    table: Table, plan: TablePlan, asked: Asked, weights: F32, order: _native.CheckedVosh,
+    stream: Stream,
+) -> Found:
+    """The same, in one pass over rows that are given back when they are passed.
+
+    For memory see `bytes_needed`. With `first`, reading ends with the chunk in which the last query
+    matches by its own header.
+    """
+    first = asked.first
+    share = -(-len(asked.queries) // stream.threads)
+    slices = [
+        _Slice(
+            table, asked.queries[start : start + share], weights[start : start + share], order,
+            asked.h,
+        )
+        for start in range(0, len(asked.queries), share)
+    ]
+    with ExitStack() as stack:
+        mapped = stack.enter_context(_mapping(stream.threads))
+        list(mapped(lambda some: some.partition(plan.header_bits, first=first), slices))
+        partitions = _chunk_partitions(table, slices[0].partitions, stream)
+        bounds = [_first_row(table, slices[0].partitions, place) for place in partitions]
+        chunks = stack.enter_context(
+            closing(
+                readahead.chunks(
+                    table.fingerprints, bounds, window_bytes=stream.window_bytes,
+                    release=stream.release,
+                )
+            )
+        )
+        for place, (start, stop) in enumerate(chunks):
+            begin, end = partitions[place], partitions[place + 1]
+            list(mapped(lambda some, begin=begin, end=end: some.sweep(begin, end), slices))
+            if stream.release:
+                readahead.give_back(table.ids[start:stop])
+            if first and all(some.all_matched for some in slices):
+                break
+    return joined(
+        [some.found(share * number, first=first) for number, some in enumerate(slices)]
+    )
+
+
+def bytes_needed(table: Table, flips: int, queries: int, stream: Stream) -> int:
+    """Memory of a pass in chunks, in bytes, matches aside."""
+    probes = queries * (flips + 1) * PROBE_BYTES + 2 * stream.threads * SLACK_BYTES
+    return probes + (4 << table.header_bits) + stream.resident_bytes(table.fingerprints.shape[1])
+
+
+@contextmanager
+def _mapping(threads: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    if threads == 1:
+        yield map
+        return
+    with Pool(threads) as pool:
+        yield pool.map
+
+
+def _first_row(table: Table, partitions: int, partition: int) -> int:
+    """First row of one of a power of two of partitions."""
+    return int(table.directory[(len(table.directory) - 1) // partitions * partition])
+
+
+def _chunk_partitions(table: Table, partitions: int, stream: Stream) -> Sequence[int]:
+    """First partitions of chunks of about the stream's size, and the end."""
+    most = stream.chunk_rows(table.fingerprints.shape[1])
+    found = [0]
+    for partition in range(1, partitions):
+        following = _first_row(table, partitions, partition + 1)
+        if following - _first_row(table, partitions, found[-1]) > most:
+            found.append(partition)
+    return [*found, partitions]
+
+
+class _Slice:
+    """Some queries of a batch, that one thread looks up."""
+
+    def __init__(
+        self, table: Table, queries: U64, weights: F32, order: _native.CheckedVosh, h: int
+    ) -> None:
+        self._table, self._queries, self._weights = table, queries, weights
+        self._order, self._h = order, h
+        self._rounds: list[_native.CheckedProbes] = []
+        self._parts: list[list[Found]] = []
+        self._matched = np.zeros(len(queries), np.uint8)  # in the first round
+
+    # A sweep a round, of a table in memory.
+
+    def all(self) -> Found:
+        """Matches of A."""
+        return self._swept(self._flipped(None, own=True))
+
+    def first(self, header_bits: int) -> Found:
+        """Matches of F."""
+        found = self._swept(self._own(header_bits))
+        self._matched[found.query] = 1
+        numbers = np.flatnonzero(self._matched == 0).astype(np.uint32)
+        return joined([found, self._swept(self._flipped(numbers, own=False))])
+
+    # A pass over a table in chunks.
+
+    def partition(self, header_bits: int, *, first: bool) -> None:
+        """Makes the probes of all rounds; their memory is not kept for other calls."""
+        if first:
+            self._rounds = [
+                self._own(header_bits, keep=False), self._flipped(None, own=False, keep=False)
+            ]
+        else:
+            self._rounds = [self._flipped(None, own=True, keep=False)]
+        self._parts = [[] for _ in self._rounds]
+
+    @property
+    def partitions(self) -> int:
+        """Of the table."""
+        return self._rounds[0].partitions
+
+    def sweep(self, begin: int, end: int) -> None:
+        """Looks at some partitions."""
+        skip = None
+        for probes, parts in zip(self._rounds, self._parts, strict=True):
+            found = Found(
+                *_native.sweep(self._table.checked, probes, self._h, begin, end, skip)
+            )
+            parts.append(found)
+            if len(self._rounds) > 1:
+                self._matched[found.query] |= skip is None
+                skip = self._matched
+
+    @property
+    def all_matched(self) -> bool:
+        """Whether nothing can be found any more."""
+        return bool(self._matched.all())
+
+    def found(self, start: int, *, first: bool) -> Found:
+        """All that was found, of the first round that found any if that is asked."""
+        rounds = [joined(parts) for parts in self._parts]
+        if first:
+            later = rounds[1]
+            rounds[1] = take(later, np.flatnonzero(self._matched[later.query] == 0))
+        found = joined(rounds)
+        return found._replace(query=found.query + start)
+
+    def _own(self, header_bits: int, *, keep: bool = True) -> _native.CheckedProbes:
+        return _native.partition_headers(
+            self._table.checked, header_bits, self._queries, None, keep
+        )
+
+    def _flipped(
+        self, numbers: U32 | None, *, own: bool, keep: bool = True
+    ) -> _native.CheckedProbes:
+        return _native.partition_psm(
+            self._table.checked, self._order, self._queries, self._weights, numbers, own, keep
+        )
+
+    def _swept(self, probes: _native.CheckedProbes) -> Found:
+        return Found(*_native.sweep(self._table.checked, probes, self._h, 0, probes.partitions))

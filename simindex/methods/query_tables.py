@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U64
+from simindex.arrays import I64, U32, U64, Bools
 from simindex.bits.design import BlockDesign
-from simindex.methods.base import Found
+from simindex.methods.base import Asked, Found, TablePlan, firsts, joined, live, take
 from simindex.methods.bphs import checked_table, looked_up
-from simindex.methods.stream import Stream, joined, live, take
+from simindex.methods.stream import Stream
 from simindex.storage.files import readahead
 from simindex.storage.files.verification import verified
 from simindex.storage.tables import permuted
@@ -124,27 +124,20 @@ def build(queries: U64, design: BlockDesign, *, h: int, threads: int = 1) -> Que
     return QueryTables(h, len(queries), probes, distinct, checked, members, starts)
 
 
-def search(
-    tables: QueryTables,
-    table: Table,
-    *,
-    first: bool,
-    stream: Stream,
-    tombstones: Tombstones | None = None,
-) -> Found:
-    """All rows of a stored table within h of each query, in a pass over them.
+def whole(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """`search` by tables of the plan's design, which are built once for all tables of a call."""
+    assert plan.design is not None
+    built = {} if asked.built is None else asked.built
+    name = plan.design.structure
+    if name not in built:
+        built[name] = build(asked.queries, plan.design, h=asked.h, threads=asked.threads)
+    return search(built[name], table, asked)
 
-    Parameters
-    ----------
-    first : bool
-        At most one row a query, the nearest.
-    tombstones : Tombstones, optional
-        Rows they kill are no matches.
 
-    Returns
-    -------
-    Found
-        In no order that means anything.
+def search(tables: QueryTables, table: Table, asked: Asked) -> Found:
+    """All rows of a stored table within h of each query, in a pass over them; in any order.
+
+    With `first` a query's row is the nearest.
 
     Raises
     ------
@@ -157,9 +150,9 @@ def search(
     """
     if not len(tables) or not len(table):
         return joined([])
-    stream = _narrowed(stream, table.fingerprints.shape[1], tables.probes)
-    look = partial(_slice, tables, table, first, tombstones)
-    if not first:
+    stream = _narrowed(asked.reading, table.fingerprints.shape[1], tables.probes)
+    look = partial(_slice, tables, table, asked.first, asked.tombstones)
+    if not asked.first:
         found = joined(list(stream.over(table, look)))
         return _for_members(tables, found)
     nearest = _Nearest(len(tables))
@@ -263,7 +256,7 @@ def _slice(
     owner, row = _members(runs, begins)
     own = _alive(table, owner, (row + start).astype(np.uint32), tombstones)
     if first:
-        own = take(own, _first(own.query, own.row, own.id))
+        own = take(own, firsts(own.query, own.row, own.id))
     match, at = _members(place, np.searchsorted(own.query, np.arange(len(runs) + 1)))
     return Found(
         query[match].astype(np.int64), own.row[at], distance[match], own.id[at], probes, compared
@@ -278,7 +271,7 @@ def _runs(rows: U64) -> I64 | None:
     return np.flatnonzero(begin)
 
 
-def _begins(rows: U64) -> NDArray[np.bool_]:
+def _begins(rows: U64) -> Bools:
     """Whether a row differs from the one before, and True for an end."""
     begin = np.ones(len(rows) + 1, np.bool_)
     begin[1:-1] = rows[1:, 0] != rows[:-1, 0]
@@ -301,7 +294,7 @@ def _members(groups: NDArray[np.integer[Any]], begins: I64) -> tuple[I64, I64]:
 
 
 def _alive(
-    table: Table, owner: I64, row: NDArray[np.uint32], tombstones: Tombstones | None
+    table: Table, owner: I64, row: U32, tombstones: Tombstones | None
 ) -> Found:
     """Rows with their ids, but those that are deleted; `owner` as `query`."""
     ids = readahead.take_at(table.ids, row)
@@ -309,15 +302,6 @@ def _alive(
     if tombstones is None or not tombstones.later_than(table.horizon):
         return found
     return live(table, found, tombstones)
-
-
-def _first(group: I64, *less: NDArray[Any]) -> NDArray[np.intp]:
-    """Of each group the place of what comes first by the last key, then by those before."""
-    order = np.lexsort((*less, group))
-    among = group[order]
-    first = np.ones(len(order), np.bool_)
-    first[1:] = among[1:] != among[:-1]
-    return order[first]
 
 
 class _Nearest:
@@ -332,7 +316,7 @@ class _Nearest:
     def add(self, found: Found) -> None:
         self._probes += found.probes
         self._compared += found.compared
-        found = take(found, _first(found.query, found.row, found.id, found.distance))
+        found = take(found, firsts(found.query, found.row, found.id, found.distance))
         at = found.query
         better = found.distance < self._distance[at]
         better |= (found.distance == self._distance[at]) & (found.id < self._id[at])

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import U8, U64
-from simindex.methods.base import Found, TopFound
-from simindex.methods.stream import Stream, joined, live, take
+from simindex.arrays import I64, U8, U64
+from simindex.methods.base import (
+    Asked,
+    Found,
+    TablePlan,
+    TopFound,
+    TopTablePlan,
+    firsts,
+    joined,
+    live,
+    take,
+)
 from simindex.storage.files import readahead
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.table import Table
-from simindex.storage.tables.tombstones import Tombstones
 
 NAME = "scan"
 """What a call asks for."""
@@ -21,57 +28,41 @@ CALL_COMPARES = 1 << 31
 """Of one call of the kernel, which an interrupt waits for: a third of a second."""
 
 
-def search(table: Table, queries: U64, *, h: int, first: bool) -> Found:
-    """All rows of a table within h of each query.
-
-    Parameters
-    ----------
-    queries : uint64 (m, W)
-    first : bool
-        Stop a query at its first match.
+def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """All rows of a table within h of each query; with `first` a query stops at its first match.
 
     Notes
     -----
     O(n m): rows are read in slabs that stay in cache while all queries pass over them.
     """
-    query, row, distance, compared = _native.scan(verified(table.fingerprints), queries, h, first)
+    query, row, distance, compared = _native.scan(
+        verified(table.fingerprints), asked.queries, asked.h, asked.first
+    )
     return Found(query, row, distance, readahead.take_at(table.ids, row), 0, compared)
 
 
-def streamed(
-    table: Table,
-    queries: U64,
-    *,
-    h: int,
-    first: bool,
-    stream: Stream,
-    tombstones: Tombstones | None = None,
-) -> Found:
+def streamed(table: Table, plan: TablePlan, asked: Asked) -> Found:
     """What `search` finds, in a pass over the rows that need not fit in memory.
 
-    Parameters
-    ----------
-    first : bool
-        At most one match a query, the first in the order of the rows; reading ends with the last
-        query that has none.
-    tombstones : Tombstones, optional
-        Rows they kill are no matches.
+    With `first` a query's match is the first in the order of the rows; reading ends with the last
+    query that has none.
 
     Raises
     ------
     CorruptFile
         If rows cannot be read.
     """
-    numbers: NDArray[np.int64] = np.arange(len(queries), dtype=np.int64)
+    queries, first, tombstones = asked.queries, asked.first, asked.tombstones
+    numbers: I64 = np.arange(len(queries), dtype=np.int64)
     parts: list[Found] = []
 
     def look(start: int, stop: int) -> Found:
-        return _slice(table, queries, numbers, start, stop, h, first and not deleted)
+        return _slice(table, queries, numbers, start, stop, asked.h, first and not deleted)
 
     deleted = tombstones is not None and tombstones.later_than(table.horizon)
     if not len(queries):
         return joined(parts)
-    for found in stream.over(table, look):
+    for found in asked.reading.over(table, look):
         if deleted and tombstones is not None:
             found = live(table, found, tombstones)
         if first:
@@ -84,7 +75,9 @@ def streamed(
     return joined(parts)
 
 
-def top(table: Table, queries: U64, k: int, dead: U8 | None, threads: int) -> TopFound:
+def top(
+    table: Table, plan: TopTablePlan, queries: U64, k: int, dead: U8 | None, threads: int
+) -> TopFound:
     """The k nearest documents of a table for each query.
 
     Parameters
@@ -112,7 +105,7 @@ def top(table: Table, queries: U64, k: int, dead: U8 | None, threads: int) -> To
 
 
 def _slice(
-    table: Table, queries: U64, numbers: NDArray[np.int64], start: int, stop: int, h: int,
+    table: Table, queries: U64, numbers: I64, start: int, stop: int, h: int,
     first: bool,
 ) -> Found:
     rows = verified(table.fingerprints[start:stop])
@@ -131,11 +124,7 @@ def _slice(
     return joined(parts)
 
 
-def _first(found: Found, numbers: NDArray[np.int64]) -> Found:
+def _first(found: Found, numbers: I64) -> Found:
     """The first row of each query that is among `numbers`, which are in order."""
-    order = np.lexsort((found.row, found.query))
-    query = found.query[order]
-    kept = np.ones(len(query), np.bool_)
-    kept[1:] = query[1:] != query[:-1]
-    kept &= np.isin(query, numbers)
-    return take(found, order[kept])
+    places = firsts(found.query, found.row)
+    return take(found, places[np.isin(found.query[places], numbers)])

@@ -14,13 +14,8 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from simindex.methods.base import Found
 from simindex.storage.files import readahead
 from simindex.storage.tables.table import Table
-from simindex.storage.tables.tombstones import Tombstones
 from simindex.threads import Pool
 
 T = TypeVar("T")
@@ -83,29 +78,3 @@ class Stream:
                     )
                 if self.release:
                     readahead.give_back(table.ids[start:stop])
-
-
-def live(table: Table, found: Found, tombstones: Tombstones) -> Found:
-    """What is left of rows found when those are gone that tombstones kill."""
-    dead = tombstones.dead(table, found.id, found.row.astype(np.int64))
-    return take(found, np.flatnonzero(~dead)) if dead.any() else found
-
-
-def take(found: Found, places: NDArray[np.intp]) -> Found:
-    """Some of the rows found; the counts stay."""
-    return Found(
-        found.query[places], found.row[places], found.distance[places], found.id[places],
-        found.probes, found.compared,
-    )
-
-
-def joined(parts: list[Found]) -> Found:
-    """All rows found, part after part."""
-    return Found(
-        np.concatenate([np.empty(0, np.int64), *(part.query for part in parts)]),
-        np.concatenate([np.empty(0, np.uint32), *(part.row for part in parts)]),
-        np.concatenate([np.empty(0, np.uint16), *(part.distance for part in parts)]),
-        np.concatenate([np.empty(0, np.uint64), *(part.id for part in parts)]),
-        sum(part.probes for part in parts),
-        sum(part.compared for part in parts),
-    )

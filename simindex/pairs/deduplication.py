@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U16, U64
+from simindex.arrays import I64, U16, U64, Bools
+from simindex.methods.base import firsts
 from simindex.pairs.find_all import find_all
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
@@ -113,7 +113,7 @@ def nearest_stored(index: Searchable, batch: Batch, h: int, recall: float) -> St
     return Stored(distance[member_of], place[member_of], keys)
 
 
-def greedy(rows: U64, order: I64, excluded: NDArray[np.bool_], h: int) -> Losses:
+def greedy(rows: U64, order: I64, excluded: Bools, h: int) -> Losses:
     """What each row loses to when the rows are kept in an order of rank.
 
     A row is kept if none that was kept before it is within h. One that is not loses to the nearest
@@ -141,7 +141,7 @@ def greedy(rows: U64, order: I64, excluded: NDArray[np.bool_], h: int) -> Losses
 
 
 def _settle(
-    rows: U64, block: I64, kept: I64, excluded: NDArray[np.bool_], h: int, losses: Losses
+    rows: U64, block: I64, kept: I64, excluded: Bools, h: int, losses: Losses
 ) -> I64:
     """Decides a block of rows; returns those that are kept, in rank order."""
     first, group_of = distinct(rows[block])
@@ -180,7 +180,7 @@ def _near(kept: U64, block: U64, h: int) -> tuple[tuple[I64, I64, U16], Pairs]:
     return (b[across] - len(kept), a[across], distance[across]), among
 
 
-def _choose(gone: NDArray[np.bool_], a: I64, b: I64) -> None:
+def _choose(gone: Bools, a: I64, b: I64) -> None:
     """Marks in `gone` what is near one that stays, in order; pairs have a < b, sorted by (a, b)."""
     starts = np.searchsorted(a, np.arange(len(gone) + 1))
     for row in np.unique(a).tolist():
@@ -203,12 +203,9 @@ def _assign(
     row = members[begin[loser][candidate] + within]
     before = place[candidate] < row
     candidate, row = candidate[before], row[before]
-    best = np.lexsort((place[candidate], apart[candidate], row))
-    candidate, row = candidate[best], row[best]
-    nearest = np.ones(len(row), np.bool_)
-    nearest[1:] = row[1:] != row[:-1]
-    losses.winner[block[row[nearest]]] = winner[candidate[nearest]]
-    losses.distance[block[row[nearest]]] = apart[candidate[nearest]]
+    nearest = firsts(row, place[candidate], apart[candidate])
+    candidate, row = candidate[nearest], block[row[nearest]]
+    losses.winner[row], losses.distance[row] = winner[candidate], apart[candidate]
 
 
 def any_neighbour(rows: U64, h: int) -> Losses:
@@ -223,21 +220,14 @@ def any_neighbour(rows: U64, h: int) -> Losses:
     losses = greedy(rows, np.arange(len(rows), dtype=np.int64), np.zeros(len(rows), np.bool_), h)
     winner, distance = losses.winner.copy(), losses.distance.copy()
     losers = np.flatnonzero(losses.winner >= 0)
-    _note_nearest(losses.winner[losers], losers, losses.distance[losers], winner, distance)
+    # Of those that lost to it, a row has the nearest, the first of several.
+    near = losers[firsts(losses.winner[losers], losers, losses.distance[losers])]
+    winner[losses.winner[near]], distance[losses.winner[near]] = near, losses.distance[near]
     lonely = np.flatnonzero(winner < 0)
     dropped = losers[distinct(rows[losers])[0]]
     query, row, apart, _ = _native.scan(rows[dropped], rows[lonely], h, True)
     winner[lonely[query]], distance[lonely[query]] = dropped[row], apart
     return Losses(winner, distance)
-
-
-def _note_nearest(loser: I64, near: I64, apart: U16, winner: I64, distance: U16) -> None:
-    """Gives each row of `loser` the nearest of its `near` ones, the first of several."""
-    best = np.lexsort((near, apart, loser))
-    loser, near, apart = loser[best], near[best], apart[best]
-    nearest = np.ones(len(loser), np.bool_)
-    nearest[1:] = loser[1:] != loser[:-1]
-    winner[loser[nearest]], distance[loser[nearest]] = near[nearest], apart[nearest]
 
 
 def distinct(rows: U64) -> tuple[I64, I64]:

@@ -16,9 +16,9 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.arrays import U32
 from simindex.checks import require_whole
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.batch import as_fingerprints
@@ -140,7 +140,7 @@ def chosen_blocks(rows: int, words: int, h: int) -> int:
     return h + 1 if by_blocks_ns < rows / 2 * compare_ns else 0
 
 
-def partition(bits: int, blocks: int) -> NDArray[np.uint32]:
+def partition(bits: int, blocks: int) -> U32:
     """First bit and width of blocks of about equal width: uint32 (blocks, 2)."""
     edges = np.arange(blocks + 1, dtype=np.int64) * bits // blocks
     return np.stack([edges[:-1], np.diff(edges)], axis=1).astype(np.uint32)

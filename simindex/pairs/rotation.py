@@ -30,13 +30,12 @@ from simindex.arrays import I64, U64
 from simindex.bits.vosh import set_count
 from simindex.checks import require_whole
 from simindex.errors import InvalidBatch
-from simindex.methods import scan
 from simindex.methods.base import Found
 from simindex.methods.psm import exhaustive_masks
-from simindex.query.intervals import wilson
+from simindex.query.audit import wilson
 from simindex.records.batch import as_fingerprints
 from simindex.records.pairs import Pairs, RotationPairs, RotationStats
-from simindex.storage.tables.table import Table, sort_table
+from simindex.storage.tables.table import sort_table
 
 ROTATIONS = 25
 """The k that [BIS] section 4 measures: 11.26% false negatives among 1000 documents."""
@@ -253,6 +252,9 @@ def _exact_search(rows: U64, h: int) -> Callable[[U64], Found]:
             return lambda queries: Found(
                 *_native.probe_checked(table.checked, best, queries, masks, h, False)
             )
-    else:
-        table = Table("rotation", rows, ids, None, horizon=0, header_bits=0)
-    return lambda queries: scan.search(table, queries, h=h, first=False)
+
+    def compared(queries: U64) -> Found:
+        query, row, distance, count = _native.scan(rows, queries, h, False)
+        return Found(query, row, distance, ids[row], 0, count)
+
+    return compared

@@ -1,4 +1,4 @@
-"""The live rows of some tables, read in order, a part of them at a time.
+"""The live rows of some tables, read in order, a part of them at a time: in ranges that fit.
 
     key      a fingerprint's bits from some bit on, around its end: W words, the first the highest
     range    the rows whose keys begin with some words and go on within two bounds
@@ -8,6 +8,8 @@
 
 Every read goes through the tables once, from front to back, in pieces that stay in cache. Tables
 are sorted by word 0, so a range of keys from bit 0 on is a slice of each: no other row is read.
+
+`TileRanges` plans by counting which rows stand together in a tile; see `search`.
 """
 
 from __future__ import annotations
@@ -18,15 +20,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simindex.arrays import I64, U64
+from simindex.arrays import I64, U64, Bools
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
 
 READ_WORDS = 1 << 16
 """Words of fingerprints looked at together: half a megabyte, which stays in cache."""
+
+COUNTED_BITS = 16
+"""Bits of a key by whose values rows are counted at once."""
 
 WORD = 1 << 64
 
@@ -87,6 +91,14 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.fingerprints)
+
+    def take(self, places: I64) -> Rows:
+        """Some of the rows."""
+        return Rows(
+            self.fingerprints[places],
+            None if self.ids is None else self.ids[places],
+            None if self.numbers is None else self.numbers[places],
+        )
 
 
 class StoredRows:
@@ -241,9 +253,85 @@ def _slice(table: Table, among: KeyRange) -> tuple[int, int]:
     return bisect_left(column, low), bisect_right(column, high)
 
 
-def _within(rows: U64, among: KeyRange) -> NDArray[np.bool_]:
+def _within(rows: U64, among: KeyRange) -> Bools:
     key = key_word(rows, among.shift, len(among.fixed))
-    held: NDArray[np.bool_] = key - np.uint64(among.low) <= np.uint64(among.high - among.low)
+    held: Bools = key - np.uint64(among.low) <= np.uint64(among.high - among.low)
     for level, value in enumerate(among.fixed):
         held &= key_word(rows, among.shift, level) == np.uint64(value)
     return held
+
+
+@dataclass(frozen=True, slots=True)
+class TileRanges:
+    """Ranges of stored rows for tiles of `most_rows`.
+
+    With `collapse` a range of one fingerprint has any number of rows: one stands for all.
+    """
+
+    stored: StoredRows
+    most_rows: int
+    collapse: bool
+
+    def of_block(self, shift: int, width: int) -> Iterator[list[KeyRange]]:
+        """Tiles of a block, each list those that are compared with one another."""
+        rows = len(self.stored)
+        if rows <= self.most_rows:
+            if rows:
+                yield [KeyRange(shift, rows=rows)]
+        else:
+            yield from self._values(shift, width, 0, 0, rows)
+
+    def _values(
+        self, shift: int, width: int, prefix: int, bits: int, rows: int
+    ) -> Iterator[list[KeyRange]]:
+        """Tiles of the rows whose keys begin with `bits` bits `prefix`, too many for one."""
+        if bits == width:
+            yield list(self._cut(shift, prefix, bits, rows, self.most_rows // 2))
+            return
+        step = min(COUNTED_BITS, 64 - bits % 64, width - bits)
+        most = self.most_rows
+        for first, last, some in self._joined_values(shift, prefix, bits, rows, step, most):
+            if some > most:
+                yield from self._values(shift, width, first, bits + step, some)
+            else:
+                yield [KeyRange.between(shift, first, last, bits + step, some)]
+
+    def _cut(
+        self, shift: int, prefix: int, bits: int, rows: int, most: int
+    ) -> Iterator[KeyRange]:
+        """Tiles of the rows of a hot value."""
+        if bits == 64 * self.stored.words:  # one fingerprint
+            step = rows if self.collapse else most
+            for skip in range(0, rows, step):
+                yield KeyRange.between(
+                    shift, prefix, prefix, bits, min(step, rows - skip), skip=skip, equal=True
+                )
+            return
+        step = min(COUNTED_BITS, 64 - bits % 64)
+        for first, last, some in self._joined_values(shift, prefix, bits, rows, step, most):
+            if some > most:
+                yield from self._cut(shift, first, bits + step, some, most)
+            else:
+                yield KeyRange.between(shift, first, last, bits + step, some)
+
+    def _joined_values(
+        self, shift: int, prefix: int, bits: int, rows: int, step: int, most: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """First and last value of the next `step` bits, after the prefix, and their rows.
+
+        As many values together as have no more than `most` rows; one that has more stands alone.
+        """
+        among = KeyRange.between(shift, prefix, prefix, bits, rows)
+        counts = self.stored.count(among, bits, step)
+        base = prefix << step
+        start, total, last = 0, 0, 0
+        for value in np.flatnonzero(counts).tolist():
+            here = int(counts[value])
+            if total and total + here > most:
+                yield base + start, base + last, total
+                total = 0
+            if not total:
+                start = value
+            total, last = total + here, value
+        if total:
+            yield base + start, base + last, total

@@ -1,4 +1,4 @@
-"""All pairs of an index's rows within h, found a part of the rows at a time.
+"""All pairs of an index within h, `Index.pairs`, found a part of the rows at a time.
 
     blocks    |   0   |   1   |   2   |   3   |     h + 1 of them: rows within h agree on one
 
@@ -22,21 +22,103 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U64
-from simindex.pairs.find_all import partition
-from simindex.pairs.ranges import TileRanges
-from simindex.pairs.room import Room
-from simindex.pairs.rows import KeyRange, Rows, StoredRows
-from simindex.pairs.tiles import Found, Tile
+from simindex.checks import require_distance
+from simindex.errors import InvalidOption
+from simindex.options import IndexOptions, as_flag
+from simindex.pairs.find_all import WORTH_THREADS, partition
+from simindex.pairs.rows import KeyRange, Rows, StoredRows, TileRanges
+from simindex.pairs.tiles import Found, Room, Tile
+from simindex.records.pairs import CollapsedPairs, EqualRows, PairKeys, Pairs
 from simindex.records.reports import Progress
+from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.table import keys_of
+from simindex.threads import thread_count
+
+METHODS = ("auto", "blocks")
+
+Fetch = Callable[[U64], list[Any]]
+"""Keys of rows by their numbers."""
 
 CHUNK_PAIRS = 1 << 17
 """Given out at a time, about: they are sorted in the cache, in 70 ns a pair instead of 200."""
+
+
+def index_pairs(
+    snapshot: Snapshot,
+    options: IndexOptions,
+    *,
+    h: int,
+    method: str,
+    memory_limit: int | None,
+    collapse_equal: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> Iterator[Pairs]:
+    """See `Index.pairs`. Options are checked now, pairs are found when they are asked for."""
+    require_distance(h, options.bits)
+    collapse_equal = as_flag(collapse_equal, "collapse_equal")
+    if not isinstance(method, str) or method not in METHODS:
+        raise InvalidOption(
+            f"method={method!r} is unknown: give one of {', '.join(METHODS)}",
+            option="method", found=method, expected=METHODS,
+        )
+    keyed = options.keyed
+    stored = StoredRows(
+        snapshot.tables, snapshot.tombstones, words=options.words, numbered=keyed
+    )
+    search = PairSearch(
+        stored, h=h, room=Room.within(memory_limit, stored), collapse=collapse_equal,
+        threads=thread_count(threads, len(stored), worth=WORTH_THREADS), progress=progress,
+    )
+    fetch = partial(stored_keys, stored, options) if keyed else None
+    return (_arranged(found, collapse_equal, fetch) for found in search)
+
+
+def stored_keys(stored: StoredRows, options: IndexOptions, numbers: U64) -> list[Any]:
+    """Keys of rows by their numbers, in the same order."""
+    places, rows = stored.place(numbers)
+    return list(keys_of(stored.tables, places, rows).decoded(options.key_kind))
+
+
+def _arranged(found: Found, collapse: bool, fetch: Fetch | None) -> Pairs:
+    """With a < b, ordered by (a, b, distance); what is at distance 0 as groups, if so wished."""
+    if not collapse:
+        return Pairs(*_ordered(found, np.arange(len(found)), fetch))
+    first, row, _, group_keys = _ordered(found, np.flatnonzero(found.distance == 0), fetch)
+    a, b, distance, keys = _ordered(found, np.flatnonzero(found.distance), fetch)
+    return CollapsedPairs(a, b, distance, EqualRows(first, row, group_keys), keys)
+
+
+def _ordered(
+    found: Found, some: I64, fetch: Fetch | None
+) -> tuple[U64, U64, U16, PairKeys | None]:
+    assert found.a_ids is not None and found.b_ids is not None  # what was asked for
+    a, b, distance = found.a_ids[some], found.b_ids[some], found.distance[some]
+    turned = a > b
+    a, b = np.where(turned, b, a), np.where(turned, a, b)
+    order = _native.sort_rows(b)
+    order = order[_native.sort_rows(a[order])]
+    again = (a[order[1:]] == a[order[:-1]]) & (b[order[1:]] == b[order[:-1]])
+    if again.any():  # documents of several rows
+        order = np.lexsort((distance, b, a))
+    columns = a[order], b[order], distance[order]
+    if fetch is None or found.a_numbers is None or found.b_numbers is None:
+        return (*columns, None)
+    first, second = found.a_numbers[some], found.b_numbers[some]
+    first, second = np.where(turned, second, first), np.where(turned, first, second)
+    return (*columns, partial(_both, fetch, first[order], second[order]))
+
+
+def _both(fetch: Fetch, a: U64, b: U64) -> tuple[list[Any], list[Any]]:
+    return fetch(a), fetch(b)
 
 
 class PairSearch:
@@ -96,7 +178,9 @@ class PairSearch:
                     tile = None  # before the next one is read
                     if len(ranges) == 1 and one.rows == len(self._stored):
                         # All rows fit: they are read once.
-                        whole = tile = self._tile(one) if whole is None else whole.sorted(shift)
+                        whole = tile = (
+                            self._tile(one) if whole is None else Tile.of(whole.columns, shift)
+                        )
                     else:
                         tile = self._tile(one)
                     if block == 0:
@@ -128,7 +212,7 @@ class PairSearch:
         best: Rows | None = None
         for rows in self._equal_parts(among):
             tile = Tile.of(rows, among.shift)
-            first = tile.rows(np.zeros(1, np.int64))
+            first = tile.columns.take(np.zeros(1, np.int64))
             if best is None or (
                 first.ids is not None and best.ids is not None and first.ids[0] < best.ids[0]
             ):
@@ -140,7 +224,7 @@ class PairSearch:
 
     def _equal(self, tile: Tile, among: KeyRange) -> Iterator[Found]:
         if among.equal and self._collapse:
-            first = tile.rows(np.zeros(1, np.int64))
+            first = tile.columns.take(np.zeros(1, np.int64))
             for rows in self._equal_parts(among):
                 yield from self._links(first, rows)
         elif self._collapse:

@@ -12,10 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import F16, U64
+from simindex.arrays import F16, F64, I64, U64
 from simindex.bits import vosh
 from simindex.bits.volatility import STEP, Volatility, symmetric_sums
 
@@ -41,7 +40,7 @@ class NearPairs:
     """
 
     h: int
-    text: NDArray[np.int64]
+    text: I64
     differing: U64
     weights: F16
 
@@ -147,7 +146,7 @@ def _header_mask(header_bits: int) -> np.uint64:
     return np.uint64(((1 << header_bits) - 1) << (64 - header_bits))
 
 
-def _unpacked(masks: U64, header_bits: int) -> NDArray[np.float64]:
+def _unpacked(masks: U64, header_bits: int) -> F64:
     shifts = np.uint64(63) - np.arange(header_bits, dtype=np.uint64)
     return ((masks[:, None] >> shifts) & np.uint64(1)).astype(np.float64)
 

@@ -6,16 +6,18 @@ Sizes, and what was surveyed, decide: nothing is read here but what `counted` re
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.vosh import set_count
 from simindex.errors import InvalidOption
-from simindex.methods import bphs, issl, psm, psm_batch, query_tables, scan
-from simindex.methods.base import TablePlan
+from simindex.methods import bphs, issl, psm, query_tables, scan
+from simindex.methods.base import TablePlan, TopTablePlan
 from simindex.methods.stream import Stream
 from simindex.planning.costs import (
+    issl_ns,
     issl_within_ns,
     permuted_ns,
     probing_ns,
@@ -23,9 +25,9 @@ from simindex.planning.costs import (
     query_tables_ns,
     scanning_ns,
     table_bytes,
+    top_scanning_ns,
 )
 from simindex.planning.machine import USUAL, Machine
-from simindex.planning.method import Conditions
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
@@ -40,19 +42,51 @@ LEAST_BATCH, LEAST_STREAMED = 1 << 10, 1 << 16
 NARROWEST = 10
 """How many bits narrower than a table's directory a header may be chosen."""
 
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the plans of a table depend on beside its size."""
+
+    h: int
+    queries: int
+    """Of a call, rounded down to a power of two."""
+    method: str = "auto"
+    """As asked for."""
+    flips: Mapping[int, int] | None = None
+    """Flip sets that reach the recall, by header width; None where only exact plans do."""
+    designs: Sequence[BlockDesign] = ()
+    """Block designs that may be used."""
+    machine: Machine = USUAL
+    found: Any = None
+    """What the method's `survey` found in the table."""
+
+    @property
+    def named(self) -> bool:
+        """Whether the method was asked for, and not chosen among others."""
+        return self.method != "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class TopConditions:
+    """What the plan of a table for the nearest documents depends on."""
+
+    k: int
+    max_error: int
+    rerank: int | None
+    queries: int
+    machine: Machine
+    found: Any = None
+    """What the method's `survey` found in the table."""
+
+
 # -- scan ------------------------------------------------------------------------------------------
 
 
 def scans(table: Table, asked: Conditions) -> Iterator[TablePlan]:
     """All rows are compared."""
-    yield scan_plan(table, h=asked.h, queries=asked.queries, machine=asked.machine)
-
-
-def scan_plan(table: Table, *, h: int, queries: int, machine: Machine) -> TablePlan:
-    """How all rows are compared."""
     rows, words = table.fingerprints.shape
-    cost = scanning_ns(machine, rows, words, queries, h)
-    return TablePlan(scan.NAME, 0, 0, True, cost, compared=float(rows))
+    cost = scanning_ns(asked.machine, rows, words, asked.queries, asked.h)
+    yield TablePlan(scan.NAME, 0, 0, True, cost, compared=float(rows))
 
 
 def scan_passes(
@@ -68,46 +102,41 @@ def scan_passes(
 
 def probed(table: Table, asked: Conditions) -> Iterator[TablePlan]:
     """The sorted table, by headers as wide as its directory's and narrower ones."""
-    h, recall, flips = asked.h, asked.recall, asked.flips
     if not asked.named:
-        yield from exhaustive(table, h=h, queries=asked.queries, machine=asked.machine)
-    narrowest = max(0, table.header_bits - NARROWEST)
-    for header_bits in range(table.header_bits, narrowest - 1, -1):
-        every = set_count(header_bits, h)
-        k = every if recall == 1 or flips is None else min(every, flips(header_bits, h, recall))
-        yield probed_plan(
-            table, header_bits, k, exact=k == every, h=h, queries=asked.queries,
-            machine=asked.machine,
-        )
+        yield from exhaustive(table, asked)
+    for header_bits in narrower(table.header_bits):
+        every = set_count(header_bits, asked.h)
+        k = every if asked.flips is None else min(every, asked.flips[header_bits])
+        yield _probed_plan(table, header_bits, k, asked, exact=k == every)
 
 
-def exhaustive(
-    table: Table, *, h: int, queries: int, machine: Machine
-) -> Iterator[TablePlan]:
+def narrower(header_bits: int) -> range:
+    """Widths of headers that are looked up where a directory has so wide ones."""
+    return range(header_bits, max(0, header_bits - NARROWEST) - 1, -1)
+
+
+def exhaustive(table: Table, asked: Conditions) -> Iterator[TablePlan]:
     """The sorted table, with all flip sets of at most h bits."""
     for header_bits in range(table.header_bits, max(0, table.header_bits - 12), -1):
-        flips = set_count(header_bits, h)
+        flips = set_count(header_bits, asked.h)
         if flips < 1 << 21:
-            yield probed_plan(
-                table, header_bits, flips, exact=True, h=h, queries=queries, machine=machine
-            )
+            yield _probed_plan(table, header_bits, flips, asked, exact=True)
 
 
-def exact_plan(table: Table, *, h: int, queries: int, machine: Machine = USUAL) -> TablePlan:
+def exact_plan(table: Table, asked: Conditions) -> TablePlan:
     """The cheaper of the two exact ways through any table: all flip sets, or all rows."""
-    best = scan_plan(table, h=h, queries=queries, machine=machine)
-    every = exhaustive(table, h=h, queries=queries, machine=machine)
-    return min((best, *every), key=lambda one: one.nanoseconds)
+    return min(
+        (*scans(table, asked), *exhaustive(table, asked)), key=lambda one: one.nanoseconds
+    )
 
 
-def probed_plan(
-    table: Table, header_bits: int, flips: int, *, exact: bool, h: int, queries: int,
-    machine: Machine,
+def _probed_plan(
+    table: Table, header_bits: int, flips: int, asked: Conditions, *, exact: bool
 ) -> TablePlan:
-    """How the sorted table is looked up under so many headers."""
     rows, words = table.fingerprints.shape
     cost = probing_ns(
-        machine, rows, header_bits, flips, ordered=not exact, h=h, words=words, queries=queries
+        asked.machine, rows, header_bits, flips, ordered=not exact, h=asked.h, words=words,
+        queries=asked.queries,
     )
     plan = TablePlan(
         psm.NAME, header_bits, flips, exact, cost, widths=(header_bits,), probes=flips + 1,
@@ -129,7 +158,7 @@ def probed_passes(
     """The plan of a call without a limit, if its probes can be partitioned: by no other headers, so
     that a limit changes no answer."""
     if psm.can_sweep(usual):
-        needed = psm_batch.bytes_needed(table, usual.flips, asked.queries, stream)
+        needed = psm.bytes_needed(table, usual.flips, asked.queries, stream)
         yield replace(usual, pass_from=0), needed
 
 
@@ -140,9 +169,7 @@ def permuted(table: Table, asked: Conditions) -> Iterator[TablePlan]:
     """The tables of each design, and tables over the queries of a large batch."""
     for design in asked.designs:
         if _has_tables(table, design, needed=asked.named):
-            yield permuted_plan(
-                table, design, h=asked.h, queries=asked.queries, machine=asked.machine
-            )
+            yield permuted_plan(table, design, asked)
     if not asked.named:
         yield from over_queries(table, asked)
 
@@ -156,17 +183,17 @@ def _has_tables(table: Table, design: BlockDesign, *, needed: bool) -> bool:
     return False
 
 
-def permuted_plan(
-    table: Table, design: BlockDesign, *, h: int, queries: int = 1, machine: Machine = USUAL
-) -> TablePlan:
+def permuted_plan(table: Table, design: BlockDesign, asked: Conditions) -> TablePlan:
     """How a design's tables are searched, if the table has them."""
     rows, words = len(table), table.fingerprints.shape[1]
     widths = (table.header_bits, *table.structures[design.structure].record.header_bits)
-    looked_up = bphs.looked_up(design, h, widths)
+    looked_up = bphs.looked_up(design, asked.h, widths)
     return TablePlan(
         design.structure, 0, max(probes for probes, _ in looked_up) - 1, True,
-        permuted_ns(machine, rows, looked_up, h=h, words=words, queries=queries), design,
-        swept_from=bphs.sweep_queries(rows, words),
+        permuted_ns(
+            asked.machine, rows, looked_up, h=asked.h, words=words, queries=asked.queries
+        ),
+        design, swept_from=bphs.sweep_queries(rows, words),
         widths=tuple(width for _, width in looked_up),
         probes=sum(probes for probes, _ in looked_up),
         compared=sum(probes * rows / (1 << width) for probes, width in looked_up),
@@ -306,4 +333,47 @@ def listed_bytes(tables: Sequence[Table], design: BlockDesign | None) -> int:
         probed_bytes([table], design) if table.slices is None
         else table.fingerprints.nbytes + table.slices.record.file_bytes
         for table in tables
+    )
+
+
+# -- nearest documents ---------------------------------------------------------------------------
+
+
+def top_scans(table: Table, asked: TopConditions) -> TopTablePlan:
+    """All rows are compared."""
+    rows, words = table.fingerprints.shape
+    cost = top_scanning_ns(asked.machine, rows, words, asked.queries)
+    return TopTablePlan(scan.NAME, True, cost, compared=rows)
+
+
+def top_by_lists(table: Table, asked: TopConditions) -> TopTablePlan | None:
+    """The rows of highest score by the table's slice lists, if they were counted."""
+    rows, words = table.fingerprints.shape
+    slices, rerank = table.slices, asked.rerank
+    if slices is None or asked.found is None or rows == 0:
+        return None
+    if rerank is None:
+        rerank = issl.default_rerank(
+            rows, asked.k, asked.max_error, width=slices.width, slices=slices.slices
+        )
+    rerank = min(rerank, rows)
+    lists, scored = asked.found
+    cost = issl_ns(asked.machine, rows, words, lists, scored, rerank)
+    return TopTablePlan(
+        issl.NAME, rerank >= rows, cost, rerank, asked.max_error, lists, rerank, scored
+    )
+
+
+def check_lists(snapshot: Snapshot) -> None:
+    """Refuses an index whose segments are not all listed with InvalidOption."""
+    without = [segment.name for segment in snapshot.segments if segment.slices is None]
+    if not without and (snapshot.segments or snapshot.slices is not None):
+        return
+    found = "the index has none"
+    if 0 < len(without) < len(snapshot.segments):
+        found = f"{len(without)} of {len(snapshot.segments)} segments have none"
+    raise InvalidOption(
+        f'method="issl" needs slice lists, and {found}: add "issl" to the structures with '
+        '`simindex compact --structures` or Index.compact(structures=...), or use method="auto"',
+        option="method", found=issl.NAME, segments=tuple(without),
     )

@@ -18,6 +18,7 @@ a `Machine`'s.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from math import log2
 
@@ -26,10 +27,10 @@ from simindex.bits.vosh import MAX_NETWORKED_FLIPS
 from simindex.methods import bphs, psm
 from simindex.methods.base import TablePlan
 from simindex.methods.bphs import sweep_queries
-from simindex.methods.psm_batch import MOST_PROBES
+from simindex.methods.psm import MOST_PROBES
 from simindex.methods.query_tables import bytes_needed, directory_bits
 from simindex.methods.stream import Stream
-from simindex.planning.machine import Machine, along
+from simindex.planning.machine import Curve, Machine
 
 CALL_NS = 9_000.0
 """A call, whatever it asks: looking for new commits, planning, making the matches."""
@@ -71,6 +72,15 @@ SHARED_QUERIES = 16
 
 NEAR_BYTES, FAR_BYTES = 1 << 20, 1 << 26
 """Of a table: up to the first it is near the processor, from the second on in memory."""
+
+
+def along(curve: Curve, x: float) -> float:
+    """y at x: on the lines between the points, the last going on; level before the first."""
+    at = min(max(1, bisect_left(curve, (x,))), len(curve) - 1)
+    if x <= curve[0][0] or len(curve) == 1:
+        return curve[0][1]
+    (left, low), (right, high) = curve[at - 1], curve[at]
+    return low + (x - left) / (right - left) * (high - low)
 
 
 def counted_ns(machine: Machine, h: int, header_bits: int) -> float:

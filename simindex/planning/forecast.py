@@ -8,71 +8,21 @@ and header directories. Ids stand on disk beside them, and are read for matches 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import comb
 
-import numpy as np
-
-from simindex.bits.design import BlockDesign, designs_for
-from simindex.bits.volatility import from_random_pairs
-from simindex.bits.vosh import set_count
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
-from simindex.methods import bphs, issl, psm, scan
-from simindex.planning.calibration import Calibration, NearPairs
-from simindex.planning.candidates import NARROWEST
-from simindex.planning.costs import (
-    CALL_NS,
-    SEGMENT_NS,
-    issl_ns,
-    permuted_ns,
-    probing_ns,
-    scanning_ns,
-    top_scanning_ns,
-)
+from simindex.methods import issl
+from simindex.planning import registry
+from simindex.planning.costs import CALL_NS, issl_ns, top_scanning_ns
 from simindex.planning.machine import Machine
-from simindex.planning.model import bphs_batch_s, disk_s, psm_batch_s, rate
+from simindex.planning.model import ONLINE_QUERIES, Forecast, Sizes
 from simindex.planning.question import check_options
 from simindex.storage.tables.record import MAX_ROWS
 from simindex.storage.tables.slicelist import WIDE_BITS, SliceDesign
-from simindex.storage.tables.sortedrows import header_bits
-
-BATCHES = (10_000, 100_000, 1_000_000, 10_000_000)
-"""Sizes m of the batches whose rate is predicted."""
-
-ONLINE_QUERIES = 1024
-"""Queries of a call, online."""
 
 MOST_ROWS = 1 << 48
-
-SAMPLE_ROWS = 128
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """One method's part in a forecast."""
-
-    method: str
-    """`"psm"`, `"scan"`, or the name of a block design."""
-    recall: float
-    """Expected share of the matches; 1 is exact."""
-    tables: int
-    """T."""
-    header_bits: tuple[int, int]
-    """Narrowest and widest header looked up, t; zeros for a scan."""
-    flips: int
-    """k: headers looked up in a table beside the query's own, the most of all tables."""
-    disk_bytes_per_row: float
-    """With ids and header directories."""
-    disk_bytes: int
-    memory_bytes: int
-    fits: bool
-    queries_s: float
-    """Online: calls of some queries against tables in memory."""
-    batch_queries_s: dict[int, float]
-    """[PSM] (18): batches of m queries against the file, read once for each."""
-    chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +109,11 @@ def forecast(
     """
     _check_size(rows, bits)
     check_options(h=h, recall=recall, method="auto", bits=bits)
-    asked = _Asked(rows, h, bits, memory_bytes, machine or Machine())
-    found = [*_psm(asked, recall), *_designs(asked), _scan(asked)]
+    asked = Sizes(rows, h, recall, bits, memory_bytes, machine or Machine())
+    found = [
+        one for row in registry.METHODS.values() if row.forecast is not None
+        for one in row.forecast(asked)
+    ]
     fitting = [one for one in found if one.fits]
     if not fitting:
         least = min(found, key=lambda one: one.memory_bytes)
@@ -183,133 +136,3 @@ def _check_size(rows: object, bits: object) -> None:
         raise InvalidOption(
             f"bits={bits!r}: give a multiple of 64 from 64 to 4096", option="bits", found=bits
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    rows: int
-    h: int
-    bits: int
-    memory_bytes: int | None
-    machine: Machine
-
-    @property
-    def words(self) -> int:
-        return self.bits // 64
-
-    @property
-    def segments(self) -> int:
-        """A segment holds so many rows at most that several are needed."""
-        return -(-self.rows // MAX_ROWS)
-
-    @property
-    def segment_rows(self) -> int:
-        return -(-self.rows // self.segments)
-
-    def forecast(
-        self, method: str, recall: float, widths: Sequence[int], flips: int, segment_ns: float,
-        batches: dict[int, float], directories: Sequence[int],
-    ) -> Forecast:
-        """`segment_ns` is a query's time in one segment, `directories` the widths it has."""
-        tables = max(1, len(directories))
-        memory = self.segments * sum(4 << width for width in directories)
-        memory += tables * self.rows * self.bits // 8
-        disk = memory + 8 * self.rows
-        per_call_ns = CALL_NS + self.segments * SEGMENT_NS
-        query_ns = self.segments * segment_ns + per_call_ns / ONLINE_QUERIES
-        return Forecast(
-            method, recall, tables, (min(widths, default=0), max(widths, default=0)), flips,
-            disk / self.rows, disk, memory,
-            self.memory_bytes is None or memory <= self.memory_bytes, 1e9 / query_ns, batches,
-        )
-
-    def batches(self, cpu_s: dict[int, float]) -> dict[int, float]:
-        """(18): the file is read while the last part of it is computed on."""
-        read = disk_s(self.machine, self.rows, self.bits)
-        return {m: rate(m, read, seconds) for m, seconds in cpu_s.items()}
-
-
-def _psm(asked: _Asked, recall: float) -> Iterator[Forecast]:
-    expected = _expected(asked.bits, asked.h)
-    for share in sorted({recall, 1.0}):
-        by_width = [
-            _psm_under(asked, share, width, expected)
-            for width in _widths(asked.segment_rows)
-        ]
-        fitting = [one for one in by_width if one.fits]
-        yield (
-            max(fitting, key=lambda one: one.queries_s) if fitting
-            else min(by_width, key=lambda one: one.memory_bytes)
-        )
-
-
-def _widths(rows: int) -> range:
-    widest = header_bits(rows)
-    return range(widest, max(0, widest - NARROWEST) - 1, -1)
-
-
-def _psm_under(asked: _Asked, recall: float, width: int, expected: Calibration) -> Forecast:
-    machine, h, words = asked.machine, asked.h, asked.words
-    flips = _flips(expected, width, h, recall)
-    exact = flips == set_count(width, h)
-    cpu_s = {}
-    for m in BATCHES:
-        t = header_bits(m)
-        k = _flips(expected, t, h, recall)
-        tau_ns = probing_ns(machine, m, t, k, ordered=False, h=h, words=words)
-        cpu_s[m] = psm_batch_s(machine, k, m, asked.rows, tau_ns)
-    return asked.forecast(
-        psm.NAME, 1.0 if exact else recall, [width], flips,
-        probing_ns(
-            machine, asked.segment_rows, width, flips, ordered=not exact, h=h, words=words,
-            queries=ONLINE_QUERIES,
-        ),
-        asked.batches(cpu_s), [width],
-    )
-
-
-def _flips(expected: Calibration, width: int, h: int, recall: float) -> int:
-    every = set_count(width, h)
-    return every if recall == 1 else min(every, expected.flips(width, h, recall))
-
-
-def _expected(bits: int, h: int) -> Calibration:
-    weights = np.random.default_rng(0).normal(size=(SAMPLE_ROWS, bits)).astype(np.float16)
-    none = NearPairs(
-        h, np.empty(0, np.int64), np.empty((0, bits // 64), np.uint64), weights[:0]
-    )
-    return Calibration(from_random_pairs(weights, distance=h), none, weights, 0, True)
-
-
-def _designs(asked: _Asked) -> Iterator[Forecast]:
-    for design in designs_for(asked.h, asked.bits):
-        widths = _directories(design, asked.segment_rows)
-        looked_up = bphs.looked_up(design, asked.h, widths)
-        cpu_s = {}
-        for m in BATCHES:
-            tables = bphs.looked_up(design, asked.h, _directories(design, m))
-            tau_ns = permuted_ns(asked.machine, m, tables, h=asked.h, words=asked.words)
-            cpu_s[m] = bphs_batch_s(asked.machine, design.tables, m, asked.rows, tau_ns)
-        yield asked.forecast(
-            design.structure, 1.0, [width for _, width in looked_up],
-            max(probes for probes, _ in looked_up) - 1,
-            permuted_ns(
-                asked.machine, asked.segment_rows, looked_up, h=asked.h, words=asked.words,
-                queries=ONLINE_QUERIES,
-            ),
-            asked.batches(cpu_s), widths,
-        )
-
-
-def _directories(design: BlockDesign, rows: int) -> tuple[int, ...]:
-    """Widths of the directories that a design's tables get; table 0's knows no design."""
-    widest = header_bits(rows)
-    return (widest, *(min(widest, width) for width in design.header_bits[1:]))
-
-
-def _scan(asked: _Asked) -> Forecast:
-    machine, rows = asked.machine, asked.rows
-    query_ns = scanning_ns(machine, rows, asked.words, ONLINE_QUERIES, asked.h)
-    batches = asked.batches({m: m * query_ns * 1e-9 for m in BATCHES})
-    return asked.forecast(scan.NAME, 1.0, [], 0, query_ns / asked.segments, batches, [])
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from math import isfinite
@@ -11,19 +10,10 @@ from typing import Any
 from simindex.errors import CorruptFile, raised_by_a_handler
 
 Curve = tuple[tuple[float, float], ...]
-"""Points (x, y) in rising x, joined by lines; see `along`."""
+"""Points (x, y) in rising x, joined by lines; see `costs.along`."""
 
 Level = tuple[int, Curve]
 """(bytes of a table and its directory, ns of a probe by the rows under its header)."""
-
-
-def along(curve: Curve, x: float) -> float:
-    """y at x: on the lines between the points, the last going on; level before the first."""
-    at = min(max(1, bisect_left(curve, (x,))), len(curve) - 1)
-    if x <= curve[0][0] or len(curve) == 1:
-        return curve[0][1]
-    (left, low), (right, high) = curve[at - 1], curve[at]
-    return low + (x - left) / (right - left) * (high - low)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ from simindex.bits import vosh
 from simindex.bits.design import BlockDesign
 from simindex.bits.volatility import STEP, from_random_pairs
 from simindex.methods import bphs, psm
-from simindex.planning.costs import table_bytes
-from simindex.planning.machine import Curve, Level, Machine, along
+from simindex.planning.costs import along, table_bytes
+from simindex.planning.machine import Curve, Level, Machine
 from simindex.storage.tables.sortedrows import header_bits
 
 LEVEL_ROWS = (3_000, 50_000, 800_000, 6_000_000, 23_000_000)

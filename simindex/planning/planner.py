@@ -1,28 +1,41 @@
 """Chooses how each table is searched: the cheapest way that keeps the promise.
 
+    a question            any way of the methods asked for          exact, or an expected recall
+    within a limit        ways that read past the tables            the same, in so much memory
+    the nearest           compared whole, or by slice lists         exact, or what is looked at
+
 A plan is data: making one reads no row and runs no search. What was measured before (how bits flip,
-what a method's `survey` found, what a step takes on this machine) is given.
+what a method's `survey` found, what a step takes on this machine, which `max_error` reaches a
+recall) is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
-from simindex.methods.base import QueryPlan, TablePlan
+from simindex.methods.base import QueryPlan, TablePlan, TopTablePlan
+from simindex.methods.stream import Stream
 from simindex.planning import registry
 from simindex.planning.calibration import Calibration
-from simindex.planning.candidates import exact_plan
+from simindex.planning.candidates import Conditions, TopConditions, exact_plan, narrower
 from simindex.planning.machine import USUAL, Machine
-from simindex.planning.method import Conditions, Method
-from simindex.planning.question import Question
+from simindex.planning.question import Question, TopQuestion
+from simindex.planning.registry import Method, Surveys
+from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
-Surveys = Mapping[str, Sequence[Any]]
-"""What the `survey` of a method found in each table, by its name."""
+MOST_TIMES = 8.0
+"""A plan that fits a limit is taken if it is expected to take so many times what the best one
+takes."""
+
+HEADROOM_BYTES = 4 << 20
+"""Of a call within a limit, for what it finds in a chunk and for the interpreter's own."""
+
+# -- rows within h ---------------------------------------------------------------------------------
 
 
 def within_memory(
@@ -82,15 +95,17 @@ def plan(
     """
     if methods is None:
         methods = registry.asked(question.method)
+    flips = None
+    if calibration is not None and question.recall < 1:
+        flips = {
+            width: calibration.flips(width, question.h, question.recall)
+            for table in tables for width in narrower(table.header_bits)
+        }
     asked = Conditions(
-        question.h, queries, question.recall, question.method,
-        None if calibration is None else calibration.flips, designs, machine,
+        question.h, queries, question.method, flips=flips, designs=designs, machine=machine
     )
-    surveys = surveys or {}
     plans = [
-        _plan_table(
-            table, asked, methods, {name: found[number] for name, found in surveys.items()}
-        )
+        _plan_table(table, asked, methods, _found_in(number, surveys))
         for number, table in enumerate(tables)
     ]
     guarantee = "exact"
@@ -103,6 +118,11 @@ def plan(
     return QueryPlan.of(plans, guarantee, calibration.volatility, calibration.source)
 
 
+def _found_in(number: int, surveys: Surveys | None) -> dict[str, Any]:
+    """What surveys found in one of the tables, by the method's name."""
+    return {name: found[number] for name, found in (surveys or {}).items()}
+
+
 def _plan_table(
     table: Table, asked: Conditions, methods: Sequence[Method], found: Mapping[str, Any]
 ) -> TablePlan:
@@ -111,5 +131,203 @@ def _plan_table(
         given = replace(asked, found=found[row.name]) if row.name in found else asked
         candidates += row.plans(table, given)
     if not candidates:  # a table without what the method takes
-        return exact_plan(table, h=asked.h, queries=asked.queries, machine=asked.machine)
+        return exact_plan(table, asked)
     return min(candidates, key=lambda candidate: candidate.nanoseconds)
+
+
+# -- rows within h, in so much memory --------------------------------------------------------------
+
+
+def plan_within(
+    tables: Sequence[Table],
+    plans: QueryPlan,
+    question: Question,
+    *,
+    queries: int,
+    threads: int,
+    machine: Machine,
+) -> tuple[QueryPlan, Stream]:
+    """The cheapest plans that hold `question.memory_limit` at most, and how tables are read.
+
+    What a call holds beside its queries and its matches is what a plan says that it needs, a header
+    directory, and the rows of a chunk with what is read ahead of it.
+
+    Parameters
+    ----------
+    plans : QueryPlan
+        Those of a call without a limit. What they do by likely flips is done by the same ones: a
+        limit changes no answer, but for which of several matches `first` takes.
+
+    Raises
+    ------
+    InvalidOption
+        If too little is allowed for a plan that is not MOST_TIMES slower than the best; says the
+        least that works, and what a scan would take.
+    """
+    limit_bytes = question.memory_limit
+    assert limit_bytes is not None
+    asked = Conditions(question.h, queries, question.method, machine=machine)
+    least = scanned = 0
+    for chunk_bytes, window_bytes in ((8 << 20, 32 << 20), (1 << 20, 2 << 20)):
+        stream = Stream(chunk_bytes, window_bytes, release=True, threads=threads)
+        chosen, least = [], 0
+        for table, plan in zip(tables, plans.tables, strict=True):
+            passes = _passes(table, plan, asked, stream)
+            scanned = HEADROOM_BYTES + stream.resident_bytes(table.fingerprints.shape[1])
+            best = min(plan.nanoseconds for plan, _ in passes)
+            fair = [one for one in passes if one[0].nanoseconds <= MOST_TIMES * best]
+            fitting = [one for one in fair if one[1] <= limit_bytes]
+            least = max(least, min(bytes_needed for _, bytes_needed in fair))
+            if fitting:
+                chosen.append(min(fitting, key=lambda one: one[0].nanoseconds))
+        if len(chosen) == len(tables):
+            best_plans = [plan for plan, _ in chosen]
+            return QueryPlan.of(best_plans, plans.guarantee, plans.volatility), stream
+    raise InvalidOption(
+        f"memory_limit={limit_bytes} is too little for {queries:,} queries in a call: the least "
+        f"that works is {least}; or ask fewer queries at a time, or compare them with every row, "
+        f'method="scan", which takes {scanned}',
+        option="memory_limit", found=limit_bytes, expected=least,
+    )
+
+
+def _passes(
+    table: Table, usual: TablePlan, asked: Conditions, stream: Stream
+) -> list[tuple[TablePlan, int]]:
+    """Plans that read a table in chunks, and the bytes that each needs."""
+    # What is done by likely flips is done by the same ones, whatever else would be cheaper.
+    lossy = () if usual.exact else (registry.of(usual.method),)
+    for methods in (lossy, registry.asked(asked.method), (registry.ANY_TABLE,)):
+        found = [
+            (plan, HEADROOM_BYTES + needed)
+            for row in methods if row.passes is not None
+            for plan, needed in row.passes(table, usual, asked, stream)
+        ]
+        if found:
+            break
+    return found
+
+
+# -- nearest documents -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What rows of the index found of their own nearest documents; see `top_recall`."""
+
+    max_error: int
+    rerank: int | None
+    """Rows of a segment that are compared; None for the usual ones."""
+    recall: float
+    """Mean share of the true nearest documents that was found."""
+    low: float
+    """Of which it is certain by 95%, one-sided."""
+    rows: int
+    """Rows asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopPlan:
+    """How every table of a snapshot is searched in one call, and what that promises."""
+
+    tables: tuple[TopTablePlan, ...]
+    guarantee: str
+    method: str
+    exact: bool
+    max_error: int | None
+    """None where no table is searched by slice lists, as `rerank`."""
+    rerank: int | None
+    """The most of all tables."""
+    recall: float | None
+
+
+def check_count(k: int, snapshot: Snapshot) -> None:
+    """Refuses more documents than there are rows with InvalidOption."""
+    rows = snapshot.live_rows
+    if k <= rows:
+        return
+    raise InvalidOption(
+        f"k={k} is more than the index holds, {rows:,} rows"
+        + (f": give at most {rows}" if rows else ": append some first"),
+        option="k", found=k, expected=rows,
+    )
+
+
+def plan_top(
+    tables: Sequence[Table],
+    question: TopQuestion,
+    *,
+    max_error: int,
+    rerank: int | None,
+    queries: int,
+    machine: Machine,
+    surveys: Surveys | None = None,
+    measured: Measured | None = None,
+) -> TopPlan:
+    """A plan for each table, with a max_error that is known by now.
+
+    A search by slice lists is approximate, and its recall is not known beforehand: a plan with a
+    fixed max_error says so, and one with a recall to reach was `measured` on rows of the index.
+    `surveys` is what the methods found in each table at this max_error.
+    """
+    asked = TopConditions(question.k, max_error, rerank, queries, machine)
+    plans = [
+        _plan_top_table(table, question.method, asked, _found_in(number, surveys))
+        for number, table in enumerate(tables)
+    ]
+    compared = max((one.rerank for one in plans), default=0)
+    methods = "+".join(sorted({one.method for one in plans})) or "none"
+    listed = any(not registry.top_of(one.method).exact for one in plans)
+    exact = all(one.exact for one in plans)
+    guarantee, recall = "exact", 1.0 if exact else None
+    if not exact:
+        guarantee = _guarantee(question, max_error, compared, measured)
+        recall = None if measured is None else measured.recall
+    return TopPlan(
+        tuple(plans), guarantee, methods, exact, max_error if listed else None,
+        compared if listed else None, recall,
+    )
+
+
+def scan_top(tables: Sequence[Table], *, queries: int, machine: Machine) -> TopPlan:
+    """All rows of all tables are compared."""
+    question = TopQuestion(1, 0, None, registry.ANY_TABLE.name, None)
+    return plan_top(tables, question, max_error=0, rerank=None, queries=queries, machine=machine)
+
+
+def _guarantee(
+    question: TopQuestion, max_error: int, rerank: int, measured: Measured | None
+) -> str:
+    looked = f"max_error {max_error}, at most {rerank:,} rows of a segment compared"
+    if measured is None:
+        return f"recall below 1 and not measured: {looked}"
+    return (
+        f"recall {measured.recall:.4f} (at least {measured.low:.4f}, by 95%) of the {question.k} "
+        f"nearest, measured on {measured.rows:,} rows of the index, {question.recall:g} asked: "
+        f"{looked}"
+    )
+
+
+def _plan_top_table(
+    table: Table, method: str, asked: TopConditions, found: Mapping[str, Any]
+) -> TopTablePlan:
+    """The cheapest of those open, or what is asked for; and what the next would take."""
+    open_to: dict[str, TopTablePlan] = {}
+    for name, row in registry.METHODS.items():
+        # What is exact answers also for tables that have not what is asked for.
+        if row.top is not None and (method in ("auto", name) or row.top.exact):
+            one = row.top.plan(table, replace(asked, found=found.get(name)))
+            if one is not None:
+                open_to[name] = one
+    if method in open_to and registry.top_of(method).exact:
+        return open_to[method]
+    ordered = sorted(
+        open_to, key=lambda name: (name != method, open_to[name].nanoseconds,
+                                   not registry.top_of(name).exact)
+    )
+    if len(ordered) == 1:
+        return open_to[ordered[0]]
+    other = ordered[1]
+    return replace(
+        open_to[ordered[0]], other=other, other_nanoseconds=open_to[other].nanoseconds
+    )

@@ -1,16 +1,21 @@
-"""What a call asks: a question, whose options are checked once and then trusted."""
+"""What a call asks: a question, or one for the nearest, checked once and then trusted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index as whole
+from typing import Any
 
 from simindex.checks import is_int, require_distance
 from simindex.errors import InvalidOption
-from simindex.options import as_flag
+from simindex.options import as_flag, is_structure
 from simindex.planning import registry
 
 REMEMBERED = 256
-"""Questions that a handle keeps, at most."""
+"""Questions of either kind, and plans for the nearest, that a handle keeps, at most."""
+
+USUAL_RECALL = 0.95
+"""The recall to reach where `max_error="auto"` comes without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +76,20 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> No
             f"recall={recall!r} is not a share: give more than 0 and at most 1",
             option="recall", found=recall,
         )
-    if registry.is_known(method):
-        return
     if registry.names_design(method):
+        if is_structure(str(method)):
+            return
         raise InvalidOption(
             f"method={method!r} names no structure: give one of the index, such as "
             '"bphs:G=4,g=1" or "bphs:G=3,g=1,r=2"; a design without flips has no r',
             option="method", found=method,
         )
-    raise InvalidOption(
-        f"method={method!r} is unknown: give one of {', '.join(registry.names())}, or a structure "
-        "of the index",
-        option="method", found=method,
-    )
+    if not isinstance(method, str) or method not in registry.names():
+        raise InvalidOption(
+            f"method={method!r} is unknown: give one of {', '.join(registry.names())}, or a "
+            "structure of the index",
+            option="method", found=method,
+        )
 
 
 def check_memory(memory: object, option: str = "memory") -> None:
@@ -93,3 +99,117 @@ def check_memory(memory: object, option: str = "memory") -> None:
             f"{option}={memory!r} is no size: give a whole number of bytes",
             option=option, found=memory,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TopQuestion:
+    """Checked options of a call."""
+
+    k: int
+    max_error: int | None
+    """None to choose it by a recall."""
+    rerank: int | None
+    """None for the usual ones; see `methods.issl.default_rerank`."""
+    method: str
+    recall: float | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether an exact method is asked for by name."""
+        return self.method != "auto" and registry.top_of(self.method).exact
+
+
+def checked_top(
+    *, k: object, max_error: object, rerank: object, method: object, recall: object, width: int
+) -> TopQuestion:
+    """The options of a search for the nearest documents, once they are in range.
+
+    Parameters
+    ----------
+    width : int
+        Of the slices, in bits.
+
+    Raises
+    ------
+    InvalidOption
+        Names the option that is not, and what may be given.
+    """
+    count = _whole(k)
+    if count is None or count < 1:
+        raise InvalidOption(
+            f"k={k!r} is no number of documents: give a whole number from 1 on",
+            option="k", found=k, expected="1 or more",
+        )
+    methods = registry.top_names()
+    if not isinstance(method, str) or method not in methods:
+        raise InvalidOption(
+            f"method={method!r} is unknown here: give one of {', '.join(methods)}",
+            option="method", found=method, expected=methods,
+        )
+    errors = None if isinstance(max_error, str) and max_error == "auto" else _whole(max_error)
+    if not (isinstance(max_error, str) and max_error == "auto") and (
+        errors is None or not 0 <= errors <= width
+    ):
+        raise InvalidOption(
+            f'max_error={max_error!r}: give a whole number from 0 to {width}, the bits of a slice, '
+            'or "auto" with a recall to reach',
+            option="max_error", found=max_error, expected=f"0 to {width}",
+        )
+    rows = None if rerank is None else _whole(rerank)
+    if rerank is not None and (rows is None or rows < count):
+        raise InvalidOption(
+            f"rerank={rerank!r} is no number of rows to compare: give a whole number from k={count}"
+            " on, or leave it out",
+            option="rerank", found=rerank, expected=f"{count} or more",
+        )
+    return TopQuestion(
+        count, errors, rows, str(method), _checked_recall(recall, errors, str(method))
+    )
+
+
+def _checked_recall(recall: object, max_error: int | None, method: str) -> float | None:
+    if recall is None:
+        return USUAL_RECALL if max_error is None else None
+    share = _share(recall)
+    if share is None:
+        raise InvalidOption(
+            f"recall={recall!r} is not a share: give more than 0 and at most 1",
+            option="recall", found=recall,
+        )
+    exact = method != "auto" and registry.top_of(method).exact
+    if share == 1.0 and method != "auto" and not exact:
+        raise InvalidOption(
+            'recall=1 is exact, which slice lists are not: give method="scan" or "auto", or a '
+            "recall below 1",
+            option="recall", found=recall,
+        )
+    if share < 1.0 and max_error is not None and not exact:
+        raise InvalidOption(
+            f"recall={recall!r} is reached by choosing max_error, and max_error={max_error} is "
+            'given: give max_error="auto", or no recall',
+            option="recall", found=recall,
+        )
+    return share
+
+
+def _share(value: object) -> float | None:
+    """The number above 0 and at most 1, of Python or numpy; None for what is none."""
+    number: Any = value
+    if isinstance(value, bool | str | complex) or not hasattr(value, "__float__"):
+        return None
+    try:
+        share = float(number)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return share if 0 < share <= 1 else None
+
+
+def _whole(value: object) -> int | None:
+    """The number, of Python or numpy; None for what is none."""
+    number: Any = value
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        return None
+    try:
+        return whole(number)
+    except TypeError:
+        return None

@@ -1,40 +1,125 @@
-"""The methods there are. A further one is a module of its own and a row here."""
+"""The methods there are, and what a method is to the engine. A further one is a module and a row.
+
+    asked by name       `name`, or "auto" among all others
+    before planning     `available` refuses, `survey` reads what sizes do not tell
+    planning            `plans` for a table, the cheapest is taken; `held_bytes` and `passes` for a
+                        call whose memory is bounded
+    running             `search` some queries on one thread, `whole` in a pass over the table
+    nearest documents   `top`, if it can
+    without an index    `forecast`
+
+How it is explained stands in its plans: `TablePlan.widths`, `probes`, `compared`, `nanoseconds`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from simindex.methods import bphs, issl, psm, scan, searches
-from simindex.options import is_structure
-from simindex.planning import candidates, top_candidates
-from simindex.planning.method import Method, TopMethod
+from simindex.arrays import U8, U64
+from simindex.bits.design import BlockDesign
+from simindex.errors import CorruptFile
+from simindex.methods import bphs, issl, psm, query_tables, scan
+from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePlan
+from simindex.methods.stream import Stream
+from simindex.planning import candidates, model
+from simindex.planning.candidates import Conditions, TopConditions
+from simindex.planning.model import Forecast, Sizes
+from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.table import Table
+
+log = logging.getLogger("simindex")
+
+Survey = Callable[[Table, int], Any]
+"""What a table holds for a radius, or a max_error, read before planning; raises CorruptFile."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopMethod:
+    """How a method finds the nearest documents."""
+
+    exact: bool
+    plan: Callable[[Table, TopConditions], TopTablePlan | None]
+    """None where a table has not what that takes."""
+    search: Callable[[Table, TopTablePlan, U64, int, U8 | None, int], TopFound]
+    """The k nearest of each query, by (table, plan, queries, k, dead rows, threads)."""
+    available: Callable[[Snapshot], None] = lambda snapshot: None
+    """Refuses an index without what it takes with InvalidOption."""
+    survey: Survey | None = None
+    """What a table holds for a max_error."""
+
+
+def scanned_bytes(tables: Sequence[Table], design: BlockDesign | None) -> int:
+    """Memory of the rows of all tables."""
+    return sum(table.fingerprints.nbytes for table in tables)
+
+
+def no_designs(snapshot: Snapshot, method: str, h: int) -> Sequence[BlockDesign]:
+    """Of a method that needs nothing beside the rows."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A row of the registry."""
+
+    name: str
+    plans: Callable[[Table, Conditions], Iterable[TablePlan]]
+    """Ways through a table; none where it has not what they take."""
+    search: Callable[[Table, TablePlan, Asked], Found]
+    """Rows within h of each query, deleted ones included, on one thread."""
+    whole: Callable[[Table, TablePlan, Asked], Found] | None = None
+    """The same in one pass over the table, where the plan `takes_a_pass`."""
+    lossy: bool = False
+    """Whether it finds less below a recall of 1, of queries that have weights."""
+    has_designs: bool = False
+    """Whether calls may ask for it by the name of a block design."""
+    available: Callable[[Snapshot, str, int], Sequence[BlockDesign]] = no_designs
+    """Designs of the index that (snapshot, method as asked for, h) may use. Raises InvalidOption
+    where it is asked for by name, and the index has not what it takes."""
+    survey: Survey | None = None
+    """What a table holds for h."""
+    held_bytes: Callable[[Sequence[Table], BlockDesign | None], int] = scanned_bytes
+    """Least memory of all tables and directories it looks into, with a design or at all."""
+    passes: (
+        Callable[[Table, TablePlan, Conditions, Stream], Iterable[tuple[TablePlan, int]]] | None
+    ) = None
+    """Plans that read the table in chunks, and the bytes they need beside those of a chunk's
+    matches; the plan given is that of a call without a limit."""
+    top: TopMethod | None = None
+    forecast: Callable[[Sizes], Iterable[Forecast]] | None = None
+    """What it would take, before there is an index."""
+
 
 METHODS: dict[str, Method] = {
     row.name: row
     for row in (
         Method(
-            psm.NAME, candidates.probed, searches.by_headers, searches.by_swept_headers, lossy=True,
+            psm.NAME, candidates.probed, psm.search, psm.swept, lossy=True,
             held_bytes=candidates.probed_bytes, passes=candidates.probed_passes,
+            forecast=model.probed,
         ),
         Method(
-            bphs.NAME, candidates.permuted, searches.by_permuted_tables, searches.by_query_tables,
+            bphs.NAME, candidates.permuted, bphs.search, query_tables.whole,
             has_designs=True, available=candidates.designs_available,
             held_bytes=candidates.permuted_bytes, passes=candidates.query_tables_passes,
+            forecast=model.permuted,
         ),
         Method(
-            issl.NAME, candidates.by_lists, searches.by_slice_lists,
+            issl.NAME, candidates.by_lists, issl.within,
             available=candidates.lists_available, survey=candidates.counted,
             held_bytes=candidates.listed_bytes,
             top=TopMethod(
-                False, top_candidates.by_lists, top_candidates.search_lists,
-                available=top_candidates.check_lists, survey=candidates.counted_top,
+                False, candidates.top_by_lists, issl.top,
+                available=candidates.check_lists, survey=candidates.counted_top,
             ),
         ),
         Method(
-            scan.NAME, candidates.scans, searches.by_all_rows, searches.by_streamed_rows,
-            passes=candidates.scan_passes,
-            top=TopMethod(True, top_candidates.scans, top_candidates.search_rows),
+            scan.NAME, candidates.scans, scan.search, scan.streamed,
+            passes=candidates.scan_passes, forecast=model.scanned,
+            top=TopMethod(True, candidates.top_scans, scan.top),
         ),
     )
 }
@@ -79,18 +164,37 @@ def names_design(method: object) -> bool:
     return row is not None and row.has_designs
 
 
-def is_known(method: object) -> bool:
-    """Whether a call may ask for it."""
-    if names_design(method):
-        return is_structure(str(method))
-    return isinstance(method, str) and method in names()
+Surveys = Mapping[str, Sequence[Any]]
+"""What the `survey` of a method found in each table, by its name."""
 
 
-@contextmanager
-def registered(row: Method) -> Iterator[None]:
-    """Has a method among the others for a while."""
-    METHODS[row.name] = row
-    try:
-        yield
-    finally:
-        del METHODS[row.name]
+def surveyed(
+    tables: Sequence[Table], surveys: Mapping[str, Survey | None], bits: int, *, needed: bool
+) -> Surveys:
+    """What the surveys of methods find in each table within so many bits; None for nothing.
+
+    Damage is left with a warning, unless what is damaged is `needed`: then CorruptFile is raised.
+    """
+
+    def found(survey: Survey, table: Table) -> Any:
+        try:
+            return survey(table, bits)
+        except CorruptFile as error:
+            if needed:
+                raise
+            log.warning("other methods answer in place of a damaged structure: %s", error)
+            return None
+
+    return {
+        name: [found(survey, table) for table in tables]
+        for name, survey in surveys.items() if survey is not None
+    }
+
+
+def top_surveyed(tables: Sequence[Table], method: str, max_error: int) -> Surveys:
+    """What the surveys of methods that find the nearest documents find in each table."""
+    surveys = {
+        name: row.top.survey
+        for name, row in METHODS.items() if row.top is not None and method in ("auto", name)
+    }
+    return surveyed(tables, surveys, max_error, needed=method != "auto")

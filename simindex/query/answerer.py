@@ -17,17 +17,16 @@ from simindex.arrays import F32, U64
 from simindex.errors import CorruptFile
 from simindex.methods.base import QueryPlan
 from simindex.planning import registry
-from simindex.planning.bounded import plan_within
 from simindex.planning.costs import table_bytes
 from simindex.planning.machine import Machine
+from simindex.planning.planner import plan_within
 from simindex.planning.question import Question, Questions
 from simindex.query import audit as auditing
 from simindex.query.explanation import Explanation, TopExplanation, explain, explain_top
 from simindex.query.nearest import nearest
-from simindex.query.plans import Plans
+from simindex.query.plans import Plans, TopPlans
 from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.spotchecks import SpotChecks
-from simindex.query.top_plans import TopPlans
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import Audit

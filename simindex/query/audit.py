@@ -15,15 +15,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from math import isfinite
+from math import isfinite, sqrt
 
 import msgpack
 import numpy as np
-from numpy.typing import NDArray
 
+from simindex.arrays import I64
 from simindex.checks import is_int
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
-from simindex.query.intervals import wilson
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
 from simindex.records.reports import Audit
@@ -40,6 +39,9 @@ MATCHES_AT_ONCE = 1 << 20
 """Matches that a call should bring at a time."""
 
 MOST_AT_ONCE = 1024
+
+CONFIDENCE_Z = 1.959963984540054
+"""Standard deviations that hold 95% of a normal distribution."""
 
 Ask = Callable[[Batch, float], Matches]
 
@@ -100,9 +102,24 @@ def check_sample(sample: object) -> None:
         )
 
 
-def _apart(matches: Matches, queries: int) -> NDArray[np.int64]:
+def _apart(matches: Matches, queries: int) -> I64:
     """How many matches each query has that are not equal to it."""
     return np.bincount(matches.query[matches.distance > 0], minlength=queries)
+
+
+def wilson(share: float, trials: float) -> tuple[float, float]:
+    """Wilson's interval of 95% for a share measured in some independent trials.
+
+    It stays within 0 and 1, and has a width where the share itself is 0 or 1. Trials that depend on
+    each other count as fewer, so the number need not be whole. No trial gives (0, 1).
+    """
+    if trials <= 0:
+        return 0.0, 1.0
+    z2 = CONFIDENCE_Z**2 / trials
+    middle = share + z2 / 2
+    half = sqrt(z2 * (share * (1 - share) + z2 / 4))
+    low, high = (middle - half) / (1 + z2), (middle + half) / (1 + z2)
+    return max(0.0, min(low, share)), min(1.0, max(high, share))  # rounding must not part them
 
 
 def encode(audit: Audit) -> bytes:

@@ -7,21 +7,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from simindex.arrays import F32, U64
-from simindex.methods.base import QueryPlan, TablePlan, TopTablePlan
-from simindex.methods.searches import Asked
+from simindex.methods.base import Asked, QueryPlan, TablePlan, TopTablePlan
 from simindex.planning.costs import CALL_NS, SEGMENT_NS
-from simindex.planning.question import Question
-from simindex.planning.top_planner import TopPlan
-from simindex.planning.top_question import TopQuestion
+from simindex.planning.planner import TopPlan
+from simindex.planning.question import Question, TopQuestion
 from simindex.query.nearest import search_table
 from simindex.query.search import search_by
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
 REPEATED = 3
+
+Searched = TypeVar("Searched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def explain(
     measured: bool,
 ) -> Explanation:
     """Runs a plan on every table, one after the other, on one thread."""
-    asked = Asked(queries, weights, plan.volatility, question.h, False, 1)
+    asked = Asked(queries, question.h, False, weights, plan.volatility)
     segments = tuple(
         _explain_table(table, table_plan, asked)
         for table, table_plan in zip(snapshot.tables, plan.tables, strict=True)
@@ -156,31 +158,34 @@ def explain_top(
 def _explain_top_table(
     snapshot: Snapshot, table: Table, one: TopTablePlan, k: int, queries: U64
 ) -> TopSegmentExplanation:
-    rows, dead, times = len(table), snapshot.dead(table), []
-    for _ in range(REPEATED):
-        start = time.perf_counter()
-        found = search_table(table, one, queries, min(k, rows), dead, 1)
-        times.append(time.perf_counter() - start)
+    rows, dead = len(table), snapshot.dead(table)
+    found, seconds = _timed(lambda: search_table(table, one, queries, min(k, rows), dead, 1))
     share = 1 / max(1, len(queries))
     call_s = SEGMENT_NS * share * 1e-9
     return TopSegmentExplanation(
         table.name, rows, one.method, one.exact, one.nanoseconds * 1e-9 + call_s, one.other,
         None if one.other is None else one.other_nanoseconds * 1e-9 + call_s, one.lists,
         one.scored, one.compared, found.lists * share, found.compared * share,
-        min(times) * share,
+        seconds * share,
     )
 
 
 def _explain_table(table: Table, plan: TablePlan, asked: Asked) -> SegmentExplanation:
-    times = []
-    for _ in range(REPEATED):
-        start = time.perf_counter()
-        found = search_by(table, plan, asked)
-        times.append(time.perf_counter() - start)
+    found, seconds = _timed(lambda: search_by(table, plan, asked))
     share = 1 / max(1, len(asked.queries))
     return SegmentExplanation(
         table.name, len(table), plan.method, plan.exact, plan.widths, plan.flips, plan.probes,
         plan.compared, (plan.nanoseconds + SEGMENT_NS * share) * 1e-9,
-        found.probes * share, found.compared * share, min(times) * share,
+        found.probes * share, found.compared * share, seconds * share,
         len(found.query) * share,
     )
+
+
+def _timed(search: Callable[[], Searched]) -> tuple[Searched, float]:
+    """What a search finds, and the least time of some repetitions."""
+    times = []
+    for _ in range(REPEATED):
+        start = time.perf_counter()
+        found = search()
+        times.append(time.perf_counter() - start)
+    return found, min(times)

@@ -7,13 +7,13 @@ really flip, and give the volatility. What recall they promise is `planning.cali
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simindex.arrays import U64
+from simindex.arrays import F32, I64, U64
 from simindex.bits.volatility import from_near_pairs, from_random_pairs
 from simindex.methods import psm, scan
+from simindex.methods.base import Asked
 from simindex.planning.calibration import ENOUGH_TEXTS, MODEL_ROWS, Calibration, NearPairs
-from simindex.planning.candidates import exact_plan
+from simindex.planning.candidates import Conditions, exact_plan
 from simindex.planning.machine import USUAL, Machine
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.reservoir import in_root_mean_squares
@@ -33,7 +33,7 @@ def calibrate(
     *,
     h: int,
     budget_s: float,
-    queries: NDArray[np.float32] | None = None,
+    queries: F32 | None = None,
     machine: Machine = USUAL,
 ) -> Calibration:
     """Learns from the index's reservoir, or, if it is empty, from the weights of some queries.
@@ -72,9 +72,8 @@ def find_near_pairs(
 ) -> NearPairs:
     """Pairs of sampled rows and stored rows at distance 1 to h, found exactly."""
     reservoir = snapshot.reservoir
-    plans = [
-        exact_plan(table, h=h, queries=1024, machine=machine) for table in snapshot.tables
-    ]
+    asked = Conditions(h, 1024, machine=machine)
+    plans = [exact_plan(table, asked) for table in snapshot.tables]
     row_s = max(1e-9, sum(plan.nanoseconds for plan in plans) * 1e-9)
     rows = int(min(len(reservoir), max(FEWEST_ROWS, budget_s / row_s)))
     queries = np.ascontiguousarray(reservoir.fingerprints[:rows])
@@ -83,11 +82,8 @@ def find_near_pairs(
         start, size = 0, 64
         while start < rows:
             part = queries[start : start + size]
-            found = (
-                scan.search(table, part, h=h, first=False)
-                if plan.method == scan.NAME
-                else psm.search(table, part, None, plan, None, h=h, first=False)
-            )
+            search = scan.search if plan.method == scan.NAME else psm.search
+            found = search(table, plan, Asked(part, h))
             apart = np.flatnonzero(found.distance > 0)
             query, row = found.query[apart], found.row[apart]
             text, differing = _witnesses(query + start, part[query] ^ table.fingerprints[row])
@@ -102,7 +98,7 @@ def find_near_pairs(
     return NearPairs(h, place.astype(np.int64), differing, reservoir.weights[distinct])
 
 
-def _witnesses(text: NDArray[np.int64], differing: U64) -> tuple[NDArray[np.int64], U64]:
+def _witnesses(text: I64, differing: U64) -> tuple[I64, U64]:
     """The pairs of each text without repetition, the same few whatever else was found.
 
     Rows with the same fingerprint are one witness, not many.

@@ -20,14 +20,13 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simindex.arrays import U32, U64
+from simindex.arrays import U8, U32, U64
 from simindex.errors import InvalidOption
 from simindex.methods.base import TopFound, TopTablePlan
 from simindex.options import IndexOptions
 from simindex.planning import registry
-from simindex.planning.top_planner import TopPlan
+from simindex.planning.planner import TopPlan
 from simindex.records.matches import NO_NEIGHBOUR, NearestKeys, TopMatches, TopStats
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table, keys_of
@@ -114,7 +113,7 @@ def _searched(
 
 
 def search_table(
-    table: Table, one: TopTablePlan, queries: U64, k: int, dead: NDArray[np.uint8] | None,
+    table: Table, one: TopTablePlan, queries: U64, k: int, dead: U8 | None,
     threads: int,
 ) -> TopFound:
     """The k nearest documents of one table."""

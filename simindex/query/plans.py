@@ -1,6 +1,7 @@
 """The plans of one handle, and what they rest on: measured before a plan is made, then remembered.
 
     how bits flip    learned by searches (`learning`), for a recall below 1 of queries with weights
+    max_error        the least that reaches a recall (`top_recall`), once for the segments
     surveys          what sizes do not tell: how long slice lists are
     the machine      whose constants costs go by
 
@@ -9,24 +10,30 @@ A plan is kept for the snapshot that it was made for, by question and size of th
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any
 
 from simindex.arrays import F32
-from simindex.errors import CorruptFile
 from simindex.methods.base import QueryPlan
 from simindex.planning import registry
 from simindex.planning.calibration import Calibration
 from simindex.planning.machine import USUAL, Machine
-from simindex.planning.planner import Surveys, plan, within_memory
-from simindex.planning.question import Question
+from simindex.planning.planner import (
+    Measured,
+    TopPlan,
+    check_count,
+    plan,
+    plan_top,
+    scan_top,
+    within_memory,
+)
+from simindex.planning.question import REMEMBERED, Question, TopQuestion, checked_top
+from simindex.query import top_recall
 from simindex.query.learning import calibrate
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.table import Table
-
-log = logging.getLogger("simindex")
+from simindex.storage.tables.slicelist import SliceDesign
+from simindex.storage.view import View
 
 CALIBRATION_BUDGET_S = 0.4
 """Expected seconds a first query may spend on learning flips; `Index.tune` takes longer."""
@@ -36,32 +43,8 @@ UNLEARNED_GROWTH = 1.25
 known; one that was learned from, at twice the rows."""
 
 
-Survey = Callable[[Table, int], Any]
-"""What a table holds for a radius, or a max_error; see `Method.survey`."""
-
-
-def surveyed(
-    tables: Sequence[Table], surveys: Mapping[str, Survey], bits: int, *, needed: bool
-) -> Surveys:
-    """What methods find in each table; None where they find nothing.
-
-    Damage is left with a warning, unless what is damaged is `needed`: then CorruptFile is raised.
-    """
-
-    def found(survey: Survey, table: Table) -> Any:
-        try:
-            return survey(table, bits)
-        except CorruptFile as error:
-            if needed:
-                raise
-            log.warning("other methods answer in place of a damaged structure: %s", error)
-            return None
-
-    return {name: [found(survey, table) for table in tables] for name, survey in surveys.items()}
-
-
 class Plans:
-    """Of one handle; safe from many threads."""
+    """Of one handle, for rows within h; safe from many threads."""
 
     def __init__(self) -> None:
         self._machine = USUAL
@@ -111,14 +94,15 @@ class Plans:
             design for row in methods for design in row.available(snapshot, method, h)
         ]
         methods, designs = within_memory(tables, question, designs)
-        surveys = {row.name: row.survey for row in methods if row.survey is not None}
         calibration = None
         if recall < 1 and weights is not None and any(row.lossy for row in methods):
             calibration = self._calibrated(snapshot, h, weights)
         planned = plan(
             tables, question, queries=1 << queries.bit_length() >> 1, calibration=calibration,
             designs=designs, machine=self._machine, methods=methods,
-            surveys=surveyed(tables, surveys, h, needed=method != "auto"),
+            surveys=registry.surveyed(
+                tables, {row.name: row.survey for row in methods}, h, needed=method != "auto"
+            ),
         )
         if calibration is None or not calibration.provisional:
             plans[asked] = planned
@@ -145,3 +129,109 @@ class Plans:
                 self._calibrations[h] = learned
             self._known = (None, {})
         return learned
+
+
+class TopPlans:
+    """Of one handle, for the nearest documents; safe from many threads."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._known: tuple[Any, Any, int, dict[tuple[Any, ...], TopPlan]] = (None, None, 0, {})
+        self._checked: dict[tuple[Any, ...], TopQuestion] = {}
+        self._measured: dict[tuple[Any, ...], Measured | None] = {}
+        self._lock = Lock()
+
+    def forget(self) -> None:
+        """Plans anew, since something that plans went by has changed."""
+        self._known = (None, None, 0, {})
+
+    def plan(
+        self, snapshot: Snapshot, *, k: Any, max_error: Any, rerank: Any, method: Any, recall: Any,
+        queries: int, machine: Machine,
+    ) -> tuple[TopPlan, TopQuestion]:
+        """How a call is answered.
+
+        Raises
+        ------
+        InvalidOption
+            If an option is out of range, or method="issl" has segments without lists.
+        """
+        known_for, machine_for, width, plans = self._known
+        if known_for is not snapshot or machine_for is not machine:
+            plans, width = {}, self._slice_bits(snapshot)
+            self._known = (snapshot, machine, width, plans)
+        question = self._question(k, max_error, rerank, method, recall, width)
+        asked = (question, queries.bit_length())
+        found = plans.get(asked)
+        if found is not None:
+            return found, question
+        if queries:
+            check_count(question.k, snapshot)
+        if question.method != "auto":
+            registry.top_of(question.method).available(snapshot)
+        found = self._planned(snapshot, question, 1 << queries.bit_length() >> 1, machine)
+        if len(plans) >= REMEMBERED:
+            plans.clear()
+        plans[asked] = found
+        return found, question
+
+    def _slice_bits(self, snapshot: Snapshot) -> int:
+        """Width of the slices of an index's lists, or of those that it might get."""
+        width, design = snapshot.slice_bits, snapshot.slices
+        if width is not None:
+            return width
+        return (design or SliceDesign.parse("issl", self._view.options.bits)).width
+
+    def _question(
+        self, k: Any, max_error: Any, rerank: Any, method: Any, recall: Any, width: int
+    ) -> TopQuestion:
+        given = (k, max_error, rerank, method, recall, width)
+        check = partial(
+            checked_top, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
+            width=width,
+        )
+        # Equal values of other types, such as True, are no whole numbers.
+        key = (*given, *map(type, given))
+        try:
+            found = self._checked.get(key)
+        except TypeError:  # arrays of one number, which have no hash, or what cannot be right
+            return check()
+        if found is None:
+            found = check()
+            if len(self._checked) >= REMEMBERED:
+                self._checked.clear()
+            self._checked[key] = found
+        return found
+
+    def _planned(
+        self, snapshot: Snapshot, question: TopQuestion, queries: int, machine: Machine
+    ) -> TopPlan:
+        tables = snapshot.tables
+        if question.recall == 1.0 or not queries or question.exact:
+            return scan_top(tables, queries=queries, machine=machine)
+        max_error, rerank, measured = question.max_error, question.rerank, None
+        if max_error is None:
+            measured = self._reached(snapshot, question, machine)
+            if measured is None:
+                return scan_top(tables, queries=queries, machine=machine)
+            max_error, rerank = measured.max_error, measured.rerank
+        surveys = registry.top_surveyed(tables, question.method, max_error)
+        return plan_top(
+            tables, question, max_error=max_error, rerank=rerank, queries=queries,
+            machine=machine, surveys=surveys, measured=measured,
+        )
+
+    def _reached(
+        self, snapshot: Snapshot, question: TopQuestion, machine: Machine
+    ) -> Measured | None:
+        """Measured once for the segments at hand: pending rows are compared anyway."""
+        listed = tuple(sorted(snapshot.head.segments.items()))
+        key = (listed, question, machine)
+        with self._lock:
+            if key not in self._measured:
+                found = top_recall.measure(snapshot, question, machine, self._view.options)
+                others = [known for known in self._measured if known[0] != listed]
+                for known in others:
+                    del self._measured[known]
+                self._measured[key] = found
+            return self._measured[key]

@@ -10,17 +10,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.arrays import F32, I64, U32, U64
-from simindex.methods import bphs
-from simindex.methods.base import Found, QueryPlan, TablePlan
-from simindex.methods.query_tables import QueryTables
-from simindex.methods.searches import Asked
-from simindex.methods.stream import Stream, joined, live, take
+from simindex.methods.base import Asked, Found, QueryPlan, TablePlan, firsts, joined, live, take
+from simindex.methods.bphs import SLICE_QUERIES, slice_queries
+from simindex.methods.stream import Stream
 from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.question import Question
@@ -34,10 +32,6 @@ Search = Callable[[Table, TablePlan, Asked], Found]
 
 Part = tuple[Table, Found]
 """A table and its rows found."""
-
-SLICE_QUERIES = 1 << 16
-"""Queries a kernel is given at a time, so that an interrupt is honoured in between; a sweep takes
-more."""
 
 THREADED_QUERIES = 4096
 """Fewer queries than these are not split over threads unless asked."""
@@ -60,16 +54,16 @@ def search(
 ) -> Matches:
     """Matches of all queries (m, W) in all tables, ordered by (query, distance, id).
 
-    With a `stream` tables are read in its chunks, by plans that can be: see `bounded`.
+    With a `stream` tables are read in its chunks, by plans that can be: see `plan_within`.
     """
     started = time.perf_counter()
     h, first = question.h, question.first
     parts: list[Part] = []
     probes = compared = searched = 0
-    open_queries: NDArray[np.int64] | None = None
+    open_queries: I64 | None = None
     tombstones = snapshot.tombstones
     some, some_weights = queries, weights
-    built: dict[str, QueryTables] = {}
+    built: dict[str, Any] = {}
     for table, table_plan in zip(snapshot.tables, plan.tables, strict=True):
         if open_queries is not None:
             some = queries[open_queries]
@@ -79,7 +73,7 @@ def search(
         searched += 1
         deleted = tombstones.later_than(table.horizon)
         asked = Asked(
-            some, some_weights, plan.volatility, h, first, threads, stream, tombstones, built
+            some, h, first, some_weights, plan.volatility, threads, stream, tombstones, built
         )
         found = search_by(table, table_plan, asked)
         probes, compared = probes + found.probes, compared + found.compared
@@ -113,7 +107,7 @@ def _search_slices(table: Table, plan: TablePlan, search: Search, asked: Asked) 
     queries, threads = len(asked.queries), asked.threads
     if threads == 1 and queries <= SLICE_QUERIES:
         return search(table, plan, asked)
-    most = SLICE_QUERIES if asked.first else bphs.slice_queries(plan, threads)
+    most = SLICE_QUERIES if asked.first else slice_queries(plan, threads)
     size = min(most, -(-queries // threads))
     starts = range(0, queries, size)
 
@@ -158,11 +152,7 @@ def _first_live(table: Table, plan: TablePlan, asked: Asked, found: Found) -> Fo
         some = again[at : at + size]
         every = search_by(table, plan, asked.of(some))
         others = live(table, every, asked.tombstones)
-        order = np.lexsort((others.row, others.id, others.distance, others.query))
-        query = others.query[order]
-        kept = np.ones(len(order), np.bool_)
-        kept[1:] = query[1:] != query[:-1]
-        nearest = take(others, order[kept])
+        nearest = take(others, firsts(others.query, others.row, others.id, others.distance))
         parts.append(nearest._replace(query=some[nearest.query]))
         at += len(some)
         size = 2 * size if len(every.query) < MOST_AGAIN else max(1, size // 4)

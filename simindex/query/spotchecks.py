@@ -32,7 +32,7 @@ from simindex.errors import SimindexError
 from simindex.methods.base import QueryPlan
 from simindex.planning.costs import CALL_NS, SEGMENT_NS
 from simindex.planning.question import Question
-from simindex.query.intervals import wilson
+from simindex.query.audit import wilson
 from simindex.records.matches import Matches
 from simindex.records.reports import SpotCheck
 

@@ -14,23 +14,19 @@ to come: of queries unlike any of them less may be found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simindex.arrays import I64, U16, U64
+from simindex.arrays import F64, I64, U16, U64
 from simindex.options import IndexOptions
-from simindex.planning import registry
 from simindex.planning.calibration import NORMAL_95
 from simindex.planning.costs import top_scanning_ns
 from simindex.planning.machine import Machine
-from simindex.planning.planner import Surveys
-from simindex.planning.top_planner import Measured, TopPlan, plan, scanned
-from simindex.planning.top_question import TopQuestion
+from simindex.planning.planner import Measured, TopPlan, plan_top, scan_top
+from simindex.planning.question import TopQuestion
+from simindex.planning.registry import top_surveyed
 from simindex.query.nearest import nearest
-from simindex.query.plans import surveyed
 from simindex.storage.files.verification import verified_at
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
@@ -73,12 +69,12 @@ def measure(
         )
         return without_own(found.ids, found.distances, own)
 
-    truth = distances(scanned(snapshot.tables, queries=len(rows), machine=machine))
+    truth = distances(scan_top(snapshot.tables, queries=len(rows), machine=machine))
     for max_error in range(width + 1):
         rerank = question.rerank
-        surveys = surveyed_at(snapshot.tables, question, max_error)
+        surveys = top_surveyed(snapshot.tables, question.method, max_error)
         for _ in range(2):
-            planned = plan(
+            planned = plan_top(
                 snapshot.tables, question, max_error=max_error, rerank=rerank, queries=1,
                 machine=machine, surveys=surveys,
             )
@@ -94,17 +90,6 @@ def measure(
                 return Measured(max_error, rerank, mean, low, len(found))
             rerank = MORE_RERANKED * planned.rerank
     return None
-
-
-def surveyed_at(tables: Sequence[Table], question: TopQuestion, max_error: int) -> Surveys:
-    """What the methods open to a question find in tables at a max_error."""
-    surveys = {
-        name: row.top.survey
-        for name, row in registry.METHODS.items()
-        if row.top is not None and row.top.survey is not None
-        and question.method in ("auto", name)
-    }
-    return surveyed(tables, surveys, max_error, needed=question.method != "auto")
 
 
 def drawn(snapshot: Snapshot, most: int) -> tuple[U64, U64]:
@@ -147,17 +132,17 @@ def without_own(ids: U64, distances: U16, own: U64) -> U16:
     return left
 
 
-def shares(truth: U16, found: U16, bits: int) -> NDArray[np.float64]:
+def shares(truth: U16, found: U16, bits: int) -> F64:
     """Of each row with a neighbour, the share of its places that hold one near enough."""
     filled = (truth <= bits).sum(axis=1)
     some = np.flatnonzero(filled)
     farthest = truth[some, filled[some] - 1]
     enough = (found[some] <= farthest[:, None]).sum(axis=1)
-    share: NDArray[np.float64] = np.minimum(1.0, enough / filled[some])
+    share: F64 = np.minimum(1.0, enough / filled[some])
     return share
 
 
-def confident(share: NDArray[np.float64]) -> tuple[float, float]:
+def confident(share: F64) -> tuple[float, float]:
     """Mean of the shares, and what it is at least with 95% confidence; (0, 0) of none."""
     if not len(share):
         return 0.0, 0.0

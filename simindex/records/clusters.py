@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import I64, U64
+from simindex.arrays import I64, U16, U64
 
 Fetch = Callable[[I64], list[Any]]
 """Keys of documents by their places among the ids."""
@@ -55,7 +55,7 @@ class Clusters:
 
     def __init__(
         self, ids: U64, places: NDArray[Any], cluster: NDArray[Any], representative: NDArray[Any],
-        distance: NDArray[np.uint16], size: I64, mode: str, fetch_keys: Fetch | None = None,
+        distance: U16, size: I64, mode: str, fetch_keys: Fetch | None = None,
     ) -> None:
         self._ids, self._places = ids, places
         self._cluster, self._representative = cluster, representative

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simindex.arrays import U64
+from simindex.arrays import I64, U16, U64
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +75,9 @@ class Matches:
 
     def __init__(
         self,
-        query: NDArray[np.int64],
+        query: I64,
         id: U64,
-        distance: NDArray[np.uint16],
+        distance: U16,
         stats: QueryStats,
         fetch_keys: Callable[[], list[str] | list[bytes]] | None = None,
     ) -> None:
@@ -147,7 +146,7 @@ class TopMatches:
     def __init__(
         self,
         ids: U64,
-        distances: NDArray[np.uint16],
+        distances: U16,
         stats: TopStats,
         bits: int,
         fetch_keys: NearestKeys | None = None,
@@ -160,9 +159,9 @@ class TopMatches:
         return f"<TopMatches {queries} x {k} by {self.stats.method}, {self.stats.guarantee}>"
 
     @property
-    def found(self) -> NDArray[np.int64]:
+    def found(self) -> I64:
         """How many places of each query are filled, int64 (n,)."""
-        counts: NDArray[np.int64] = (self.distances <= self.bits).sum(axis=1, dtype=np.int64)
+        counts: I64 = (self.distances <= self.bits).sum(axis=1, dtype=np.int64)
         return counts
 
     def __len__(self) -> int:

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simindex.arrays import I64, U64
+from simindex.arrays import I64, U16, U64
 from simindex.records.matches import KeySource
 
 PairKeys = Callable[[], tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]]]
@@ -44,9 +43,9 @@ class Pairs:
 
     def __init__(
         self,
-        a: NDArray[np.int64] | U64,
-        b: NDArray[np.int64] | U64,
-        distance: NDArray[np.uint16],
+        a: I64 | U64,
+        b: I64 | U64,
+        distance: U16,
         fetch_keys: PairKeys | None = None,
     ) -> None:
         self.a, self.b, self.distance = a, b, distance
@@ -155,7 +154,7 @@ class CollapsedPairs(Pairs):
         self,
         a: I64 | U64,
         b: I64 | U64,
-        distance: NDArray[np.uint16],
+        distance: U16,
         groups: EqualRows,
         fetch_keys: PairKeys | None = None,
     ) -> None:

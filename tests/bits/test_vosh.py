@@ -6,8 +6,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from vosh_heap import children, reference
 
-from simindex.bits.vosh import PADDING, children, plan, reference, set_count
+from simindex.bits.vosh import PADDING, plan, set_count
 from simindex.errors import InvalidOption
 
 

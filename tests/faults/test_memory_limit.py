@@ -24,8 +24,8 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.bits.design import BlockDesign
 from simindex.methods import query_tables, scan
-from simindex.methods.base import Found
-from simindex.methods.stream import Stream, joined
+from simindex.methods.base import Asked, Found, TablePlan, joined
+from simindex.methods.stream import Stream
 
 H = 3
 BITS = 256
@@ -33,6 +33,7 @@ ROWS = 4 << 20
 """128 MiB of fingerprints, and 32 of ids."""
 QUERIES = {"tables": 20_000, "scan": 40, "query": 20_000}
 STREAM = Stream(chunk_bytes=2 << 20, window_bytes=8 << 20, release=True, threads=2)
+SCAN = TablePlan("scan", 0, 0, True, 0.0)
 DESIGN = BlockDesign.flat(4, 1, bits=BITS)
 QUERY_LIMIT_BYTES = 24 << 20
 SLACK_BYTES = 6 << 20
@@ -58,14 +59,14 @@ def in_order(query: Any, ids: Any, distance: Any) -> Hits:
 def by_tables(index: simindex.Index, queries: Any) -> Hits:
     tables = query_tables.build(queries, DESIGN, h=H)
     return together(
-        query_tables.search(tables, table, first=False, stream=STREAM)
+        query_tables.search(tables, table, Asked(queries, H, stream=STREAM))
         for table in index._current().tables
     )
 
 
 def by_scan(index: simindex.Index, queries: Any) -> Hits:
     return together(
-        scan.streamed(table, queries, h=H, first=False, stream=STREAM)
+        scan.streamed(table, SCAN, Asked(queries, H, stream=STREAM))
         for table in index._current().tables
     )
 

@@ -14,9 +14,8 @@ from simindex._kernels import LEVELS, _native
 from simindex.arrays import U64
 from simindex.bits import vosh
 from simindex.bits.volatility import STEP
-from simindex.methods import psm, psm_batch
+from simindex.methods import bphs, psm
 from simindex.methods.base import TablePlan
-from simindex.query import search
 
 levels = pytest.mark.parametrize("level", range(len(LEVELS)))
 
@@ -312,9 +311,9 @@ def test_only_large_batches_on_large_tables_are_swept() -> None:
 @pytest.mark.parametrize("flips", [10, 15, 63])
 @pytest.mark.parametrize("rows", [10_000_000, 60_000_000, 400_000_000])
 def test_slices_of_a_sweep_bound_the_probes_of_a_call(rows: int, threads: int, flips: int) -> None:
-    size = psm_batch.slice_queries(rows, flips, 25_000_000, threads)
-    assert size > search.SLICE_QUERIES // threads
-    assert threads * size * (flips + 1) <= psm_batch.MOST_PROBES
+    size = psm.slice_queries(rows, flips, 25_000_000, threads)
+    assert size > bphs.SLICE_QUERIES // threads
+    assert threads * size * (flips + 1) <= psm.MOST_PROBES
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -356,7 +355,7 @@ def test_an_index_answers_alike_whether_it_sweeps_or_not(
             )
 
         monkeypatch.setattr(plans, "plan", to_sweep)
-        monkeypatch.setattr(psm_batch, "LEAST_PROBES", probes)
+        monkeypatch.setattr(psm, "LEAST_PROBES", probes)
         found = index.query(batch, **options)
     assert len(sweeps) >= threads * (1 + first)
     assert len(found) > 5000

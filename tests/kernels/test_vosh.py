@@ -4,9 +4,10 @@ import random
 
 import numpy as np
 import pytest
+from vosh_heap import reference
 
 from simindex._kernels import LEVELS, _native
-from simindex.bits.vosh import plan, reference
+from simindex.bits.vosh import plan
 
 LEVEL_NUMBERS = range(len(LEVELS))
 

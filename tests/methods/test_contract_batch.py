@@ -13,8 +13,8 @@ from contract import Case, MethodContract, named
 import simindex
 from simindex import Batch
 from simindex.errors import InvalidOption
-from simindex.methods import psm, psm_batch
-from simindex.planning import bounded, candidates
+from simindex.methods import psm
+from simindex.planning import candidates, planner
 
 ROOMY, TIGHT = 1 << 30, 40 << 20
 
@@ -22,7 +22,7 @@ ROOMY, TIGHT = 1 << 30, 40 << 20
 @pytest.fixture(autouse=True)
 def small_tables_are_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The indexes of the contract are small: their tables are to be taken for large ones."""
-    monkeypatch.setattr(bounded, "MOST_TIMES", 1e9)
+    monkeypatch.setattr(planner, "MOST_TIMES", 1e9)
     monkeypatch.setattr(psm, "SWEPT_ROWS", 1)
     monkeypatch.setattr(psm, "SWEPT_QUERIES", 1)
     monkeypatch.setattr(psm, "ROWS_PER_PROBE", 1 << 30)
@@ -124,8 +124,8 @@ def test_a_batch_has_the_same_bytes_for_every_thread_count_and_limit(
     for threads in (1, 2, 3):
         for limit in (None, ROOMY, 80 << 20):
             for probes in (1 << 24, 1 << 12):
-                monkeypatch.setattr(psm_batch, "LEAST_PROBES", probes)
-                monkeypatch.setattr(psm_batch, "MOST_PROBES", probes)
+                monkeypatch.setattr(psm, "LEAST_PROBES", probes)
+                monkeypatch.setattr(psm, "MOST_PROBES", probes)
                 found = stored.index.query(
                     stored.batch(), threads=threads, memory_limit=limit, **ask
                 )

@@ -15,6 +15,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
+from simindex.methods.bphs import looked_up
 from simindex.planning.machine import Machine
 
 FLAT, LEADING, NESTED, FLIPPED = (
@@ -54,7 +55,9 @@ class Bphs(MethodContract):
             found = self.ask(case, case.queries, h=h, first=first)
             most = 0
             for record in case.index.stats().segment_list:
-                most += sum(design.probes(h, record["header_bits"])) * len(case.queries)
+                widths = [record["header_bits"]] * design.tables
+                probes = sum(count for count, _ in looked_up(design, h, widths))
+                most += probes * len(case.queries)
             assert found.stats.probes <= most
 
     def test_radius_beyond_the_design_is_refused(self, case: Case) -> None:

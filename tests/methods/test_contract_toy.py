@@ -14,10 +14,10 @@ from contract import Case, MethodContract
 
 import simindex
 from simindex.errors import InvalidOption
-from simindex.methods.base import Found, TablePlan
-from simindex.methods.searches import Asked
+from simindex.methods.base import Asked, Found, TablePlan
 from simindex.planning import registry
-from simindex.planning.method import Conditions, Method
+from simindex.planning.candidates import Conditions
+from simindex.planning.registry import Method
 from simindex.storage.files import readahead
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.table import Table
@@ -57,10 +57,9 @@ TOY = Method("toy", toy_plans, toy_search)
 
 
 @pytest.fixture(autouse=True)
-def toy() -> Iterator[None]:
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """The toy among the methods."""
-    with registry.registered(TOY):
-        yield
+    monkeypatch.setitem(registry.METHODS, TOY.name, TOY)
 
 
 class TestToy(MethodContract):

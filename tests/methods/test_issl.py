@@ -12,9 +12,11 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import CorruptFile
 from simindex.methods import issl, scan
+from simindex.methods.base import Asked, TablePlan, TopTablePlan
 from simindex.storage.tables.table import Table
 
 ROWS = 3000
+SCAN = TablePlan("scan", 0, 0, True, 0.0)
 
 
 def fill(path: Path, bits: int, structure: str) -> oracle.U64:
@@ -25,6 +27,14 @@ def fill(path: Path, bits: int, structure: str) -> oracle.U64:
         index.append(rows, ids=rng.integers(0, 900, ROWS).astype(np.uint64))
         index.commit()
     return oracle.flip(rng, rows[rng.integers(0, ROWS, 40)], 6)
+
+
+def listed(max_error: int) -> TablePlan:
+    return TablePlan("issl", 0, 0, True, 0.0, max_error=max_error)
+
+
+def scored(max_error: int, rerank: int) -> TopTablePlan:
+    return TopTablePlan("issl", False, 0.0, rerank, max_error)
 
 
 def table_of(index: simindex.Index) -> Table:
@@ -45,13 +55,15 @@ def test_all_rows_reranked_give_the_true_top(
         dead = None
         if deleted:
             dead = (np.random.default_rng(1).random(ROWS) < 0.4).astype(np.uint8)
-        exact = scan.top(table, queries, 8, dead, threads=1)
-        found = issl.top(table, queries, 8, 0, ROWS, dead, threads=2)
+        exact = scan.top(table, TopTablePlan("scan", True, 0.0), queries, 8, dead, threads=1)
+        found = issl.top(table, scored(0, ROWS), queries, 8, dead, threads=2)
         for column in range(3):
             assert np.array_equal(exact[column], found[column])
         assert found.compared == exact.compared
         assert found.lists == 40 * bits // issl._lists(table).width
-        fewer = issl.top(table, queries, 8, 1, None, dead, threads=1)
+        lists = issl._lists(table)
+        usual = issl.default_rerank(ROWS, 8, 1, width=lists.width, slices=lists.slices)
+        fewer = issl.top(table, scored(1, usual), queries, 8, dead, threads=1)
         assert (fewer.distance >= exact.distance).all()
         assert (fewer.distance[:, 0] == exact.distance[:, 0]).mean() > 0.9
         assert fewer.compared < found.compared
@@ -69,8 +81,8 @@ def test_rows_within_h_are_those_of_a_scan(
         table = table_of(index)
         slices = issl._lists(table).slices
         for first in (False, True):
-            exact = scan.search(table, queries, h=h, first=first)
-            found = issl.within(table, queries, h, h // slices, first)
+            exact = scan.search(table, SCAN, Asked(queries, h, first))
+            found = issl.within(table, listed(h // slices), Asked(queries, h, first))
             for column in range(4):
                 assert np.array_equal(exact[column], found[column])
 
@@ -87,8 +99,8 @@ def test_row_numbers_out_of_range_name_their_file(index_path: Path) -> None:
     with simindex.open(index_path, verify="never") as index:
         table = table_of(index)
         for look in (
-            lambda: issl.top(table, queries, 3, 0, 200, None, 1),
-            lambda: issl.within(table, queries, 20, 0, False),
+            lambda: issl.top(table, scored(0, 200), queries, 3, None, 1),
+            lambda: issl.within(table, listed(0), Asked(queries, 20)),
         ):
             with pytest.raises(CorruptFile, match=f"{file.name}.*out of range.*--structures"):
                 look()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.errors import InvalidOption
 from simindex.methods import query_tables, scan
-from simindex.methods.base import Found
+from simindex.methods.base import Asked, Found, TablePlan
 from simindex.methods.stream import Stream
 from simindex.planning.costs import query_design, query_tables_ns
 from simindex.planning.machine import Machine
@@ -23,6 +23,8 @@ from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.tombstones import Deletion, Tombstones, from_deletions
 
 WIDTHS = (64, 128, 320, 4096)
+
+SCAN = TablePlan("scan", 0, 0, True, 0.0)
 
 
 def family(
@@ -97,11 +99,11 @@ def test_every_near_row_is_found_once(data: st.DataObject) -> None:
     hits = expected(table, batch, h)
     tables = query_tables.build(batch, design, h=h, threads=stream.threads)
     assert len(tables) == len(np.unique(batch, axis=0))
-    assert columns(query_tables.search(tables, table, first=False, stream=stream)) == hits
-    found = query_tables.search(tables, table, first=True, stream=stream)
+    assert columns(query_tables.search(tables, table, Asked(batch, h, stream=stream))) == hits
+    found = query_tables.search(tables, table, Asked(batch, h, True, stream=stream))
     assert columns(found) == nearest(hits)
-    assert columns(scan.streamed(table, batch, h=h, first=False, stream=stream)) == hits
-    found = scan.streamed(table, batch, h=h, first=True, stream=stream)
+    assert columns(scan.streamed(table, SCAN, Asked(batch, h, stream=stream))) == hits
+    found = scan.streamed(table, SCAN, Asked(batch, h, True, stream=stream))
     assert columns(found) == best(hits, lambda hit: hit[1])
 
 
@@ -120,16 +122,14 @@ def test_deleted_rows_are_no_matches(bits: int, first: bool) -> None:
     assert len(hits) < len(expected(table, batch, 3))
     tables = query_tables.build(batch, designs_for(3, bits)[0], h=3)
     for stream in (Stream(), Stream(chunk_bytes=5000, threads=2)):
-        found = query_tables.search(
-            tables, table, first=first, stream=stream, tombstones=tombstones
-        )
+        asked = Asked(batch, 3, first, stream=stream, tombstones=tombstones)
+        found = query_tables.search(tables, table, asked)
         assert columns(found) == (nearest(hits) if first else hits)
-        found = scan.streamed(
-            table, batch, h=3, first=first, stream=stream, tombstones=tombstones
-        )
+        found = scan.streamed(table, SCAN, asked)
         assert columns(found) == (best(hits, lambda hit: hit[1]) if first else hits)
     for older in (Tombstones.merged([], keyed=False), of_ids(np.zeros(1, np.uint64), 0)):
-        found = query_tables.search(tables, table, first=False, stream=stream, tombstones=older)
+        asked = Asked(batch, 3, stream=stream, tombstones=older)
+        found = query_tables.search(tables, table, asked)
         assert columns(found) == expected(table, batch, 3)
 
 
@@ -146,7 +146,8 @@ def test_equal_texts_on_both_sides_cost_no_square() -> None:
     tables = query_tables.build(queries, designs_for(3)[0], h=3)
     assert len(tables) == 1
     started = time.process_time()
-    found = query_tables.search(tables, table, first=True, stream=Stream(chunk_bytes=1 << 20))
+    asked = Asked(queries, 3, True, stream=Stream(chunk_bytes=1 << 20))
+    found = query_tables.search(tables, table, asked)
     assert time.process_time() - started < 5
     assert np.array_equal(np.sort(found.query), np.arange(len(queries)))
     assert not found.id.any()
@@ -162,7 +163,8 @@ def test_a_hot_family_costs_its_members() -> None:
     queries = np.unique(family(rng, text, 3000, 3), axis=0)
     table = sort_table("hot", rows, np.arange(len(rows), dtype=np.uint64), None, horizon=0)
     tables = query_tables.build(queries, designs_for(3)[0], h=3)
-    found = query_tables.search(tables, table, first=True, stream=Stream(chunk_bytes=1 << 20))
+    asked = Asked(queries, 3, True, stream=Stream(chunk_bytes=1 << 20))
+    found = query_tables.search(tables, table, asked)
     assert len(found.query) == len(queries)
     assert found.compared < 10 * len(queries)
 
@@ -184,7 +186,7 @@ def test_a_scan_stops_reading_when_no_query_is_left(monkeypatch: pytest.MonkeyPa
         scan, "_slice", lambda *given: looked.append(given[3:5]) or real(*given)
     )
     stream = Stream(chunk_bytes=8000)
-    found = scan.streamed(table, rows[[10, 2500]], h=0, first=True, stream=stream)
+    found = scan.streamed(table, SCAN, Asked(rows[[10, 2500]], 0, True, stream=stream))
     assert found.row.tolist() == [10, 2500]
     assert looked == [(0, 1000), (1000, 2000), (2000, 3000)]
     assert found.compared <= 3000 + 2000

@@ -7,7 +7,10 @@ import oracle
 import pytest
 
 from simindex.methods import scan
+from simindex.methods.base import TopTablePlan
 from simindex.storage.tables.table import sort_table
+
+SCAN = TopTablePlan("scan", True, 0.0)
 
 
 @pytest.mark.parametrize("words", [1, 2, 16, 64])
@@ -18,7 +21,7 @@ def test_the_nearest_documents_of_a_table(words: int, deleted: bool) -> None:
     table = sort_table("t", rows, rng.integers(0, 300, 900).astype(np.uint64), None, horizon=0)
     queries = oracle.flip(rng, rows[rng.integers(0, 900, 30)], 5)
     dead = (rng.random(900) < 0.4).astype(np.uint8) if deleted else None
-    found = scan.top(table, queries, 8, dead, threads=2)
+    found = scan.top(table, SCAN, queries, 8, dead, threads=2)
     distances = oracle.distances(table.fingerprints, queries)
     for q in range(30):
         best: dict[int, tuple[int, int]] = {}
@@ -38,7 +41,7 @@ def test_the_nearest_documents_of_a_table(words: int, deleted: bool) -> None:
 
 def test_places_beyond_the_documents_stay_empty() -> None:
     table = sort_table("t", np.zeros((3, 2), np.uint64), np.zeros(3, np.uint64), None, horizon=0)
-    found = scan.top(table, np.zeros((1, 2), np.uint64), 3, None, threads=1)
+    found = scan.top(table, SCAN, np.zeros((1, 2), np.uint64), 3, None, threads=1)
     assert found.id.tolist() == [[0, 2**64 - 1, 2**64 - 1]]
     assert found.distance.tolist() == [[0, 129, 129]]
     assert found.row.tolist() == [[0, 2**32 - 1, 2**32 - 1]]

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pair_oracle import Listed, collapsed, expected
 
-from simindex.pairs.room import Room
 from simindex.pairs.rows import StoredRows
 from simindex.pairs.search import PairSearch
-from simindex.pairs.tiles import Found
+from simindex.pairs.tiles import Found, Room
 from simindex.storage.tables.table import Table, sort_table
 
 

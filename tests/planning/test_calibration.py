@@ -14,10 +14,10 @@ from simindex import Batch, IndexOptions
 from simindex.bits import vosh
 from simindex.bits.volatility import BINS, Volatility, from_random_pairs
 from simindex.methods import psm
-from simindex.methods.base import TablePlan
+from simindex.methods.base import Asked, TablePlan
 from simindex.planning import calibration
 from simindex.planning.calibration import Calibration, NearPairs
-from simindex.planning.candidates import exact_plan
+from simindex.planning.candidates import Conditions, exact_plan
 from simindex.planning.costs import scanning_ns
 from simindex.planning.machine import USUAL
 from simindex.query import learning, plans
@@ -271,13 +271,13 @@ def test_budget_bounds_the_rows_that_are_looked_for(
     real = learning.scan.search
     monkeypatch.setattr(
         learning.scan, "search",
-        lambda table, queries, **named: (
-            asked.append(len(queries)), real(table, queries, **named)
+        lambda table, plan, given: (
+            asked.append(len(given.queries)), real(table, plan, given)
         )[1],
     )
     monkeypatch.setattr(
         learning, "exact_plan",
-        lambda table, **named: TablePlan("scan", 0, 0, True, 1e6),
+        lambda table, asked: TablePlan("scan", 0, 0, True, 1e6),
     )
     with simindex.open(crawled) as index:
         find_near_pairs(index._current(), h=3, budget_s=1e-9)
@@ -302,12 +302,12 @@ def test_exact_plan_is_exact_and_no_dearer_than_a_scan(rows: int, h: int) -> Non
     rng = np.random.default_rng(rows)
     fingerprints = rng.integers(0, 2**64, (rows, 1), dtype=np.uint64)
     table = sort_table("t", fingerprints, np.arange(rows, dtype=np.uint64), None, horizon=0)
-    plan = exact_plan(table, h=h, queries=1)
+    plan = exact_plan(table, Conditions(h, 1))
     assert plan.exact
     assert plan.nanoseconds <= scanning_ns(USUAL, rows, 1, 1, h)
     if plan.method == "psm":
         assert plan.flips == vosh.set_count(plan.header_bits, h)
-        found = psm.search(table, fingerprints[:20], None, plan, None, h=h, first=False)
+        found = psm.search(table, plan, Asked(fingerprints[:20], h))
         expected = oracle.matches(table.fingerprints, fingerprints[:20], h)[:, :2]
         assert sorted(zip(found.query.tolist(), found.row.tolist(), strict=True)) == sorted(
             map(tuple, expected.tolist())

@@ -9,7 +9,8 @@ import pytest
 from simindex.bits import vosh
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
-from simindex.planning.forecast import BATCHES, Forecast, forecast
+from simindex.planning.forecast import forecast
+from simindex.planning.model import BATCHES, Forecast
 
 GIB = 1 << 30
 

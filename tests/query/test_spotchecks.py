@@ -19,7 +19,7 @@ from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
 from simindex.planning.question import Question
 from simindex.query import spotchecks
-from simindex.query.intervals import wilson
+from simindex.query.audit import wilson
 from simindex.query.spotchecks import REPEATS_OF_A_CALL, SpotChecks
 
 STORED, ASKED = 3000, 1024

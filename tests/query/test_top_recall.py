@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex import IndexOptions
 from simindex.planning.machine import Machine
-from simindex.planning.top_question import TopQuestion
+from simindex.planning.question import TopQuestion
 from simindex.query import top_recall
 
 NONE = 2**64 - 1

@@ -17,7 +17,7 @@ from simindex._kernels import _native
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.methods import bphs
-from simindex.methods.base import Found
+from simindex.methods.base import Asked, Found, TablePlan
 from simindex.methods.psm import exhaustive_masks
 from simindex.storage.tables.table import Table, sort_table
 
@@ -64,6 +64,10 @@ def segment(words: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ta
         yield table
 
 
+def planned(design: BlockDesign) -> TablePlan:
+    return TablePlan(design.structure, 0, 0, True, 0.0, design)
+
+
 def listed(found: Found) -> list[tuple[Any, ...]]:
     columns = (found.query, found.row, found.distance, found.id)
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
@@ -77,7 +81,7 @@ def test_every_lookup_finds_and_compares_what_the_engine_does(
     _, queries = rows_and_queries(words)
     design = BlockDesign.parse(name, 64 * words)
     for h in range(design.exact_for + 1):
-        expected = bphs.search(segment, queries, design, h=h, first=False)
+        expected = bphs.search(segment, planned(design), Asked(queries, h))
         found = lookup.search(segment, queries, design, h=h, first=False, lookup=way)
         assert listed(found) == listed(expected)
         assert [row[:3] for row in listed(found)] == [
@@ -97,7 +101,7 @@ def test_every_lookup_finds_the_same_first_match(
     design = BlockDesign.parse(name, 64 * words)
     for first in (False, True):
         h = min(3, design.exact_for)
-        expected = bphs.search(segment, queries, design, h=h, first=first)
+        expected = bphs.search(segment, planned(design), Asked(queries, h, first))
         found = lookup.search(segment, queries, design, h=h, first=first, lookup=way)
         assert listed(found) == listed(expected)
         assert len(found.query) > 100

@@ -16,6 +16,7 @@ from simindex._kernels import _native
 from simindex.arrays import F32, U64
 from simindex.bits.design import BlockDesign
 from simindex.methods import bphs, issl
+from simindex.methods.base import Asked, TablePlan, TopTablePlan
 from simindex.methods.psm import exhaustive_masks
 from simindex.storage.files.envelope import (
     CHUNK_BYTES,
@@ -180,17 +181,18 @@ def _search_structure(
             tables = permuted.open_permuted(folder, record, about, lambda table: None)
             segment.structures = {structure: tables}
             design = BlockDesign.parse(structure, 64)
+            plan = TablePlan(structure, 0, 0, True, 0.0, design)
             for first in (False, True):
-                bphs.search(segment, queries, design, h=3, first=first)
+                bphs.search(segment, plan, Asked(queries, 3, first))
             for _ in permuted.disorder(tables, permuted.content_sum(segment.fingerprints)):
                 pass
         else:
             segment.slices = slicelist.open_slices(folder, record, about)
             for error in (0, 2):
-                issl.within(segment, queries, 8, error, False)
-                issl.top(
-                    segment, queries, k=3, max_error=error, rerank=None, dead=None, threads=1
-                )
+                plan = TablePlan(structure, 0, 0, True, 0.0, max_error=error)
+                issl.within(segment, plan, Asked(queries, 8))
+                scored = TopTablePlan(structure, False, 0.0, issl.LEAST_RERANK, error)
+                issl.top(segment, scored, queries, 3, None, 1)
     finally:
         segment.structures, segment.slices = {}, None
 

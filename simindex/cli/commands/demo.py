@@ -24,7 +24,7 @@ from simindex.cli.new_index import NewIndex
 from simindex.cli.progress import Progress
 from simindex.errors import IndexExists, InvalidInput
 from simindex.inputs import Document, Intake, ReadOptions, read
-from simindex.pairs.components import connected
+from simindex.pairs.clusters import connected
 from simindex.writing.ownership import exists
 
 INCLUDED = ("*.py", "*.txt", "*.rst", "*.md", "*.html", "*.cfg")

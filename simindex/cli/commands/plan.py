@@ -10,16 +10,15 @@ from simindex.cli.app import program
 from simindex.cli.choices import memory_option, output_options
 from simindex.cli.console import emit, say
 from simindex.planning.forecast import (
-    BATCHES,
     TOP_K,
     TOP_MAX_ERROR,
-    Forecast,
     SliceForecast,
     forecast,
     slice_forecast,
 )
 from simindex.planning.machine import Machine
 from simindex.planning.measurement import measure
+from simindex.planning.model import BATCHES, Forecast
 
 COLUMNS = ("method", "recall", "T", "t", "k", "bytes/row", "memory", "fits", "queries/s")
 

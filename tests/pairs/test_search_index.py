@@ -14,7 +14,7 @@ from pair_oracle import Listed, collapsed, expected
 
 import simindex
 from simindex.errors import ClosedIndex, InvalidOption
-from simindex.pairs.room import Room
+from simindex.pairs.tiles import Room
 from simindex.records.pairs import CollapsedPairs
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from simindex.query.intervals import wilson
+from simindex.query.audit import wilson
 
 
 @pytest.mark.parametrize("found", [0, 3, 17, 20])
