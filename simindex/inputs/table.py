@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import BinaryIO
 
-from simindex.inputs.document import Document, Unusable, key_of, text_of
-from simindex.inputs.source import Source
+from simindex.inputs.document import Document, Source, Unusable, key_of, text_of
 from simindex.inputs.streams import lines, unmarked
 
 MAX_COLUMNS = 1 << 16
