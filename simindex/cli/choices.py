@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, cast
 
 import click
 
-from simindex.cli.console import count, say
+from simindex.cli.console import say
 from simindex.errors import InvalidInput
 from simindex.inputs import Document, Intake, ReadOptions, formats, read
 from simindex.options import SECRET_BYTES, split_structures
@@ -31,10 +31,31 @@ MOST_BYTES = 1 << 60
 
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """One decorator for several options, listed by --help in their order."""
+
     def decorate(command: Command) -> Command:
         for option in reversed(options):
             command = option(command)
         return command
+
+    return decorate
+
+
+def collected(
+    name: str, made: Callable[..., Any], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """One decorator for several options, which the command gets as one value, `made` of them."""
+
+    def decorate(command: Command) -> Command:
+        def calling(*args: Any, **given: Any) -> Any:
+            own = {option.name: given.pop(option.name) for option in listed}
+            return command(*args, **{name: made(**own)}, **given)
+
+        wrapper: Any = calling
+        wrapper = together(*options)(wrapper)
+        listed = wrapper.__click_params__
+        wrapper.__click_params__ = getattr(command, "__click_params__", []) + listed
+        wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
+        return cast(Command, wrapper)
 
     return decorate
 
@@ -114,41 +135,6 @@ process_limit_option = click.option(
     "each batch reads the index past, once.",
 )
 
-_input_options = together(
-    click.option(
-        "--format", "kind", type=click.Choice(formats.names()), default=formats.AUTO,
-        help=f"auto goes by suffix: {' '.join(formats.suffixes())}, before .gz or .zst; else text.",
-    ),
-    click.option("--text-field", default="text", show_default=True, help="Field of the text."),
-    click.option(
-        "--key-field", default="id", show_default=True,
-        help="Field of the name; a record without it is named FILE:LINE.",
-    ),
-    click.option("--include", multiple=True, metavar="GLOB", help="Only such files in folders."),
-    click.option("--exclude", multiple=True, metavar="GLOB", help="No such files or folders."),
-    click.option(
-        "--max-errors", type=click.IntRange(min=0), default=0, show_default=True,
-        help="Bad records to skip; one more stops with exit code 4.",
-    ),
-)
-
-
-def input_options(command: Command) -> Command:
-    """How inputs are read; the command gets a `Reading` as `reading`."""
-
-    def collected(
-        *args: Any, kind: str, text_field: str, key_field: str, include: Sequence[str],
-        exclude: Sequence[str], max_errors: int, **others: Any,
-    ) -> Any:
-        reading = Reading(
-            format=kind, text_field=text_field, key_field=key_field, include=tuple(include),
-            exclude=tuple(exclude), max_errors=max_errors,
-        )
-        return command(*args, reading=reading, **others)
-
-    adopt(collected, command)
-    return _input_options(collected)  # type: ignore[return-value]
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -177,6 +163,27 @@ class Reading:
         return read(inputs, options, intake)
 
 
+input_options = collected(
+    "reading", Reading,
+    click.option(
+        "--format", type=click.Choice(formats.names()), default=formats.AUTO,
+        help=f"auto goes by suffix: {' '.join(formats.suffixes())}, before .gz or .zst; else text.",
+    ),
+    click.option("--text-field", default="text", show_default=True, help="Field of the text."),
+    click.option(
+        "--key-field", default="id", show_default=True,
+        help="Field of the name; a record without it is named FILE:LINE.",
+    ),
+    click.option("--include", multiple=True, metavar="GLOB", help="Only such files in folders."),
+    click.option("--exclude", multiple=True, metavar="GLOB", help="No such files or folders."),
+    click.option(
+        "--max-errors", type=click.IntRange(min=0), default=0, show_default=True,
+        help="Bad records to skip; one more stops with exit code 4.",
+    ),
+)
+"""How inputs are read; the command gets a `Reading` as `reading`."""
+
+
 def is_open_as(path: Path | int, stream: IO[str]) -> bool:
     """Whether a file, by name or descriptor, is the regular one that a stream is open on."""
     try:
@@ -201,16 +208,3 @@ def _require_unread_output(inputs: Sequence[str]) -> None:
                 raise InvalidInput(
                     f"{what} is where standard {told} goes, too: write to another file", path=name
                 )
-
-
-def adopt(wrapper: Any, command: Any) -> None:
-    """Make a function that calls a command stand in its place for click."""
-    wrapper.__name__ = command.__name__
-    wrapper.__doc__ = command.__doc__
-    wrapper.__click_params__ = getattr(command, "__click_params__", [])
-
-
-def say_passed_over(intake: Intake) -> None:
-    """Report files in folders that are no text files."""
-    for kind, number in sorted(intake.passed_over.items()):
-        say(f"passed over {count(number, 'file')}: {kind}")

@@ -10,9 +10,9 @@ import click
 import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, memory_option, output_options
-from simindex.cli.commands.query import as_row, fingerprint_option, text_option
+from simindex.cli.commands.query import as_row, fingerprint_option, text_option, top_options
 from simindex.cli.console import duration, emit, say
-from simindex.cli.nearest import top_options
+from simindex.cli.recipes import required_recipe
 from simindex.errors import InvalidOption
 
 
@@ -98,13 +98,10 @@ def _question(
 ) -> Any:
     if fingerprints:
         return as_row(fingerprints[0])
-    if index.recipe is None:
-        raise InvalidOption(
-            f"{index.path} stores no recipe, so a text cannot be looked up in it: give "
-            "--fingerprint",
-            path=str(index.path),
-        )
-    batch = index.recipe.batch(list(texts))
+    recipe = required_recipe(
+        index, index.path, "a text cannot be looked up in it: give --fingerprint"
+    )
+    batch = recipe.batch(list(texts))
     for skip in batch.skipped:
         raise InvalidOption(f"--text has no fingerprint: {skip.reason}", option="text")
     return batch
