@@ -7,7 +7,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
@@ -140,11 +140,7 @@ process_limit_option = click.option(
 class Reading:
     """How inputs are read, and how many bad records are skipped."""
 
-    format: str
-    text_field: str
-    key_field: str
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
+    options: ReadOptions
     max_errors: int
 
     def intake(self, *, silent: bool = False) -> Intake:
@@ -156,15 +152,15 @@ class Reading:
     ) -> Iterator[Document]:
         """The documents of the inputs."""
         _require_unread_output(inputs)
-        options = ReadOptions(
-            format=self.format, text_field=self.text_field, key_field=self.key_field,
-            include=self.include, exclude=self.exclude, without=without,
-        )
-        return read(inputs, options, intake)
+        return read(inputs, replace(self.options, without=without), intake)
+
+
+def _reading(max_errors: int, **options: Any) -> Reading:
+    return Reading(ReadOptions(**options), max_errors)
 
 
 input_options = collected(
-    "reading", Reading,
+    "reading", _reading,
     click.option(
         "--format", type=click.Choice(formats.names()), default=formats.AUTO,
         help=f"auto goes by suffix: {' '.join(formats.suffixes())}, before .gz or .zst; else text.",

@@ -22,19 +22,12 @@ from simindex.simhash.features import (
     UNITS,
     Column,
     Portion,
-    Unit,
     portions,
     refuse_invalid,
     refuse_untext,
 )
-from simindex.simhash.projection import PROJECTIONS, ProjectionName, normal_quantiles
-from simindex.simhash.weighting import (
-    COUNTINGS,
-    STEPS_PER_UNIT,
-    IdfTable,
-    Weighting,
-    sublinear_steps,
-)
+from simindex.simhash.projection import PROJECTIONS, normal_quantiles
+from simindex.simhash.weighting import COUNTINGS, STEPS_PER_UNIT, WEIGHTINGS, sublinear_steps
 from simindex.threads import thread_count
 
 _NO_BUCKETS = np.empty((0, 8), dtype=np.uint64)
@@ -58,41 +51,35 @@ class Simhashes:
 
 
 class Reader:
-    """What a recipe asks of the kernels; immutable, for any number of threads."""
+    """What a `Recipe` asks of the kernels; immutable, for any number of threads."""
 
-    def __init__(
-        self,
-        *,
-        bits: int,
-        unit: Unit,
-        sizes: tuple[int, ...],
-        weighting: Weighting,
-        seed: int,
-        min_features: int,
-        idf: IdfTable | None,
-        projection: ProjectionName,
-        tokenizer: int | words.Tokenizer,
-        stop_words: frozenset[str],
-        stemmer: str | None,
-    ) -> None:
-        self._bits = bits
-        self._tokenizer = tokenizer
-        self._stop_words = stop_words
-        self._stems = None if stemmer is None else words.stems_of(stemmer)
+    def __init__(self, recipe: Any) -> None:
+        tokenizer, idf, projection = recipe.tokenizer, recipe.idf, recipe.projection
+        if isinstance(tokenizer, str):
+            raise InvalidOption(
+                f"the recipe's words come from the tokenizer {tokenizer!r}, which an index stores "
+                "by name only: give it back with recipe.using(tokenizer)",
+                option="tokenizer", found=tokenizer, expected="recipe.using(tokenizer)",
+            )
+        counting = WEIGHTINGS[recipe.weighting].counting
+        self._bits: int = recipe.bits
+        self._tokenizer: int | words.Tokenizer = tokenizer
+        self._stop_words = frozenset(recipe.stop_words)
+        self._stems = None if recipe.stemmer is None else words.stems_of(recipe.stemmer)
         self._kernel = _native.TextRecipe(
-            UNITS.index(unit),
+            UNITS.index(recipe.unit),
             True,  # letters of scripts without spaces come in pairs
-            np.array(sizes, dtype=np.uint8),
-            seed,
-            COUNTINGS.index(weighting.counting),
+            np.array(recipe.sizes, dtype=np.uint8),
+            recipe.seed,
+            COUNTINGS.index(counting),
             idf is not None,
             _NO_BUCKETS if idf is None else idf.buckets,
             STEPS_PER_UNIT if idf is None else idf.unseen,
-            sublinear_steps() if weighting.counting == "sublinear" else _NO_STEPS,
+            sublinear_steps() if counting == "sublinear" else _NO_STEPS,
             PROJECTIONS.index(projection),
             normal_quantiles() if projection == "gaussian" else _NO_QUANTILES,
-            bits // 64,
-            min_features,
+            recipe.bits // 64,
+            recipe.min_features,
         )
 
     def simhashes(self, texts: Iterable[Any], threads: int | None) -> Simhashes:
@@ -204,17 +191,6 @@ def _decoded(texts: list[Any], first: int) -> list[str]:
         except UnicodeDecodeError as error:
             refuse_invalid((position, error.start), first)
     return decoded
-
-
-def require_known(tokenizer: int | str | words.Tokenizer) -> int | words.Tokenizer:
-    """The tokenizer itself; InvalidOption if only its name is known."""
-    if isinstance(tokenizer, str):
-        raise InvalidOption(
-            f"the recipe's words come from the tokenizer {tokenizer!r}, which an index stores by "
-            "name only: give it back with recipe.using(tokenizer)",
-            option="tokenizer", found=tokenizer, expected="recipe.using(tokenizer)",
-        )
-    return tokenizer
 
 
 def batched(made: Simhashes, recipe: Any, ids: Any, keys: Any) -> Batch:

@@ -18,7 +18,7 @@ from simindex.simhash import recipe_bytes, words
 from simindex.simhash.document_frequencies import MAX_FEATURES, DocumentFrequencies, require_source
 from simindex.simhash.features import TOKENIZER, UNICODE, Unit
 from simindex.simhash.projection import ProjectionName
-from simindex.simhash.reader import Reader, batched, require_known
+from simindex.simhash.reader import Reader, batched
 from simindex.simhash.recipe_checks import (
     checked,
     checked_features,
@@ -292,19 +292,7 @@ class Recipe:
 
     @cached_property
     def _reader(self) -> Reader:
-        return Reader(
-            bits=self.bits,
-            unit=self.unit,
-            sizes=self.sizes,
-            weighting=WEIGHTINGS[self.weighting],
-            seed=self.seed,
-            min_features=self.min_features,
-            idf=self.idf,
-            projection=self.projection,
-            tokenizer=require_known(self.tokenizer),
-            stop_words=frozenset(self.stop_words),
-            stemmer=self.stemmer,
-        )
+        return Reader(self)
 
     @property
     def _tokenizer_name(self) -> int | str:

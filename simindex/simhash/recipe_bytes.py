@@ -103,7 +103,7 @@ def _opened(kind: _Kind, content: object) -> tuple[bytes, memoryview]:
             found=version, expected=VERSION,
         )
     whole = memoryview(content)
-    if digest(whole[:end]) != content[end:]:
+    if blake2b(whole[:end], digest_size=_DIGEST_BYTES).digest() != content[end:]:
         raise CorruptFile(kind.damaged)
     start = _PREFIX.size + header_bytes
     if version < 1 or header_bytes > kind.most_header_bytes or start > end:
@@ -203,11 +203,6 @@ def options(values: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def digest(content: bytes | memoryview) -> bytes:
-    """BLAKE2b-128."""
-    return blake2b(content, digest_size=_DIGEST_BYTES).digest()
-
-
 def digest_of(values: list[Any]) -> str:
     """Hexadecimal BLAKE2b-128 of plain values."""
-    return digest(msgpack.packb(values)).hex()
+    return blake2b(msgpack.packb(values), digest_size=_DIGEST_BYTES).hexdigest()

@@ -43,17 +43,16 @@ class Weighting(NamedTuple):
     """c(tf): 1, tf, or 1 + ln tf."""
     idf: bool
     """Whether learned idf is a factor."""
-    meaning: str
 
 
 WEIGHTINGS: dict[str, Weighting] = {
-    "binary": Weighting("once", False, "a feature counts once"),
-    "tf": Weighting("often", False, "as often as the document has it"),
-    "sublinear": Weighting("sublinear", False, "1 + ln of how often the document has it"),
-    "idf": Weighting("once", True, "once, times idf"),
-    "tfidf": Weighting("often", True, "as often as the document has it, times idf"),
-    "sublinear-tfidf": Weighting("sublinear", True, "1 + ln of how often, times idf"),
-    "given": Weighting("often", False, "the caller's own, by Recipe.batch_features"),
+    "binary": Weighting("once", False),  # a feature counts once
+    "tf": Weighting("often", False),  # as often as the document has it
+    "sublinear": Weighting("sublinear", False),  # 1 + ln of how often the document has it
+    "idf": Weighting("once", True),  # once, times idf
+    "tfidf": Weighting("often", True),  # as often as the document has it, times idf
+    "sublinear-tfidf": Weighting("sublinear", True),  # 1 + ln of how often, times idf
+    "given": Weighting("often", False),  # the caller's own, by Recipe.batch_features
 }
 
 COUNTINGS = ("once", "often", "sublinear")

@@ -103,8 +103,8 @@ def build(
     run = _Run(path, prepared, append, overwrite, commit_every, started)
     place = replacing(run.path) if overwrite else nullcontext(run.path)
     try:
-        with Progress("indexing", quiet=quiet) as progress, place as run.place:
-            run.fill(options, progress)
+        with Progress("indexing", quiet=quiet) as run.progress, place as run.place:
+            run.fill(options)
     except KeyboardInterrupt as error:
         raise Interrupted(f"interrupted: {run.abandon()}") from error
     except SimindexError as error:
@@ -123,6 +123,8 @@ class _Run:
     overwrite: bool
     commit_every: int
     started: float
+    progress: Progress = field(init=False)
+    """Of what was added to the index."""
     place: Path = field(init=False)
     """Where rows go: `path`, or beside it while an old index stands there."""
     made: NewIndex | None = None
@@ -130,34 +132,29 @@ class _Run:
     """Of the directory, once made."""
     committed: int = 0
     rows: int = 0
-    documents: int = 0
-    characters: int = 0
     without: SkippedReport = field(default_factory=SkippedReport)
 
     def __post_init__(self) -> None:
         self.place = self.path
 
-    def fill(self, options: dict[str, Any], progress: Progress) -> None:
+    def fill(self, options: dict[str, Any]) -> None:
         most = min(CHUNK_DOCUMENTS, self.commit_every or CHUNK_DOCUMENTS)
         with closing(read_ahead(chunks(self.prepared.documents, most))) as read:
             batches = ((chunk, batch_of(self.prepared.recipe, chunk)) for chunk in read)
             # Read before the index is created: if the first document cannot be, nothing is made.
             first = next(batches, None)
-            self._add(chain(filter(None, [first]), batches), options, progress)
+            self._add(chain(filter(None, [first]), batches), options)
 
     def _add(
-        self, batches: Iterable[tuple[list[Document], Any]], options: dict[str, Any],
-        progress: Progress,
+        self, batches: Iterable[tuple[list[Document], Any]], options: dict[str, Any]
     ) -> None:
         with self._open(options) as index:
             for chunk, batch in batches:
                 index.append(batch)
-                self.documents += len(chunk)
-                characters = characters_of(chunk)
-                self.characters += characters
                 self.without.add(chunk, batch.skipped)
-                progress.advance(len(chunk), characters)
-                if self.commit_every and self.documents - self.committed >= self.commit_every:
+                self.progress.advance(len(chunk), characters_of(chunk))
+                fresh = self.progress.documents - self.committed
+                if self.commit_every and fresh >= self.commit_every:
                     self._commit(index)
             self._commit(index)
             self.rows = len(index)
@@ -173,10 +170,13 @@ class _Run:
     def _commit(self, index: Any) -> None:
         with uninterrupted():
             index.commit()
-            self.committed = self.documents
+            self.committed = self.progress.documents
 
-    def outcome(self) -> str:
-        """What this run has left in the index."""
+    def abandon(self) -> str:
+        """Remove an index that this run made and committed nothing to; says what is left."""
+        made = self.made if self.place == self.path and not self.committed else None
+        if made is not None and made.removed():
+            return f"{self.path} was not created"
         if self.place != self.path and not self._took_the_place():
             return f"{self.path} is as it was"
         if self.committed:
@@ -192,23 +192,16 @@ class _Run:
             and samestat(self.inode, self.path.stat())
         )
 
-    def abandon(self) -> str:
-        """Remove an index that this run made and committed nothing to; says what is left."""
-        made = self.made if self.place == self.path and not self.committed else None
-        if made is not None and made.removed():
-            return f"{self.path} was not created"
-        return self.outcome()
-
     def report(self, as_json: bool, quiet: bool) -> None:
         seconds = time.perf_counter() - self.started
-        lesson = self.prepared.lesson
+        done, lesson = self.progress, self.prepared.lesson
         if as_json:
             emit(
                 {
-                    "documents": self.documents,
+                    "documents": done.documents,
                     "without_fingerprint": self.without.number,
                     "bad_records": self.prepared.intake.bad_records,
-                    "characters": self.characters,
+                    "characters": done.characters,
                     "rows": self.rows,
                     "seconds": round(seconds, 3),
                     **({} if lesson is None else {"idf": lesson.record()}),
@@ -219,8 +212,8 @@ class _Run:
             return
         self.prepared.say()
         say(
-            f"{count(self.documents, 'document')} ({megabytes(self.characters)}) in "
-            f"{duration(seconds)}, {self.documents / seconds:,.0f} a second; {self.path} holds "
+            f"{count(done.documents, 'document')} ({megabytes(done.characters)}) in "
+            f"{duration(seconds)}, {done.documents / seconds:,.0f} a second; {self.path} holds "
             f"{count(self.rows, 'row')}"
         )
 

@@ -234,7 +234,8 @@ class _Run:
 
     def _write(self, buffer: Buffer, lost: dict[int, Loss], own: set[int]) -> None:
         """`own`: documents that are stored themselves, by an earlier run."""
-        key_field, text_field = self.reading.key_field, self.reading.text_field
+        options = self.reading.options
+        key_field, text_field = options.key_field, options.text_field
         lines: list[bytes] = []
         for place, document in enumerate(buffer.documents):
             loss = lost.get(place)

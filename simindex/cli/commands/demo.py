@@ -120,7 +120,6 @@ class _Library:
         keys: list[str] = []
         fingerprints, ids = [], []
         sample: Document | None = None
-        size = 0
         read_s = fingerprint_s = build_s = 0.0
         with _made(place, recipe) as index, Progress("indexing", quiet=quiet) as progress:
             groups = chunks(read([root], options, intake))
@@ -141,9 +140,7 @@ class _Library:
                 for document in chunk:
                     if sample is None or document.key == FAVOURITE:
                         sample = document
-                characters = characters_of(chunk)
-                size += characters
-                progress.advance(len(chunk), characters)
+                progress.advance(len(chunk), characters_of(chunk))
             if sample is None or not keys:
                 raise InvalidInput(
                     f"{root}: holds no {' '.join(INCLUDED)} files with text: name another folder "
@@ -154,8 +151,9 @@ class _Library:
             index.commit()
             build_s += time.perf_counter() - began
         return cls(
-            keys, size, intake.files - intake.bad_records, np.concatenate(fingerprints),
-            np.concatenate(ids), sample, recipe, read_s, fingerprint_s, build_s,
+            keys, progress.characters, intake.files - intake.bad_records,
+            np.concatenate(fingerprints), np.concatenate(ids), sample, recipe, read_s,
+            fingerprint_s, build_s,
         )
 
 

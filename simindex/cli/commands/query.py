@@ -32,7 +32,7 @@ from simindex.cli.choices import (
     process_limit_option,
 )
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
-from simindex.cli.commands.pairs import LINES_AT_ONCE
+from simindex.cli.commands.pairs import LINES_AT_ONCE, distance_option
 from simindex.cli.console import as_json_line, cell, count, duration, key_text, say, spot_checked
 from simindex.cli.recipes import required_recipe
 from simindex.records.matches import Matches, TopMatches
@@ -57,8 +57,6 @@ fingerprint_option = click.option(
     "--fingerprint", "fingerprints", multiple=True, callback=_fingerprint, metavar="HEX",
     help="A fingerprint to look up, as `export` prints it.",
 )
-
-NO_TEXTS = "texts cannot be looked up in it: give --fingerprint"
 
 USUAL_MAX_ERROR = 2
 
@@ -123,20 +121,6 @@ top_options = collected(
 That is None without --top. Options of the command that contradict it are a wrong call.
 """
 
-search_options = (
-    click.option(
-        "-h", "--distance", "h", type=int, default=3, show_default=True,
-        help="Hamming distance, inclusive.",
-    ),
-    click.option(
-        "--recall", type=float, default=1.0, show_default=True,
-        help="Share of the near-duplicates to find; 1 is exact.",
-    ),
-    click.option("--method", default="auto", show_default=True, help="How to look."),
-    memory_option,
-    click.option("--threads", type=click.IntRange(min=1), help="Threads to search with."),
-)
-
 
 @program.command()
 @index_argument
@@ -148,6 +132,14 @@ search_options = (
 @process_limit_option
 @input_options
 @output_options
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to search with.")
+@memory_option
+@click.option("--method", default="auto", show_default=True, help="How to look.")
+@click.option(
+    "--recall", type=float, default=1.0, show_default=True,
+    help="Share of the near-duplicates to find; 1 is exact.",
+)
+@distance_option
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
     h: int, recall: float, first: bool, method: str, memory: int | None, memory_limit: int | None,
@@ -170,7 +162,9 @@ def query(
     measured: list[SpotCheck] = []
     with simindex.open(index_path, "r") as index:
         if inputs or texts:
-            recipe = required_recipe(index, index_path, NO_TEXTS)
+            recipe = required_recipe(
+                index, index_path, "texts cannot be looked up in it: give --fingerprint"
+            )
 
         def questions() -> Iterator[Questions]:
             for words in fingerprints:
@@ -243,10 +237,6 @@ def _answers(
     with budget.enforced():
         for names, batch in gathered(questions, budget.queries):
             yield names, budget.ask(batch, ask)
-
-
-for _option in reversed(search_options):
-    query = _option(query)
 
 
 def as_row(words: list[int]) -> Any:
