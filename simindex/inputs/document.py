@@ -1,4 +1,4 @@
-"""What reading yields: documents, and an account of what was no document; and what it reads of."""
+"""What a reader takes and gives: a source in; documents, and an account of what was none, out."""
 
 from __future__ import annotations
 
