@@ -56,9 +56,9 @@ from simindex.records.pairs import (
 )
 from simindex.records.reports import Audit, Finding, Hot, IndexStats, RepairReport, Skew, SpotCheck
 from simindex.repair.rebuild import repair
-from simindex.simhash.anatomy import Feature
 from simindex.simhash.document_frequencies import DocumentFrequencies
 from simindex.simhash.recipe import Recipe
+from simindex.simhash.weighting import Feature
 
 __version__ = version("simindex")
 

@@ -13,6 +13,7 @@ from typing import Any
 import lmdb
 import numpy as np
 import pytest
+from reliability.steady import AtOnce
 
 import simindex
 from simindex import Batch
@@ -28,18 +29,6 @@ NO_SPACE = {
     "lmdb put": lmdb.MapFullError("MDB_MAP_FULL"),
     "lmdb delete": lmdb.DiskError("No space left on device"),
 }
-
-
-class AtOnce:
-    """A thread that runs to its end within `start`, so that every run takes the same steps."""
-
-    ident = None
-
-    def __init__(self, *, target: Callable[[], None], **named: object) -> None:
-        self.start = target
-
-    def is_alive(self) -> bool:
-        return False
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -1,19 +1,26 @@
-"""The program: turns every expected failure into one line and an exit code."""
+"""The program: turns every expected failure into one line and an exit code.
+
+Ctrl-C and SIGTERM end a command by an exception, so that what must go is removed. Both wait for a
+commit to end, so that what is committed is known.
+"""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
 
 from simindex.cli.console import shown
-from simindex.cli.interrupt import Terminated, terminable
 from simindex.errors import CorruptFile, SimindexError
 from simindex.storage.files.refusals import NO_SPACE
 
@@ -26,6 +33,54 @@ TERMINATED = 143
 """What a shell reports for a program ended by SIGPIPE, and by SIGTERM."""
 
 SYSTEM_FAILURE = 3
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which does all that Ctrl-C does."""
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Have SIGTERM raise Terminated within the block, unless the process has its own way."""
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    # `timeout` sends it twice, and the second must not end what the first has begun.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold both back until the block has ended; the first that came takes effect then."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    previous = {
+        number: signal.signal(number, lambda number, frame: held.append(number))
+        for number in SIGNALS
+    }
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    if held:
+        signal.raise_signal(held[0])
 
 
 class Interrupted(Exception):

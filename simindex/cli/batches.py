@@ -14,8 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from simindex.cli.chunks import joined
 from simindex.errors import InvalidOption
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches
@@ -169,12 +168,12 @@ def gathered(questions: Iterable[Questions], most: int) -> Iterator[Questions]:
             len(names) + len(some) > most
             or (parts[0].weights is None) != (batch.weights is None)
         ):
-            yield names, _joined(parts)
+            yield names, joined(parts)
             names, parts = [], []
         names += some
         parts.append(batch)
     if parts:
-        yield names, _joined(parts)
+        yield names, joined(parts)
 
 
 def part_of(batch: Any, start: int, stop: int) -> Any:
@@ -187,15 +186,4 @@ def part_of(batch: Any, start: int, stop: int) -> Any:
         batch.rows[start:stop],
         weights=None if batch.weights is None else batch.weights[start:stop],
         recipe=batch.recipe,
-    )
-
-
-def _joined(parts: list[Batch]) -> Batch:
-    if len(parts) == 1:
-        return parts[0]
-    weights = [part.weights for part in parts if part.weights is not None]
-    return Batch(
-        np.concatenate([part.rows for part in parts]),
-        weights=np.concatenate(weights) if weights else None,
-        recipe=parts[0].recipe,
     )

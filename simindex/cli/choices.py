@@ -7,13 +7,13 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, cast
 
 import click
 
-from simindex.cli.console import count, say
+from simindex.cli.console import say
 from simindex.errors import InvalidInput
 from simindex.inputs import Document, Intake, ReadOptions, formats, read
 from simindex.options import SECRET_BYTES, split_structures
@@ -31,10 +31,31 @@ MOST_BYTES = 1 << 60
 
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """One decorator for several options, listed by --help in their order."""
+
     def decorate(command: Command) -> Command:
         for option in reversed(options):
             command = option(command)
         return command
+
+    return decorate
+
+
+def collected(
+    name: str, made: Callable[..., Any], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """One decorator for several options, which the command gets as one value, `made` of them."""
+
+    def decorate(command: Command) -> Command:
+        def calling(*args: Any, **given: Any) -> Any:
+            own = {option.name: given.pop(option.name) for option in listed}
+            return command(*args, **{name: made(**own)}, **given)
+
+        wrapper: Any = calling
+        wrapper = together(*options)(wrapper)
+        listed = wrapper.__click_params__
+        wrapper.__click_params__ = getattr(command, "__click_params__", []) + listed
+        wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
+        return cast(Command, wrapper)
 
     return decorate
 
@@ -114,9 +135,34 @@ process_limit_option = click.option(
     "each batch reads the index past, once.",
 )
 
-_input_options = together(
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How inputs are read, and how many bad records are skipped."""
+
+    options: ReadOptions
+    max_errors: int
+
+    def intake(self, *, silent: bool = False) -> Intake:
+        """A new account of bad records that reports them on standard error."""
+        return Intake(max_errors=self.max_errors, report=None if silent else say)
+
+    def documents(
+        self, inputs: Sequence[str], intake: Intake, without: Path | None = None
+    ) -> Iterator[Document]:
+        """The documents of the inputs."""
+        _require_unread_output(inputs)
+        return read(inputs, replace(self.options, without=without), intake)
+
+
+def _reading(max_errors: int, **options: Any) -> Reading:
+    return Reading(ReadOptions(**options), max_errors)
+
+
+input_options = collected(
+    "reading", _reading,
     click.option(
-        "--format", "kind", type=click.Choice(formats.names()), default=formats.AUTO,
+        "--format", type=click.Choice(formats.names()), default=formats.AUTO,
         help=f"auto goes by suffix: {' '.join(formats.suffixes())}, before .gz or .zst; else text.",
     ),
     click.option("--text-field", default="text", show_default=True, help="Field of the text."),
@@ -131,50 +177,7 @@ _input_options = together(
         help="Bad records to skip; one more stops with exit code 4.",
     ),
 )
-
-
-def input_options(command: Command) -> Command:
-    """How inputs are read; the command gets a `Reading` as `reading`."""
-
-    def collected(
-        *args: Any, kind: str, text_field: str, key_field: str, include: Sequence[str],
-        exclude: Sequence[str], max_errors: int, **others: Any,
-    ) -> Any:
-        reading = Reading(
-            format=kind, text_field=text_field, key_field=key_field, include=tuple(include),
-            exclude=tuple(exclude), max_errors=max_errors,
-        )
-        return command(*args, reading=reading, **others)
-
-    adopt(collected, command)
-    return _input_options(collected)  # type: ignore[return-value]
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How inputs are read, and how many bad records are skipped."""
-
-    format: str
-    text_field: str
-    key_field: str
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
-    max_errors: int
-
-    def intake(self, *, silent: bool = False) -> Intake:
-        """A new account of bad records that reports them on standard error."""
-        return Intake(max_errors=self.max_errors, report=None if silent else say)
-
-    def documents(
-        self, inputs: Sequence[str], intake: Intake, without: Path | None = None
-    ) -> Iterator[Document]:
-        """The documents of the inputs."""
-        _require_unread_output(inputs)
-        options = ReadOptions(
-            format=self.format, text_field=self.text_field, key_field=self.key_field,
-            include=self.include, exclude=self.exclude, without=without,
-        )
-        return read(inputs, options, intake)
+"""How inputs are read; the command gets a `Reading` as `reading`."""
 
 
 def is_open_as(path: Path | int, stream: IO[str]) -> bool:
@@ -201,16 +204,3 @@ def _require_unread_output(inputs: Sequence[str]) -> None:
                 raise InvalidInput(
                     f"{what} is where standard {told} goes, too: write to another file", path=name
                 )
-
-
-def adopt(wrapper: Any, command: Any) -> None:
-    """Make a function that calls a command stand in its place for click."""
-    wrapper.__name__ = command.__name__
-    wrapper.__doc__ = command.__doc__
-    wrapper.__click_params__ = getattr(command, "__click_params__", [])
-
-
-def say_passed_over(intake: Intake) -> None:
-    """Report files in folders that are no text files."""
-    for kind, number in sorted(intake.passed_over.items()):
-        say(f"passed over {count(number, 'file')}: {kind}")

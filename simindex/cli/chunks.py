@@ -1,15 +1,30 @@
-"""Documents in groups that are fingerprinted together."""
+"""Documents in groups that are fingerprinted together, and read ahead.
+
+    thread of its own   documents -> chunk | chunk | chunk        one made, one waiting
+    the main thread                          chunk -> fingerprints, index, output
+
+Fingerprinting and searching let go of the interpreter, so both sides run at once. Errors arrive as
+they would without: Ctrl-C is raised in the main thread, and what reading raises once all that was
+read before is done.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 import simindex
+from simindex.cli.app import uninterrupted
 from simindex.cli.console import count, say
 from simindex.inputs import Document
+
+T = TypeVar("T")
 
 CHUNK_DOCUMENTS = 4096
 CHUNK_BYTES = 32 << 20
@@ -51,6 +66,34 @@ def portions(
         yield made, False
 
 
+def batch_of(recipe: Any, chunk: list[Document]) -> simindex.Batch:
+    """The batch of a chunk, with the documents' keys."""
+    batch: simindex.Batch = recipe.batch(
+        [document.text for document in chunk], keys=[document.key for document in chunk]
+    )
+    return batch
+
+
+def joined(batches: list[simindex.Batch]) -> simindex.Batch:
+    """The rows of some batches of one recipe, in their order."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    keys: Any = [key for batch in batches for key in batch.keys or ()]
+    weights = [batch.weights for batch in batches if batch.weights is not None]
+    return simindex.Batch(
+        np.concatenate([batch.rows for batch in batches]),
+        keys=None if first.keys is None else keys,
+        weights=np.concatenate(weights) if weights else None,
+        recipe=first.recipe,
+    )
+
+
+def characters_of(chunk: list[Document]) -> int:
+    """How many characters of text it has."""
+    return sum(len(document.text) for document in chunk)
+
+
 def places_of_rows(texts: int, skipped: Iterable[Any]) -> list[int]:
     """For each row of a batch, the place of its text among the texts it was made from."""
     without = {skip.position for skip in skipped}
@@ -75,15 +118,7 @@ class Buffer:
 
     def batch(self) -> simindex.Batch:
         """The rows of all chunks, in their order."""
-        if len(self._batches) == 1:
-            return self._batches[0]
-        keys: Any = [key for batch in self._batches for key in batch.keys or ()]
-        return simindex.Batch(
-            np.concatenate([batch.rows for batch in self._batches]),
-            keys=keys,
-            weights=np.concatenate([batch.weights for batch in self._batches]),
-            recipe=self._batches[0].recipe,
-        )
+        return joined(self._batches)
 
 
 class SkippedReport:
@@ -107,3 +142,93 @@ class SkippedReport:
         """Say how many more there were."""
         if self.number > SHOWN_SKIPPED:
             say(f"{count(self.number - SHOWN_SKIPPED, 'more document')} without a fingerprint")
+
+
+def read_ahead(source: Iterable[T]) -> Generator[T, None, None]:
+    """The items of `source`, in order; the next are made by another thread meanwhile.
+
+    One item waits and one is being made at most. What `source` raises is raised here, after the
+    items before it. The thread is not waited for when this iterator is closed: a pipe that nobody
+    writes to may hold it.
+    """
+    slot: _Slot[T] = _Slot()
+    try:
+        # A signal that is raised within `start` may end in an error of its lock.
+        with uninterrupted():
+            Thread(
+                target=_fill, args=(slot, source), name="simindex-reading", daemon=True
+            ).start()
+        yield from slot
+    finally:
+        slot.abandon()
+
+
+def _fill(slot: _Slot[T], source: Iterable[T]) -> None:
+    # The interpreter closes standard input as it exits, and aborts if a thread is reading it then;
+    # not if that thread, which is never resumed, still refers to it.
+    standard_input = sys.stdin  # noqa: F841
+    error: BaseException | None = None
+    try:
+        for item in source:
+            if not slot.put(item):
+                break
+        close = getattr(source, "close", None)
+        if close is not None:
+            close()
+    except BaseException as raised:  # the other thread raises it
+        error = raised
+    slot.end(error)
+
+
+WAKE_S = 0.5
+"""A signal that comes just before the main thread waits is seen when it wakes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    error: BaseException | None
+
+
+class _Slot(Generic[T]):
+    """Hands items from one thread to another, one at a time.
+
+    By queues, for a signal that is raised while a Condition is waited for leaves its lock as none
+    of its users expects.
+    """
+
+    def __init__(self) -> None:
+        self._items: SimpleQueue[T | _End] = SimpleQueue()
+        self._room: SimpleQueue[None] = SimpleQueue()
+        """An entry for each item that may be put, and one for the end of taking."""
+        self._room.put(None)
+        self._abandoned = False
+
+    def put(self, item: T) -> bool:
+        """Waits until the item before is taken; False if nobody will take this one."""
+        self._room.get()
+        if self._abandoned:
+            return False
+        self._items.put(item)
+        return True
+
+    def end(self, error: BaseException | None) -> None:
+        """No item follows, because of an error or because these were all."""
+        self._items.put(_End(error))
+
+    def abandon(self) -> None:
+        """Nobody takes any more."""
+        self._abandoned = True
+        self._room.put(None)
+
+    def __iter__(self) -> Iterator[T]:
+        while True:
+            try:
+                item = self._items.get(timeout=WAKE_S)
+            except Empty:
+                continue
+            if isinstance(item, _End):
+                if item.error is not None:
+                    raise item.error
+                return
+            self._room.put(None)
+            yield item

@@ -16,9 +16,8 @@ from typing import Any
 
 import mmh3
 
-from simindex.cli.chunks import chunks
-from simindex.cli.console import count, megabytes
-from simindex.cli.progress import Progress
+from simindex.cli.chunks import characters_of, chunks
+from simindex.cli.console import Progress, count, megabytes
 from simindex.errors import InvalidOption
 from simindex.inputs import Document
 
@@ -83,7 +82,7 @@ def learned_from_sample(
                 if in_sample(document.key, fraction):
                     chosen += 1
                     yield document.text
-            progress.advance(len(chunk), sum(len(document.text) for document in chunk))
+            progress.advance(len(chunk), characters_of(chunk))
 
     with Progress("learning", quiet=quiet) as progress:
         try:

@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 import simindex
-from simindex.cli.choices import Reading, adopt, together
+from simindex.cli.choices import Reading, collected
+from simindex.cli.console import count, say
 from simindex.cli.learning import (
     FIRST_DOCUMENTS,
     Lesson,
@@ -27,8 +28,6 @@ from simindex.simhash.projection import PROJECTIONS
 from simindex.simhash.recipe_bytes import MOST_HEADER_BYTES
 from simindex.simhash.weighting import WEIGHTINGS
 from simindex.simhash.words import language_stop_words
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _ngram(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -82,7 +81,13 @@ def _listed_words(path: str) -> frozenset[str]:
 
 _OF_TEXTS = [name for name in WEIGHTINGS if name != "given"]  # no weight of a text's features
 
-_recipe_options = together(
+
+def _given(**asked: Any) -> dict[str, Any]:
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+recipe_options = collected(
+    "recipe_given", _given,
     click.option(
         "--bits", type=int, help="Width of a fingerprint: 64 to 4096, a multiple of 64."
     ),
@@ -109,23 +114,7 @@ _recipe_options = together(
         "--min-features", type=int, help="A text with fewer features gets no fingerprint."
     ),
 )
-
-_RECIPE_NAMES = (
-    "bits", "unit", "ngram", "weighting", "projection", "seed", "stop_words", "stemmer",
-    "min_features",
-)
-
-
-def recipe_options(command: Command) -> Command:
-    """How texts become fingerprints; the command gets what was asked for as `recipe_given`."""
-
-    def collected(*args: Any, **given: Any) -> Any:
-        asked = {name: given.pop(name) for name in _RECIPE_NAMES}
-        chosen = {name: value for name, value in asked.items() if value is not None}
-        return command(*args, recipe_given=chosen, **given)
-
-    adopt(collected, command)
-    return _recipe_options(collected)  # type: ignore[return-value]
+"""How texts become fingerprints; the command gets what was asked for as `recipe_given`."""
 
 
 def asked_recipe(given: dict[str, Any]) -> Any:
@@ -147,34 +136,14 @@ def asked_recipe(given: dict[str, Any]) -> Any:
 def stored_recipe(path: str | Path, instead: str) -> Any:
     """The recipe of an index; InvalidOption, with what to do `instead`, if it stores none."""
     with simindex.open(path, "r") as index:
-        if index.recipe is None:
-            raise InvalidOption(f"{path} stores no recipe, so {instead}", path=str(path))
-        return index.recipe
+        return required_recipe(index, path, instead)
 
 
-_idf_options = together(
-    click.option(
-        "--idf-sample", type=float, metavar="FRACTION",
-        help="Share of the documents to learn idf from, in a first pass; by default 1, all.",
-    ),
-    click.option(
-        "--idf-first", type=click.IntRange(min=1), metavar="N",
-        help="Learn idf from the first N documents and read the inputs once; by default "
-        f"{FIRST_DOCUMENTS:,} where they can be read only once.",
-    ),
-)
-
-
-def idf_options(command: Command) -> Command:
-    """From which documents idf is learned; the command gets a `Learning` as `learning`."""
-
-    def collected(
-        *args: Any, idf_sample: float | None, idf_first: int | None, **others: Any
-    ) -> Any:
-        return command(*args, learning=Learning(idf_sample, idf_first), **others)
-
-    adopt(collected, command)
-    return _idf_options(collected)  # type: ignore[return-value]
+def required_recipe(index: simindex.Index, path: str | Path, instead: str) -> Any:
+    """The same of an index that is open."""
+    if index.recipe is None:
+        raise InvalidOption(f"{path} stores no recipe, so {instead}", path=str(path))
+    return index.recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +186,21 @@ class Learning:
             )
 
 
+idf_options = collected(
+    "learning", Learning,
+    click.option(
+        "--idf-sample", "sample", type=float, metavar="FRACTION",
+        help="Share of the documents to learn idf from, in a first pass; by default 1, all.",
+    ),
+    click.option(
+        "--idf-first", "first", type=click.IntRange(min=1), metavar="N",
+        help="Learn idf from the first N documents and read the inputs once; by default "
+        f"{FIRST_DOCUMENTS:,} where they can be read only once.",
+    ),
+)
+"""From which documents idf is learned; the command gets a `Learning` as `learning`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A recipe that can make fingerprints, and the documents to make them of."""
@@ -227,6 +211,15 @@ class Prepared:
     """The account of reading these documents."""
     lesson: Lesson | None = None
     """What idf was learned from, if it was."""
+
+    def say(self) -> None:
+        """What was no document, and what idf was learned from."""
+        for kind, number in sorted(self.intake.passed_over.items()):
+            say(f"passed over {count(number, 'file')}: {kind}")
+        if self.intake.bad_records:
+            say(f"skipped {count(self.intake.bad_records, 'bad record')}")
+        if self.lesson is not None:
+            say(self.lesson)
 
 
 def prepare(

@@ -1,4 +1,4 @@
-"""What reading yields: documents, and an account of what was no document."""
+"""What a reader takes and gives: a source in; documents, and an account of what was none, out."""
 
 from __future__ import annotations
 
@@ -98,6 +98,23 @@ class Intake:
             )
         if self.report is not None:
             self.report(record)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where bytes come from, and what to make of them."""
+
+    path: str
+    """The file as the caller named it, or `-`; for messages."""
+    name: str
+    """What documents without a key of their own are named after: relative to a folder, with `/`."""
+    intake: Intake
+    limit: int
+    """Longest line, row or text file, in bytes."""
+    named: bool = True
+    """Whether the caller named the file; else it was found in a folder."""
+    text_field: str = "text"
+    key_field: str = "id"
 
 
 class Unusable(Exception):

@@ -7,14 +7,23 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import BinaryIO
 
-from simindex.inputs.document import Document
+from simindex.inputs.document import Document, Source
 from simindex.inputs.jsonl import read_jsonl
-from simindex.inputs.source import Source
-from simindex.inputs.streams import STDIN, compression_of, first_bytes
+from simindex.inputs.streams import (
+    STDIN,
+    Unreadable,
+    compression_of,
+    decoded,
+    first_bytes,
+    unmarked,
+    whole,
+)
 from simindex.inputs.table import read_table
-from simindex.inputs.textfile import read_text
 
 AUTO = "auto"
+
+SNIFFED_BYTES = 8192
+"""A NUL byte among the first so many makes a file a binary one, as in git."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,31 @@ class Format:
     read: Callable[[BinaryIO, Source], Iterator[Document]]
     suffixes: tuple[str, ...] = ()
     magic: bytes = b""
+
+
+def read_text(stream: BinaryIO, source: Source) -> Iterator[Document]:
+    """The one document of a text file, under the source's name; none for a binary file.
+
+    A binary file is a bad record when the caller named it, and passed over when it was found in a
+    folder. Other bad records: a file over the limit, bytes that are no UTF-8.
+    """
+    path, limit, intake = source.path, source.limit, source.intake
+    data = whole(stream, limit)
+    if b"\0" in data[:SNIFFED_BYTES]:
+        if source.named:
+            intake.bad(path, None, "binary file: holds NUL bytes")
+        else:
+            intake.passed_over["binary file"] += 1
+        return
+    if len(data) > limit:
+        intake.bad(path, None, f"longer than {limit} bytes (records? then give --format)")
+        return
+    try:
+        text = decoded(unmarked(data))
+    except Unreadable as reason:
+        intake.bad(path, reason.line, str(reason))
+        return
+    yield Document(key=source.name, text=text, path=path)
 
 
 FORMATS = {

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from simindex.inputs.document import Document, Unusable, key_of, text_of
-from simindex.inputs.source import Source
+from simindex.inputs.document import Document, Source, Unusable, key_of, text_of
 from simindex.inputs.streams import Unreadable, decoded, lines, unmarked
 
 MAX_VALUES = 1 << 20

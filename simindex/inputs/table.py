@@ -7,22 +7,13 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import BinaryIO
 
-from simindex.inputs.document import Document, Unusable, key_of, text_of
-from simindex.inputs.source import Source
+from simindex.inputs.document import Document, Source, Unusable, key_of, text_of
 from simindex.inputs.streams import lines, unmarked
 
 MAX_COLUMNS = 1 << 16
 
 MAX_SEPARATORS = 1 << 22
 """Most separators of a row, those in quotes included: each may be a cell, of 8 bytes in memory."""
-
-
-class _RowTooLong(Exception):
-    pass
-
-
-class _TooManySeparators(Exception):
-    pass
 
 
 class _Feed:
@@ -46,10 +37,10 @@ class _Feed:
         self.number, line = next(self._lines)
         self._row_bytes += self._limit + 1 if line is None else len(line)
         if line is None or self._row_bytes > self._limit:
-            raise _RowTooLong
+            raise Unusable(f"row longer than {self._limit} bytes (an open quote?)")
         self._separators += line.count(self._separator)
         if self._separators > MAX_SEPARATORS:
-            raise _TooManySeparators
+            raise Unusable(f"row of more than {MAX_SEPARATORS:,} separators")
         if self.number == 1:
             line = unmarked(line)
         # Bytes that are no UTF-8 become lone surrogates, which no valid UTF-8 decodes to: the row
@@ -96,10 +87,6 @@ def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
             yield _document(row, header, line, source)
         except StopIteration:
             return
-        except _RowTooLong:
-            intake.bad(path, line, f"row longer than {limit} bytes (an open quote?)")
-        except _TooManySeparators:
-            intake.bad(path, line, f"row of more than {MAX_SEPARATORS:,} separators")
         except csv.Error as error:
             intake.bad(path, line, f"not CSV: {error}")
         except Unusable as reason:

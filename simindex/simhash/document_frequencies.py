@@ -32,16 +32,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simindex.arrays import U32, U64
 from simindex.checks import is_int
-from simindex.errors import (
-    InvalidBatch,
-    InvalidOption,
-    RecipeMismatch,
-)
-from simindex.simhash import frequency_bytes, recipe_bytes
-from simindex.simhash.idf import IdfTable, idf_step
+from simindex.errors import InvalidBatch, InvalidOption, RecipeMismatch
+from simindex.simhash import recipe_bytes
+from simindex.simhash.weighting import IdfTable, idf_step
 
 MAX_FEATURES = 1 << 23
 """Distinct features up to which counting is exact by default: a table of 100 MB."""
@@ -50,7 +46,7 @@ _PENDING_FEATURES = 1 << 20  # features that collect at least before they are me
 _PIECE_FEATURES = 64  # what a piece costs beside its features: two arrays, about 300 bytes
 _RANGE_FEATURES = 1 << 18  # features merged at once
 
-_Counted = tuple[NDArray[np.uint64], NDArray[np.uint32]]
+_Counted = tuple[U64, U32]
 
 
 class DocumentFrequencies:
@@ -94,13 +90,13 @@ class DocumentFrequencies:
         self._pending_features = 0
 
     @property
-    def hashes(self) -> NDArray[np.uint64]:
+    def hashes(self) -> U64:
         """Hashes of the features in the table, strictly ascending."""
         self._settle()
         return self._hashes
 
     @property
-    def counts(self) -> NDArray[np.uint32]:
+    def counts(self) -> U32:
         """Documents that have each feature, short by at most `forgotten`."""
         self._settle()
         return self._counts
@@ -122,9 +118,7 @@ class DocumentFrequencies:
         kept = "exact" if not self.forgotten else f"short by at most {self.forgotten}"
         return f"<DocumentFrequencies {len(self)} features, {self.documents} documents, {kept}>"
 
-    def add(
-        self, hashes: NDArray[np.uint64], counts: NDArray[np.uint32], documents: int
-    ) -> None:
+    def add(self, hashes: U64, counts: U32, documents: int) -> None:
         """Count some more documents.
 
         Parameters
@@ -229,7 +223,7 @@ class DocumentFrequencies:
             "features": len(self),
             "forgotten": self.forgotten,
         }
-        return frequency_bytes.packed(values, self.hashes, self.counts)
+        return recipe_bytes.packed_frequencies(values, self.hashes, self.counts)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> DocumentFrequencies:
@@ -242,11 +236,11 @@ class DocumentFrequencies:
         FormatTooNew
             If a newer version wrote them.
         """
-        values, hashes, counts = frequency_bytes.unpacked(recipe_bytes.as_content(content))
+        values, hashes, counts = recipe_bytes.unpacked_frequencies(content)
         try:
             read = cls(values["source"], max_features=values["max_features"])
         except InvalidOption as error:
-            raise frequency_bytes.invalid(error) from error
+            raise recipe_bytes.invalid_frequencies(error) from error
         read.documents, read._forgotten = values["documents"], values["forgotten"]
         read._hashes, read._counts = hashes, counts
         return read
@@ -319,9 +313,7 @@ def _union(one: _Counted, other: _Counted) -> _Counted:
     return hashes, counts
 
 
-def _put_union(
-    many: _Counted, few: _Counted, hashes: NDArray[np.uint64], counts: NDArray[np.uint32], at: int
-) -> int:
+def _put_union(many: _Counted, few: _Counted, hashes: U64, counts: U32, at: int) -> int:
     """Write the union of two parts from row `at` of the result; the row after it."""
     places = np.searchsorted(many[0], few[0])
     known = many[0][np.minimum(places, len(many[0]) - 1)] == few[0]
@@ -385,8 +377,8 @@ def _checked(hashes: Any, counts: Any, documents: Any) -> _Counted:
 
 
 def _require_countable(documents: int) -> None:
-    if documents > frequency_bytes.MOST_DOCUMENTS:
+    if documents > recipe_bytes.MOST_DOCUMENTS:
         raise InvalidOption(
             f"{documents} documents are more than can be counted, 2**32 - 1: learn from a sample",
-            option="documents", found=documents, expected=frequency_bytes.MOST_DOCUMENTS,
+            option="documents", found=documents, expected=recipe_bytes.MOST_DOCUMENTS,
         )

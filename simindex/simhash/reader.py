@@ -1,4 +1,4 @@
-"""A recipe's way through the kernels: portions of texts in, arrays out.
+"""A recipe's way through the kernels: portions of texts in, a batch out.
 
     texts -> [kernel: units, n-grams, hashes, weights, sums]              the usual way, in one call
     texts -> units (words.py: tokenizer, stop words, stems) -> [kernel]   when words are not plain
@@ -11,34 +11,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import F32, U64
+from simindex.arrays import F32, F64, I64, U32, U64
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.records.batch import as_array
+from simindex.records.batch import Batch, Skipped, as_keys
 from simindex.simhash import words
 from simindex.simhash.features import (
     THREADED_TEXTS,
     UNITS,
     Column,
     Portion,
-    Unit,
     portions,
     refuse_invalid,
     refuse_untext,
 )
-from simindex.simhash.idf import IdfTable
-from simindex.simhash.projection import PROJECTIONS, ProjectionName, normal_quantiles
-from simindex.simhash.weighting import COUNTINGS, STEPS_PER_UNIT, Weighting, sublinear_steps
+from simindex.simhash.projection import PROJECTIONS, normal_quantiles
+from simindex.simhash.weighting import COUNTINGS, STEPS_PER_UNIT, WEIGHTINGS, sublinear_steps
 from simindex.threads import thread_count
-
-MOST_WEIGHT = 1e37
-"""Most that a caller's weights of one document may add up to: sums are kept as float32."""
 
 _NO_BUCKETS = np.empty((0, 8), dtype=np.uint64)
 _NO_STEPS = np.empty(0, dtype=np.uint32)
 _NO_QUANTILES = np.empty(0, dtype=np.int16)
+
+_Calls = tuple[Any, Any, Any]
+"""Of the kernel, for texts, for columns and for units."""
 
 
 @dataclass(frozen=True)
@@ -50,105 +47,93 @@ class Simhashes:
 
     fingerprints: U64
     weights: F32
-    features: NDArray[np.int64]
+    features: I64
 
 
 class Reader:
-    """What a recipe asks of the kernels; immutable, for any number of threads."""
+    """What a `Recipe` asks of the kernels; immutable, for any number of threads."""
 
-    def __init__(
-        self,
-        *,
-        bits: int,
-        unit: Unit,
-        sizes: tuple[int, ...],
-        weighting: Weighting,
-        seed: int,
-        min_features: int,
-        idf: IdfTable | None,
-        projection: ProjectionName,
-        tokenizer: int | words.Tokenizer,
-        stop_words: frozenset[str],
-        stemmer: str | None,
-    ) -> None:
-        self._bits = bits
-        self._tokenizer = tokenizer
-        self._stop_words = stop_words
-        self._stems = None if stemmer is None else words.stems_of(stemmer)
+    def __init__(self, recipe: Any) -> None:
+        tokenizer, idf, projection = recipe.tokenizer, recipe.idf, recipe.projection
+        if isinstance(tokenizer, str):
+            raise InvalidOption(
+                f"the recipe's words come from the tokenizer {tokenizer!r}, which an index stores "
+                "by name only: give it back with recipe.using(tokenizer)",
+                option="tokenizer", found=tokenizer, expected="recipe.using(tokenizer)",
+            )
+        counting = WEIGHTINGS[recipe.weighting].counting
+        self._bits: int = recipe.bits
+        self._tokenizer: int | words.Tokenizer = tokenizer
+        self._stop_words = frozenset(recipe.stop_words)
+        self._stems = None if recipe.stemmer is None else words.stems_of(recipe.stemmer)
         self._kernel = _native.TextRecipe(
-            UNITS.index(unit),
+            UNITS.index(recipe.unit),
             True,  # letters of scripts without spaces come in pairs
-            np.array(sizes, dtype=np.uint8),
-            seed,
-            COUNTINGS.index(weighting.counting),
+            np.array(recipe.sizes, dtype=np.uint8),
+            recipe.seed,
+            COUNTINGS.index(counting),
             idf is not None,
             _NO_BUCKETS if idf is None else idf.buckets,
             STEPS_PER_UNIT if idf is None else idf.unseen,
-            sublinear_steps() if weighting.counting == "sublinear" else _NO_STEPS,
+            sublinear_steps() if counting == "sublinear" else _NO_STEPS,
             PROJECTIONS.index(projection),
             normal_quantiles() if projection == "gaussian" else _NO_QUANTILES,
-            bits // 64,
-            min_features,
+            recipe.bits // 64,
+            recipe.min_features,
         )
 
-    def all_simhashes(self, texts: Iterable[Any], threads: int | None) -> Simhashes:
+    def simhashes(self, texts: Iterable[Any], threads: int | None) -> Simhashes:
         """Fingerprints of all texts, taken in portions."""
-        made, first = [], 0
-        for portion in portions(texts, small=not self.plain):
-            n = thread_count(threads, len(portion), worth=THREADED_TEXTS)
-            made.append(self.simhashes(portion, first, n))
-            first += len(portion)
+        calls = self._kernel.texts, self._kernel.column, self._kernel.units
+        answers = self._answers(texts, threads, calls, small=not self.plain)
+        made = [Simhashes(*arrays) for arrays, _ in answers]
         return made[0] if len(made) == 1 else _joined(made, self._bits)
 
-    def all_frequencies(
+    def frequencies(
         self, texts: Iterable[Any], threads: int | None
-    ) -> Iterator[tuple[U64, NDArray[np.uint32], int]]:
-        """Of each portion of the texts, its `frequencies` and how many texts it has."""
+    ) -> Iterator[tuple[U64, U32, int]]:
+        """Of each portion of the texts: its features, their counts, and how many texts it has.
+
+        Features ascend; the count of one is in how many texts of the portion it occurs.
+        """
+        kernel = self._kernel
+        calls = kernel.text_frequencies, kernel.column_frequencies, kernel.unit_frequencies
+        for arrays, number in self._answers(texts, threads, calls, small=True):
+            yield *arrays, number
+
+    def _answers(
+        self, texts: Iterable[Any], threads: int | None, calls: _Calls, *, small: bool
+    ) -> Iterator[tuple[Any, int]]:
+        """What a kernel makes of each portion, and how many texts the portion has."""
         first = 0
-        for portion in portions(texts, small=True):
+        for portion in portions(texts, small=small):
             n = thread_count(threads, len(portion), worth=THREADED_TEXTS)
-            yield *self.frequencies(portion, first, n), len(portion)
+            yield self._answer(portion, first, n, calls), len(portion)
             first += len(portion)
 
-    def simhashes(self, portion: Portion, first: int, threads: int) -> Simhashes:
-        """Fingerprints of a portion, whose first text has the position `first` in errors."""
+    def _answer(self, portion: Portion, first: int, threads: int, calls: _Calls) -> Any:
+        """Of a portion, whose first text has the position `first` in errors."""
+        of_texts, of_column, of_units = calls
         if self.plain:
-            call = self._kernel.column if isinstance(portion, Column) else self._kernel.texts
-            made = self._called(call, portion, first, threads)
+            call = of_column if isinstance(portion, Column) else of_texts
+            *arrays, invalid = self._called(call, portion, first, threads)
         else:
             units = self._units(portion, first)
-            made = self._kernel.units(
+            *arrays, invalid = of_units(
                 units.data, units.starts, units.ends, units.offsets, threads
             )
-        refuse_invalid(made[3], first)
-        return Simhashes(*made[:3])
-
-    def frequencies(
-        self, portion: Portion, first: int, threads: int
-    ) -> tuple[U64, NDArray[np.uint32]]:
-        """Distinct features of a portion, ascending, and in how many of its texts each occurs."""
-        if self.plain:
-            kernel = self._kernel
-            column = isinstance(portion, Column)
-            call = kernel.column_frequencies if column else kernel.text_frequencies
-            hashes, counts, invalid = self._called(call, portion, first, threads)
-            refuse_invalid(invalid, first)
-        else:
-            units = self._units(portion, first)
-            hashes, counts, _ = self._kernel.unit_frequencies(
-                units.data, units.starts, units.ends, units.offsets, threads
-            )
-        return hashes, counts
+        refuse_invalid(invalid, first)
+        return arrays
 
     def hashed(
-        self, hashes: U64, offsets: NDArray[np.int64], weights: NDArray[np.float64] | None,
-        threads: int,
+        self, hashes: U64, offsets: I64, weights: F64 | None, threads: int | None
     ) -> Simhashes:
         """Fingerprints of features that are hashes already, with or without weights."""
+        n = thread_count(threads, len(offsets) - 1, worth=THREADED_TEXTS)
         if weights is None:
-            made = self._kernel.hashes(hashes, offsets, threads)
+            made = self._kernel.hashes(hashes, offsets, n)
         else:
-            made = self._kernel.given(hashes, weights, offsets, threads)
+            made = self._kernel.given(hashes, weights, offsets, n)
         return Simhashes(*made[:3])
 
     def units(self, portion: list[Any]) -> list[list[str]]:
@@ -208,76 +193,46 @@ def _decoded(texts: list[Any], first: int) -> list[str]:
     return decoded
 
 
-def require_known(tokenizer: int | str | words.Tokenizer) -> int | words.Tokenizer:
-    """The tokenizer itself; InvalidOption if only its name is known."""
-    if isinstance(tokenizer, str):
-        raise InvalidOption(
-            f"the recipe's words come from the tokenizer {tokenizer!r}, which an index stores by "
-            "name only: give it back with recipe.using(tokenizer)",
-            option="tokenizer", found=tokenizer, expected="recipe.using(tokenizer)",
-        )
-    return tokenizer
+def batched(made: Simhashes, recipe: Any, ids: Any, keys: Any) -> Batch:
+    """The batch of a recipe's fingerprints, without texts of fewer than its `min_features`.
 
-
-def checked_features(
-    hashes: Any, offsets: Any, weights: Any
-) -> tuple[U64, NDArray[np.int64], NDArray[np.float64] | None]:
-    """Features of some documents as arrays; InvalidBatch names what does not fit."""
-    hashes, offsets = as_array(hashes, "hashes"), as_array(offsets, "offsets")
-    whole = hashes.dtype.kind == "u" or (
-        hashes.dtype.kind == "i" and bool((hashes >= 0).all())
+    Raises InvalidBatch where ids or keys are not one for each text.
+    """
+    features, least = made.features, recipe.min_features
+    _check_length("ids", ids, len(features))
+    _check_length("keys", keys, len(features))
+    batch = Batch(
+        made.fingerprints,
+        ids=ids,
+        keys=None if keys is None else as_keys(keys, None),
+        weights=made.weights,
+        recipe=recipe,
     )
-    if hashes.ndim != 1 or not (whole or not len(hashes)):
-        raise InvalidBatch(
-            f"hashes are {hashes.dtype} of shape {hashes.shape}: give uint64 (f,)",
-            found=str(hashes.dtype), expected="uint64 (f,)",
-        )
-    if offsets.ndim != 1 or not len(offsets) or offsets.dtype.kind not in "iu":
-        raise InvalidBatch(
-            f"offsets are {offsets.dtype} of shape {offsets.shape}: give whole numbers (n + 1,), "
-            "document i having the features offsets[i] to offsets[i + 1]",
-            found=offsets.shape, expected="(n + 1,)",
-        )
-    ascending = offsets.astype(np.int64)
-    steps = np.flatnonzero(ascending[1:] < ascending[:-1])
-    if ascending[0] != 0 or ascending[-1] != len(hashes) or len(steps):
-        row = int(steps[0]) + 1 if len(steps) else 0 if ascending[0] else len(ascending) - 1
-        raise InvalidBatch(
-            f"offset {row} is {offsets[row]}: offsets must ascend from 0 to the number of hashes, "
-            f"{len(hashes)}",
-            row=row, found=int(offsets[row]),
-        )
-    hashes = np.ascontiguousarray(hashes, dtype=np.uint64)
-    if weights is None:
-        return hashes, ascending, None
-    given = as_array(weights, "weights")
-    if given.shape != hashes.shape or given.dtype.kind not in "fiu":
-        raise InvalidBatch(
-            f"weights are {given.dtype} of shape {given.shape}: give numbers, one for each of the "
-            f"{len(hashes)} hashes",
-            found=given.shape, expected=hashes.shape,
-        )
-    numbers = np.ascontiguousarray(given, dtype=np.float64)
-    bad = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
-    if len(bad):
-        document = int(np.searchsorted(ascending, bad[0], side="right")) - 1
-        raise InvalidBatch(
-            f"weight {bad[0]} (document {document}) is {numbers[bad[0]]}: weights must be finite "
-            "and not negative",
-            row=int(bad[0]), document=document, found=float(numbers[bad[0]]),
-        )
-    if len(numbers) and float(numbers.max()) > MOST_WEIGHT / len(numbers):
-        _refuse_heavy(ascending, numbers)
-    return hashes, ascending, numbers
+    kept = features >= least
+    if kept.all():
+        return batch
+    skipped = tuple(
+        Skipped(position, _name(batch, position), _reason(int(features[position]), least))
+        for position in np.flatnonzero(~kept).tolist()
+    )
+    batch = batch.take(np.flatnonzero(kept))
+    batch.skipped = skipped
+    return batch
 
 
-def _refuse_heavy(offsets: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
-    for document in range(len(offsets) - 1):
-        with np.errstate(over="ignore"):
-            total = float(weights[offsets[document] : offsets[document + 1]].sum())
-        if total > MOST_WEIGHT:
-            raise InvalidBatch(
-                f"the weights of document {document} add up to {total:g}: scale them down, to "
-                f"{MOST_WEIGHT:g} at most",
-                document=document, found=total, expected=MOST_WEIGHT,
-            )
+def _reason(features: int, least: int) -> str:
+    return f"too few features: {features} < {least}" if features else "empty"
+
+
+def _check_length(name: str, values: Any, n: int) -> None:
+    if values is not None and hasattr(values, "__len__") and len(values) != n:
+        raise InvalidBatch(
+            f"{n} texts but {len(values)} {name}: give one for each text",
+            found=len(values), expected=n,
+        )
+
+
+def _name(batch: Batch, position: int) -> Any:
+    if batch.keys is not None:
+        return batch.keys[position]
+    return None if batch.ids is None else int(batch.ids[position])

@@ -11,31 +11,21 @@ from functools import cached_property
 from types import FunctionType
 from typing import Any
 
-import msgpack
-
 from simindex.checks import require
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.records.batch import Batch
 from simindex.simhash import recipe_bytes, words
-from simindex.simhash.anatomy import Feature, anatomy
-from simindex.simhash.batching import batched
-from simindex.simhash.document_frequencies import (
-    MAX_FEATURES,
-    DocumentFrequencies,
-    require_source,
-)
-from simindex.simhash.features import (
-    THREADED_TEXTS,
-    TOKENIZER,
-    UNICODE,
-    Unit,
-)
-from simindex.simhash.idf import IdfTable
+from simindex.simhash.document_frequencies import MAX_FEATURES, DocumentFrequencies, require_source
+from simindex.simhash.features import TOKENIZER, UNICODE, Unit
 from simindex.simhash.projection import ProjectionName
-from simindex.simhash.reader import Reader, checked_features, require_known
-from simindex.simhash.recipe_checks import checked, require_fitted, require_weighing
-from simindex.simhash.weighting import WEIGHTINGS, WeightingName
-from simindex.threads import thread_count
+from simindex.simhash.reader import Reader, batched
+from simindex.simhash.recipe_checks import (
+    checked,
+    checked_features,
+    require_fitted,
+    require_weighing,
+)
+from simindex.simhash.weighting import WEIGHTINGS, Feature, IdfTable, WeightingName, anatomy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,7 +142,7 @@ class Recipe:
             If `max_features` or `threads` is out of range.
         """
         counted = DocumentFrequencies(self._features_source, max_features=max_features)
-        for frequencies in self._reader.all_frequencies(texts, threads):
+        for frequencies in self._reader.frequencies(texts, threads):
             counted.add(*frequencies)
         return counted
 
@@ -233,7 +223,7 @@ class Recipe:
         whose words are held as Python strings.
         """
         require_weighing(self.weighting, fitted=self.fitted)
-        return batched(self._reader.all_simhashes(texts, threads), self, ids, keys)
+        return batched(self._reader.simhashes(texts, threads), self, ids, keys)
 
     def batch_features(
         self,
@@ -286,8 +276,7 @@ class Recipe:
             )
         require_fitted(self.weighting, fitted=self.fitted)
         arrays = checked_features(hashes, offsets, weights)
-        n = thread_count(threads, len(arrays[1]) - 1, worth=THREADED_TEXTS)
-        return batched(self._reader.hashed(*arrays, n), self, ids, keys)
+        return batched(self._reader.hashed(*arrays, threads), self, ids, keys)
 
     def features(self, text: str | bytes) -> list[Feature]:
         """What a text is made of, for people: its features, the heaviest first.
@@ -303,19 +292,7 @@ class Recipe:
 
     @cached_property
     def _reader(self) -> Reader:
-        return Reader(
-            bits=self.bits,
-            unit=self.unit,
-            sizes=self.sizes,
-            weighting=WEIGHTINGS[self.weighting],
-            seed=self.seed,
-            min_features=self.min_features,
-            idf=self.idf,
-            projection=self.projection,
-            tokenizer=require_known(self.tokenizer),
-            stop_words=frozenset(self.stop_words),
-            stemmer=self.stemmer,
-        )
+        return Reader(self)
 
     @property
     def _tokenizer_name(self) -> int | str:
@@ -327,8 +304,7 @@ class Recipe:
         """Digest of what decides the features of a text and their hashes."""
         deciding = ("unit", "ngram", "seed", "tokenizer", "unicode", "stop_words", "stemmer")
         values = self.to_dict()
-        packed: bytes = msgpack.packb([values[name] for name in deciding])
-        return recipe_bytes.digest(packed).hex()
+        return recipe_bytes.digest_of([values[name] for name in deciding])
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe as plain values, the learned table as its size and digest."""
@@ -354,8 +330,7 @@ class Recipe:
     @cached_property
     def identity(self) -> str:
         """32 hexadecimal digits; equal for recipes that make equal fingerprints of equal texts."""
-        packed: bytes = msgpack.packb(sorted(self.to_dict().items()))
-        return recipe_bytes.digest(packed).hex()
+        return recipe_bytes.digest_of(sorted(self.to_dict().items()))
 
     def differences(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
         """What differs, as name -> (mine, other's); empty for equal recipes."""
@@ -397,7 +372,7 @@ class Recipe:
         FormatTooNew
             If a newer version wrote them, or the recipe splits texts in a newer way.
         """
-        values, idf = recipe_bytes.unpacked(recipe_bytes.as_content(content))
+        values, idf = recipe_bytes.unpacked(content)
         try:
             recipe = Recipe(**recipe_bytes.options(values), idf=idf)
         except (KeyError, TypeError, InvalidOption) as error:

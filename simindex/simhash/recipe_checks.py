@@ -1,4 +1,4 @@
-"""What a recipe's options may be; checked once, where a recipe is made."""
+"""What a recipe may be given: its options, and the features of documents; checked once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from simindex.arrays import F64, I64, U64
 from simindex.checks import is_int, require
-from simindex.errors import InvalidOption
+from simindex.errors import InvalidBatch, InvalidOption
 from simindex.options import MAX_BITS
+from simindex.records.batch import as_array
 from simindex.simhash import words
 from simindex.simhash.features import MOST_NGRAM, TOKENIZER, UNITS
-from simindex.simhash.idf import IdfTable
 from simindex.simhash.projection import PROJECTIONS
-from simindex.simhash.weighting import WEIGHTINGS
+from simindex.simhash.weighting import WEIGHTINGS, IdfTable
+
+MOST_WEIGHT = 1e37
+"""Most that a caller's weights of one document may add up to: sums are kept as float32."""
 
 
 def checked(options: dict[str, Any]) -> dict[str, Any]:
@@ -139,3 +143,67 @@ def require_fitted(weighting: str, *, fitted: bool) -> None:
             'weighting="tf"',
             option="weighting", found=weighting,
         )
+
+
+def checked_features(
+    hashes: Any, offsets: Any, weights: Any
+) -> tuple[U64, I64, F64 | None]:
+    """Features of some documents as arrays; InvalidBatch names what does not fit."""
+    hashes, offsets = as_array(hashes, "hashes"), as_array(offsets, "offsets")
+    whole = hashes.dtype.kind == "u" or (
+        hashes.dtype.kind == "i" and bool((hashes >= 0).all())
+    )
+    if hashes.ndim != 1 or not (whole or not len(hashes)):
+        raise InvalidBatch(
+            f"hashes are {hashes.dtype} of shape {hashes.shape}: give uint64 (f,)",
+            found=str(hashes.dtype), expected="uint64 (f,)",
+        )
+    if offsets.ndim != 1 or not len(offsets) or offsets.dtype.kind not in "iu":
+        raise InvalidBatch(
+            f"offsets are {offsets.dtype} of shape {offsets.shape}: give whole numbers (n + 1,), "
+            "document i having the features offsets[i] to offsets[i + 1]",
+            found=offsets.shape, expected="(n + 1,)",
+        )
+    ascending = offsets.astype(np.int64)
+    steps = np.flatnonzero(ascending[1:] < ascending[:-1])
+    if ascending[0] != 0 or ascending[-1] != len(hashes) or len(steps):
+        row = int(steps[0]) + 1 if len(steps) else 0 if ascending[0] else len(ascending) - 1
+        raise InvalidBatch(
+            f"offset {row} is {offsets[row]}: offsets must ascend from 0 to the number of hashes, "
+            f"{len(hashes)}",
+            row=row, found=int(offsets[row]),
+        )
+    hashes = np.ascontiguousarray(hashes, dtype=np.uint64)
+    if weights is None:
+        return hashes, ascending, None
+    given = as_array(weights, "weights")
+    if given.shape != hashes.shape or given.dtype.kind not in "fiu":
+        raise InvalidBatch(
+            f"weights are {given.dtype} of shape {given.shape}: give numbers, one for each of the "
+            f"{len(hashes)} hashes",
+            found=given.shape, expected=hashes.shape,
+        )
+    numbers = np.ascontiguousarray(given, dtype=np.float64)
+    bad = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
+    if len(bad):
+        document = int(np.searchsorted(ascending, bad[0], side="right")) - 1
+        raise InvalidBatch(
+            f"weight {bad[0]} (document {document}) is {numbers[bad[0]]}: weights must be finite "
+            "and not negative",
+            row=int(bad[0]), document=document, found=float(numbers[bad[0]]),
+        )
+    if len(numbers) and float(numbers.max()) > MOST_WEIGHT / len(numbers):
+        _refuse_heavy(ascending, numbers)
+    return hashes, ascending, numbers
+
+
+def _refuse_heavy(offsets: I64, weights: F64) -> None:
+    for document in range(len(offsets) - 1):
+        with np.errstate(over="ignore"):
+            total = float(weights[offsets[document] : offsets[document + 1]].sum())
+        if total > MOST_WEIGHT:
+            raise InvalidBatch(
+                f"the weights of document {document} add up to {total:g}: scale them down, to "
+                f"{MOST_WEIGHT:g} at most",
+                document=document, found=total, expected=MOST_WEIGHT,
+            )

@@ -1,19 +1,35 @@
 """How much a feature counts: by how often a document has it, and by how rare it is.
 
     weight = c(tf) * idf        tf: how often the document has the feature
+    idf = ln((1 + N) / (1 + df)) + 1        of the df of N documents that have it
 
 Weights are whole numbers, of units or of steps of 2^-12, so sums are exact in any order: c(tf) =
-1 + ln tf and idf are rounded to steps, and a product of both is rounded back to them.
+1 + ln tf and idf are rounded to steps, and a product of both is rounded back to them. The table of
+idf that a recipe learns and stores decides, not the logarithm of the machine that reads it:
+
+    hashes   uint64 (f,)   feature hashes, strictly ascending
+    steps    uint32 (f,)   idf of each, in steps of 2^-12
+    unseen   step of a feature that no document had
+
+Counts come from `document_frequencies`; where some of them are bounds, a step is the middle of the
+idf at both bounds.
 """
 
 from __future__ import annotations
 
 import math
-from functools import cache
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache, cached_property
+from hashlib import blake2b
 from typing import Literal, NamedTuple
 
+import mmh3
 import numpy as np
-from numpy.typing import NDArray
+
+from simindex._kernels import _native
+from simindex.arrays import U32, U64
+from simindex.simhash.features import Unit
 
 WeightingName = Literal[
     "binary", "tf", "sublinear", "idf", "tfidf", "sublinear-tfidf", "given"
@@ -27,17 +43,16 @@ class Weighting(NamedTuple):
     """c(tf): 1, tf, or 1 + ln tf."""
     idf: bool
     """Whether learned idf is a factor."""
-    meaning: str
 
 
 WEIGHTINGS: dict[str, Weighting] = {
-    "binary": Weighting("once", False, "a feature counts once"),
-    "tf": Weighting("often", False, "as often as the document has it"),
-    "sublinear": Weighting("sublinear", False, "1 + ln of how often the document has it"),
-    "idf": Weighting("once", True, "once, times idf"),
-    "tfidf": Weighting("often", True, "as often as the document has it, times idf"),
-    "sublinear-tfidf": Weighting("sublinear", True, "1 + ln of how often, times idf"),
-    "given": Weighting("often", False, "the caller's own, by Recipe.batch_features"),
+    "binary": Weighting("once", False),  # a feature counts once
+    "tf": Weighting("often", False),  # as often as the document has it
+    "sublinear": Weighting("sublinear", False),  # 1 + ln of how often the document has it
+    "idf": Weighting("once", True),  # once, times idf
+    "tfidf": Weighting("often", True),  # as often as the document has it, times idf
+    "sublinear-tfidf": Weighting("sublinear", True),  # 1 + ln of how often, times idf
+    "given": Weighting("often", False),  # the caller's own, by Recipe.batch_features
 }
 
 COUNTINGS = ("once", "often", "sublinear")
@@ -52,10 +67,113 @@ MOST_SUBLINEAR = 1 << 16
 
 
 @cache
-def sublinear_steps() -> NDArray[np.uint32]:
+def sublinear_steps() -> U32:
     """1 + ln tf in steps, for tf below MOST_SUBLINEAR: uint32 (65536,).
 
     None lies within 10^-5 of a step of where rounding changes, so every C library gives the same.
     """
     steps = [0, *(round((1 + math.log(tf)) * STEPS_PER_UNIT) for tf in range(1, MOST_SUBLINEAR))]
     return np.array(steps, dtype=np.uint32)
+
+
+@dataclass(frozen=True, eq=False)
+class IdfTable:
+    """idf of features by ascending hash; see the module's second drawing."""
+
+    documents: int
+    """Number N of documents it was learned from."""
+    hashes: U64
+    steps: U32
+    unseen: int
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    @cached_property
+    def digest(self) -> str:
+        """Hexadecimal BLAKE2b-128 of the table's content."""
+        made = blake2b(digest_size=16)
+        made.update(self.documents.to_bytes(8, "little") + self.unseen.to_bytes(8, "little"))
+        made.update(self.hashes.astype("<u8").tobytes())
+        made.update(self.steps.astype("<u4").tobytes())
+        return made.hexdigest()
+
+    @cached_property
+    def buckets(self) -> U64:
+        """The table as kernels look it up, uint64 (2^k, 8): 32 to 64 bytes a feature."""
+        buckets: U64 = _native.idf_buckets(self.hashes, self.steps)
+        return buckets
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "buckets"}
+
+    def idf(self, feature_hash: int) -> float:
+        """idf of one feature; that of df = 0 if no document had it."""
+        return self.step(feature_hash) / STEPS_PER_UNIT
+
+    def step(self, feature_hash: int) -> int:
+        """idf of one feature in steps."""
+        row = int(np.searchsorted(self.hashes, np.uint64(feature_hash)))
+        known = row < len(self) and int(self.hashes[row]) == feature_hash
+        return int(self.steps[row]) if known else self.unseen
+
+
+def idf_step(documents: int, containing: int, most: int | None = None) -> int:
+    """idf of a feature that `containing` of `documents` have, in steps of 2^-12.
+
+    With `most`, of one that `containing` to `most` have: the middle of the idf at both ends, which
+    is wrong by no more than half of what lies between them.
+    """
+    rarest = math.log((1 + documents) / (1 + containing))
+    commonest = rarest if most is None else math.log((1 + documents) / (1 + most))
+    return round(((rarest + commonest) / 2 + 1) * STEPS_PER_UNIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature of a text, as `Recipe.features` shows it."""
+
+    feature: str
+    """Its units, joined."""
+    count: int
+    """How often the text has it."""
+    weight: float
+
+
+def anatomy(
+    units: list[str],
+    unit: Unit,
+    sizes: tuple[int, ...],
+    weighting: Weighting,
+    *,
+    seed: int,
+    idf: IdfTable | None,
+) -> list[Feature]:
+    """The features of a text of some units, the heaviest first; O(features) in Python."""
+    joiner = " " if unit == "word" else ""
+    grams = [
+        joiner.join(units[start : start + size])
+        for size in sizes
+        for start in range(len(units) - size + 1)
+    ]
+    if units and len(units) < sizes[0]:
+        grams = [joiner.join(units)]
+    weighed = []
+    for gram, count in Counter(grams).items():
+        idf_steps = None
+        if idf is not None:
+            encoded = gram.encode("utf-8", "surrogatepass")
+            idf_steps = idf.step(mmh3.hash64(encoded, seed=seed, signed=False)[0])
+        weighed.append(Feature(gram, count, _weight(weighting, count, idf_steps)))
+    return sorted(weighed, key=lambda feature: (-feature.weight, feature.feature))
+
+
+def _weight(weighting: Weighting, count: int, idf_steps: int | None) -> float:
+    steps = STEPS_PER_UNIT if idf_steps is None else idf_steps
+    if weighting.counting == "sublinear":
+        table = sublinear_steps()
+        factor = int(table[min(count, len(table) - 1)])
+        steps = (steps * factor + STEPS_PER_UNIT // 2) >> STEP_BITS
+    elif weighting.counting == "often":
+        steps *= count
+    return steps / STEPS_PER_UNIT

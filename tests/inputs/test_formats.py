@@ -14,8 +14,8 @@ import pytest
 
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, ReadOptions
+from simindex.inputs.document import Source
 from simindex.inputs.formats import FORMATS, Format
-from simindex.inputs.source import Source
 from simindex.inputs.streams import Unreadable, decoded, lines
 
 MAGIC = b"!notes\n"

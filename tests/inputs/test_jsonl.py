@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput
 from simindex.inputs import Document, Intake, read
+from simindex.inputs.document import Source
 from simindex.inputs.jsonl import read_jsonl
-from simindex.inputs.source import Source
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
 GOOD = st.builds(

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import simindex
 from simindex import IndexOptions
 from simindex.cli import program
-from simindex.cli.replacement import replacing
+from simindex.cli.new_index import replacing
 from simindex.errors import CorruptFile, IndexExists, IndexNotFound, SimindexError
 from simindex.storage.files import removal
 from simindex.writing import creation

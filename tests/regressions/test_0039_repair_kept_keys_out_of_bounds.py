@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
+from fuzzing import envelopes
 
 import simindex
 from simindex import IndexOptions
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-from fuzzing import envelopes
 
 
 def test_rows_whose_keys_lie_nowhere_are_left_out(index_path: Path) -> None:

@@ -3,7 +3,6 @@ needed again; and the rows that it called lost had been deleted before."""
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
+from reliability.forgery import forge_run, forge_value, forged
 
 import simindex
 from simindex import IndexOptions, RepairReport
@@ -23,10 +23,6 @@ from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS
 from simindex.storage.tables.structure import FINGERPRINTS
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-from reliability.forgery import forge_run, forge_value, forged
 
 ROWS = np.random.default_rng(42).integers(0, 1 << 64, 300, dtype=np.uint64)
 

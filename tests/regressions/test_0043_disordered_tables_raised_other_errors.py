@@ -5,12 +5,12 @@ fingerprints out of order from `check` and `repair`, offsets of keys out of orde
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from reliability.forgery import forge_value, forged
 
 import simindex
 from simindex import IndexOptions
@@ -20,10 +20,6 @@ from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import KEY_OFFSETS
 from simindex.storage.tables.sortedrows import SortedRows
 from simindex.storage.tables.structure import FINGERPRINTS
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-from reliability.forgery import forge_value, forged
 
 STRUCTURES = ("psm", "bphs:G=4,g=1", "issl:w=8")
 

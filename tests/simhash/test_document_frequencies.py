@@ -27,11 +27,10 @@ from simindex.errors import (
     InvalidOption,
     RecipeMismatch,
 )
-from simindex.simhash import document_frequencies, frequency_bytes
+from simindex.simhash import document_frequencies, recipe_bytes
 from simindex.simhash.document_frequencies import DocumentFrequencies
-from simindex.simhash.idf import idf_step
 from simindex.simhash.recipe import Recipe
-from simindex.simhash.weighting import STEPS_PER_UNIT
+from simindex.simhash.weighting import STEPS_PER_UNIT, idf_step
 
 Corpus = list[set[int]]
 """Each document as the set of its features."""
@@ -194,7 +193,7 @@ def rewritten(version=1, hashes=(2, 3), counts=(2, 1), **changes) -> bytes:
         **changes,
     }  # fmt: skip
     header = msgpack.packb({name: value for name, value in values.items() if value is not ...})
-    content = frequency_bytes._PREFIX.pack(b"SIMDOCFR", version, len(header)) + header
+    content = recipe_bytes._PREFIX.pack(b"SIMDOCFR", version, len(header)) + header
     content += np.array(hashes, "<u8").tobytes() + np.array(counts, "<u4").tobytes()
     return content + blake2b(content, digest_size=16).digest()
 

@@ -14,9 +14,9 @@ import pytest
 import simhash_oracle as oracle
 
 from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch
-from simindex.simhash import idf
 from simindex.simhash.document_frequencies import DocumentFrequencies
 from simindex.simhash.recipe import Recipe
+from simindex.simhash.weighting import IdfTable
 
 CORPUS = [*oracle.SCRIPTS, *oracle.ODDITIES, "the fox and the dog", "the the the"]
 
@@ -161,7 +161,7 @@ def test_an_idf_table_out_of_order_is_refused():
         (table.hashes, table.steps - np.uint32(4096)),
         (table.hashes, table.steps + np.uint32(1 << 20)),
     ):
-        broken = idf.IdfTable(table.documents, hashes, steps, table.unseen)
+        broken = IdfTable(table.documents, hashes, steps, table.unseen)
         header = msgpack.packb({**values, "idf_digest": broken.digest})
         with pytest.raises(CorruptFile, match="out of order or out of range"):
             Recipe.from_bytes(sealed(header, hashes.tobytes() + steps.tobytes()))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import oracle
 import pytest
+from reproduce import lookup
 
 import simindex
 from simindex import IndexOptions
@@ -20,10 +19,6 @@ from simindex.methods import bphs
 from simindex.methods.base import Asked, Found, TablePlan
 from simindex.methods.psm import exhaustive_masks
 from simindex.storage.tables.table import Table, sort_table
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-from reproduce import lookup
 
 DESIGNS = ("bphs:G=5,g=2", "bphs:nested=3x4", "bphs:G=2,g=1,r=1", "bphs:G=3,g=1,r=2")
 """Flat, nested, and two that flip."""

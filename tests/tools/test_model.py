@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from itertools import pairwise
 from math import comb, log2
-from pathlib import Path
 
 import pytest
+from reproduce import model
 
 from simindex.bits import vosh
 from simindex.planning.machine import Machine
 from simindex.planning.model import bphs_batch_s, psm_batch_s, rate
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-from reproduce import model
 
 ROUND = Machine(
     delta_r_ns=100.0, delta_l_ns=2.0, delta_v_ns=5.0, delta_p_ns=10.0, delta_s_ns=3.0,

@@ -15,7 +15,7 @@ from simindex.checks import is_int
 from simindex.options import IndexOptions
 from simindex.planning.machine import Machine
 from simindex.query import audit
-from simindex.simhash import frequency_bytes, recipe_bytes
+from simindex.simhash import recipe_bytes
 from simindex.storage.catalog.records import Head, Run, stored_options
 from simindex.storage.catalog.values import unpack
 from simindex.storage.files.format import FORMAT_MAGIC, read_format, write_format
@@ -46,7 +46,7 @@ def seeds() -> list[bytes]:
 
 def repair(data: bytes) -> bytes:
     """The bytes with the digest at their end, or FORMAT's checksum."""
-    if data[:8] in (recipe_bytes.MAGIC, frequency_bytes.MAGIC):
+    if data[:8] in (recipe_bytes.RECIPE.magic, recipe_bytes.FREQUENCIES.magic):
         return data[:-16] + blake2b(data[:-16], digest_size=16).digest()
     if data[:8] == FORMAT_MAGIC and len(data) == 64:
         crc = _native.crc32c(np.frombuffer(data[:-4], np.uint8))
@@ -56,12 +56,12 @@ def repair(data: bytes) -> bytes:
 
 def execute(data: bytes) -> None:
     """Reads the value, and uses it."""
-    if data[:8] == recipe_bytes.MAGIC:
+    if data[:8] == recipe_bytes.RECIPE.magic:
         recipe = Recipe.from_bytes(data)
         if is_int(recipe.tokenizer):
             recipe.batch(TEXTS)
         return
-    if data[:8] == frequency_bytes.MAGIC:
+    if data[:8] == recipe_bytes.FREQUENCIES.magic:
         counted = DocumentFrequencies.from_bytes(data)
         if counted.documents:
             counted.table()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -15,23 +15,25 @@ from typing import Any
 import click
 
 import simindex
-from simindex.cli.app import Interrupted, program
+from simindex.cli.app import Interrupted, program, uninterrupted
 from simindex.cli.choices import (
     Reading,
     index_argument,
     input_options,
     key_secret_option,
     output_options,
-    say_passed_over,
     structures_option,
 )
-from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, chunks
-from simindex.cli.console import count, duration, emit, megabytes, say
-from simindex.cli.interrupt import uninterrupted
-from simindex.cli.learning import Lesson
-from simindex.cli.new_index import NewIndex
-from simindex.cli.pipeline import read_ahead
-from simindex.cli.progress import Progress
+from simindex.cli.chunks import (
+    CHUNK_DOCUMENTS,
+    SkippedReport,
+    batch_of,
+    characters_of,
+    chunks,
+    read_ahead,
+)
+from simindex.cli.console import Progress, count, duration, emit, megabytes, say
+from simindex.cli.new_index import NewIndex, clear_up, replacing
 from simindex.cli.recipes import (
     Learning,
     Prepared,
@@ -40,9 +42,8 @@ from simindex.cli.recipes import (
     recipe_options,
     stored_recipe,
 )
-from simindex.cli.replacement import clear_up, replacing
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
-from simindex.inputs import Document, Intake, require_inputs
+from simindex.inputs import Document, require_inputs
 from simindex.storage.location import checked_call
 from simindex.writing.creation import require_place
 
@@ -99,11 +100,11 @@ def build(
     else:
         _require_free(path, overwrite)
         prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
-    run = _Run(path, prepared.intake, prepared.lesson, append, overwrite, commit_every, started)
+    run = _Run(path, prepared, append, overwrite, commit_every, started)
     place = replacing(run.path) if overwrite else nullcontext(run.path)
     try:
-        with Progress("indexing", quiet=quiet) as progress, place as run.place:
-            run.fill(prepared.documents, prepared.recipe, options, progress)
+        with Progress("indexing", quiet=quiet) as run.progress, place as run.place:
+            run.fill(options)
     except KeyboardInterrupt as error:
         raise Interrupted(f"interrupted: {run.abandon()}") from error
     except SimindexError as error:
@@ -117,12 +118,13 @@ def build(
 @dataclass
 class _Run:
     path: Path
-    intake: Intake
-    lesson: Lesson | None
+    prepared: Prepared
     append: bool
     overwrite: bool
     commit_every: int
     started: float
+    progress: Progress = field(init=False)
+    """Of what was added to the index."""
     place: Path = field(init=False)
     """Where rows go: `path`, or beside it while an old index stands there."""
     made: NewIndex | None = None
@@ -130,45 +132,37 @@ class _Run:
     """Of the directory, once made."""
     committed: int = 0
     rows: int = 0
-    documents: int = 0
-    characters: int = 0
     without: SkippedReport = field(default_factory=SkippedReport)
 
     def __post_init__(self) -> None:
         self.place = self.path
 
-    def fill(
-        self, documents: Iterator[Document], recipe: Any, options: dict[str, Any],
-        progress: Progress,
-    ) -> None:
+    def fill(self, options: dict[str, Any]) -> None:
         most = min(CHUNK_DOCUMENTS, self.commit_every or CHUNK_DOCUMENTS)
-        with closing(read_ahead(chunks(documents, most))) as read:
-            batches = ((chunk, _batch(recipe, chunk)) for chunk in read)
+        with closing(read_ahead(chunks(self.prepared.documents, most))) as read:
+            batches = ((chunk, batch_of(self.prepared.recipe, chunk)) for chunk in read)
             # Read before the index is created: if the first document cannot be, nothing is made.
             first = next(batches, None)
-            self._add(chain(filter(None, [first]), batches), recipe, options, progress)
+            self._add(chain(filter(None, [first]), batches), options)
 
     def _add(
-        self, batches: Iterable[tuple[list[Document], Any]], recipe: Any, options: dict[str, Any],
-        progress: Progress,
+        self, batches: Iterable[tuple[list[Document], Any]], options: dict[str, Any]
     ) -> None:
-        with self._open(recipe, options) as index:
+        with self._open(options) as index:
             for chunk, batch in batches:
                 index.append(batch)
-                self.documents += len(chunk)
-                characters = sum(len(document.text) for document in chunk)
-                self.characters += characters
                 self.without.add(chunk, batch.skipped)
-                progress.advance(len(chunk), characters)
-                if self.commit_every and self.documents - self.committed >= self.commit_every:
+                self.progress.advance(len(chunk), characters_of(chunk))
+                fresh = self.progress.documents - self.committed
+                if self.commit_every and fresh >= self.commit_every:
                     self._commit(index)
             self._commit(index)
             self.rows = len(index)
 
-    def _open(self, recipe: Any, options: dict[str, Any]) -> Any:
+    def _open(self, options: dict[str, Any]) -> Any:
         if self.append:
             return simindex.open(self.place, "w")
-        stored = simindex.IndexOptions(keys="str", recipe=recipe, **options)
+        stored = simindex.IndexOptions(keys="str", recipe=self.prepared.recipe, **options)
         self.made = NewIndex.at(self.place, stored, overwrite=self.overwrite)
         self.inode = self.place.stat()
         return self.made.index
@@ -176,10 +170,13 @@ class _Run:
     def _commit(self, index: Any) -> None:
         with uninterrupted():
             index.commit()
-            self.committed = self.documents
+            self.committed = self.progress.documents
 
-    def outcome(self) -> str:
-        """What this run has left in the index."""
+    def abandon(self) -> str:
+        """Remove an index that this run made and committed nothing to; says what is left."""
+        made = self.made if self.place == self.path and not self.committed else None
+        if made is not None and made.removed():
+            return f"{self.path} was not created"
         if self.place != self.path and not self._took_the_place():
             return f"{self.path} is as it was"
         if self.committed:
@@ -195,46 +192,30 @@ class _Run:
             and samestat(self.inode, self.path.stat())
         )
 
-    def abandon(self) -> str:
-        """Remove an index that this run made and committed nothing to; says what is left."""
-        made = self.made if self.place == self.path and not self.committed else None
-        if made is not None and made.removed():
-            return f"{self.path} was not created"
-        return self.outcome()
-
     def report(self, as_json: bool, quiet: bool) -> None:
         seconds = time.perf_counter() - self.started
+        done, lesson = self.progress, self.prepared.lesson
         if as_json:
             emit(
                 {
-                    "documents": self.documents,
+                    "documents": done.documents,
                     "without_fingerprint": self.without.number,
-                    "bad_records": self.intake.bad_records,
-                    "characters": self.characters,
+                    "bad_records": self.prepared.intake.bad_records,
+                    "characters": done.characters,
                     "rows": self.rows,
                     "seconds": round(seconds, 3),
-                    **({} if self.lesson is None else {"idf": self.lesson.record()}),
+                    **({} if lesson is None else {"idf": lesson.record()}),
                 }
             )
         self.without.close()
         if quiet or as_json:
             return
-        say_passed_over(self.intake)
-        if self.intake.bad_records:
-            say(f"skipped {count(self.intake.bad_records, 'bad record')}")
-        if self.lesson is not None:
-            say(self.lesson)
+        self.prepared.say()
         say(
-            f"{count(self.documents, 'document')} ({megabytes(self.characters)}) in "
-            f"{duration(seconds)}, {self.documents / seconds:,.0f} a second; {self.path} holds "
+            f"{count(done.documents, 'document')} ({megabytes(done.characters)}) in "
+            f"{duration(seconds)}, {done.documents / seconds:,.0f} a second; {self.path} holds "
             f"{count(self.rows, 'row')}"
         )
-
-
-def _batch(recipe: Any, chunk: list[Document]) -> Any:
-    return recipe.batch(
-        [document.text for document in chunk], keys=[document.key for document in chunk]
-    )
 
 
 def _require_free(path: Path, overwrite: bool) -> None:

@@ -11,8 +11,7 @@ import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, memory_limit_option, output_options
 from simindex.cli.commands.pairs import LINES_AT_ONCE, distance_option, shown, threads_option
-from simindex.cli.console import as_json_line, count, duration, key_text, say
-from simindex.cli.progress import ShareDone
+from simindex.cli.console import Progress, as_json_line, count, duration, key_text, say
 from simindex.records.clusters import Clusters
 
 
@@ -42,7 +41,7 @@ def clusters(
     """
     started = time.perf_counter()
     with simindex.open(index_path, "r") as index:
-        with ShareDone("pairing", "row", quiet=quiet) as progress:
+        with Progress("pairing", "row", quiet=quiet) as progress:
             found = index.clusters(
                 h=h, mode="star" if star else "components", singletons=singletons,
                 memory_limit=memory_limit, threads=threads, progress=progress.tell,

@@ -7,10 +7,9 @@ import time
 import click
 
 import simindex
-from simindex.cli.app import program
+from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import index_argument, output_options, structures_option
 from simindex.cli.console import count, duration, emit, megabytes, say
-from simindex.cli.interrupt import uninterrupted
 
 
 @program.command()

@@ -31,16 +31,20 @@ import click
 import numpy as np
 
 import simindex
-from simindex.cli.app import program
-from simindex.cli.choices import Reading, input_options, is_open_as, output_options, say_passed_over
-from simindex.cli.chunks import Buffer, SkippedReport, portions
-from simindex.cli.console import count, duration, key_text, say
+from simindex.cli.app import program, uninterrupted
+from simindex.cli.choices import Reading, input_options, is_open_as, output_options
+from simindex.cli.chunks import (
+    Buffer,
+    SkippedReport,
+    batch_of,
+    characters_of,
+    portions,
+    read_ahead,
+)
+from simindex.cli.console import Progress, count, duration, key_text, say
 from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
 from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import Keep, keep_option
-from simindex.cli.interrupt import uninterrupted
-from simindex.cli.pipeline import read_ahead
-from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs
@@ -156,11 +160,7 @@ def dedup(
         }
         click.echo(json.dumps(summary), err=True)
     elif not quiet:
-        say_passed_over(intake)
-        if intake.bad_records:
-            say(f"skipped {count(intake.bad_records, 'bad record')}")
-        if lesson is not None:
-            say(lesson)
+        place.prepared.say()
         other = "another one" if keep.policy == "none" else "a kept one"
         said = (
             f"marked {run.dropped:,} of {count(run.documents, 'document')} as"
@@ -193,13 +193,10 @@ class _Run:
         buffer = Buffer()
         with closing(read_ahead(portions(documents, most, BUFFER_BYTES))) as portion:
             for chunk, ends in portion:
-                batch = prepared.recipe.batch(
-                    [document.text for document in chunk],
-                    keys=[document.key for document in chunk],
-                )
+                batch = batch_of(prepared.recipe, chunk)
                 self.without.add(chunk, batch.skipped)
                 buffer.add(chunk, batch)
-                progress.advance(len(chunk), sum(len(document.text) for document in chunk))
+                progress.advance(len(chunk), characters_of(chunk))
                 if ends:
                     self._finish(buffer)
                     buffer = Buffer()
@@ -237,7 +234,8 @@ class _Run:
 
     def _write(self, buffer: Buffer, lost: dict[int, Loss], own: set[int]) -> None:
         """`own`: documents that are stored themselves, by an earlier run."""
-        key_field, text_field = self.reading.key_field, self.reading.text_field
+        options = self.reading.options
+        key_field, text_field = options.key_field, options.text_field
         lines: list[bytes] = []
         for place, document in enumerate(buffer.documents):
             loss = lost.get(place)

@@ -11,10 +11,9 @@ import click
 import numpy as np
 
 import simindex
-from simindex.cli.app import program
+from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import count, emit, say
-from simindex.cli.interrupt import uninterrupted
 from simindex.errors import InvalidInput
 from simindex.inputs.streams import Unreadable, lines, unmarked
 from simindex.records.batch import MAX_KEY_BYTES

@@ -8,7 +8,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,9 @@ import numpy as np
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.chunks import chunks
-from simindex.cli.console import count, duration, emit, megabytes, say
+from simindex.cli.chunks import batch_of, characters_of, chunks
+from simindex.cli.console import Progress, count, duration, emit, megabytes, say
 from simindex.cli.new_index import NewIndex
-from simindex.cli.progress import Progress
 from simindex.errors import IndexExists, InvalidInput
 from simindex.inputs import Document, Intake, ReadOptions, read
 from simindex.pairs.clusters import connected
@@ -90,12 +89,11 @@ def _made(place: Path, recipe: Any) -> Iterator[Any]:
             path=str(place),
         )
     made = NewIndex.at(place, simindex.IndexOptions(keys="str", recipe=recipe))
-    try:
+    with ExitStack() as given_up:
+        given_up.callback(made.removed)
         with made.index:
             yield made.index
-    except BaseException:
-        made.removed()
-        raise
+        given_up.pop_all()
 
 
 @dataclass
@@ -122,7 +120,6 @@ class _Library:
         keys: list[str] = []
         fingerprints, ids = [], []
         sample: Document | None = None
-        size = 0
         read_s = fingerprint_s = build_s = 0.0
         with _made(place, recipe) as index, Progress("indexing", quiet=quiet) as progress:
             groups = chunks(read([root], options, intake))
@@ -133,10 +130,7 @@ class _Library:
                 read_s += was_read - began
                 if chunk is None:
                     break
-                batch = recipe.batch(
-                    [document.text for document in chunk],
-                    keys=[document.key for document in chunk],
-                )
+                batch = batch_of(recipe, chunk)
                 was_fingerprinted = time.perf_counter()
                 ids.append(index.append(batch))
                 fingerprint_s += was_fingerprinted - was_read
@@ -146,9 +140,7 @@ class _Library:
                 for document in chunk:
                     if sample is None or document.key == FAVOURITE:
                         sample = document
-                characters = sum(len(document.text) for document in chunk)
-                size += characters
-                progress.advance(len(chunk), characters)
+                progress.advance(len(chunk), characters_of(chunk))
             if sample is None or not keys:
                 raise InvalidInput(
                     f"{root}: holds no {' '.join(INCLUDED)} files with text: name another folder "
@@ -159,8 +151,9 @@ class _Library:
             index.commit()
             build_s += time.perf_counter() - began
         return cls(
-            keys, size, intake.files - intake.bad_records, np.concatenate(fingerprints),
-            np.concatenate(ids), sample, recipe, read_s, fingerprint_s, build_s,
+            keys, progress.characters, intake.files - intake.bad_records,
+            np.concatenate(fingerprints), np.concatenate(ids), sample, recipe, read_s,
+            fingerprint_s, build_s,
         )
 
 

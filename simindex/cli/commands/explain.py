@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -10,10 +11,11 @@ import click
 import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, memory_option, output_options
-from simindex.cli.commands.query import as_row, fingerprint_option, text_option
+from simindex.cli.commands.query import as_row, fingerprint_option, text_option, top_options
 from simindex.cli.console import duration, emit, say
-from simindex.cli.nearest import top_options
+from simindex.cli.recipes import required_recipe
 from simindex.errors import InvalidOption
+from simindex.query.explanation import Explanation, TopExplanation
 
 
 @program.command()
@@ -37,60 +39,46 @@ def explain(
     """
     if len(texts) + len(fingerprints) != 1:
         raise click.UsageError("one query is explained: give one --text or one --fingerprint")
-    if nearest is not None:
-        _explain_top(index_path, texts, fingerprints, nearest, as_json, quiet)
-        return
     with simindex.open(index_path, "r") as index:
-        found = index.explain(
-            _question(index, texts, fingerprints), h=h, recall=recall, method=method,
-            memory=memory,
+        question = _question(index, texts, fingerprints)
+        found: Explanation | TopExplanation = (
+            index.explain(question, h=h, recall=recall, method=method, memory=memory)
+            if nearest is None else index.explain_top(question, **nearest)
         )
     if as_json:
         emit(asdict(found))
         return
-    click.echo("\t".join(
-        ("segment", "rows", "method", "t", "k", "probes", "compared", "time", "matches")
-    ))
+    lines = _lines_of_top(found) if isinstance(found, TopExplanation) else _lines(found)
+    for line in lines:
+        click.echo("\t".join(line))
+    if not quiet:
+        if isinstance(found, Explanation) and found.flips_from is not None:
+            say(f"which bits flip is learned from {found.flips_from}")
+        whose = "measured here" if found.measured else "usual ones: run `simindex tune`"
+        say(f"{found.guarantee}; predicted -> actual; constants of the machine: {whose}")
+
+
+def _lines(found: Explanation) -> Iterator[tuple[str, ...]]:
+    yield "segment", "rows", "method", "t", "k", "probes", "compared", "time", "matches"
     for one in found.segments:
-        click.echo("\t".join((
+        yield (
             one.name, f"{one.rows:,}", one.method, _span(one.header_bits), f"{one.flips:,}",
             f"{one.expected_probes:,.0f} -> {one.probes:,.0f}",
             f"{one.expected_rows:,.0f} -> {one.rows_compared:,.0f}",
             f"{duration(one.expected_s)} -> {duration(one.seconds)}", f"{one.matches:,.0f}",
-        )))
-    if not quiet:
-        if found.flips_from is not None:
-            say(f"which bits flip is learned from {found.flips_from}")
-        say(f"{found.guarantee}; {_constants(found.measured)}")
+        )
 
 
-def _explain_top(
-    index_path: str, texts: tuple[str, ...], fingerprints: list[list[int]],
-    nearest: dict[str, Any], as_json: bool, quiet: bool,
-) -> None:
-    with simindex.open(index_path, "r") as index:
-        found = index.explain_top(_question(index, texts, fingerprints), **nearest)
-    if as_json:
-        emit(asdict(found))
-        return
-    click.echo("\t".join(
-        ("segment", "rows", "method", "lists", "compared", "time", "otherwise")
-    ))
+def _lines_of_top(found: TopExplanation) -> Iterator[tuple[str, ...]]:
+    yield "segment", "rows", "method", "lists", "compared", "time", "otherwise"
     for one in found.segments:
-        otherwise = "-" if one.other_s is None else f"{one.other}: {duration(one.other_s)}"
-        click.echo("\t".join((
+        yield (
             one.name, f"{one.rows:,}", one.method,
             f"{one.expected_lists:,.0f} -> {one.lists:,.0f}",
             f"{one.expected_rows:,.0f} -> {one.rows_compared:,.0f}",
-            f"{duration(one.expected_s)} -> {duration(one.seconds)}", otherwise,
-        )))
-    if not quiet:
-        say(f"{found.guarantee}; {_constants(found.measured)}")
-
-
-def _constants(measured: bool) -> str:
-    whose = "measured here" if measured else "usual ones: run `simindex tune`"
-    return f"predicted -> actual; constants of the machine: {whose}"
+            f"{duration(one.expected_s)} -> {duration(one.seconds)}",
+            "-" if one.other_s is None else f"{one.other}: {duration(one.other_s)}",
+        )
 
 
 def _question(
@@ -98,13 +86,10 @@ def _question(
 ) -> Any:
     if fingerprints:
         return as_row(fingerprints[0])
-    if index.recipe is None:
-        raise InvalidOption(
-            f"{index.path} stores no recipe, so a text cannot be looked up in it: give "
-            "--fingerprint",
-            path=str(index.path),
-        )
-    batch = index.recipe.batch(list(texts))
+    recipe = required_recipe(
+        index, index.path, "a text cannot be looked up in it: give --fingerprint"
+    )
+    batch = recipe.batch(list(texts))
     for skip in batch.skipped:
         raise InvalidOption(f"--text has no fingerprint: {skip.reason}", option="text")
     return batch

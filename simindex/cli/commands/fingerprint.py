@@ -22,11 +22,15 @@ from numpy.typing import NDArray
 
 from simindex.bits.hamming import to_hex
 from simindex.cli.app import program
-from simindex.cli.choices import Reading, input_options, output_options, say_passed_over
-from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
-from simindex.cli.console import as_json_line, cell, count, duration, megabytes, say
-from simindex.cli.pipeline import read_ahead
-from simindex.cli.progress import Progress
+from simindex.cli.choices import Reading, input_options, output_options
+from simindex.cli.chunks import (
+    SkippedReport,
+    characters_of,
+    chunks,
+    places_of_rows,
+    read_ahead,
+)
+from simindex.cli.console import Progress, as_json_line, cell, count, duration, megabytes, say
 from simindex.cli.recipes import (
     Learning,
     Prepared,
@@ -96,17 +100,13 @@ def fingerprint(
         for chunk in read:
             batch = prepared.recipe.batch([document.text for document in chunk], threads=threads)
             printer.print(chunk, batch)
-            progress.advance(len(chunk), sum(len(document.text) for document in chunk))
+            progress.advance(len(chunk), characters_of(chunk))
         sys.stdout.flush()
     printer.without.close()
     if quiet:
         return
     seconds = time.perf_counter() - started
-    say_passed_over(prepared.intake)
-    if prepared.intake.bad_records:
-        say(f"skipped {count(prepared.intake.bad_records, 'bad record')}")
-    if prepared.lesson is not None:
-        say(prepared.lesson)
+    prepared.say()
     say(
         f"{count(printer.fingerprints, 'fingerprint')} of "
         f"{count(progress.documents, 'document')} ({megabytes(progress.characters)}) in "

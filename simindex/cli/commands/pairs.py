@@ -12,8 +12,7 @@ import click
 import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, memory_limit_option, output_options
-from simindex.cli.console import as_json_line, cell, count, duration, key_text, say
-from simindex.cli.progress import ShareDone
+from simindex.cli.console import Progress, as_json_line, cell, count, duration, key_text, say
 from simindex.records.pairs import CollapsedPairs
 
 distance_option = click.option(
@@ -49,7 +48,7 @@ def pairs(
     with (
         simindex.open(index_path, "r") as index,
         # Not on a terminal that pairs are printed to.
-        ShareDone("pairing", "row", quiet=quiet or sys.stdout.isatty()) as progress,
+        Progress("pairing", "row", quiet=quiet or sys.stdout.isatty()) as progress,
     ):
         for some in index.pairs(
             h=h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads,

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 import simindex
 from simindex.cli.app import program
@@ -23,6 +24,7 @@ from simindex.cli.batches import (
 )
 from simindex.cli.choices import (
     Reading,
+    collected,
     index_argument,
     input_options,
     memory_option,
@@ -30,11 +32,9 @@ from simindex.cli.choices import (
     process_limit_option,
 )
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
-from simindex.cli.commands.pairs import LINES_AT_ONCE
-from simindex.cli.console import as_json_line, cell, count, duration, key_text, say
-from simindex.cli.nearest import top_options
-from simindex.cli.recall import spot_checked
-from simindex.errors import InvalidOption
+from simindex.cli.commands.pairs import LINES_AT_ONCE, distance_option
+from simindex.cli.console import as_json_line, cell, count, duration, key_text, say, spot_checked
+from simindex.cli.recipes import required_recipe
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import SpotCheck
 
@@ -58,19 +58,68 @@ fingerprint_option = click.option(
     help="A fingerprint to look up, as `export` prints it.",
 )
 
-search_options = (
+USUAL_MAX_ERROR = 2
+
+_DISTANCE_ONLY = {
+    "h": "--distance", "first": "--first", "memory": "--memory", "memory_limit": "--memory-limit",
+}
+"""Options that ask for all documents within a distance, or for how."""
+
+
+def _max_error(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    if value is None or value == "auto":
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise click.BadParameter(f'{value!r} is no number of bits: give one, or "auto"') from None
+
+
+def _nearest(top: int | None, max_error: Any, rerank: int | None) -> dict[str, Any] | None:
+    if top is None:
+        for name, value in (("--max-error", max_error), ("--rerank", rerank)):
+            if value is not None:
+                raise click.UsageError(f"{name} says how the nearest are found: give --top, too")
+        return None
+    for name, option in _DISTANCE_ONLY.items():
+        if _is_given(name):
+            raise click.UsageError(f"--top asks for the nearest, however far: leave out {option}")
+    others = click.get_current_context().params
+    recall = others["recall"] if _is_given("recall") else None
+    if max_error is None:
+        max_error = USUAL_MAX_ERROR if recall is None else "auto"
+    return {
+        "k": top, "max_error": max_error, "rerank": rerank, "method": others["method"],
+        "recall": recall,
+    }
+
+
+def _is_given(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE
+
+
+top_options = collected(
+    "nearest", _nearest,
     click.option(
-        "-h", "--distance", "h", type=int, default=3, show_default=True,
-        help="Hamming distance, inclusive.",
+        "--top", type=int, metavar="K",
+        help="The K nearest documents of each query, however far.",
     ),
     click.option(
-        "--recall", type=float, default=1.0, show_default=True,
-        help="Share of the near-duplicates to find; 1 is exact.",
+        "--max-error", callback=_max_error, metavar="BITS",
+        help="With --top, where there are slice lists: bits in which a slice may differ, "
+        f"{USUAL_MAX_ERROR} by default; auto takes the fewest that reach --recall, which is then "
+        "0.95 by default.",
     ),
-    click.option("--method", default="auto", show_default=True, help="How to look."),
-    memory_option,
-    click.option("--threads", type=click.IntRange(min=1), help="Threads to search with."),
+    click.option(
+        "--rerank", type=int, metavar="ROWS",
+        help="With --top: rows of a segment to compare, of those that slice lists score highest.",
+    ),
 )
+"""`--top` and what goes with it; the command gets the options of `Index.top` as `nearest`.
+
+That is None without --top. Options of the command that contradict it are a wrong call.
+"""
 
 
 @program.command()
@@ -83,6 +132,14 @@ search_options = (
 @process_limit_option
 @input_options
 @output_options
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to search with.")
+@memory_option
+@click.option("--method", default="auto", show_default=True, help="How to look.")
+@click.option(
+    "--recall", type=float, default=1.0, show_default=True,
+    help="Share of the near-duplicates to find; 1 is exact.",
+)
+@distance_option
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
     h: int, recall: float, first: bool, method: str, memory: int | None, memory_limit: int | None,
@@ -104,12 +161,9 @@ def query(
     hows: dict[str, None] = {}
     measured: list[SpotCheck] = []
     with simindex.open(index_path, "r") as index:
-        recipe: Any = index.recipe
-        if recipe is None and (inputs or texts):
-            raise InvalidOption(
-                f"{index_path} stores no recipe, so texts cannot be looked up in it: give "
-                "--fingerprint",
-                path=index_path,
+        if inputs or texts:
+            recipe = required_recipe(
+                index, index_path, "texts cannot be looked up in it: give --fingerprint"
             )
 
         def questions() -> Iterator[Questions]:
@@ -183,10 +237,6 @@ def _answers(
     with budget.enforced():
         for names, batch in gathered(questions, budget.queries):
             yield names, budget.ask(batch, ask)
-
-
-for _option in reversed(search_options):
-    query = _option(query)
 
 
 def as_row(words: list[int]) -> Any:

@@ -9,8 +9,7 @@ import click
 import simindex
 from simindex.cli.app import DAMAGED, program
 from simindex.cli.choices import index_argument, output_options
-from simindex.cli.console import cell, count, emit, say
-from simindex.cli.progress import ShareDone
+from simindex.cli.console import Progress, cell, count, emit, say
 
 
 @program.command()
@@ -25,7 +24,7 @@ def repair(index_path: str, apply: bool, as_json: bool, quiet: bool) -> None:
     damaged-1 inside INDEX. In the end the index is read again: exits with 3, too, when anything is
     still wrong with it.
     """
-    with ShareDone("reading", "byte", quiet=quiet or as_json) as share:
+    with Progress("reading", "byte", quiet=quiet or as_json) as share:
         report = simindex.repair(index_path, apply=apply, progress=share.tell)
     if as_json:
         emit({**asdict(report), "needed": report.needed})

@@ -10,8 +10,7 @@ import click
 import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options
-from simindex.cli.console import count, emit, encodable, megabytes, shown
-from simindex.cli.recall import audited
+from simindex.cli.console import audited, count, emit, encodable, megabytes, shown
 from simindex.records.reports import Skew
 
 

@@ -8,11 +8,9 @@ from dataclasses import asdict
 import click
 
 import simindex
-from simindex.cli.app import program
+from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import index_argument, output_options
-from simindex.cli.console import count, duration, emit, say
-from simindex.cli.interrupt import uninterrupted
-from simindex.cli.recall import audited
+from simindex.cli.console import audited, count, duration, emit, say
 from simindex.planning.machine import CURVES, Curve
 from simindex.planning.question import check_options
 from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from simindex.cli.app import Interrupted
 from simindex.cli.choices import Reading
 from simindex.cli.console import count, say
 from simindex.cli.new_index import NewIndex
-from simindex.cli.recipes import Learning, Prepared, prepare
+from simindex.cli.recipes import Learning, Prepared, prepare, required_recipe
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
 
 TEMPORARY_BATCH_ROWS = 1 << 16
@@ -84,7 +84,7 @@ class Place:
             if self.lasting and not isinstance(error, BrokenPipeError):
                 say(f"the output or the audit cannot be written; {left}")
             raise
-        except BaseException:
+        except Exception:
             self._left()
             raise
 
@@ -119,13 +119,13 @@ def lasting(path: Path, asked: Asked) -> Place:
         options = simindex.IndexOptions(keys="str", recipe=prepared.recipe)
         made = NewIndex.at(path, options)
         return Place(path, made.index, prepared, lasting=True, made=made)
-    try:
+    with ExitStack() as opened:
+        opened.callback(index.close)
         if asked.recipe or asked.learning.asked:
             raise click.UsageError(
                 f"{path} exists, and an index's own recipe is used; drop the recipe's options"
             )
-        if index.recipe is None:
-            raise InvalidOption(f"{path} stores no recipe, so {NO_TEXTS}", path=str(path))
+        recipe = required_recipe(index, path, NO_TEXTS)
         if index.options.keys != "str":
             raise InvalidOption(
                 f"{path} names its rows by {'keys of bytes' if index.options.keys else 'ids'}: "
@@ -134,10 +134,8 @@ def lasting(path: Path, asked: Asked) -> Place:
             )
         intake = asked.reading.intake()
         documents = asked.reading.documents(asked.inputs, intake, Path(os.path.realpath(path)))
-        return Place(path, index, Prepared(index.recipe, documents, intake), lasting=True)
-    except BaseException:
-        index.close()
-        raise
+        opened.pop_all()
+    return Place(path, index, Prepared(recipe, documents, intake), lasting=True)
 
 
 @contextmanager

@@ -78,10 +78,18 @@ def test_a_missing_file_is_refused(run: Run, tmp_path: Path, source: Path) -> No
     assert not (tmp_path / "a.sim").exists()
 
 
-def test_an_index_that_is_added_to_has_its_own(run: Run, tmp_path: Path, source: Path) -> None:
+def test_an_index_that_is_added_to_has_its_own(
+    run: Run, tmp_path: Path, source: Path, objects: Any
+) -> None:
     (tmp_path / "secret").write_text(SECRET.hex())
     run("build", "a.sim", source)
-    run("build", "a.sim", source, "--append", "--key-secret", "secret", code=2)
+    before = exported(run, objects, "a.sim")
+    refused = run("build", "a.sim", source, "--append", "--key-secret", "secret", code=2)
+    assert "--append uses the index's own recipe and options" in refused.stderr
+    run("build", "a.sim", source, "--append")
+    assert exported(run, objects, "a.sim") == before
+    with simindex.open("a.sim", "r") as index:
+        assert index.options.key_secret != SECRET
 
 
 def test_no_command_prints_it(run: Run, tmp_path: Path, source: Path) -> None:

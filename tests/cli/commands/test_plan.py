@@ -70,7 +70,10 @@ def test_plan_refuses_what_cannot_be(run: Run, arguments: list[str], words: str)
 )
 def test_sizes_are_binary_unless_they_end_in_b(run: Run, size: str, fits: bool) -> None:
     """A million rows take 8 MB = 7.63 MiB to be scanned."""
-    run("plan", "--rows", "1e6", "--memory", size, code=0 if fits else 2)
+    planned = run("plan", "--rows", "1e6", "--memory", size, code=0 if fits else 2)
+    scan = [line.split() for line in planned.stdout.splitlines() if "scan" in line.split()]
+    assert [line[-7:-5] for line in scan] == ([["7.63M", "yes"]] if fits else [])
+    assert ("the least is 8,000,000 bytes, by scan" in planned.stderr) is not fits
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from simindex.cli import progress
-from simindex.cli.progress import Progress
+from simindex.cli import console
+from simindex.cli.console import Progress
 
 Spawn = Callable[..., subprocess.Popen[bytes]]
 
@@ -49,7 +49,7 @@ def test_progress_without_rich_is_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
-    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr(console, "PLAIN_INTERVAL_S", 0.0)
     with Progress("indexing", quiet=False) as silent:
         silent.advance(1, 1)
     assert capsys.readouterr().err == ""

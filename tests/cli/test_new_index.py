@@ -15,7 +15,7 @@ import pytest
 
 import simindex
 from simindex._kernels import _native
-from simindex.cli.replacement import clear_up, replacing
+from simindex.cli.new_index import clear_up, replacing
 from simindex.storage.files import disk, durable, locks
 from simindex.storage.files.descriptor import Descriptor
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from simindex.cli import pipeline
-from simindex.cli.pipeline import read_ahead
+from simindex.cli import chunks
+from simindex.cli.chunks import read_ahead
 
 
 def reading_threads() -> list[threading.Thread]:
@@ -63,7 +63,7 @@ def test_signal_that_the_wait_does_not_see_ends_it() -> None:
         seen = 0
         while seen < 3:  # for it to be where it waits, not on its way there
             frame = sys._current_frames()[threading.main_thread().ident or 0]
-            seen += frame.f_code is pipeline._Slot.__iter__.__code__
+            seen += frame.f_code is chunks._Slot.__iter__.__code__
             os.sched_yield()
         signal.pthread_kill(threading.get_ident(), signal.SIGINT)
         in_time.append(ended.wait(30))

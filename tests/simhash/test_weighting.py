@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex._kernels import LEVELS, _native
-from simindex.simhash.idf import idf_step
 from simindex.simhash.recipe import Recipe
+from simindex.simhash.weighting import idf_step
 
 
 def test_a_step_between_two_counts_is_in_the_middle():

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from simindex.cli.interrupt import Terminated, terminable, uninterrupted
+from simindex.cli.app import Terminated, terminable, uninterrupted
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

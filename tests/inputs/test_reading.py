@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs import ReadOptions, read, rereadable
-from simindex.inputs.textfile import printable
+from simindex.inputs.reading import printable
 
 Take = Callable[..., Any]
 

@@ -1,6 +1,0 @@
-"""Trials of `tools/reliability`, in their quick forms."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))

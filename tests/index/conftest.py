@@ -1,6 +1,0 @@
-"""The list of public calls stands in `tools/reliability`."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
