@@ -84,24 +84,27 @@ def exhaustive_masks(header_bits: int, h: int) -> U64:
     return joined
 
 
-def pass_from(rows: int, words: int, plan: TablePlan) -> int | None:
+def pass_from(
+    rows: int, words: int, header_bits: int, flips: int, *, exact: bool
+) -> int | None:
     """From how many queries on the table is swept once, partition by partition; None for never.
 
     Figures (one thread, ns a query, k = 15 at 60 M rows and k = 10 at 10 M, probes on their own
     against a sweep): 1 M queries 680 and 330, 354 and 225; 256 k queries 605 and 470, 337 and 239;
     64 k queries 647 and 629, 369 and 269. Only 64-bit fingerprints were measured.
     """
-    if words != 1 or rows < SWEPT_ROWS or not can_sweep(plan):
+    if words != 1 or rows < SWEPT_ROWS or not _networked(header_bits, flips, exact):
         return None
-    return max(SWEPT_QUERIES, -(-rows // ((plan.flips + 1) * ROWS_PER_PROBE)))
+    return max(SWEPT_QUERIES, -(-rows // ((flips + 1) * ROWS_PER_PROBE)))
 
 
 def can_sweep(plan: TablePlan) -> bool:
     """Whether the plan's flip sets can be partitioned: they come from networks."""
-    return (
-        plan.method == NAME and not plan.exact and 0 < plan.flips <= SWEPT_FLIPS
-        and 0 < plan.header_bits <= MAX_HEADER_BITS
-    )
+    return plan.method == NAME and _networked(plan.header_bits, plan.flips, plan.exact)
+
+
+def _networked(header_bits: int, flips: int, exact: bool) -> bool:
+    return not exact and 0 < flips <= SWEPT_FLIPS and 0 < header_bits <= MAX_HEADER_BITS
 
 
 def search(table: Table, plan: TablePlan, asked: Asked) -> Found:

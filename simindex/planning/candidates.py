@@ -102,12 +102,16 @@ def scan_passes(
 
 def probed(table: Table, asked: Conditions) -> Iterator[TablePlan]:
     """The sorted table, by headers as wide as its directory's and narrower ones."""
+    tried = set()
     if not asked.named:
-        yield from exhaustive(table, asked)
+        for plan in exhaustive(table, asked):
+            tried.add(plan.header_bits)
+            yield plan
     for header_bits in narrower(table.header_bits):
         every = set_count(header_bits, asked.h)
         k = every if asked.flips is None else min(every, asked.flips[header_bits])
-        yield _probed_plan(table, header_bits, k, asked, exact=k == every)
+        if k != every or header_bits not in tried:
+            yield _probed_plan(table, header_bits, k, asked, exact=k == every)
 
 
 def narrower(header_bits: int) -> range:
@@ -138,11 +142,11 @@ def _probed_plan(
         asked.machine, rows, header_bits, flips, ordered=not exact, h=asked.h, words=words,
         queries=asked.queries,
     )
-    plan = TablePlan(
+    return TablePlan(
         psm.NAME, header_bits, flips, exact, cost, widths=(header_bits,), probes=flips + 1,
         compared=(flips + 1) * rows / (1 << header_bits),
+        pass_from=psm.pass_from(rows, words, header_bits, flips, exact=exact),
     )
-    return replace(plan, pass_from=psm.pass_from(rows, words, plan))
 
 
 def probed_bytes(tables: Sequence[Table], design: BlockDesign | None) -> int:

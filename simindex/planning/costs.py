@@ -25,7 +25,6 @@ from math import log2
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.vosh import MAX_NETWORKED_FLIPS
 from simindex.methods import bphs, psm
-from simindex.methods.base import TablePlan
 from simindex.methods.bphs import sweep_queries
 from simindex.methods.psm import MOST_PROBES
 from simindex.methods.query_tables import bytes_needed, directory_bits
@@ -117,8 +116,7 @@ def probing_ns(
     """Time of one query that looks under `flips` + 1 headers; `ordered` adds making the VOSH."""
     queries = max(1, queries)
     vosh = vosh_ns(machine, flips, h, queries) if ordered else 0.0
-    plan = TablePlan(psm.NAME, header_bits, flips, not ordered, 0.0)
-    enough = psm.pass_from(rows, words, plan)
+    enough = psm.pass_from(rows, words, header_bits, flips, exact=not ordered)
     swept = enough is not None and queries >= enough
     return ANSWERED_NS + UNFORESEEN_NS + vosh + _looked_up_ns(
         machine, rows, words, header_bits, flips + 1, swept, queries, h

@@ -208,7 +208,7 @@ def _take(
         # A segment that was given other structures has its old name and another record.
         records = [
             reading.segment(head, name) for name, crc in head.segments.items()
-            if same.get(name) != crc
+            if name not in segments or same.get(name) != crc
         ]
         runs: list[tuple[Table, Reservoir]] = []
         for run in head.pending:

@@ -34,6 +34,7 @@ def built(run: Run, write_jsonl: Callable[..., Any], monkeypatch: pytest.MonkeyP
     return "i.sim"
 
 
+@pytest.mark.slow
 def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -> None:
     result = run("tune", built, "--audit", "--recall", 0.9, "--sample", 100, "-h", 6)
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("audit"))
@@ -53,12 +54,14 @@ def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -
     assert "no damage" in run("check", built).stderr
 
 
+@pytest.mark.slow
 def test_tune_measures_no_recall_unasked(run: Run, built: str, objects: Any) -> None:
     (found,) = objects(run("tune", built, "--json").stdout)
     assert "audit" not in found
     assert "audit" not in run("stats", built).stdout
 
 
+@pytest.mark.slow
 def test_an_index_without_weights_has_no_recall_to_measure(run: Run, built: str) -> None:
     with simindex.open("plain.sim", "n") as index:
         index.append(np.arange(50, dtype=np.uint64))

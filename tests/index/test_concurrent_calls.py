@@ -294,6 +294,7 @@ def write(of: Caller) -> None:
 
 
 @pytest.mark.parametrize("mode", ["w", "r"])
+@pytest.mark.slow
 def test_every_call_is_right_while_another_thread_writes(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_refused_name_lists_the_new_format() -> None:
         ReadOptions(format="note")
 
 
+@pytest.mark.slow
 def test_the_shell_offers_the_new_format(tmp_path: Path) -> None:
     """A program that adds its row before the command line is loaded needs no other change."""
     (tmp_path / "a.notes").write_bytes(CONTENT)

@@ -64,6 +64,7 @@ def data(kind: str, words: int) -> tuple[Table, oracle.U64]:
 @pytest.mark.parametrize("kind", ["uniform", "skewed"])
 @pytest.mark.parametrize("words", [1, 2])
 @pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.slow
 def test_every_pair_is_found_once(level: int, kind: str, words: int, name: str) -> None:
     design = BlockDesign.parse(name, 64 * words)
     table, queries = data(kind, words)
@@ -95,6 +96,7 @@ def test_every_pair_is_found_once(level: int, kind: str, words: int, name: str) 
 
 
 @pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.slow
 def test_a_sweep_finds_what_probes_find(level: int) -> None:
     table, queries = data("skewed", 1)
     for name in DESIGNS:

@@ -106,6 +106,7 @@ def expect_top(found, expected, rows, queries):
     (16, 9, 1, 4000), (16, 16, 1, 3000), (16, 16, 3, 300), (16, 64, 1, 1200), (16, 1, 16, 300),
 ])
 @pytest.mark.parametrize("flips", [0.1, 0.7])
+@pytest.mark.slow
 def test_top_is_that_of_the_paper(width, words, max_error, n, flips, level):
     rows, ids, queries = world(width * words + max_error, n, words, 6, flips, centres=40)
     slices = checked(rows, ids, width)

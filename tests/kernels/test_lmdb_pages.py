@@ -295,6 +295,7 @@ def damages(raw: bytes, rng: random.Random, count: int) -> Iterator[bytes]:
         yield bytes(copy)
 
 
+@pytest.mark.slow
 def test_damaged_pages_are_found_as_a_second_walk_finds_them(grown: bytes) -> None:
     found = 0
     for copy in damages(grown, random.Random(1), 400):

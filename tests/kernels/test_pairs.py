@@ -69,6 +69,7 @@ WORLDS = {
         (1, 300, 64, 64), (2, 900, 3, 4), (3, 500, 10, 11), (16, 300, 5, 6), (16, 200, 40, 41),
     ],
 )
+@pytest.mark.slow
 def test_every_block_finds_its_own_pairs(world, words, n, h, count, level, rng):
     rows = WORLDS[world](rng, n, words)
     blocks = partition(64 * words, count)
@@ -82,6 +83,7 @@ def test_every_block_finds_its_own_pairs(world, words, n, h, count, level, rng):
 
 @pytest.mark.parametrize("level", LEVEL_NUMBERS)
 @pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.slow
 def test_large_groups_are_cut_further(words, level, rng):
     """Rows that agree on the block are many, so groups are partitioned, and rows repeat in them."""
     rows = families(rng, 6000, words, 9, 0.1)
@@ -141,6 +143,7 @@ def test_what_makes_no_sense_is_refused():
     ("words", "n", "h", "count"), [(1, 1200, 3, 4), (1, 1200, 3, 6), (2, 800, 5, 6), (1, 500, 9, 9)]
 )
 @pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.slow
 def test_all_choices_of_blocks_give_every_pair_once(world, words, n, h, count, threads, level, rng):
     rows = WORLDS[world](rng, n, words)
     pairs, _ = brute(rows, h)

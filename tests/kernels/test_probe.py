@@ -77,6 +77,7 @@ def check(result, expected):
 @pytest.mark.parametrize("level", LEVEL_NUMBERS)
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("words", [1, 2, 3, 16])
+@pytest.mark.slow
 def test_probe_finds_what_brute_force_finds(words, first, level):
     rows, queries = world(4000, words, 60, words, hot=200)
     for directory_bits, header_bits, h in [(8, 8, 3), (9, 5, 3), (4, 1, 40 * words), (6, 0, 10)]:
@@ -89,6 +90,7 @@ def test_probe_finds_what_brute_force_finds(words, first, level):
 
 @pytest.mark.parametrize("level", LEVEL_NUMBERS)
 @pytest.mark.parametrize("first", [False, True])
+@pytest.mark.slow
 def test_each_query_may_have_its_own_flips(first, level):
     rows, queries = world(3000, 1, 50, 7)
     flips = flips_of(10, 150, 2, m=50)

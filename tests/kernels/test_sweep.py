@@ -108,6 +108,7 @@ def assert_same(case: Case, level: int = -1) -> None:
 @levels
 @pytest.mark.parametrize("words", [1, 2, 3])
 @pytest.mark.parametrize("bits", [1, 9, 16])
+@pytest.mark.slow
 def test_a_sweep_finds_what_probes_find(level: int, words: int, bits: int) -> None:
     # Above 0.5 MB of rows there are several partitions.
     rows = random_rows(150_000, words)
@@ -292,8 +293,8 @@ def test_weights_that_do_not_fit_the_queries_are_refused() -> None:
 
 
 def is_swept(rows: int, words: int, flips: int, queries: int, exact: bool = False) -> bool:
-    plan = TablePlan("psm", 20, flips, exact, 0.0)
-    return replace(plan, pass_from=psm.pass_from(rows, words, plan)).takes_a_pass(queries)
+    enough = psm.pass_from(rows, words, 20, flips, exact=exact)
+    return TablePlan("psm", 20, flips, exact, 0.0, pass_from=enough).takes_a_pass(queries)
 
 
 def test_only_large_batches_on_large_tables_are_swept() -> None:
@@ -319,6 +320,7 @@ def test_slices_of_a_sweep_bound_the_probes_of_a_call(rows: int, threads: int, f
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("probes", [1 << 24, 50_000])
 @pytest.mark.parametrize("first", [False, True])
+@pytest.mark.slow
 def test_an_index_answers_alike_whether_it_sweeps_or_not(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, threads: int, probes: int, first: bool
 ) -> None:

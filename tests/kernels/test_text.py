@@ -84,6 +84,7 @@ def test_every_level_gives_what_the_plain_code_gives(unit, sizes, counting, with
 @pytest.mark.parametrize("level", LEVEL_NUMBERS)
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 15, 16, 63, 64, 65, 127, 128, 129, 255, 256, 257, 2048,
                                2049, 5000])  # fmt: skip
+@pytest.mark.slow
 def test_sums_of_any_number_of_features_are_those_of_the_definition(level, n):
     rng = np.random.default_rng(n)
     hashes = rng.integers(0, 2**64, n, dtype=np.uint64)
@@ -142,6 +143,7 @@ def ranges_of(offsets: list[int], n: int) -> list[tuple[int, int]]:
     data=st.binary(max_size=32) | st.text(max_size=20).map(str.encode),
     unit=st.sampled_from([0, 1]),
 )
+@pytest.mark.slow
 def test_any_offsets_of_a_column_are_clamped(offsets, data, unit):
     arrays = np.frombuffer(data, dtype=np.uint8), np.array(offsets, dtype=np.int64)
     texts = [data[a:b] for a, b in ranges_of(offsets, len(data))]

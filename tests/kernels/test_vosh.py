@@ -59,6 +59,7 @@ CASES = [
 
 @pytest.mark.parametrize("level", LEVEL_NUMBERS)
 @pytest.mark.parametrize(("header_bits", "h", "flips", "kind"), CASES)
+@pytest.mark.slow
 def test_masks_are_the_cheapest_sets(header_bits, h, flips, kind, level):
     """Same costs as Algorithm 2, up to one entry of the table per bit and 2^-12 of the sum."""
     table, step = cost_table()

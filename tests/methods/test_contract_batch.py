@@ -107,6 +107,7 @@ def columns(found: simindex.Matches) -> tuple[bytes, ...]:
 
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("recall", [0.8, 0.95])
+@pytest.mark.slow
 def test_a_batch_has_the_same_bytes_for_every_thread_count_and_limit(
     stored: Case, monkeypatch: pytest.MonkeyPatch, first: bool, recall: float
 ) -> None:
@@ -165,6 +166,7 @@ def test_a_limit_that_is_no_size_is_refused(stored: Case, limit: Any) -> None:
         stored.index.query(stored.batch(), memory_limit=limit)
 
 
+@pytest.mark.slow
 def test_designs_can_be_named_for_the_tables_over_the_queries(stored: Case) -> None:
     expected = stored.model.query(stored.queries, 3)
     found = stored.index.query(

@@ -46,6 +46,7 @@ def table_of(index: simindex.Index) -> Table:
     ("bits", "structure"), [(64, "issl"), (256, "issl"), (1024, "issl"), (4096, "issl:w=8")]
 )
 @pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.slow
 def test_all_rows_reranked_give_the_true_top(
     index_path: Path, bits: int, structure: str, deleted: bool
 ) -> None:

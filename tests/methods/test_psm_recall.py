@@ -102,6 +102,7 @@ def bound(recall: float, pairs: int) -> float:
 
 
 @pytest.mark.parametrize("recall", [0.9, 0.95, 0.99])
+@pytest.mark.slow
 def test_measured_recall_is_at_least_the_asked_one(
     index: simindex.Index, crawl: Crawl, recall: float
 ) -> None:
@@ -118,6 +119,7 @@ def test_measured_recall_is_at_least_the_asked_one(
     assert np.array_equal(np.bitwise_count(apart).sum(axis=1), found.distance)
 
 
+@pytest.mark.slow
 def test_more_recall_takes_more_flips(index: simindex.Index, crawl: Crawl) -> None:
     flips = [
         index.query(crawl.queries, h=H, recall=recall, method="psm").stats.flips
@@ -148,6 +150,7 @@ def test_exact_recall_needs_no_luck(index: simindex.Index, crawl: Crawl) -> None
 
 
 @pytest.mark.parametrize("recall", [0.9, 0.95, 0.99])
+@pytest.mark.slow
 def test_measured_recall_is_the_asked_one_in_families_of_templates(
     families: tuple[simindex.Index, Crawl], recall: float
 ) -> None:

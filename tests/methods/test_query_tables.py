@@ -78,6 +78,7 @@ def nearest(hits: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
+@pytest.mark.slow
 def test_every_near_row_is_found_once(data: st.DataObject) -> None:
     """By any design, chunk, window and number of threads; and with `first`, the nearest one."""
     bits = data.draw(st.sampled_from(WIDTHS))
@@ -113,6 +114,7 @@ def of_ids(ids: np.ndarray, commit: int) -> Tombstones:
 
 @pytest.mark.parametrize("bits", [64, 256])
 @pytest.mark.parametrize("first", [False, True])
+@pytest.mark.slow
 def test_deleted_rows_are_no_matches(bits: int, first: bool) -> None:
     """They do not stand for live ones either, be those farther, later, or equal to them."""
     table, batch = case(5, bits, 3000, 500, 60)

@@ -78,6 +78,7 @@ def test_find_all_gives_every_pair_once_in_order(
 
 
 @given(st.data())
+@pytest.mark.slow
 def test_find_all_agrees_with_brute_force(data: st.DataObject) -> None:
     words = data.draw(st.sampled_from([1, 1, 1, 2, 3, 64]))
     bits = 64 * words
@@ -151,6 +152,7 @@ def test_threads_share_rows_that_are_all_compared(words: int, rng: np.random.Gen
             assert np.array_equal(columns(simindex.find_all(rows, h=h, threads=threads)), truth)
 
 
+@pytest.mark.slow
 def test_planted_pairs_are_found_among_many_rows(rng: np.random.Generator) -> None:
     """A few rows are near another one, and a few equal one that has a near one."""
     rows = oracle.uniform(rng, 300_000)
@@ -177,12 +179,14 @@ def test_a_million_equal_rows_are_one_group() -> None:
     assert repr(found) == "<1 CollapsedPairs, 999998 rows equal to an earlier one>"
 
 
+@pytest.mark.slow
 def test_pairs_that_do_not_fit_into_memory_are_refused() -> None:
     rows = np.zeros(10_000_000, np.uint64)
     with pytest.raises(simindex.InvalidOption, match=r"49,999,995,000,000 pairs .* collapse_equal"):
         simindex.find_all(rows)
 
 
+@pytest.mark.slow
 def test_rows_within_a_crowded_ball_are_found_fast(rng: np.random.Generator) -> None:
     """Rows that agree on most bits but are not near: direct comparison would take a minute."""
     rows = oracle.flip(rng, np.zeros((200_000, 1), np.uint64), 14)

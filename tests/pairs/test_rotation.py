@@ -76,6 +76,7 @@ def test_precision_is_one_and_recall_is_what_it_says(rows: oracle.U64, h: int) -
 
 
 @pytest.mark.parametrize("h", [0, 3, 8])
+@pytest.mark.slow
 def test_a_window_of_all_rows_is_exact(rows: oracle.U64, h: int) -> None:
     found = simindex.rotation_pairs(rows, h=h, rotations=5, window=ROWS)
     assert found_pairs(found) == true_pairs(rows, h)
@@ -119,6 +120,7 @@ def test_more_rotations_and_wider_windows_find_no_less(rows: oracle.U64) -> None
 
 
 @pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.slow
 def test_recall_of_a_sample_covers_the_true_one(words: int) -> None:
     """Counting the pairs of a row as if they were independent covers it 15 times of 60."""
     rng = np.random.default_rng(words)

@@ -54,6 +54,7 @@ def listed(found: Found) -> Listed:
     room=st.tuples(st.sampled_from([5, 20, 1000]), st.sampled_from([7, 50, 100_000])),
     repeated=st.booleans(), threads=st.integers(1, 2),
 )
+@pytest.mark.slow
 def test_every_pair_is_found_once_in_any_room(
     seed: int, kind: str, n: int, words: int, h: int, parts: int, room: tuple[int, int],
     repeated: bool, threads: int,

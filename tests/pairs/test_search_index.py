@@ -56,6 +56,7 @@ LEAST = 1 << 23
 
 @pytest.mark.parametrize("memory", [None, LEAST, 3 * LEAST])
 @pytest.mark.parametrize("h", [0, 3, 6])
+@pytest.mark.slow
 def test_an_index_gives_the_pairs_of_its_live_rows(
     filled: tuple[simindex.Index, Any, Any], h: int, memory: int | None, monkeypatch: Any
 ) -> None:

@@ -55,6 +55,7 @@ def ranked_sets(costs: np.ndarray, header_bits: int, h: int) -> list[tuple[int, 
 @pytest.mark.parametrize("header_bits", [1, 4, 7])
 @pytest.mark.parametrize("h", [1, 2])
 @pytest.mark.parametrize("recall", [0.3, 0.6, 0.9, 0.97])
+@pytest.mark.slow
 def test_expected_flips_reach_the_mass_that_brute_force_counts(
     header_bits: int, h: int, recall: float
 ) -> None:
@@ -125,6 +126,7 @@ def counted(texts: int, seed: int = 0) -> Calibration:
 @pytest.mark.parametrize("h", [1, 2, 3])
 @pytest.mark.parametrize("recall", [0.7, 0.9])
 @pytest.mark.parametrize("held", [700])
+@pytest.mark.slow
 def test_counted_flips_find_the_share_of_pairs_that_brute_force_counts(
     header_bits: int, h: int, recall: float, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from simindex.storage.catalog.values import pack
 SMALL = (300, 5_000, 40_000)
 
 
+@pytest.mark.slow
 def test_a_machine_is_measured() -> None:
     """On small tables, of which no figure is kept; that all are numbers, `from_dict` checks."""
     found = measurement.measure(level_rows=SMALL)

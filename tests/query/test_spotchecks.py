@@ -267,6 +267,7 @@ class Clocked:
 
 @pytest.mark.parametrize("queries", [1, 20, 5000])
 @pytest.mark.parametrize("repeat_s", [1e-6, 1e-4, 1e-3])
+@pytest.mark.slow
 def test_repeats_take_a_bounded_share_of_the_time(
     queries: int, repeat_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +293,7 @@ def test_a_lone_query_is_not_repeated_for_being_slow(monkeypatch: pytest.MonkeyP
     assert clocked.sizes == [1]
 
 
+@pytest.mark.slow
 def test_no_call_waits_long_for_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """However much was saved: half a second a repeat is for calls of half a minute."""
     clocked = Clocked(monkeypatch, repeat_s=0.5, predicted_s=0.5)

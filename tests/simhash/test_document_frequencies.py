@@ -72,6 +72,7 @@ shards = st.lists(st.lists(documents, max_size=6), min_size=1, max_size=4)
 
 @pytest.mark.usefixtures("soon_settled")
 @given(shards=shards, asked=st.booleans())
+@pytest.mark.slow
 def test_counts_are_exact_up_to_the_limit(shards, asked):
     """However documents are grouped, ordered and spread over processes."""
     exact = Counter(itertools.chain.from_iterable(itertools.chain(*itertools.chain(*shards))))
@@ -91,6 +92,7 @@ def test_counts_are_exact_up_to_the_limit(shards, asked):
 
 @pytest.mark.usefixtures("soon_settled")
 @given(shards=shards, max_features=st.integers(1, 12), asked=st.booleans())
+@pytest.mark.slow
 def test_beyond_the_limit_counts_are_short_by_no_more_than_is_said(shards, max_features, asked):
     """The invariants of the module, also through merges; exact counts are those of the test."""
     exact: Counter[int] = Counter()
@@ -333,6 +335,7 @@ def test_a_table_is_made_within_what_adding_takes():
 
 
 @pytest.mark.parametrize("features", [1, 1 << 12])
+@pytest.mark.slow
 def test_what_is_pending_takes_at_most_48_bytes_of_the_reserve(monkeypatch, features):
     """A millionth feature that came anew costs as much as the first, also one by one."""
     reserve = 1 << 16
@@ -394,6 +397,7 @@ def test_a_limit_of_features_reaches_the_count():
         Recipe().document_frequencies(texts, max_features=0)
 
 
+@pytest.mark.slow
 def test_processes_count_their_shards_and_the_results_are_merged():
     texts = corpus_of(60)
     recipe = Recipe(ngram=(1, 2), seed=5, weighting="tfidf")

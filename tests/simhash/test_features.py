@@ -187,6 +187,7 @@ def test_whatever_lies_across_blocks_of_64_is_split_as_defined(unit, meeting):
 
 
 @pytest.mark.parametrize("filling", FILLINGS)
+@pytest.mark.slow
 def test_whatever_lies_across_pieces_is_split_as_defined(filling):
     """Every place of a text's part around the end of a piece, in every kind of storage."""
     beginning = ("x" * 99 + " ") * (PIECE // 100 - 1)

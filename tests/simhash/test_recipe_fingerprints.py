@@ -47,6 +47,7 @@ def recipe_of(unit="word", sizes=(1,), weighting="tf", projection="sign", bits=6
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("unit", ["word", "char"])
+@pytest.mark.slow
 def test_every_combination_is_as_defined(unit, sizes, projection):
     """All weightings and widths at once: the definition's sums are made at 4,096 columns, of which
     narrower fingerprints have the first. Products and sums stay below 2^53, so doubles hold them.
@@ -141,6 +142,7 @@ def test_the_tables_handed_to_the_kernels_are_those_of_the_definition():
 
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("weighting", oracle.WEIGHTINGS)
+@pytest.mark.slow
 def test_long_texts_are_as_defined(weighting, projection):
     """Beyond all blocks and pieces: 60,000 words, one of them more than 65,535 times."""
     rng = np.random.default_rng(4)

@@ -290,6 +290,7 @@ def test_rows_of_one_id_are_one_match(index_path: Path) -> None:
 
 @pytest.mark.parametrize("bits", [64, 128, 1024])
 @pytest.mark.parametrize("first", [False, True])
+@pytest.mark.slow
 def test_threads_do_not_show(
     rng: np.random.Generator, tmp_path: Path, bits: int, first: bool
 ) -> None:

@@ -1060,6 +1060,7 @@ def test_space_is_given_back_little_by_little_only_where_nobody_else_has_the_fil
     assert removal.unlink_held(path) is None
 
 
+@pytest.mark.slow
 def test_reader_keeps_the_rows_of_merged_files(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -232,6 +232,7 @@ def losses_by_brute_force(
     st.sampled_from([1, 2, 5, 100]), st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
+@pytest.mark.slow
 def test_policies_keep_what_a_comparison_of_all_keeps(
     drawn: list[tuple[int, int]], policy: str, h: int, buffer: int, lasting: bool
 ) -> None:
@@ -411,6 +412,7 @@ def test_buffers_end_at_many_characters(
     assert kept.splitlines() == given.splitlines()[0::2]
 
 
+@pytest.mark.slow
 def test_threads_do_not_show(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(600)
     given = "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts))

@@ -84,6 +84,7 @@ def built(run: Run, write_jsonl: Callable[..., Any]) -> str:
     return "i.sim"
 
 
+@pytest.mark.slow
 def test_tune_prints_and_stores_the_machine(
     run: Run, built: str, objects: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

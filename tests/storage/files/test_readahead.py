@@ -94,6 +94,7 @@ def test_a_chunk_is_resident_when_it_is_given(tmp_path: Path, window: int) -> No
         assert resident_bytes(rows) >= stop * 8
 
 
+@pytest.mark.slow
 def test_released_pages_do_not_add_up(tmp_path: Path) -> None:
     """A chunk, the window and a piece are resident at most, and nothing at the end."""
     rows = mapped(tmp_path / "rows", 64 << 20)

@@ -37,6 +37,7 @@ def drawn(shape: str, rng: np.random.Generator, rows: int, words: int) -> np.nda
 @pytest.mark.parametrize("shape", ["uniform", "equal", "skewed", "hot"])
 @pytest.mark.parametrize(("bits", "keyed"), [(64, False), (128, True), (1024, False), (64, True)])
 @pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.slow
 def test_merge_is_the_sorted_union(
     index_path: Path, window: int, shape: str, bits: int, keyed: bool, deleted: bool
 ) -> None:

@@ -101,6 +101,7 @@ def test_segments_carry_the_lists_of_their_rows(
         assert held.segment_list[0]["structures"] == {structure: first.stat().st_size}
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_the_formula(index_path: Path) -> None:
     """[ISSL] section 3: 4 (n s + 2^w s) bytes, and 4 s for where the last lists end."""
     fill(index_path, ("issl",), 40_000, 256, reservoir_rows=0)
@@ -133,6 +134,7 @@ def test_pending_rows_and_other_segments_have_none(tmp_path: Path, index_path: P
 
 
 @pytest.mark.parametrize("structures", [("issl",), ("psm", "bphs:G=2,g=1", "issl:w=16")])
+@pytest.mark.slow
 def test_every_query_goes_on_by_other_methods(
     index_path: Path, structures: tuple[str, ...]
 ) -> None:
@@ -163,6 +165,7 @@ def named(found: simindex.Matches) -> list[tuple[int, int, Any]]:
     n=st.integers(0, 400), words=st.integers(1, 5), width=st.sampled_from([8, 16]),
     templates=st.sampled_from([1, 7, 400]), memory=st.integers(1, 1 << 20), seed=st.integers(0, 9),
 )
+@pytest.mark.slow
 def test_however_little_memory_there_is_lists_are_the_same(
     n: int, words: int, width: int, templates: int, memory: int, seed: int
 ) -> None:
