@@ -170,7 +170,11 @@ def layer_of_name(name: str) -> str:
         if not is_package(f"{folder}.{part}"):
             break
         folder = f"{folder}.{part}"
-    return folder.replace(".", "/")
+    home = folder.replace(".", "/")
+    rest = parts[folder.count(".") + 1 :]
+    if f"{home}/__init__" in RANK and not (rest and (PACKAGE / home / f"{rest[0]}.py").exists()):
+        return f"{home}/__init__"  # what the folder itself gives
+    return home
 
 
 def public(parts: list[str]) -> bool:
@@ -395,6 +399,9 @@ def test_module_keeps_its_layer_and_its_doors(path: str) -> None:
         ("helpers/deep/thing.py", "import os"),
         ("index/index.py", "from simindex.helpers import thing"),
         ("cli/app.py", "from ..helpers.deep import thing"),
+        ("cli/app.py", "from simindex.cli import program"),
+        ("cli/app.py", "import simindex.cli"),
+        ("cli/dedup/marks.py", "from simindex.cli import main"),
         # doors
         ("storage/tables/segment.py", "import lmdb"),
         ("index/index.py", "from lmdb import Environment"),
