@@ -159,6 +159,10 @@ def opened_case(
         yield Case(index, model, queries, weights_of(rng, queries))
 
 
+RADII = [pytest.param(h, marks=() if h in (0, 3, 8) else pytest.mark.slow) for h in range(9)]
+"""Of which `make check` takes a third."""
+
+
 class MethodContract:
     """Inherit, name the method, and say which widths it takes."""
 
@@ -185,7 +189,7 @@ class MethodContract:
     def expected(self, case: Case, h: int) -> list[tuple[int, int, Any]]:
         return case.model.query(case.queries, h)
 
-    @pytest.mark.parametrize("h", range(9))
+    @pytest.mark.parametrize("h", RADII)
     def test_exact_recall_finds_every_row_within_h_and_no_other(self, case: Case, h: int) -> None:
         found = self.ask(case, case.batch(), h=h, recall=1.0)
         expected = self.expected(case, h)
@@ -223,6 +227,7 @@ class MethodContract:
         assert found.query.tolist() == sorted({query for query, _, _ in expected})
         assert Counter(named(found)) <= Counter(expected)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("recall", [0.5, 0.9, 0.99])
     def test_less_recall_never_adds_a_match(self, case: Case, recall: float) -> None:
         found = Counter(named(self.ask(case, case.batch(), h=5, recall=recall)))

@@ -89,7 +89,9 @@ def assert_nearest(case: Case, found: simindex.TopMatches, queries: oracle.U64, 
     assert (keys is None) == (case.index.options.keys is False)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(
+    "threads", [1, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 3))]
+)
 @pytest.mark.parametrize("k", [1, 10, 100])
 def test_scan_finds_the_nearest_documents(case: Case, k: int, threads: int) -> None:
     found = case.index.top(case.batch(), k=k, method="scan", threads=threads)

@@ -129,6 +129,7 @@ def test_more_recall_takes_more_flips(index: simindex.Index, crawl: Crawl) -> No
     assert 0 < flips[0] < flips[-1]
 
 
+@pytest.mark.slow
 def test_flips_stay_near_those_of_real_text(index: simindex.Index, crawl: Crawl) -> None:
     """Real revisions need 7 flips at a 16-bit header for 95 %: far more would be a lost order."""
     stats = index.query(crawl.queries, h=H, recall=0.95, method="psm").stats

@@ -117,6 +117,7 @@ def some_rows(rng: np.random.Generator, n: int, words: int, kind: str) -> Any:
     h=st.integers(0, 8), kind=st.sampled_from(["families", "equal"]),
     mode=st.sampled_from(["components", "star"]),
 )
+@pytest.mark.slow
 def test_clusters_in_memory_are_those_of_brute_force(
     seed: int, n: int, words: int, h: int, kind: str, mode: str
 ) -> None:
