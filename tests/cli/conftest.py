@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Callable
@@ -55,6 +56,28 @@ def spawn(tmp_path: Path) -> Callable[..., subprocess.Popen[bytes]]:
         )
 
     return starting
+
+
+@pytest.fixture
+def on_terminal(
+    spawn: Callable[..., subprocess.Popen[bytes]],
+) -> Callable[..., tuple[int, bytes]]:
+    """The exit code of a command in a process of its own, and what a terminal for people saw."""
+
+    def shown(*args: object) -> tuple[int, bytes]:
+        ours, theirs = pty.openpty()
+        process = spawn(*args, stderr=theirs)
+        process.communicate(timeout=60)
+        os.close(theirs)
+        seen = b""
+        try:
+            while piece := os.read(ours, 65536):
+                seen += piece
+        except OSError:  # the other end is closed
+            os.close(ours)
+        return process.returncode, seen
+
+    return shown
 
 
 def jsonl(records: list[dict[str, Any]]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import random
 import signal
 import subprocess
@@ -214,20 +213,11 @@ def test_appending_goes_by_what_the_index_has_learned(run: Run, stored: Path) ->
 
 @pytest.mark.parametrize("options", [(), ("--idf-first", "9")])
 def test_learning_shows_its_progress(
-    spawn: Spawn, tmp_path: Path, options: tuple[str, ...]
+    on_terminal: Callable[..., tuple[int, bytes]], tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     (tmp_path / "a.jsonl").write_text(LINES)
-    master, terminal = pty.openpty()
-    process = spawn("build", "i.sim", "a.jsonl", *TFIDF, *options, stderr=terminal)
-    process.communicate(timeout=60)
-    os.close(terminal)
-    shown = b""
-    try:
-        while piece := os.read(master, 65536):
-            shown += piece
-    except OSError:
-        os.close(master)
-    assert process.returncode == 0
+    code, shown = on_terminal("build", "i.sim", "a.jsonl", *TFIDF, *options)
+    assert code == 0
     number = 9 if options else 40
     assert f"learning: {number} documents".encode() in shown
     assert b"indexing: 40 documents" in shown

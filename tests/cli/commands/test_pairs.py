@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import signal
 import subprocess
 from collections.abc import Callable
@@ -169,17 +167,9 @@ def test_a_reader_of_pairs_may_go_away(spawn: Spawn, hot: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
-def test_a_terminal_sees_how_far_it_is(spawn: Spawn, numbered: Path, command: str) -> None:
-    ours, theirs = pty.openpty()
-    process = spawn(command, numbered, stderr=theirs)
-    os.close(theirs)
-    process.communicate(timeout=60)
-    seen = b""
-    try:
-        while part := os.read(ours, 4096):
-            seen += part
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert process.returncode == 0
+def test_a_terminal_sees_how_far_it_is(
+    on_terminal: Callable[..., tuple[int, bytes]], numbered: Path, command: str
+) -> None:
+    code, seen = on_terminal(command, numbered)
+    assert code == 0
     assert b"100% of 28 rows" in seen
