@@ -6,7 +6,6 @@ import mmap
 import os
 import stat
 from pathlib import Path
-from typing import cast
 
 import msgpack
 import numpy as np
@@ -15,9 +14,8 @@ from simindex._kernels import _native
 from simindex.arrays import U8
 from simindex.errors import CorruptFile, StorageFailed, raised_by_a_handler
 from simindex.storage.files.descriptor import NOT_REGULAR, PLAIN, Descriptor
-from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import FOOTER, PAGE_BYTES, Identity
-from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
+from simindex.storage.files.envelope_writer import SectionSpec, header_page
 from simindex.storage.tables.record import MAX_ROWS, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, UNDECODABLE
@@ -85,13 +83,6 @@ def opened_rows(path: Path) -> Descriptor:
     return file
 
 
-class _Nowhere:
-    """A file that takes no space."""
-
-    def reserve(self, size: int) -> None:
-        """Does nothing."""
-
-
 def header_again(
     path: Path, *, rows: int, horizon: int, bits: int, keyed: bool
 ) -> U8 | None:
@@ -134,5 +125,5 @@ def header_again(
         bytes(footer["index"]), int(footer["file_id"]), generation_of(path.name), horizon, rows,
         bits,
     )
-    page = EnvelopeWriter(cast(NewFile, _Nowhere()), identity, sections)._header_page()
+    page = header_page(identity, sections)
     return page if int(page[-4:].view("<u4")[0]) == int(footer["header_checksum"]) else None

@@ -6,7 +6,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -177,16 +177,18 @@ def test_index_with_an_unknown_read_compatible_feature_is_read_only(bit: int, pl
 
 def future_files(path: Path, monkeypatch: pytest.MonkeyPatch, field: str, value: int) -> None:
     """An index whose segment files are of another version, named so by the catalog, too."""
-    header_page = envelope_writer.EnvelopeWriter._header_page
+    header_page = envelope_writer.header_page
 
-    def altered(writer: envelope_writer.EnvelopeWriter) -> U8:
-        page = header_page(writer)
+    def altered(
+        identity: envelope.Identity, sections: Sequence[envelope_writer.SectionSpec]
+    ) -> U8:
+        page = header_page(identity, sections)
         page[: envelope.HEADER.itemsize].view(envelope.HEADER)[0][field] = value
         page[-4:].view("<u4")[0] = _native.crc32c(page[:-4])
         return page
 
     with monkeypatch.context() as patch:
-        patch.setattr(envelope_writer.EnvelopeWriter, "_header_page", altered)
+        patch.setattr(envelope_writer, "header_page", altered)
         patch.setattr(envelope_writer, "_verify_written", lambda fd, name: None)
         # The writer itself cannot read what it has committed.
         options = IndexOptions(batch_rows=16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,24 +48,64 @@ class SectionSpec:
         return self.itemsize * self.count
 
 
+class Layout:
+    """Where in a file sections stand, one after the other, then checksums and the footer."""
+
+    def __init__(self, sections: Sequence[SectionSpec]) -> None:
+        self.offsets: list[int] = []
+        offset = PAGE_BYTES
+        for section in sections:
+            self.offsets.append(offset)
+            offset += -(-section.size // PAGE_BYTES) * PAGE_BYTES
+        self.checksum_offset = offset
+        self.chunks = [-(-section.size // CHUNK_BYTES) for section in sections]
+        """Of each section."""
+        self.file_bytes = offset + 4 * sum(self.chunks) + FOOTER.itemsize
+
+
+def header_page(identity: Identity, sections: Sequence[SectionSpec]) -> U8:
+    """The first page of a file, uint8 (PAGE_BYTES,), with its checksum.
+
+    It follows from what the file is and has, so a damaged one can be made again to the bit.
+    """
+    layout = Layout(sections)
+    page = np.zeros(PAGE_BYTES, np.uint8)
+    header = page[: HEADER.itemsize].view(HEADER)[0]
+    header["magic"], header["endian"] = MAGIC, ENDIAN_TAG
+    header["major"], header["minor"] = MAJOR, MINOR
+    header["sections"] = len(sections)
+    header["index"] = np.void(identity.index)
+    header["file_id"], header["generation"] = identity.file_id, identity.generation
+    header["horizon"], header["rows"] = identity.horizon, identity.rows
+    header["bits"], header["chunk_bytes"] = identity.bits, CHUNK_BYTES
+    header["file_bytes"], header["checksum_offset"] = layout.file_bytes, layout.checksum_offset
+    start = HEADER.itemsize
+    table = page[start : start + SECTION.itemsize * len(sections)].view(SECTION)
+    for place, section in enumerate(sections):
+        table[place] = (
+            section.kind, section.itemsize, layout.offsets[place], section.count,
+            layout.chunks[place],
+        )
+    page[-4:].view("<u4")[0] = _native.crc32c(page[:-4])
+    return page
+
+
 class EnvelopeWriter:
     """Writes sections piece by piece, each in order, any of them in between the others."""
 
     def __init__(self, file: NewFile, identity: Identity, sections: list[SectionSpec]) -> None:
         self._file, self._identity, self._sections = file, identity, sections
-        self._offsets: list[int] = []
-        offset = PAGE_BYTES
-        for section in sections:
-            self._offsets.append(offset)
-            offset += -(-section.size // PAGE_BYTES) * PAGE_BYTES
-        self._checksum_offset = offset
-        self._chunks = [-(-section.size // CHUNK_BYTES) for section in sections]
-        self.file_bytes = offset + 4 * sum(self._chunks) + FOOTER.itemsize
+        self._layout = Layout(sections)
         self._written = [0] * len(sections)
         self._checksums: list[list[U32]] = [[] for _ in sections]
         self._open_chunk = [0] * len(sections)
         self._held = [bytearray() for _ in sections]
         file.reserve(self.file_bytes)
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of the whole file."""
+        return self._layout.file_bytes
 
     def write(self, place: int, values: NDArray[Any]) -> None:
         """Appends to section number `place`."""
@@ -97,7 +138,7 @@ class EnvelopeWriter:
     def _put(self, place: int, data: U8) -> None:
         """Writes in calls that end at multiples of HUGE_BYTES, and holds back what is left."""
         held = self._held[place]
-        at = self._offsets[place] + self._written[place] - len(held)
+        at = self._layout.offsets[place] + self._written[place] - len(held)
         end = (at + len(held) + len(data)) // HUGE_BYTES * HUGE_BYTES
         if end <= at:
             held += data.data
@@ -130,12 +171,12 @@ class EnvelopeWriter:
             if section.size % CHUNK_BYTES:
                 self._close_chunk(place)
             if self._held[place]:
-                at = self._offsets[place] + section.size - len(self._held[place])
+                at = self._layout.offsets[place] + section.size - len(self._held[place])
                 self._file.write(bytes(self._held[place]), at)
         checksums = np.concatenate(
             [np.empty(0, np.uint32), *(piece for parts in self._checksums for piece in parts)]
         ).astype("<u4")
-        header = self._header_page()
+        header = header_page(self._identity, self._sections)
         footer = np.zeros((), FOOTER)
         footer["index"] = np.void(self._identity.index)
         footer["file_id"], footer["file_bytes"] = self._identity.file_id, self.file_bytes
@@ -146,32 +187,10 @@ class EnvelopeWriter:
         checksum = _native.crc32c(footer_bytes[:-12])
         footer["checksum"] = checksum
         self._file.write(header, 0)
-        self._file.write(checksums.view(np.uint8), self._checksum_offset)
+        self._file.write(checksums.view(np.uint8), self._layout.checksum_offset)
         self._file.write(footer.tobytes(), self.file_bytes - FOOTER.itemsize)
         path = self._file.publish(name, lambda fd: _verify_written(fd, name))
         return path, checksum
-
-    def _header_page(self) -> U8:
-        identity = self._identity
-        page = np.zeros(PAGE_BYTES, np.uint8)
-        header = page[: HEADER.itemsize].view(HEADER)[0]
-        header["magic"], header["endian"] = MAGIC, ENDIAN_TAG
-        header["major"], header["minor"] = MAJOR, MINOR
-        header["sections"] = len(self._sections)
-        header["index"] = np.void(identity.index)
-        header["file_id"], header["generation"] = identity.file_id, identity.generation
-        header["horizon"], header["rows"] = identity.horizon, identity.rows
-        header["bits"], header["chunk_bytes"] = identity.bits, CHUNK_BYTES
-        header["file_bytes"], header["checksum_offset"] = self.file_bytes, self._checksum_offset
-        start = HEADER.itemsize
-        table = page[start : start + SECTION.itemsize * len(self._sections)].view(SECTION)
-        for place, section in enumerate(self._sections):
-            table[place] = (
-                section.kind, section.itemsize, self._offsets[place], section.count,
-                self._chunks[place],
-            )
-        page[-4:].view("<u4")[0] = _native.crc32c(page[:-4])
-        return page
 
 
 def _chunk_start(file_id: int, place: int, chunk: int) -> int:
