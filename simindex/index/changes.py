@@ -164,7 +164,7 @@ class Changes:
                     writer.commit(seal_pending=seal)
                 except BaseException as error:
                     # Else nobody knows what is committed.
-                    if foreseen(error) and committer.waiting.anything:
+                    if foreseen(error) and not committer.waiting.empty:
                         committer.discard()
                     raise
                 return found
@@ -185,7 +185,7 @@ class Changes:
         found = nearest(answerer, snapshot, document, h, recall)
         with self.handle.lock, Changing(self.handle, "seen_or_add") as writer:
             committer = writer.committer
-            if committer.waiting.anything or committer.recent.due(commit_s):
+            if not committer.waiting.empty or committer.recent.due(commit_s):
                 writer.commit()
             if committer.waiting.since.generation != snapshot.head.generation:
                 snapshot = self.handle.view.current()

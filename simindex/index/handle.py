@@ -44,6 +44,7 @@ from simindex.query.answerer import Answerer
 from simindex.records.reports import Progress
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.environment import Environment
 from simindex.storage.catalog.registry import Lease
 from simindex.storage.files import format as durable
 from simindex.storage.files.refusals import remedied, translated
@@ -96,8 +97,6 @@ class Handle:
     ) -> None:
         self.path = path
         self.closed = self._ended = True
-        self._verify = verify
-        self._pinned = mode == "r" and not refresh
         self._pid = os.getpid()
         self.lock = RLock()
         self.writer: Writer | None = None
@@ -106,7 +105,7 @@ class Handle:
         writable = mode != "r"
         try:
             with remedied(path):
-                self._open(options, writable=writable)
+                self._open(options, writable=writable, refresh=refresh, verify=verify)
             _handles.add(self)
         except BaseException:
             if not self._ended:  # it was interrupted once it was open
@@ -114,22 +113,23 @@ class Handle:
             raise
         self.closed = False
 
-    def _open(self, options: IndexOptions | None, *, writable: bool) -> None:
+    def _open(
+        self, options: IndexOptions | None, *, writable: bool, refresh: bool, verify: Verify
+    ) -> None:
         path = self.path
         lease: Lease | None = None
         try:
             with translated(path, writable):
                 uuid, lease = leased(path, writable=writable)
-            self.lease, self.environment = lease, lease.environment
-            self.catalog = Catalog(self.environment)
+            self.lease, catalog = lease, Catalog(lease.environment)
             with translated(path, writable):
-                found = described(self.catalog, index=uuid)
+                found = described(catalog, index=uuid)
                 if options is not None:
                     _check_agreement(path, found.options, found.recipe, options)
                 check_storage(path, allow_remote=found.options.allow_remote)
                 self.view = View(
-                    path, self.catalog, found, index=uuid, pinned=self._pinned,
-                    verify=self._verify,
+                    path, catalog, found, index=uuid, pinned=not (writable or refresh),
+                    verify=verify,
                 )
                 if writable:
                     self.writer = Writer(self.view)
@@ -138,7 +138,7 @@ class Handle:
                 for segment in self.view.last().segments:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
             else:
-                check_age(path, self.catalog, self.view.last())
+                check_age(path, catalog, self.view.last())
             self.answerer = Answerer(self.view)
             self._ended = False
         except BaseException:
@@ -234,6 +234,16 @@ class Handle:
             writer.committer.refuse(self._cut_off(self.change))
         writer.committer.check_usable()
         return writer
+
+    @property
+    def catalog(self) -> Catalog:
+        """Of the view."""
+        return self.view.catalog
+
+    @property
+    def environment(self) -> Environment:
+        """Of the catalog, as long as the handle's lease lasts."""
+        return self.lease.environment
 
     @property
     def recipe(self) -> Recipe | None:

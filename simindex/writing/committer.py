@@ -1,7 +1,7 @@
 """The commits of the one writer of an index: its lock, its snapshot, what waits for the next one.
 
-    snapshot   the index as of the last commit; the head is in it, and nowhere else
-    waiting    what comes after that commit
+    waiting    the last commit, which is this writer's, and what comes after it
+    snapshot   the index as of that commit: the view's, once it is compared with `waiting`
     recent     rows that were added one at a time; they join what waits before a commit
 
 What a commit changes:
@@ -10,7 +10,7 @@ What a commit changes:
                 fewer: a pending run, with as many earlier ones as there are too many
     deletions   a run of tombstones, likewise; those that every table has been purged of are dropped
     samples     join the stored reservoir, unless the pending run holds them
-    values      as they are
+    values      as they are, and the recipe's bytes
 
 The commit rule: data is durable under its final name before the transaction that names it, and
 files are unlinked after the transaction that stops naming them. An error inside that transaction
@@ -29,7 +29,6 @@ from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.records import Pages, Run, encode_pending
 from simindex.storage.catalog.registry import check_place
-from simindex.storage.catalog.values import seal
 from simindex.storage.files import locks
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import SegmentFiles, Written, checked_designs
@@ -59,21 +58,19 @@ class Committer:
         """Processor time of the last commit that had anything to do."""
         self.recent = Recent(view.options)
         """Rows that were added one at a time, and do not wait yet."""
-        self._snapshot: Snapshot | None = None
         self._files: SegmentFiles | None = None
         try:
             self.lock = locks.lock(view.path / "LOCK")
             with self.catalog.reading() as reading:
-                value, head = reading.head()
-            self.waiting = Waiting(view.options.key_secret, value, head)
-            remove_strays(self.catalog, view.segments, value, head)
+                commit = reading.head()
+            self.waiting = Waiting(view.options.key_secret, commit)
+            remove_strays(self.catalog, view.segments, *commit)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         """Gives the lock back; may be called again, after an interrupt."""
-        self._snapshot = None
         if self.lock is not None:
             locks.unlock(self.lock)
 
@@ -95,15 +92,16 @@ class Committer:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The index as of the last commit, which was this writer's."""
-        if self._snapshot is None:
-            found = self.view.newest()
-            if found.value != self.waiting.value:
-                raise self._not_alone(
-                    "another writer has changed the index, though this one held LOCK"
-                )
-            self._snapshot = found
-        return self._snapshot
+        """The index as of the last commit, which was this writer's.
+
+        The catalog is asked each time: it refuses an index that another writer has changed.
+        """
+        found = self.view.newest()
+        if found.value != self.waiting.value:
+            raise self._not_alone(
+                "another writer has changed the index, though this one held LOCK"
+            )
+        return found
 
     def alone(self) -> Snapshot:
         """The snapshot, for a change of it.
@@ -111,7 +109,6 @@ class Committer:
         Refuses to change an index that another writer has changed, or may change now: LOCK keeps
         others out for as long as its name leads to it.
         """
-        self._snapshot = None  # so that it is compared with the catalog
         snapshot = self.snapshot
         if self.lock is None or not locks.is_locked(self.lock, self.view.path / "LOCK"):
             raise self._not_alone(
@@ -171,7 +168,7 @@ class Committer:
                     "append its fingerprints alone if they are alike",
                     differences={"recipe": (repr(batch.recipe), None)},
                 )
-            self.set_value("recipe", batch.recipe.to_bytes())
+            self.check_usable()
             self.waiting.recipe = batch.recipe
 
     def set_value(self, name: str, payload: bytes) -> None:
@@ -183,7 +180,7 @@ class Committer:
         """Forgets everything since the last commit."""
         waiting = self.waiting
         self.recent = Recent(self.view.options)
-        self.waiting = Waiting(self.view.options.key_secret, waiting.value, waiting.since)
+        self.waiting = waiting.emptied()
         if self.failed is None:
             self.files.remove(record for record, _ in waiting.spilled)
             # last: it may be interrupted
@@ -198,7 +195,7 @@ class Committer:
         self.check_usable()
         waiting = self.waiting
         rows = waiting.rows + waiting.since.pending_rows
-        if not waiting.anything and not (seal_pending and rows):
+        if waiting.empty and not (seal_pending and rows):
             self.view.newest()  # which tells of an index that was replaced
             return False
         snapshot = self.alone()
@@ -243,6 +240,8 @@ class Committer:
             edit.add_segment(record, directories)
         for name, payload in waiting.values.items():
             edit.set_value(name, payload)
+        if waiting.recipe is not None:
+            edit.set_value("recipe", waiting.recipe.to_bytes())
         horizons = [segment.horizon for segment in snapshot.segments]
         horizons += [run.horizon for run in edit.head.pending]
         horizons += [record.horizon for record, _ in waiting.spilled]
@@ -262,12 +261,9 @@ class Committer:
         try:
             check_place(self.catalog.environment)
             self.files.require(edit.files)
-            head = self.catalog.commit(edit)
-            self._snapshot = None
-            self.view.recipe = self.waiting.recipe or self.view.recipe
-            self.waiting = Waiting(
-                self.view.options.key_secret, seal("head", b"head", head.encode()), head
-            )
+            commit = self.catalog.commit(edit)
+            self.view.recipe = self.recipe
+            self.waiting = Waiting(self.view.options.key_secret, commit)
         except BaseException as error:
             if isinstance(error, (ClosedIndex, OSError)) and not edit.begun:
                 self.files.remove_named(written)

@@ -3,7 +3,8 @@
     append, append, delete, append      rows       chunks, each with the number of deletions before
                                         deletions  one entry a call
     spilled   rows as segment files that are not part of the index yet: every batch_rows rows are
-    values    whole values of the catalog, such as the recipe
+    values    whole values of the catalog, such as an audit
+    recipe    of the first batch that had one, in an index without a recipe
     samples   drawn of weighted rows as they come
 
 A call adds all that it is given, or nothing: `_mark` and `_restore`. A deletion concerns all rows
@@ -29,7 +30,7 @@ from simindex.errors import InvalidBatch
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
-from simindex.storage.catalog.records import Head
+from simindex.storage.catalog.records import SealedHead
 from simindex.storage.segmentfiles import SegmentFiles, Written
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.reservoir import Reservoir
@@ -67,8 +68,8 @@ class Waiting:
     `secret` is what keys are hashed with; None in an index without keys.
     """
 
-    def __init__(self, secret: bytes | None, value: bytes, head: Head) -> None:
-        self.value, self.since = value, head
+    def __init__(self, secret: bytes | None, commit: SealedHead) -> None:
+        self.value, self.since = commit
         """The commit: its head as it is stored, and decoded."""
         self._secret = secret
         self._chunks: list[Rows] = []
@@ -77,7 +78,7 @@ class Waiting:
         self.deletions = self._deleted_key_bytes = 0
         """Ids or keys deleted since the commit."""
         self._follows_spill = False
-        self.sequence = head.generation + 1
+        self.sequence = self.since.generation + 1
         self.rows = 0
         """Rows in memory."""
         self.added = 0
@@ -91,7 +92,7 @@ class Waiting:
         self.values: dict[str, bytes] = {}
         """Of the catalog, by name."""
         self.recipe: Recipe | None = None
-        """Of the first batch that had one, in an index without a recipe."""
+        """That the commit gives an index which has none."""
 
     @property
     def appended(self) -> int:
@@ -99,9 +100,13 @@ class Waiting:
         return self.since.appended + self.added
 
     @property
-    def anything(self) -> bool:
-        """Whether there is anything to commit."""
-        return bool(self.rows or self.deletions or self.spilled or self.values)
+    def empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return not (self.rows or self.deletions or self.spilled or self.values or self.recipe)
+
+    def emptied(self) -> Waiting:
+        """What comes after the same commit, and nothing yet."""
+        return Waiting(self._secret, SealedHead(self.value, self.since))
 
     def append(self, batch: Batch, files: SegmentFiles) -> U64:
         """Adds the rows of a checked batch, all or none; returns their ids, uint64 (n,)."""

@@ -95,7 +95,7 @@ class Writer:
         """
         committer = self.committer
         committer.hand_over()
-        if committer.waiting.anything:
+        if not committer.waiting.empty:
             committer.view.check_place()
             self._keep_pace()
         changed = self.given_space(committer.commit, seal_pending=seal_pending)

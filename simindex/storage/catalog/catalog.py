@@ -38,6 +38,7 @@ from simindex.storage.catalog.records import (
     Pages,
     Reading,
     Run,
+    SealedHead,
     encode_segment,
     page_count,
     page_key,
@@ -245,7 +246,7 @@ class Catalog:
         """The sealed head: equal bytes mean that nothing was committed in between."""
         return self.environment.get("head", b"head") or b""
 
-    def commit(self, edit: Edit) -> Head:
+    def commit(self, edit: Edit) -> SealedHead:
         """Makes an edit durable in one transaction, and returns the new head.
 
         Raises
@@ -263,6 +264,7 @@ class Catalog:
         head = edit.head
         if head.generation >= LAST_GENERATION or max(head.appended, head.next_run) > MAX_COUNT:
             raise CorruptFile("the catalog's head leaves no numbers for another commit")
+        sealed = SealedHead(seal("head", b"head", head.encode()), head)
 
         def work(txn: Transaction) -> int:
             edit.require_all_rows(Reading(txn))
@@ -270,13 +272,12 @@ class Catalog:
                 _delete(txn, database, key)
             for database, key, value in edit.puts:
                 txn.put(database, key, value)
-            value = seal("head", b"head", head.encode())
-            txn.put("head", b"head", value)
+            txn.put("head", b"head", sealed.value)
             records = len(edit.puts) + len(edit.deletes)
-            return page_bytes([value for _, _, value in edit.puts], records, len(value))
+            return page_bytes([value for _, _, value in edit.puts], records, len(sealed.value))
 
         self._transact(edit.expected, work, edit)
-        return head
+        return sealed
 
     def stage(self, expected: bytes, pages: Pages) -> None:
         """Stores some of a merged segment's directories ahead of the commit that makes it live.

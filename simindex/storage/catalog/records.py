@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -142,6 +142,14 @@ class Head:
     def pending_rows(self) -> int:
         """Rows in pending runs."""
         return sum(run.rows for run in self.pending)
+
+
+class SealedHead(NamedTuple):
+    """The head of one commit: equal values are the same commit."""
+
+    value: bytes
+    """As the catalog stores it."""
+    head: Head
 
 
 def count(value: Any) -> int:
@@ -327,10 +335,10 @@ class Reading:
     def __init__(self, txn: Transaction) -> None:
         self._txn = txn
 
-    def head(self) -> tuple[bytes, Head]:
-        """The sealed value and the head in it."""
+    def head(self) -> SealedHead:
+        """The head, and the bytes that it is stored as."""
         value = self._txn.get("head", b"head")
-        return value or b"", Head.decode(unseal("head", b"head", value))
+        return SealedHead(value or b"", Head.decode(unseal("head", b"head", value)))
 
     def value(self, head: Head, name: str) -> bytes | None:
         """A whole value of `meta`, or None if the head names none."""

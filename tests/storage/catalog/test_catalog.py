@@ -414,7 +414,7 @@ def test_commit_that_accounts_for_every_row_is_made(
 ) -> None:
     edit = edit_of(stocked)
     change(edit)
-    assert stocked.commit(edit).generation == 4
+    assert stocked.commit(edit).head.generation == 4
 
 
 def test_rows_that_no_later_deletion_concerns_are_not_dead(catalog: Catalog) -> None:
