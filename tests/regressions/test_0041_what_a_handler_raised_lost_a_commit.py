@@ -62,7 +62,7 @@ def test_what_is_raised_when_a_commit_has_ended_removes_nothing(
     index.append(ROWS[:7])
     index.commit()
     with monkeypatch.context() as patch:
-        patch.setattr(committer, "seal", raising(TimeoutError("the caller's own")))
+        patch.setattr(committer, "Waiting", raising(TimeoutError("the caller's own")))
         with pytest.raises(TimeoutError, match="own"):
             change(index)
     with pytest.raises(ReadOnlyIndex, match="open the index again"):
@@ -85,7 +85,7 @@ def test_what_is_raised_when_a_merge_is_installed_is_the_callers(
     index.commit()
     index._handle.writer.await_merges()
     with monkeypatch.context() as patch:
-        patch.setattr(committer, "seal", raising(TimeoutError("the caller's own")))
+        patch.setattr(committer, "Waiting", raising(TimeoutError("the caller's own")))
         with pytest.raises(TimeoutError, match="own"):
             index._handle.writer.finish_merges(start=False)
     index.close()
