@@ -14,7 +14,7 @@ from typing import Any
 
 from simindex.arrays import U64
 from simindex.errors import CorruptFile, InvalidBatch, raised_by_a_handler
-from simindex.index.handle import Changing, Handle, foreseen
+from simindex.index.handle import Handle, WritingCall, foreseen
 from simindex.options import IndexOptions, as_flag, checked_structures
 from simindex.query import audit
 from simindex.query.search import THREADED_QUERIES
@@ -55,42 +55,42 @@ class Changes:
         """What leaving a ``with`` block cleanly does before it closes the handle."""
         handle = self.handle
         if handle.writer is not None and not handle.closed:
-            with handle.lock, Changing(handle, "commit") as writer:
+            with handle.lock, WritingCall(handle, "commit") as writer:
                 writer.commit()
                 writer.finish_merges(start=True)
 
     def append(self, batch: Batch | Any, named: Mapping[str, Any]) -> U64:
         """See `Index.append`; `named` are ids, keys and weights beside plain fingerprints."""
         with self.handle.lock:
-            self.handle.changing()
+            self.handle.check_may_change()
             checked = checked_batch(batch, self._options, self.handle.recipe, **named)
-            with Changing(self.handle, "append") as writer:
+            with WritingCall(self.handle, "append") as writer:
                 writer.committer.adopt_recipe(checked)
                 return writer.given_space(writer.committer.append, checked)
 
     def replace(self, batch: Batch) -> U64:
         """See `Index.replace`."""
         with self.handle.lock:
-            self.handle.changing()
+            self.handle.check_may_change()
             checked = checked_batch(batch, self._options, self.handle.recipe)
             if checked.keys is None and checked.ids is None:
                 raise InvalidBatch("a replacement needs ids or keys")
-            with Changing(self.handle, "replace") as writer:
+            with WritingCall(self.handle, "replace") as writer:
                 writer.committer.adopt_recipe(checked)
                 return writer.given_space(writer.committer.replace, checked)
 
     def delete(self, ids: Any, keys: Any) -> int:
         """See `Index.delete`."""
         with self.handle.lock:
-            self.handle.changing()
+            self.handle.check_may_change()
             checked_ids, checked_keys = checked_names(ids, keys, self._options)
-            with Changing(self.handle, "delete") as writer:
+            with WritingCall(self.handle, "delete") as writer:
                 writer.committer.hand_over()
                 return writer.committer.waiting.delete(checked_ids, checked_keys)
 
     def commit(self) -> None:
         """See `Index.commit`."""
-        with self.handle.lock, Changing(self.handle, "commit") as writer:
+        with self.handle.lock, WritingCall(self.handle, "commit") as writer:
             writer.commit()
 
     def compact(
@@ -98,10 +98,10 @@ class Changes:
     ) -> None:
         """See `Index.compact`."""
         full = as_flag(full, "full")
-        changing = Changing(self.handle, "compact")
-        with self.handle.lock, changing as writer:
+        call = WritingCall(self.handle, "compact")
+        with self.handle.lock, call as writer:
             self.handle.view.check_place()
-            committer, report = writer.committer, changing.reporting(progress)
+            committer, report = writer.committer, call.reporting(progress)
             committer.hand_over()
             if structures is not None:
                 wanted = checked_structures(structures)
@@ -140,12 +140,12 @@ class Changes:
         """See `Index.ingest`; `asked` are the options of the search of the index."""
         started = time.perf_counter()
         with self.handle.lock:
-            self.handle.changing()
+            self.handle.check_may_change()
             checked = checked_batch(batch, self._options, self.handle.recipe, **named)
             answerer = self.handle.answerer
             question = answerer.question(**asked)
             workers = thread_count(question.threads, len(checked), worth=THREADED_QUERIES)
-            with Changing(self.handle, "ingest") as writer:
+            with WritingCall(self.handle, "ingest") as writer:
                 committer = writer.committer
                 writer.commit()
                 try:
@@ -183,7 +183,7 @@ class Changes:
             return None
         snapshot = self.handle.view.current()
         found = nearest(answerer, snapshot, document, h, recall)
-        with self.handle.lock, Changing(self.handle, "seen_or_add") as writer:
+        with self.handle.lock, WritingCall(self.handle, "seen_or_add") as writer:
             committer = writer.committer
             if not committer.waiting.empty or committer.recent.due(commit_s):
                 writer.commit()
@@ -207,12 +207,12 @@ class Changes:
         self.handle.check_open()
         if self.handle.writer is not None:
             with self.handle.lock:
-                self.handle.changing()
+                self.handle.check_may_change()
 
     def keep(self, call: str, name: str, payload: bytes) -> None:
         """Has a writer's next commit store what a call has measured."""
         if self.handle.writer is not None:
-            with self.handle.lock, Changing(self.handle, call) as writer:
+            with self.handle.lock, WritingCall(self.handle, call) as writer:
                 writer.committer.set_value(name, payload)
 
     def self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> Audit | None:

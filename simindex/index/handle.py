@@ -62,7 +62,7 @@ _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
 @dataclass(slots=True)
-class Change:
+class CallNote:
     """The note of a call that has begun."""
 
     call: str
@@ -100,8 +100,8 @@ class Handle:
         self._pid = os.getpid()
         self.lock = RLock()
         self.writer: Writer | None = None
-        self.change: Change | None = None
-        """The call that changes the index now, or that was cut off."""
+        self.note: CallNote | None = None
+        """Of the call that changes the index now, or that was cut off."""
         writable = mode != "r"
         try:
             with remedied(path):
@@ -157,7 +157,7 @@ class Handle:
         with self.lock:
             if self._ended:
                 return
-            self._check_not_within_a_change()
+            self._check_not_within_a_call()
             self.closed = True
             if self._pid != os.getpid():
                 self._ended = True
@@ -173,8 +173,8 @@ class Handle:
         try:
             if self.writer is not None:
                 try:
-                    if self.change is not None:
-                        self.writer.committer.refuse(self._cut_off(self.change))
+                    if self.note is not None:
+                        self.writer.committer.refuse(self._cut_off(self.note))
                     self.writer.committer.discard()
                 finally:
                     self.writer.close()
@@ -202,20 +202,20 @@ class Handle:
         if self.closed:
             raise self.view.closed_error()
 
-    def _check_not_within_a_change(self) -> None:
-        """Under the lock, which only the thread of the change can have taken meanwhile."""
-        change = self.change
-        if change is not None and change.under_way(self):
-            change.disturbed = True
+    def _check_not_within_a_call(self) -> None:
+        """Under the lock, which only the thread of that call can have taken meanwhile."""
+        note = self.note
+        if note is not None and note.under_way(self):
+            note.disturbed = True
             raise InvalidOption(
-                f"progress: `{change.call}` is changing {self.path}, and what it calls may not "
-                f"change or close it: do so once `{change.call}` has returned. A signal handler "
+                f"progress: `{note.call}` is changing {self.path}, and what it calls may not "
+                f"change or close it: do so once `{note.call}` has returned. A signal handler "
                 "may raise an exception to end it",
                 option="progress",
             )
 
-    def _cut_off(self, change: Change) -> str:
-        return f"`{change.call}` was interrupted, at a place where what it had done is not known"
+    def _cut_off(self, note: CallNote) -> str:
+        return f"`{note.call}` was interrupted, at a place where what it had done is not known"
 
     def writing(self) -> Writer:
         """The writer; ReadOnlyIndex where there is none."""
@@ -226,12 +226,12 @@ class Handle:
             )
         return self.writer
 
-    def changing(self) -> Writer:
-        """The writer, for a change; under the lock."""
+    def check_may_change(self) -> Writer:
+        """The writer, unless it may change nothing now: then an error says why. Under the lock."""
         writer = self.writing()
-        self._check_not_within_a_change()
-        if self.change is not None:
-            writer.committer.refuse(self._cut_off(self.change))
+        self._check_not_within_a_call()
+        if self.note is not None:
+            writer.committer.refuse(self._cut_off(self.note))
         writer.committer.check_usable()
         return writer
 
@@ -288,7 +288,7 @@ def foreseen(error: BaseException) -> bool:
     )
 
 
-class Changing:
+class WritingCall:
     """The `with` block of a method that changes the index; gives its writer. Under the lock."""
 
     __slots__ = ("_call", "_handle", "_told")
@@ -298,18 +298,18 @@ class Changing:
         self._told: BaseException | None = None
 
     def __enter__(self) -> Writer:
-        writer = self._handle.changing()
-        self._handle.change = Change(self._call, sys._getframe(1).f_code)
+        writer = self._handle.check_may_change()
+        self._handle.note = CallNote(self._call, sys._getframe(1).f_code)
         return writer
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        change = self._handle.change
-        disturbed = change is not None and change.disturbed
+        note = self._handle.note
+        disturbed = note is not None and note.disturbed
         if error is None or error is self._told or (foreseen(error) and not disturbed):
-            self._handle.change = None
+            self._handle.note = None
 
     def reporting(self, progress: Progress | None) -> Progress | None:
         """The caller's function of progress; what it raises ends the call where that is foreseen.
@@ -332,7 +332,7 @@ def _after_fork() -> None:
     for handle in list(_handles):
         handle.lock = RLock()
         handle.view.forget_lock()
-        handle.change = None
+        handle.note = None
         if handle.writer is not None and handle.writer.committer.lock is not None:
             handle.writer.committer.lock.close()  # it stays the parent's
 

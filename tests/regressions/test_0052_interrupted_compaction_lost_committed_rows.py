@@ -115,7 +115,7 @@ def test_merge_that_was_cancelled_is_never_installed(
         interrupted(patch, threading.Thread, "join")
         with pytest.raises(KeyboardInterrupt):
             compact(merging)
-    merging._handle.change = None
+    merging._handle.note = None
     merging._handle.writer.committer.failed = None
     (merge,) = merging._handle.writer.merges._merges
     assert merge.state is State.CANCELLED

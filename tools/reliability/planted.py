@@ -18,7 +18,7 @@ KEPT: list[Any] = []
 def _lose_rows(index: Any) -> None:
     """Removes committed rows, and check() stays clean; as once the removal of merged segments did
     whose merge had been cancelled. The handle forgets that it was interrupted."""
-    index._handle.change = index._handle.writer.committer.failed = None
+    index._handle.note = index._handle.writer.committer.failed = None
     keys = index.options.keyed
     names = [name for part in index.rows() for name in (part.keys if keys else part.ids.tolist())]
     index.delete(**{"keys" if keys else "ids": names[1:]})
