@@ -1,6 +1,7 @@
 """A lost or damaged index made usable again, with what its files still give.
 
-    survey     reads all there is, and says what is wrong and what is lost (survey.py)
+    survey     reads all there is, and says what is wrong and what is lost (survey.py); what is to
+               be done about it are the steps (steps.py)
     segments   what is intact of a damaged one is written as a new one; files beside are built anew
     catalog    a new one is made beside the old one, whole and synced, then gets its name
     kept       what was replaced, or is no part of the index, is moved into `damaged-<n>/`
@@ -29,8 +30,8 @@ from simindex.errors import CorruptFile, IndexNotFound, SimindexError, raised_by
 from simindex.options import as_flag
 from simindex.records.reports import Finding, Progress, RepairReport
 from simindex.repair.check import faults, strays
+from simindex.repair.steps import Steps
 from simindex.repair.survey import anything_of_an_index, survey
-from simindex.repair.work import Work
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.files import locks
 from simindex.storage.files.format import check_features, read_format
@@ -89,33 +90,33 @@ def repair(
         if not anything_of_an_index(directory):
             raise IndexNotFound(f"there is no index at {path}", path=str(path))
     with translated(directory, apply), _locked(directory, apply=apply):
-        work = _surveyed(directory, progress)
-        found = work.found
+        steps = _surveyed(directory, progress)
+        found = steps.found
         if not found.findings or not apply:
-            return work.report()
+            return steps.report()
         # Refuses to write where there is what this version reads past, as a writer does.
         if found.format_sound:
             read_format(found.path, writable=True)
         for file in found.segments:
             check_features(file.path, file.header.read_compatible)
-        if work.only_obstructed:
-            work.clear()
+        if steps.only_obstructed:
+            steps.clear()
             found.findings += _checked(directory)
-        if not work.only_obstructed:
-            work.do()
-        return replace(work.report(), applied=True, remaining=tuple(_remaining(directory)))
+        if not steps.only_obstructed:
+            steps.do()
+        return replace(steps.report(), applied=True, remaining=tuple(_remaining(directory)))
 
 
-def _surveyed(directory: Path, progress: Progress | None) -> Work:
+def _surveyed(directory: Path, progress: Progress | None) -> Steps:
     """What is to be done about all that is wrong with an index."""
     found = survey(directory, progress)
     check_storage(
         directory, allow_remote=found.options is not None and found.options.allow_remote
     )
-    work = Work(found)
+    steps = Steps(found)
     if not found.findings:
         found.findings += _checked(directory)
-    return work
+    return steps
 
 
 def _remaining(directory: Path) -> list[Finding]:

@@ -1,10 +1,12 @@
 """What is there of an index, and what is wrong with it: what a repair goes by.
 
     FORMAT       whole, or made again: segments carry the index's uuid
-    catalog      its records, read from the pages without the engine (remains.py)
-    segments     their headers, and which chunks agree with their checksums (remnant.py)
-    the choice   which segments are the index (inventory.py), with which pending rows and deletions
-                 (salvage.py)
+    catalog      its records, read from the pages without the engine (catalog_records.py)
+    segments     their headers, and which chunks agree with their checksums (segment_remains.py)
+    the choice   which segments are the index (segment_choice.py), with which pending rows and
+                 deletions (catalog_contents.py)
+
+An inventory (inventory.py) takes up what each of them finds.
 
 A head is certain if a catalog has both its meta pages, there is no doubt which is the newest, its
 tree leads to that head, and no file is newer than it allows: then it says what the index holds.
@@ -35,10 +37,11 @@ from simindex.errors import (
 )
 from simindex.options import IndexOptions
 from simindex.records.reports import Progress
-from simindex.repair import salvage
-from simindex.repair.inventory import Inventory, choose_segments, names_in, read_headless
-from simindex.repair.remains import Remains
-from simindex.repair.remnant import Remnant
+from simindex.repair import catalog_contents, overlap
+from simindex.repair.catalog_records import CatalogRecords
+from simindex.repair.inventory import Inventory
+from simindex.repair.segment_choice import choose_segments, names_in, read_headless
+from simindex.repair.segment_remains import SegmentRemains
 from simindex.storage.catalog.records import LAST_GENERATION, Head
 from simindex.storage.catalog.values import unpack
 from simindex.storage.files.format import format_agrees, read_format
@@ -79,19 +82,19 @@ def survey(path: Path, progress: Progress | None = None) -> Inventory:
     found = Inventory(path)
     _read_format(found)
     _read_files(found, progress)
-    with _remains(found) as remains:
-        if not _choose_uuid(found, remains):
-            remains = None
-        _read_head(found, remains)
-        _read_options(found, remains)
+    with _catalog_records(found) as records:
+        if not _choose_uuid(found, records):
+            records = None
+        _read_head(found, records)
+        _read_options(found, records)
         assert found.options is not None
-        read_headless(found, remains)
+        read_headless(found, records)
         for file in found.files.values():
             file.examine(found.options)
-        choose_segments(found, remains)
-        _read_records(found, remains)
+        choose_segments(found, records)
+        _read_contents(found, records)
         _count_lost(found)
-        _number(found, remains)
+        _number(found, records)
     _read_lock(found)
     return found
 
@@ -112,7 +115,7 @@ def _read_format(found: Inventory) -> None:
     found.format_sound = False
 
 
-def _choose_uuid(found: Inventory, remains: Remains | None) -> bool:
+def _choose_uuid(found: Inventory, records: CatalogRecords | None) -> bool:
     """Takes the uuid that FORMAT, the catalog and the segments name, or two of the three.
 
     Files of another index are left. Returns whether the catalog is this index's own.
@@ -120,7 +123,7 @@ def _choose_uuid(found: Inventory, remains: Remains | None) -> bool:
     rows: Counter[bytes] = Counter()
     for file in found.files.values():
         rows[file.identity.index] += file.rows + 1
-    in_catalog = None if remains is None else remains.whole("meta", b"index")
+    in_catalog = None if records is None else records.whole("meta", b"index")
     if in_catalog is not None and len(in_catalog) != UUID_BYTES:
         in_catalog = None
     votes = [found.uuid, in_catalog, next(iter(uuid for uuid, _ in rows.most_common(1)), None)]
@@ -164,7 +167,7 @@ def _read_files(found: Inventory, progress: Progress | None) -> None:
 
     for path in paths:
         try:
-            found.files[path.name] = Remnant(path, read)
+            found.files[path.name] = SegmentRemains(path, read)
         except (FormatTooNew, FormatTooOld):
             raise
         except CorruptFile as error:
@@ -172,32 +175,32 @@ def _read_files(found: Inventory, progress: Progress | None) -> None:
 
 
 @contextmanager
-def _remains(found: Inventory) -> Iterator[Remains | None]:
+def _catalog_records(found: Inventory) -> Iterator[CatalogRecords | None]:
     """The records of the catalog, or of the one that an interrupted repair was to put there."""
     places = [found.path / "catalog"]
     if not places[0].exists():
         places = repaired_catalogs(found.path)
-    remains, fault = None, "is missing"
+    records, fault = None, "is missing"
     try:
         for place in places:
-            if remains is not None and remains.rooted:
+            if records is not None and records.rooted:
                 break
             try:
-                another = Remains.read(place / "data.mdb")
+                another = CatalogRecords.read(place / "data.mdb")
             except CorruptFile:
                 another, fault = None, "is no regular file"
             if another is not None:
-                if remains is not None:
-                    remains.close()
-                remains, found.catalog = another, place
-        if remains is None or found.catalog != found.path / "catalog":
+                if records is not None:
+                    records.close()
+                records, found.catalog = another, place
+        if records is None or found.catalog != found.path / "catalog":
             found.error(found.path / "catalog" / "data.mdb", fault)
-        elif remains.breach is not None:
-            found.error(found.path / "catalog" / "data.mdb", remains.breach)
-        yield remains
+        elif records.breach is not None:
+            found.error(found.path / "catalog" / "data.mdb", records.breach)
+        yield records
     finally:
-        if remains is not None:
-            remains.close()
+        if records is not None:
+            records.close()
 
 
 def _read_lock(found: Inventory) -> None:
@@ -208,10 +211,10 @@ def _read_lock(found: Inventory) -> None:
             found.obstacle = path
 
 
-def _read_head(found: Inventory, remains: Remains | None) -> None:
+def _read_head(found: Inventory, records: CatalogRecords | None) -> None:
     """The head to go by: the certain one, or the newest that most of is left of."""
-    heads = [] if remains is None else remains.heads()
-    if remains is None or not heads:
+    heads = [] if records is None else records.heads()
+    if records is None or not heads:
         found.lose(
             "the catalog's head: rows that waited in the catalog for a segment and deletions since "
             "each segment was written are lost, and of a segment whose files are all gone nothing "
@@ -222,9 +225,9 @@ def _read_head(found: Inventory, remains: Remains | None) -> None:
     head, rooted = heads[0]
     later = any(other.generation > head.generation for other, _ in heads)
     # Of a transaction that did not end there may be a later head, but then the pages are sound.
-    if rooted and remains.ordered and not (later and remains.breach):
+    if rooted and records.ordered and not (later and records.breach):
         # A file of the next commit was written ahead of it, unless the meta pages are in doubt.
-        found.head, found.certain = head, newest <= head.generation + remains.numbered
+        found.head, found.certain = head, newest <= head.generation + records.numbered
         if not found.certain:
             found.error(found.path / "catalog", (
                 f"is older than its segments: it is of commit {head.generation}, and there is a "
@@ -239,7 +242,7 @@ def _read_head(found: Inventory, remains: Remains | None) -> None:
     def left(candidate: Head) -> int:
         runs = [("pending", run) for run in candidate.pending]
         runs += [("tombstones", run) for run in candidate.tombstones]
-        missing = sum(remains.run(name, run) is None for name, run in runs)
+        missing = sum(records.run(name, run) is None for name, run in runs)
         return missing + sum(name not in found.files for name in candidate.segments)
 
     found.head = min((head for head, _ in heads), key=lambda head: (
@@ -252,12 +255,12 @@ def _read_head(found: Inventory, remains: Remains | None) -> None:
     )
 
 
-def _read_options(found: Inventory, remains: Remains | None) -> None:
+def _read_options(found: Inventory, records: CatalogRecords | None) -> None:
     """From the catalog, or from the newest segment."""
     told: list[dict[str, Any]] = []
-    if remains is not None:
+    if records is not None:
         crc = None if found.head is None else found.head.values.get("options")
-        payloads = [remains.whole("meta", b"options", crc), remains.whole("meta", b"options")]
+        payloads = [records.whole("meta", b"options", crc), records.whole("meta", b"options")]
         for payload in payloads:
             if payload is not None:
                 with suppress(CorruptFile):
@@ -295,14 +298,14 @@ def _read_options(found: Inventory, remains: Remains | None) -> None:
             del found.files[name]
 
 
-def _read_records(found: Inventory, remains: Remains | None) -> None:
+def _read_contents(found: Inventory, records: CatalogRecords | None) -> None:
     options, head = found.options, found.head
     assert options is not None
-    found.values, lost_values = salvage.values(remains, head, options)
-    found.tombstones, lost_deletions = salvage.deletions(
-        remains, head, certain=found.certain, options=options
+    found.values, lost_values = catalog_contents.values(records, head, options)
+    found.tombstones, lost_deletions = catalog_contents.deletions(
+        records, head, certain=found.certain, options=options
     )
-    runs, lost_runs = salvage.waiting(remains, head, options)
+    runs, lost_runs = catalog_contents.waiting(records, head, options)
     for what, rows in [*lost_runs, *lost_deletions, *lost_values]:
         if head is not None:
             found.error(found.path / "catalog", f"lacks {what}")
@@ -312,15 +315,15 @@ def _read_records(found: Inventory, remains: Remains | None) -> None:
         every = np.arange(len(table), dtype=np.int64)
         dead = found.tombstones.dead(table, table.ids, every)
         if not found.certain:  # a later commit may have made a segment of them
-            dead |= salvage.stored(table, newer)
-        found.runs.append((salvage.without(table, dead), sample))
+            dead |= overlap.stored(table, newer)
+        found.runs.append((catalog_contents.without(table, dead), sample))
 
 
 def _count_lost(found: Inventory) -> None:
     """Tells which rows of segments are lost; of these, none that is known to have been deleted."""
     for file in found.segments:
         if file.damage is not None:
-            rows, unknown = salvage.lost(file, found.tombstones)
+            rows, unknown = file.lost_rows(found.tombstones)
             perhaps = f"; {unknown:,} of them may have been deleted" if unknown else ""
             if rows:
                 found.lose(f"{rows:,} of the {file.rows:,} rows of {file.name}{perhaps}", rows)
@@ -334,7 +337,7 @@ def _count_lost(found: Inventory) -> None:
         found.lose(f"all {rows:,} rows of {name}{perhaps}", rows)
 
 
-def _number(found: Inventory, remains: Remains | None) -> None:
+def _number(found: Inventory, records: CatalogRecords | None) -> None:
     """Numbers above all that were given out before, so that none is given twice."""
     head = found.head or Head(0, 0, 0)
     names = [*found.files, *found.unreadable]
@@ -344,8 +347,8 @@ def _number(found: Inventory, remains: Remains | None) -> None:
          *(file.identity.horizon for file in found.files.values()),
          *(number for number in generations if number < LAST_GENERATION)]
     )
-    runs = [] if remains is None else [
-        *remains.run_numbers("pending"), *remains.run_numbers("tombstones")
+    runs = [] if records is None else [
+        *records.run_numbers("pending"), *records.run_numbers("tombstones")
     ]
     found.next_run = max([head.next_run, *(n + 1 for n in runs if n < LAST_GENERATION)])
     found.appended = head.appended

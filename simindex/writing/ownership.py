@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 from simindex.errors import CorruptFile, IndexExists, raised_by_a_handler
-from simindex.repair.remains import Remains
+from simindex.repair.catalog_records import CatalogRecords
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.records import Head
 from simindex.storage.files import locks, removal
@@ -53,11 +53,11 @@ def was_an_index(directory: Path) -> bool:
         return True
     if repaired_catalogs(directory):
         return True
-    remains = Remains.read(directory / "catalog" / "data.mdb")
-    if remains is None:
+    records = CatalogRecords.read(directory / "catalog" / "data.mdb")
+    if records is None:
         return False
-    with closing(remains):
-        return any(head.generation > FIRST_GENERATION for head, _ in remains.heads())
+    with closing(records):
+        return any(head.generation > FIRST_GENERATION for head, _ in records.heads())
 
 
 def strangers(directory: Path) -> list[str]:
@@ -117,13 +117,13 @@ def _is_part(directory: str, name: str) -> bool:
 def _is_foreign(path: Path) -> bool:
     """Whether a file is no catalog, nor what a crash leaves of one that is being made."""
     try:
-        remains = Remains.read(path)
+        records = CatalogRecords.read(path)
     except CorruptFile:
         return True
-    if remains is None:
+    if records is None:
         return False
-    with closing(remains):
-        return remains.foreign
+    with closing(records):
+        return records.foreign
 
 
 def require_nothing_else(directory: Path) -> None:

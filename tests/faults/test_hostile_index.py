@@ -40,7 +40,7 @@ import simindex
 from simindex import Recipe
 from simindex.errors import SimindexError
 from simindex.repair.catalog_file import DATABASE
-from simindex.repair.remnant import Remnant
+from simindex.repair.segment_remains import SegmentRemains
 from simindex.storage.catalog.pages import META
 from simindex.storage.catalog.records import encode_pending
 from simindex.storage.files.durable import NewFile
@@ -591,7 +591,7 @@ def test_a_description_of_any_length_is_not_unpacked(specimen: Specimen, path: P
     writer.finish(file.name)
     tracemalloc.start()
     try:
-        assert Remnant(file).description() == {}
+        assert SegmentRemains(file).description() == {}
         assert tracemalloc.get_traced_memory()[1] < 1 << 26
     finally:
         tracemalloc.stop()

@@ -18,8 +18,8 @@ from simindex import IndexOptions
 from simindex.cli import chunks
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError
 from simindex.inputs import Document, read
-from simindex.repair import catalog_file, remains
-from simindex.repair.remains import Remains
+from simindex.repair import catalog_file, catalog_records
+from simindex.repair.catalog_records import CatalogRecords
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.records import LAST_GENERATION, Head, Run
 from simindex.storage.catalog.registry import acquire
@@ -211,8 +211,8 @@ def test_a_value_that_many_nodes_lead_to_is_looked_at_once_a_page(
         page += at.to_bytes(2, "little") * pointers
         raw += page.ljust(at, b"\0") + node.ljust(size - at, b"\0")
     path.write_bytes(raw)
-    looks = counted(monkeypatch, "simindex.repair.remains.checksum")
-    found = Remains.read(path)
+    looks = counted(monkeypatch, "simindex.repair.catalog_records.checksum")
+    found = CatalogRecords.read(path)
     assert found is not None
     assert found.record("meta", b"k") == bytes(60)
     found.close()
@@ -223,7 +223,7 @@ def test_values_that_overlap_are_looked_at_within_a_budget(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many nodes as fit a page."""
-    monkeypatch.setattr(remains, "MAX_SUMMED_BYTES", 1 << 16)
+    monkeypatch.setattr(catalog_records, "MAX_SUMMED_BYTES", 1 << 16)
     filled(index_path)
     path = index_path / "catalog" / "data.mdb"
     size = os.sysconf("SC_PAGE_SIZE")
@@ -235,8 +235,8 @@ def test_values_that_overlap_are_looked_at_within_a_budget(
         page += b"".join(at.to_bytes(2, "little") for at in pointers)
         raw += page.ljust(size // 2, b"\0") + b"\4\0\0\0\0\0\1\0" * (size // 16)
     path.write_bytes(raw)
-    looks = counted(monkeypatch, "simindex.repair.remains.checksum")
-    found = Remains.read(path)
+    looks = counted(monkeypatch, "simindex.repair.catalog_records.checksum")
+    found = CatalogRecords.read(path)
     assert found is not None
     found.close()
     assert len(looks) < (4 * len(raw) + (1 << 16)) / 512
@@ -270,7 +270,7 @@ def test_a_catalog_that_is_cut_while_it_is_read_is_damaged(
         return found
 
     monkeypatch.setattr(catalog_file, "_metas", cutting)
-    found = Remains.read(path)
+    found = CatalogRecords.read(path)
     assert found is not None
     assert found.breach is not None
     found.close()

@@ -32,7 +32,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import SimindexError
 from simindex.index import handle
-from simindex.repair import catalog_file, opening, remains, remnant
+from simindex.repair import catalog_file, catalog_records, opening, segment_remains
 from simindex.storage import segmentfiles, view
 from simindex.storage.catalog import (
     catalog,
@@ -62,8 +62,8 @@ OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
 
 OPENING = (
-    catalog_file, descriptor, disk, durable, envelope, envelope_writer, environment, format,
-    lmdb_files, locks, opening, pages, registry, remains, remnant, removal,
+    catalog_file, catalog_records, descriptor, disk, durable, envelope, envelope_writer,
+    environment, format, lmdb_files, locks, opening, pages, registry, segment_remains, removal,
 )
 HOLDING = (
     *OPENING, catalog, committer, handle, records, segment, segmentfiles,
@@ -212,8 +212,10 @@ OPENERS: dict[str, tuple[int, Callable[[Path, Path], object]]] = {
     "open_envelope": (2, lambda index, rows: envelope.open_envelope(rows)),
     "ask_ahead": (1, lambda index, rows: envelope.ask_ahead([rows, rows])),
     "preflight": (2, lambda index, rows: pages.preflight(index / "catalog" / "data.mdb")),
-    "Remnant": (7, lambda index, rows: remnant.Remnant(rows)),
-    "Remains": (97, lambda index, rows: remains.Remains.read(index / "catalog" / "data.mdb")),
+    "SegmentRemains": (7, lambda index, rows: segment_remains.SegmentRemains(rows)),
+    "CatalogRecords": (97, lambda index, rows: catalog_records.CatalogRecords.read(
+        index / "catalog" / "data.mdb"
+    )),
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import simindex
 from simindex.errors import CommitFailed, ReadOnlyIndex
-from simindex.repair.work import Work
+from simindex.repair.steps import Steps
 from simindex.storage.segmentfiles import Merged, SegmentFiles
 from simindex.storage.view import View
 from simindex.writing.committer import Committer
@@ -271,8 +271,8 @@ def test_repair_that_writes_too_few_rows_is_refused(
         append(index, 0, 4, 8)
     (index_path / "catalog" / "data.mdb").unlink()
     with monkeypatch.context() as patch:
-        real = Work._edit
-        patch.setattr(Work, "_edit", lambda repair, records: real(repair, records[1:]))
+        real = Steps._edit
+        patch.setattr(Steps, "_edit", lambda repair, records: real(repair, records[1:]))
         with pytest.raises(CommitFailed, match="kept 8 rows of 12"):
             simindex.repair(index_path, apply=True)
     simindex.repair(index_path, apply=True)

@@ -40,9 +40,9 @@ from simindex.errors import (
     UnsupportedStorage,
 )
 from simindex.repair import lineage, survey
+from simindex.repair.catalog_records import CatalogRecords
 from simindex.repair.inventory import Inventory
 from simindex.repair.lineage import Kin
-from simindex.repair.remains import Remains
 from simindex.storage import location, segmentfiles
 from simindex.storage.catalog import pages
 from simindex.storage.catalog.environment import Transaction
@@ -388,8 +388,8 @@ def test_no_bit_of_a_meta_page_costs_a_row_silently(
             [table.ids.tolist() for table, _ in found.runs], found.values,
         )
 
-    read = cache(survey.Remnant)
-    monkeypatch.setattr(survey, "Remnant", lambda path, progress: read(path))
+    read = cache(survey.SegmentRemains)
+    monkeypatch.setattr(survey, "SegmentRemains", lambda path, progress: read(path))
     monkeypatch.setattr(pages, "sleep", lambda _: None)
     path = fresh(ending, tmp_path / "index")
     data = (path / "catalog" / "data.mdb").read_bytes()
@@ -1198,7 +1198,7 @@ def test_key_that_looks_like_a_page_is_no_page(tmp_path: Path) -> None:
     content = data.read_bytes()
     assert content[number * 4096 :][:4096] == page
     data.write_bytes(bytes(8192) + content[8192:])  # without meta pages, every page is looked at
-    remains = Remains.read(data)
-    assert remains is not None
-    with closing(remains):
-        assert [head.generation for head, _ in remains.heads()] == [2, 1]
+    records = CatalogRecords.read(data)
+    assert records is not None
+    with closing(records):
+        assert [head.generation for head, _ in records.heads()] == [2, 1]

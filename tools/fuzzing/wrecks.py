@@ -21,7 +21,7 @@ from fuzzing import envelopes
 from fuzzing.target import Target, workplace
 from simindex import IndexOptions
 from simindex.errors import SimindexError
-from simindex.repair.remains import Remains
+from simindex.repair.catalog_records import CatalogRecords
 from simindex.storage.catalog.values import checksum
 
 GONE, CUT = 0xFFFFFF, 255
@@ -66,15 +66,15 @@ def _files(keyed: bool) -> tuple[tuple[str, bytes], ...]:
 
 @cache
 def seals(keyed: bool) -> tuple[Seal, ...]:
-    remains = Remains.read(_example(keyed) / "catalog" / "data.mdb")
-    assert remains is not None
+    records = CatalogRecords.read(_example(keyed) / "catalog" / "data.mdb")
+    assert records is not None
     try:
         return tuple(
             (name, key, place.offset, place.size)
-            for (name, key), places in remains.found.items() for place in places
+            for (name, key), places in records.found.items() for place in places
         )
     finally:
-        remains.close()
+        records.close()
 
 
 def patch(file: int, offset: int, data: bytes = b"", *, cut: bool = False) -> bytes:

@@ -43,6 +43,8 @@ from simindex.storage.tables.record import MAX_ROWS, SegmentFolder, SegmentRecor
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
 from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, MAX_DESCRIPTION_BYTES
+from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
 
 WINDOW_WORDS = 1 << 20
 """Words of fingerprints that are looked at together."""
@@ -72,7 +74,7 @@ class _Section:
         return self.sound[first] & self.sound[last]
 
 
-class Remnant:
+class SegmentRemains:
     """A `.rows` file as far as it is intact; see the module.
 
     Raises
@@ -293,6 +295,35 @@ class Remnant:
             yield self._column(IDS, "<u8")[known], len(rows) - len(known)
         if self._blind:
             yield np.empty(0, np.uint64), self.rows
+
+    def lost_rows(self, deleted: Tombstones) -> tuple[int, int]:
+        """How many rows damage reaches and no deletion is known to; and of how many of these
+        nothing tells whether one does.
+
+        Keys are not compared: half of a key's hash is its id.
+        """
+        rows = unknown = 0
+        for ids, nameless in self.lost_ids():
+            rows += self._alive(deleted, ids, None) + nameless
+            unknown += nameless
+        return rows, unknown if deleted.later_than(self.identity.horizon) else 0
+
+    def living_rows(self, deleted: Tombstones) -> int:
+        """How many rows neither damage nor a deletion reaches.
+
+        Where there are deletions since it was written, its rows are read.
+        """
+        if not deleted.later_than(self.identity.horizon):
+            return self.count()[0]
+        return sum(self._alive(deleted, ids, keys) for _, ids, keys in self.blocks())
+
+    def _alive(self, deleted: Tombstones, ids: U64, keys: KeyHeap | None) -> int:
+        """How many of some of its rows no deletion reaches."""
+        table = Table(
+            self.name, np.empty((len(ids), 1), np.uint64), ids, keys,
+            horizon=self.identity.horizon, header_bits=0,
+        )
+        return len(ids) - deleted.count(table)
 
     def blocks(self) -> Iterator[Block]:
         """Fingerprints, ids and keys of the rows that no damage reaches, in order."""

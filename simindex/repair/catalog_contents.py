@@ -5,19 +5,16 @@ Each function returns what there is, and what is lost in words, with a number of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
 
-from simindex.arrays import U64, Bools
+from simindex.arrays import Bools
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
+from simindex.repair.catalog_records import CatalogRecords
 from simindex.repair.check import require_usable
-from simindex.repair.remains import Remains
-from simindex.repair.remnant import Remnant
 from simindex.storage.catalog.records import LAST_GENERATION, Head, decode_pending
-from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.tombstones import Tombstones
@@ -27,8 +24,6 @@ Loss = tuple[str, int]
 
 Waiting = tuple[Table, Reservoir]
 """A pending run with its part of the sample of weights."""
-
-WINDOW_ROWS = 1 << 20
 
 VALUES = {
     "recipe": "the recipe, by which texts become fingerprints: texts can no longer be added or "
@@ -41,7 +36,7 @@ VALUES = {
 
 
 def values(
-    remains: Remains | None, head: Head | None, options: IndexOptions
+    records: CatalogRecords | None, head: Head | None, options: IndexOptions
 ) -> tuple[dict[str, bytes], list[Loss]]:
     """Values of `meta` beside the options."""
     found: dict[str, bytes] = {}
@@ -49,10 +44,10 @@ def values(
     known = dict.fromkeys(("recipe", "reservoir")) if head is None else head.values
     for name in [name for name in VALUES if name in known]:
         payload = None
-        if remains is not None:
-            payload = remains.whole("meta", name.encode(), known[name])
+        if records is not None:
+            payload = records.whole("meta", name.encode(), known[name])
             if payload is None and name != "audit":  # an earlier one serves, too
-                payload = remains.whole("meta", name.encode())
+                payload = records.whole("meta", name.encode())
         with suppress(CorruptFile):
             if payload is not None:
                 require_usable(name, payload, options)
@@ -63,7 +58,7 @@ def values(
 
 
 def deletions(
-    remains: Remains | None, head: Head | None, *, certain: bool, options: IndexOptions
+    records: CatalogRecords | None, head: Head | None, *, certain: bool, options: IndexOptions
 ) -> tuple[Tombstones, list[Loss]]:
     """Those of the head; if it is not certain, of every run that is left.
 
@@ -87,26 +82,26 @@ def deletions(
         return False
 
     for run in () if head is None else head.tombstones:
-        if add(run.number, None if remains is None else remains.run("tombstones", run)):
+        if add(run.number, None if records is None else records.run("tombstones", run)):
             numbers.add(run.number)
         else:
             losses.append((f"{run.rows:,} deletions: rows they deleted are back", 0))
-    if remains is not None and not certain:
-        for number in remains.run_numbers("tombstones"):
+    if records is not None and not certain:
+        for number in records.run_numbers("tombstones"):
             if number not in numbers:
-                add(number, remains.whole("tombstones", number.to_bytes(8, "big")))
+                add(number, records.whole("tombstones", number.to_bytes(8, "big")))
     return Tombstones.merged(parts, keyed=keyed), losses
 
 
 def waiting(
-    remains: Remains | None, head: Head | None, options: IndexOptions
+    records: CatalogRecords | None, head: Head | None, options: IndexOptions
 ) -> tuple[list[Waiting], list[Loss]]:
     """The head's pending runs."""
     found: list[Waiting] = []
     losses: list[Loss] = []
     for run in () if head is None else head.pending:
         name = f"pending run {run.number}"
-        payload = None if remains is None else remains.run("pending", run)
+        payload = None if records is None else records.run("pending", run)
         try:
             if payload is None:
                 raise CorruptFile(name)
@@ -142,38 +137,6 @@ def _sound(table: Table, options: IndexOptions) -> Table:
     return table
 
 
-def lost(file: Remnant, deleted: Tombstones) -> tuple[int, int]:
-    """How many rows of a segment damage reaches and no deletion is known to; and of how many of
-    these nothing tells whether one does.
-
-    Keys are not compared: half of a key's hash is its id.
-    """
-    rows = unknown = 0
-    for ids, nameless in file.lost_ids():
-        rows += _alive(file, deleted, ids, None) + nameless
-        unknown += nameless
-    return rows, unknown if deleted.later_than(file.identity.horizon) else 0
-
-
-def living(file: Remnant, deleted: Tombstones) -> int:
-    """How many rows of a segment neither damage nor a deletion reaches.
-
-    Where there are deletions since it was written, its rows are read.
-    """
-    if not deleted.later_than(file.identity.horizon):
-        return file.count()[0]
-    return sum(_alive(file, deleted, ids, keys) for _, ids, keys in file.blocks())
-
-
-def _alive(file: Remnant, deleted: Tombstones, ids: U64, keys: KeyHeap | None) -> int:
-    """How many of some rows of a segment no deletion reaches."""
-    table = Table(
-        file.name, np.empty((len(ids), 1), np.uint64), ids, keys,
-        horizon=file.identity.horizon, header_bits=0,
-    )
-    return len(ids) - deleted.count(table)
-
-
 def without(table: Table, dead: Bools) -> Table:
     """A table without some of its rows."""
     if not dead.any():
@@ -183,46 +146,3 @@ def without(table: Table, dead: Bools) -> Table:
     return sort_table(
         table.name, table.fingerprints[rows], table.ids[rows], keys, horizon=table.horizon
     )
-
-
-def stored(table: Table, files: Sequence[Remnant]) -> Bools:
-    """Which rows of a table stand in some segments, too, by fingerprint and id."""
-    found = np.zeros(len(table), np.bool_)
-    for file in files:
-        for words, ids in _columns(file):
-            found |= _within(table.fingerprints[:, 0], table.ids, words, ids)
-    return found
-
-
-def share_stored(part: Remnant, whole: Remnant, sample_rows: int) -> float:
-    """About what share of one segment's rows stands in another, too."""
-    places = np.unique(np.linspace(0, max(0, part.rows - 1), sample_rows).astype(np.int64))
-    words, ids = part.columns()
-    if not len(words) or len(words) < part.rows:
-        return 0.0
-    taken = np.argsort(words[places], kind="stable")
-    sample, names = words[places][taken], ids[places][taken]
-    found = np.zeros(len(sample), np.bool_)
-    for own_words, own_ids in _columns(whole):
-        found |= _within(sample, names, own_words, own_ids)
-    return float(found.mean()) if len(found) else 0.0
-
-
-def _columns(file: Remnant) -> list[tuple[U64, U64]]:
-    words, ids = file.columns()
-    return [
-        (words[start : start + WINDOW_ROWS], ids[start : start + WINDOW_ROWS])
-        for start in range(0, min(len(words), len(ids)), WINDOW_ROWS)
-    ]
-
-
-def _within(words: U64, ids: U64, stored_words: U64, stored_ids: U64) -> Bools:
-    """Which pairs (word, id) are among some stored ones. O(n log n), in the memory of both."""
-    mine = np.empty(len(words), [("word", "<u8"), ("id", "<u8")])
-    mine["word"], mine["id"] = words, ids
-    near = np.flatnonzero(np.isin(stored_words, words))
-    near = near[np.isin(stored_ids[near], ids)]  # a million rows may have one word
-    theirs = np.empty(len(near), mine.dtype)
-    theirs["word"], theirs["id"] = stored_words[near], stored_ids[near]
-    found: Bools = np.isin(mine, theirs)
-    return found

@@ -58,7 +58,7 @@ class Place:
     """The leaf page that leads to it."""
 
 
-class Remains:
+class CatalogRecords:
     """All sealed records of a file; see the module."""
 
     def __init__(self, file: CatalogFile) -> None:
@@ -76,7 +76,7 @@ class Remains:
         self._scan()
 
     @classmethod
-    def read(cls, path: Path) -> Remains | None:
+    def read(cls, path: Path) -> CatalogRecords | None:
         """All of a file that is there; None if there is none. Close it after use.
 
         Raises CorruptFile if it is no regular file, and StorageFailed if it may not be read.

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from simindex.records.reports import RepairReport
-from simindex.repair import salvage, structures
+from simindex.repair import structures
 from simindex.repair.inventory import Inventory
-from simindex.repair.remnant import Block, Remnant
+from simindex.repair.segment_remains import Block, SegmentRemains
 from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.records import Head, encode_pending, sealed_pages
 from simindex.storage.catalog.registry import acquire
@@ -44,7 +44,7 @@ STAGED_PAGES = 64
 """Pages of header directories, 128 KiB each, that one transaction stores."""
 
 
-class Work:
+class Steps:
     """What is to be done about what a survey found, and what was done so far."""
 
     def __init__(self, found: Inventory) -> None:
@@ -73,10 +73,10 @@ class Work:
     def report(self) -> RepairReport:
         """What was found, and is or was to be done."""
         found = self.found
-        rows = sum(salvage.living(file, found.tombstones) for file in found.segments)
+        rows = sum(file.living_rows(found.tombstones) for file in found.segments)
         rows += sum(len(table) for table, _ in found.runs)
         return RepairReport(
-            str(self.path), tuple(found.findings), tuple(self._steps()) if found.findings else (),
+            str(self.path), tuple(found.findings), tuple(self._told()) if found.findings else (),
             tuple(found.losses), rows, found.lost_rows, applied=False,
             kept=None if self.kept is None else str(self.kept),
         )
@@ -86,7 +86,7 @@ class Work:
         """Whether nothing is wrong but that something else has the name of LMDB's lock file."""
         return self.found.obstacle is not None and len(self.found.findings) == 1
 
-    def _steps(self) -> Iterator[str]:
+    def _told(self) -> Iterator[str]:
         if self.only_obstructed:
             yield f"catalog/lock.mdb is moved into {KEPT_PREFIX}<n>"
             return
@@ -107,7 +107,7 @@ class Work:
         )
         yield f"what is replaced, or no part of the index, is moved into {KEPT_PREFIX}<n>"
 
-    def _unbuilt(self, file: Remnant) -> list[str]:
+    def _unbuilt(self, file: SegmentRemains) -> list[str]:
         """Structures that a whole segment has no whole file of."""
         if file.damage is not None:
             return []
@@ -195,7 +195,7 @@ class Work:
         durable.sync_directory(directory)
         return {name for record in records for name in record.files}
 
-    def _segment(self, file: Remnant, catalog: Catalog) -> SegmentRecord | None:
+    def _segment(self, file: SegmentRemains, catalog: Catalog) -> SegmentRecord | None:
         """A segment of the new index with all that stands beside it, and its directories stored."""
         record = file.record() if file.damage is None else self._salvaged(file)
         if record is None:
@@ -209,7 +209,7 @@ class Work:
             _store(catalog, record.name, part)
         return record
 
-    def _salvaged(self, file: Remnant) -> SegmentRecord | None:
+    def _salvaged(self, file: SegmentRemains) -> SegmentRecord | None:
         """A new file of the rows that no damage reaches."""
         rows, key_bytes = file.count()
         if rows == 0:
@@ -259,7 +259,7 @@ class Work:
         return edit
 
 
-def _sorted(file: Remnant) -> Iterator[Block]:
+def _sorted(file: SegmentRemains) -> Iterator[Block]:
     """All rows that no damage reaches, in the order of a segment."""
     fingerprints, ids, heaps = zip(*file.blocks(), strict=True)
     keys = KeyHeap.joined([heap for heap in heaps if heap is not None]) if file.keyed else None
