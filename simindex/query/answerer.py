@@ -2,7 +2,7 @@
 
     query      plan, search; of what is not exact a few queries are repeated (`spotchecks`)
     top        plan, and what its recall is measured on; nearest
-    audit      rows of the index asked twice (`auditing`)
+    audit      rows of the index asked twice (`audit`)
     machine    the stored constants, followed when a writer's `tune` has committed others
 """
 

@@ -1,7 +1,8 @@
 """What the plan of a call predicts, segment by segment, beside what running it takes.
 
-    plan    method, t, k, expected probes, rows compared and time, from sizes alone
-    run     the same counted, and the least time of some repetitions
+    plan        of a search within h: method, t, k, probes, rows compared and time, from sizes alone
+    top plan    of a search for the nearest: method, lists, rows scored and compared, and time
+    run         what was expected, counted, and the least time of some repetitions
 """
 
 from __future__ import annotations

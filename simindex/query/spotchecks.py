@@ -12,7 +12,7 @@
 
 4. One thread repeats at a time, so that what is saved is not spent twice.
 
-Shares and interval are those of an audit (`auditing`): equal texts are left out. With `first`
+Shares and interval are those of an audit (`audit`): equal texts are left out. With `first`
 a query has found all if it got a match, equal texts included.
 """
 

@@ -1,12 +1,9 @@
-"""What crosses the package's boundary: a batch going in, matches coming out.
+"""What enters the package: a batch of fingerprints, with what names and weighs its rows.
 
 Columns travel, not objects. Shape, dtype and contiguity are checked here, once, where data enters;
 inside the package arrays are trusted.
 
     Batch    fingerprints (n,) or (n, W)   ids or keys (n,)   weights (n, b)   skipped
-    Matches  query (r,)   id (r,)   distance (r,)             sorted by (query, distance, id)
-    Top...   ids (n, k)   distances (n, k)                    each row sorted by (distance, id)
-    Pairs    a (p,)       b (p,)    distance (p,)             sorted by (a, b), a < b
 """
 
 from __future__ import annotations

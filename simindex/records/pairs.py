@@ -1,4 +1,8 @@
-"""Pairs of different fingerprints beside groups of equal ones: what `collapse_equal` gives.
+"""Pairs of rows within a distance; with `collapse_equal`, groups of equal rows stand beside them.
+
+    Pairs   a (p,)   b (p,)   distance (p,)     sorted by (a, b), a < b
+
+`CollapsedPairs` has pairs of different fingerprints alone, and `groups` of equal ones:
 
     row            0  1  2  3  4  5  6         groups   first  0  0  2
     fingerprint    x  y  z  x  y' x  z                  row    3  5  6

@@ -15,7 +15,7 @@
 
 namespace simindex {
 
-// In the order of the sentences in storage/pages.py.
+// In the order of the sentences in storage/catalog/pages.py.
 enum class PageFault : int {
   kNone,
   kMeta,       // a page size, a last page or a record that no commit has
