@@ -496,28 +496,6 @@ def test_stats_tell_of_the_segments_that_were_searched(index_path: Path) -> None
         assert index.query(asked ^ np.uint64(1), h=0, first=True).stats.segments == 3
 
 
-def test_length_of_a_key_is_in_bytes() -> None:
-    with pytest.raises(InvalidBatch, match="longer"):
-        Batch(np.zeros(1, np.uint64), keys=["\U00010000" * 20_000])
-    assert len(Batch(np.zeros(1, np.uint64), keys=["\U00010000" * 16_383])) == 1
-
-
-def test_fingerprints_below_zero_are_refused() -> None:
-    """Numbers of numpy's, too, which it would wrap."""
-    for values in ([-1], [np.int64(-1)], [3, np.int8(-1)]):
-        with pytest.raises(InvalidBatch, match="not within"):
-            Batch(values)
-    assert Batch([np.int64(3), np.uint64(2**64 - 1)]).fingerprints.tolist() == [3, 2**64 - 1]
-
-
-@pytest.mark.parametrize("mode", ["r", "w", "c", "n"])
-def test_path_with_a_null_byte_is_none(mode: Any) -> None:
-    with pytest.raises(InvalidOption, match="null byte"):
-        simindex.open("a\0b", mode)
-    with pytest.raises(InvalidOption, match="null byte"):
-        simindex.repair("a\0b")
-
-
 def test_repair_takes_no_array_for_a_flag(index_path: Path) -> None:
     simindex.open(index_path, "c").close()
     (index_path / "FORMAT").unlink()

@@ -51,3 +51,8 @@ def test_a_new_command_is_listed_and_fails_as_all_do(run: Run, objects: Callable
     assert objects(run("width", "i.sim", "--json").stdout) == [{"bits": 128}]
     refused = run("width", "none.sim", code=3)
     assert refused.stderr.startswith("simindex: ") and refused.stderr.count("\n") == 1
+
+
+def test_a_missing_index_is_named_by_every_command(run: Run) -> None:
+    for command in ["stats", "check", "compact", "export"]:
+        assert "nowhere" in run(command, "nowhere", code=3).stderr

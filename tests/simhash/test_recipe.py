@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import simhash_oracle as oracle
 
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.simhash import document_frequencies, features, reader
+from simindex.simhash import document_frequencies, features
 from simindex.simhash.recipe import Recipe
 
 
@@ -63,14 +62,6 @@ def test_ids_or_keys_of_another_length_are_refused(name):
         Recipe().batch(["a", ""], **{name: [1] if name == "ids" else ["k"]})
 
 
-def test_a_wrong_text_is_refused_by_its_position():
-    with pytest.raises(InvalidBatch, match="text 1 is NoneType") as caught:
-        Recipe().batch(["a", None])
-    assert caught.value.data["position"] == 1
-    with pytest.raises(InvalidBatch, match="text 0 is not UTF-8"):
-        Recipe(weighting="tfidf").fit([b"\xff"])
-
-
 def test_an_unfitted_tfidf_recipe_refuses_and_says_how_to_fit():
     with pytest.raises(InvalidOption, match=r"recipe\.fit\(texts\)"):
         Recipe(weighting="tfidf").batch(["a"])
@@ -82,27 +73,6 @@ def test_fit_refuses_where_there_is_nothing_to_learn():
         Recipe().fit(["a"])
     with pytest.raises(InvalidOption, match="none were given"):
         Recipe(weighting="tfidf").fit([])
-
-
-@pytest.mark.parametrize(
-    ("option", "wrong"),
-    [
-        ("bits", 0), ("bits", 65), ("bits", 4160), ("bits", True), ("bits", "64"),
-        ("unit", "line"), ("unit", None), ("ngram", 0), ("ngram", 6), ("ngram", ()),
-        ("ngram", (1, 9)), ("ngram", "3"), ("ngram", 1.0), ("weighting", "df"), ("seed", -1),
-        ("seed", 2**32), ("seed", None), ("min_features", 0), ("min_features", 1.5),
-        ("idf", {}), ("weighting", None), ("weighting", []), ("projection", "gauss"),
-        ("projection", None), ("projection", 0), ("tokenizer", 0), ("tokenizer", 2),
-        ("tokenizer", "name"), ("tokenizer", "m:\ud800"), ("tokenizer", True), ("tokenizer", None),
-        ("stop_words", 7), ("stop_words", [1]), ("stop_words", b"en"), ("stop_words", None),
-        ("stop_words", ["\ud800"]), ("stemmer", 3), ("stemmer", "\ud800/1"),
-        ("stop_words", [f"w{i}" for i in range(200_000)]),
-    ],
-)  # fmt: skip
-def test_an_option_out_of_range_is_refused_by_name(option, wrong):
-    with pytest.raises(InvalidOption, match=option) as caught:
-        Recipe(**{option: wrong})
-    assert caught.value.data["option"] == option
 
 
 def test_options_may_be_given_in_order():
@@ -148,50 +118,6 @@ def test_document_frequencies_merged_in_parts_are_the_same(monkeypatch, merge_fe
     assert list(zip(table.hashes.tolist(), table.steps.tolist(), strict=True)) == known
 
 
-def test_sizes_may_be_any_set_of_whole_numbers():
-    several = [{1, 2, 3}, frozenset((3, 1, 2)), range(1, 4), [1, 2, 3], np.arange(1, 4).tolist()]
-    assert {Recipe(ngram=sizes) for sizes in several} == {Recipe(ngram=(1, 2, 3))}
-    assert Recipe(bits=np.int64(128), ngram=np.int64(2)) == Recipe(bits=128, ngram=2)
-
-
 def test_a_recipe_whose_weights_are_given_shows_no_features():
     with pytest.raises(InvalidOption, match="batch_features"):
         Recipe(weighting="given").features("a b")
-
-
-def distinct_words(documents):
-    return [" ".join(f"{i:x}w{j:x}" for j in range(200)) for i in range(documents)]
-
-
-def test_counting_holds_a_portion_at_a_time_whatever_it_is_given(monkeypatch):
-    texts = distinct_words(60)
-    recipe = Recipe(ngram=(1, 2), weighting="tfidf")
-    whole = recipe.document_frequencies(texts)
-    monkeypatch.setattr(features, "SMALL_PORTION_CHARACTERS", 3000)
-    seen = []
-    real = reader.Reader._answer
-
-    def watched(self, portion, first, threads, calls):
-        seen.append((first, len(portion)))
-        return real(self, portion, first, threads, calls)
-
-    monkeypatch.setattr(reader.Reader, "_answer", watched)
-    for given in (texts, tuple(texts), iter(texts), pa.array(texts), pa.chunked_array([texts])):
-        seen.clear()
-        counted = recipe.document_frequencies(given)
-        assert counted.documents == 60 and counted.hashes.tolist() == whole.hashes.tolist()
-        assert counted.counts.tolist() == whole.counts.tolist()
-        assert len(seen) > 10 and max(n for _, n in seen) <= 4
-        assert [first for first, _ in seen] == np.cumsum([0, *(n for _, n in seen)])[:-1].tolist()
-
-
-def test_words_through_python_are_held_a_portion_at_a_time(monkeypatch):
-    texts = distinct_words(60)
-    recipe = Recipe(stop_words=["0w1"], ngram=2)
-    whole = recipe.batch(texts)
-    monkeypatch.setattr(features, "SMALL_PORTION_CHARACTERS", 3000)
-    for given in (texts, iter(texts), pa.array(texts)):
-        made = recipe.batch(given)
-        assert made.weights.tolist() == whole.weights.tolist()
-    with pytest.raises(InvalidBatch, match="text 61 is NoneType"):
-        recipe.batch([*texts, "a", None])

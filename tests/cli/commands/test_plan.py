@@ -74,32 +74,3 @@ def test_sizes_are_binary_unless_they_end_in_b(run: Run, size: str, fits: bool) 
     scan = [line.split() for line in planned.stdout.splitlines() if "scan" in line.split()]
     assert [line[-7:-5] for line in scan] == ([["7.63M", "yes"]] if fits else [])
     assert ("the least is 8,000,000 bytes, by scan" in planned.stderr) is not fits
-
-
-@pytest.fixture
-def built(run: Run, write_jsonl: Callable[..., Any]) -> str:
-    records = [{"id": f"k{n}", "text": f"text number {n} of a hundred or so"} for n in range(100)]
-    run("build", "i.sim", write_jsonl("a.jsonl", records), "-q", "--structures",
-        "psm,bphs:G=4,g=1", "--batch-rows", 64)
-    return "i.sim"
-
-
-@pytest.mark.slow
-def test_tune_prints_and_stores_the_machine(
-    run: Run, built: str, objects: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Small tables stand for the machine's."""
-    from simindex.planning import measurement
-
-    monkeypatch.setattr(
-        "simindex.index.index.measure",
-        lambda file: measurement.measure(file, level_rows=(300, 5_000, 40_000)),
-    )
-    printed = run("tune", built)
-    assert "delta_r_ns" in printed.stdout and "look-up" in printed.stdout
-    assert "measured and stored" in printed.stderr
-    (found,) = objects(run("tune", built, "--json").stdout)
-    assert found["measured"] is True and len(found["levels"]) == 3
-    explained = run("explain", built, "--fingerprint", "0" * 16)
-    assert "constants of the machine: measured here" in explained.stderr
-    assert "no damage" in run("check", built).stderr

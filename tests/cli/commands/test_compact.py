@@ -1,0 +1,72 @@
+"""`compact` leaves few segments, with the structures that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from exported import keys_of
+
+Run = Callable[..., Any]
+
+
+def test_compaction_leaves_one_segment_without_dead_rows(
+    run: Run, keyed: str, objects: Any
+) -> None:
+    run("delete", keyed, "--key", "k1")
+    (answer,) = objects(run("compact", keyed, "--full", "--json").stdout)
+    assert (answer["segments_before"], answer["segments"]) == (5, 1)
+    assert (answer["rows"], answer["dead_rows"]) == (9, 0)
+    assert "in " in run("compact", keyed).stderr
+    assert len(keys_of(run, objects, keyed)) == 9
+    assert run("check", keyed).stdout == ""
+
+
+def test_slice_lists_are_added_shown_and_dropped(
+    run: Run, keyed: str, objects: Any, tmp_path: Path
+) -> None:
+    (answer,) = objects(run("compact", keyed, "--full", "--structures", "issl", "--json").stdout)
+    (file,) = (tmp_path / keyed).rglob("*.issl")
+    assert answer["structures"] == {"psm": 0, "issl": file.stat().st_size}
+    (held,) = objects(run("stats", keyed, "--json").stdout)
+    assert held["structures"] == answer["structures"]
+    assert held["segment_list"][0]["structures"] == {"issl": file.stat().st_size}
+    table = dict(line.split(maxsplit=1) for line in run("stats", keyed).stdout.splitlines())
+    assert table["structures"].startswith("psm, issl ")
+    assert run("check", keyed).stdout == ""
+    file.write_bytes(file.read_bytes()[:-1])
+    assert file.name in run("check", keyed, code=3).stdout
+    assert len(keys_of(run, objects, keyed)) == 10
+    run("compact", keyed, "--structures", "psm")
+    assert list((tmp_path / keyed).rglob("*.issl")) == []
+    assert "issl:w=8" in run("compact", keyed, "--structures", "issl:w=9", code=2).stderr
+
+
+def test_structures_are_built_listed_and_dropped(
+    run: Run, write_jsonl: Callable[..., Path], objects: Any
+) -> None:
+    """Commas stand in the names of designs as well as between them."""
+    texts = [{"id": f"k{n}", "text": f"{n} some text that is number {n} of ten"} for n in range(10)]
+    path = write_jsonl("a.jsonl", texts)
+    run("build", "i.sim", path, "--batch-rows", 8, "--structures", "psm,bphs:G=5,g=2,bphs:G=4,g=1")
+
+    def held() -> dict[str, int]:
+        (answer,) = objects(run("stats", "i.sim", "--json").stdout)
+        structures: dict[str, int] = answer["structures"]
+        return structures
+
+    assert list(held()) == ["psm", "bphs:G=5,g=2", "bphs:G=4,g=1"]
+    assert held()["psm"] == 0 < held()["bphs:G=4,g=1"] <= held()["bphs:G=5,g=2"]
+    shown = run("query", "i.sim", "--text", texts[3]["text"], "--method", "bphs:G=5,g=2")
+    assert "k3" in shown.stdout
+    assert "bphs:G=5,g=2" in shown.stderr
+    run("compact", "i.sim", "--structures", "bphs:nested=4x4,r=1")
+    assert list(held()) == ["psm", "bphs:nested=4x4,r=1"]
+    assert "bphs:nested=4x4,r=1" in run("stats", "i.sim").stdout
+    for wrong in ("trie", "bphs:G=5", "psm,,", "bphs:G=4,g=1,bphs:G=4,g=1", "g=2,bphs:G=5", ""):
+        assert "structures" in run("compact", "i.sim", "--structures", wrong, code=2).stderr
+    assert "G=70" in run("compact", "i.sim", "--structures", "bphs:G=70,g=1", code=2).stderr
+    run("build", "i.sim", path, "--append", "--structures", "psm", code=2)
+    assert list(held()) == ["psm", "bphs:nested=4x4,r=1"]
+    assert run("check", "i.sim").stdout == ""

@@ -1,0 +1,55 @@
+"""`delete` takes rows away by key or id, or does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from exported import keys_of
+
+import simindex
+
+Run = Callable[..., Any]
+
+
+def test_rows_are_deleted_by_key(run: Run, keyed: str, objects: Any, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("k1\r\nk2\n\nnone\nk3")
+    result = run("delete", keyed, "--key", "k0", "--key", "k9", "--keys-from", "keys")
+    assert result.stderr == "simindex: deleted 5 rows; i.sim holds 5\n"
+    assert keys_of(run, objects, keyed) == ["k4", "k5", "k6", "k7", "k8"]
+    (answer,) = objects(run("delete", keyed, "--keys-from", "-", "--json", input="k4\n").stdout)
+    assert answer == {"deleted": 1, "rows": 4}
+
+
+def test_a_bad_key_file_deletes_nothing(run: Run, keyed: str, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_bytes(b"k1\nk\xff\n")
+    assert "keys:2: not UTF-8" in run("delete", keyed, "--keys-from", "keys", code=4).stderr
+    run("delete", keyed, "--keys-from", "missing", code=4)
+    run("delete", keyed, code=2)
+    run("delete", keyed, "--id", "-1", code=2)
+    run("delete", "missing", "--id", "1", code=3)
+    with simindex.open(keyed, "r") as index:
+        assert len(index) == 10
+
+
+def test_rows_are_deleted_by_id(run: Run, objects: Any, tmp_path: Path) -> None:
+    with simindex.open("i.sim", "n") as index:
+        ids = np.array([1, 2, 2, 3, 2**64 - 1], dtype=np.uint64)
+        index.append(np.arange(5, dtype=np.uint64), ids=ids)
+    run("delete", "i.sim", "--id", 2, "--id", 2**64 - 1)
+    rows = objects(run("export", "i.sim").stdout)
+    assert sorted((row["id"], row["key"], row["fingerprint"]) for row in rows) == [
+        (1, None, "0" * 16), (3, None, "0" * 15 + "3"),
+    ]  # fmt: skip
+    run("delete", "i.sim", "--key", "a", code=2)
+
+
+def test_keys_of_bytes_are_shown_and_deleted_as_text(run: Run, objects: Any) -> None:
+    options = simindex.IndexOptions(keys="bytes")
+    with simindex.open("i.sim", "n", options=options) as index:
+        index.append(np.arange(2, dtype=np.uint64), keys=[b"caf\xc3\xa9", b"\xff"])
+    assert keys_of(run, objects, "i.sim") == ["\\xff", "café"]
+    run("delete", "i.sim", "--key", "café")
+    assert keys_of(run, objects, "i.sim") == ["\\xff"]

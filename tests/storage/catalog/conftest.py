@@ -1,0 +1,32 @@
+"""An index, and a test that must leave nothing open."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simindex
+from simindex.storage.catalog import registry
+
+ROWS = np.arange(30, dtype=np.uint64)
+
+
+@pytest.fixture
+def filled(index_path: Path) -> Path:
+    with simindex.open(index_path, "c") as index:
+        index.append(ROWS)
+    return index_path
+
+
+@pytest.fixture
+def nothing_left_open() -> Iterator[None]:
+    """Every test ends as it began: no environment, no descriptor more."""
+    gc.collect()  # what other tests left goes now, and not meanwhile
+    before, known = len(list(Path("/proc/self/fd").iterdir())), dict(registry._registry)
+    yield
+    assert registry._registry == known
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
