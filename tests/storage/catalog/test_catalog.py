@@ -283,6 +283,18 @@ def test_segment_record_of_another_shape_is_noticed(catalog: Catalog, value: Any
 # -- commits --------------------------------------------------------------------------------------
 
 
+def test_commit_gives_the_head_as_it_is_stored(catalog: Catalog) -> None:
+    """So a writer knows its own commit without reading it again."""
+    edit = edit_of(catalog)
+    edit.add_rows(3)
+    edit.withdrawn = 3
+    edit.deletions = 1
+    sealed = catalog.commit(edit)
+    assert sealed.value == catalog.head_value()
+    with catalog.reading() as reading:
+        assert reading.head() == sealed
+
+
 def test_edit_of_a_head_that_has_changed_is_refused(catalog: Catalog) -> None:
     first, second = edit_of(catalog), edit_of(catalog)
     for edit, rows in ((first, 1), (second, 2)):
