@@ -59,7 +59,6 @@ TESTED_BY = {
     "query/learning.py": "planning/test_calibration.py",
     "query/nearest.py": "methods/test_contract_top.py",
     "query/plans.py": "planning/test_calibration.py",
-    "query/search.py": "methods/test_contract_auto.py",
     "records/batch.py": "test_bad_input.py",
     "records/clusters.py": "pairs/test_clusters.py",
     "records/matches.py": "methods/test_contract_auto.py",

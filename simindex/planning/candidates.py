@@ -14,7 +14,7 @@ from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.vosh import set_count
 from simindex.errors import InvalidOption
 from simindex.methods import bphs, issl, psm, query_tables, scan
-from simindex.methods.base import TablePlan, TopTablePlan
+from simindex.methods.base import TablePlan, TopTablePlan, reaches
 from simindex.methods.stream import Stream
 from simindex.planning.costs import (
     issl_ns,
@@ -52,6 +52,8 @@ class Conditions:
     """Of a call, rounded down to a power of two."""
     method: str = "auto"
     """As asked for."""
+    first: bool = False
+    """Whether one match of a query is enough: permuted tables are then looked into one by one."""
     flips: Mapping[int, int] | None = None
     """Flip sets that reach the recall, by header width; None where only exact plans do."""
     designs: Sequence[BlockDesign] = ()
@@ -138,14 +140,15 @@ def _probed_plan(
     table: Table, header_bits: int, flips: int, asked: Conditions, *, exact: bool
 ) -> TablePlan:
     rows, words = table.fingerprints.shape
+    pass_from = psm.pass_from(rows, words, header_bits, flips, exact=exact)
     cost = probing_ns(
         asked.machine, rows, header_bits, flips, ordered=not exact, h=asked.h, words=words,
-        queries=asked.queries,
+        queries=asked.queries, swept=reaches(asked.queries, pass_from),
     )
     return TablePlan(
         psm.NAME, header_bits, flips, exact, cost, widths=(header_bits,), probes=flips + 1,
         compared=(flips + 1) * rows / (1 << header_bits),
-        pass_from=psm.pass_from(rows, words, header_bits, flips, exact=exact),
+        pass_from=pass_from,
     )
 
 
@@ -192,12 +195,14 @@ def permuted_plan(table: Table, design: BlockDesign, asked: Conditions) -> Table
     rows, words = len(table), table.fingerprints.shape[1]
     widths = (table.header_bits, *table.structures[design.structure].record.header_bits)
     looked_up = bphs.looked_up(design, asked.h, widths)
+    swept_from = None if asked.first else bphs.sweep_queries(rows, words)
     return TablePlan(
         design.structure, 0, max(probes for probes, _ in looked_up) - 1, True,
         permuted_ns(
-            asked.machine, rows, looked_up, h=asked.h, words=words, queries=asked.queries
+            asked.machine, rows, looked_up, h=asked.h, words=words, queries=asked.queries,
+            swept=reaches(asked.queries, swept_from),
         ),
-        design, swept_from=bphs.sweep_queries(rows, words),
+        design, swept_from=swept_from,
         widths=tuple(width for _, width in looked_up),
         probes=sum(probes for probes, _ in looked_up),
         compared=sum(probes * rows / (1 << width) for probes, width in looked_up),

@@ -102,7 +102,8 @@ def plan(
             for table in tables for width in narrower(table.header_bits)
         }
     asked = Conditions(
-        question.h, queries, question.method, flips=flips, designs=designs, machine=machine
+        question.h, queries, question.method, question.first, flips=flips, designs=designs,
+        machine=machine,
     )
     plans = [
         _plan_table(table, asked, methods, _found_in(number, surveys))
@@ -166,7 +167,7 @@ def plan_within(
     """
     limit_bytes = question.memory_limit
     assert limit_bytes is not None
-    asked = Conditions(question.h, queries, question.method, machine=machine)
+    asked = Conditions(question.h, queries, question.method, question.first, machine=machine)
     least = scanned = 0
     for chunk_bytes, window_bytes in ((8 << 20, 32 << 20), (1 << 20, 2 << 20)):
         stream = Stream(chunk_bytes, window_bytes, release=True, threads=threads)

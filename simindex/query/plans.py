@@ -77,11 +77,11 @@ class Plans:
         self, snapshot: Snapshot, question: Question, queries: int, weights: F32 | None
     ) -> QueryPlan:
         """How a call of so many queries is answered."""
-        h, recall, method, memory = (
-            question.h, question.recall, question.method, question.memory
-        )
         # Plans change with the size of a call where slabs and sweeps are shared by its queries.
-        asked = (h, recall, method, queries.bit_length(), weights is None, memory)
+        asked = (
+            question.h, question.first, question.recall, question.method, queries.bit_length(),
+            weights is None, question.memory,
+        )
         planned_for, plans = self._known
         if planned_for is not snapshot:
             plans = {}
@@ -89,13 +89,14 @@ class Plans:
         known = plans.get(asked)
         if known is not None:
             return known
-        tables, methods = snapshot.tables, registry.asked(method)
+        h, method, tables = question.h, question.method, snapshot.tables
+        methods = registry.asked(method)
         designs = [
             design for row in methods for design in row.available(snapshot, method, h)
         ]
         methods, designs = within_memory(tables, question, designs)
         calibration = None
-        if recall < 1 and weights is not None and any(row.lossy for row in methods):
+        if question.recall < 1 and weights is not None and any(row.lossy for row in methods):
             calibration = self._calibrated(snapshot, h, weights)
         planned = plan(
             tables, question, queries=1 << queries.bit_length() >> 1, calibration=calibration,

@@ -107,8 +107,9 @@ def _search_slices(table: Table, plan: TablePlan, search: Search, asked: Asked) 
     queries, threads = len(asked.queries), asked.threads
     if threads == 1 and queries <= SLICE_QUERIES:
         return search(table, plan, asked)
-    most = SLICE_QUERIES if asked.first else slice_queries(plan, threads)
-    size = min(most, -(-queries // threads))
+    # Slices are even, so that none is too small for a sweep that the plan is costed by.
+    share = -(-queries // threads)
+    size = -(-share // -(-share // slice_queries(plan, threads)))
     starts = range(0, queries, size)
 
     def run_slice(start: int) -> Found:
