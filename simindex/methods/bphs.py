@@ -28,11 +28,12 @@ from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile
 from simindex.methods.base import Asked, Found, TablePlan
 from simindex.methods.psm import exhaustive_masks
+from simindex.options import PERMUTED_TABLES
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables.sortedrows import SortedRows
 from simindex.storage.tables.table import Table
 
-NAME = "bphs"
+NAME = PERMUTED_TABLES
 """What a call asks for."""
 
 SLICE_QUERIES = 1 << 16

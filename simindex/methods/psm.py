@@ -39,11 +39,12 @@ from simindex.bits import vosh
 from simindex.bits.volatility import STEP, Volatility
 from simindex.methods.base import Asked, Found, TablePlan, joined, take
 from simindex.methods.stream import Stream
+from simindex.options import SORTED_TABLE
 from simindex.storage.files import readahead
 from simindex.storage.tables.table import Table
 from simindex.threads import Pool
 
-NAME = "psm"
+NAME = SORTED_TABLE
 """What a call asks for."""
 
 SWEPT_ROWS = 1 << 20
