@@ -79,11 +79,13 @@ class QueryPlan:
     """How bits flip, if the number of flip sets rests on it."""
     flips_from: str | None = None
     """What that was learned from, in words."""
+    stream: Stream | None = None
+    """How tables are read in chunks, where memory is limited."""
 
     @classmethod
     def of(
         cls, tables: Sequence[TablePlan], guarantee: str, volatility: Volatility | None = None,
-        flips_from: str | None = None,
+        flips_from: str | None = None, stream: Stream | None = None,
     ) -> QueryPlan:
         """The plans of all tables together."""
         return cls(
@@ -94,6 +96,7 @@ class QueryPlan:
             max((plan.flips for plan in tables), default=0),
             volatility,
             flips_from,
+            stream,
         )
 
 
