@@ -58,6 +58,7 @@ class Answerer:
         self.plans = Plans()
         self.top_plans = TopPlans(view)
         self.spot_checks = SpotChecks()
+        self._usual_slices = SliceDesign.parse(SLICE_LISTS, view.options.bits)
         self._view = view
         self._audit: Audit | None = None
         self._machine_crc: int | None = None
@@ -155,8 +156,7 @@ class Answerer:
         """The question of these options; InvalidOption names one that is out of range."""
         width = snapshot.slice_bits
         if width is None:  # then of the lists that it might get
-            bits = self._view.options.bits
-            width = (snapshot.slices or SliceDesign.parse(SLICE_LISTS, bits)).width
+            width = (snapshot.slices or self._usual_slices).width
         return self._top_questions.asked(
             k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
             threads=threads, width=width,
