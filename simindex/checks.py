@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from contextlib import suppress
+from operator import index
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -17,6 +19,17 @@ def is_int(value: object) -> TypeGuard[int]:
 def is_whole(value: object) -> TypeGuard[int]:
     """The same, also of numpy."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def whole(value: object) -> int | None:
+    """The number, of whatever type has an `__index__`; None for truth values and all else."""
+    number: Any = value
+    if isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return index(number)
+    except TypeError:
+        return None
 
 
 def require(held: bool, option: str, found: object, expected: str) -> None:
@@ -44,3 +57,19 @@ def require_distance(h: object, bits: int) -> None:
         raise InvalidOption(
             f"h={h!r} is not a distance: give a whole number from 0 to {bits}", option="h", found=h
         )
+
+
+def require_share(value: object, option: str) -> float:
+    """The number above 0 and at most 1, of Python or numpy; raises InvalidOption on another."""
+    number: Any = value
+    share = 0.0
+    none = isinstance(value, bool | np.bool_ | complex) or getattr(value, "ndim", 0) > 0
+    if hasattr(value, "__float__") and not none:
+        with suppress(TypeError, ValueError, OverflowError):
+            share = float(number)
+    if not 0 < share <= 1:
+        raise InvalidOption(
+            f"{option}={value!r} is not a share: give more than 0 and at most 1",
+            option=option, found=value,
+        )
+    return share

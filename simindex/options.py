@@ -12,6 +12,10 @@ from simindex.errors import InvalidOption
 MAX_BITS = 4096
 """Widest fingerprint, in bits."""
 
+SORTED_TABLE, PERMUTED_TABLES, SLICE_LISTS = "psm", "bphs", "issl"
+"""What structures are called, and the methods that search them; the last two also begin the names
+of designs."""
+
 _STRUCTURE = re.compile(
     r"psm|bphs:(?:G=[1-9]\d{0,3},g=[1-9]\d{0,3}|nested=[1-9]\d{0,3}x[1-9]\d{0,3})"
     r"(?:,r=[1-9]\d{0,3})?|issl(?::w=(?:8|16))?",
@@ -25,10 +29,10 @@ _STRUCTURE_FORMS = (
 MAX_STRUCTURES = 16
 """Most structures of an index."""
 
-DEFAULT_STRUCTURES = ("psm", "bphs:G=3,g=1,r=2")
+DEFAULT_STRUCTURES = (SORTED_TABLE, f"{PERMUTED_TABLES}:G=3,g=1,r=2")
 """Of 64-bit fingerprints, if no others are given."""
 
-WIDE_STRUCTURES = ("psm",)
+WIDE_STRUCTURES = (SORTED_TABLE,)
 """Of wider ones."""
 
 LEAST_SLICE_MEMORY = 1 << 24
@@ -227,7 +231,7 @@ def is_structure(name: str) -> bool:
 
 def is_slicing(name: str) -> bool:
     """Whether a structure's name is one of slice lists."""
-    return is_structure(name) and name.startswith("issl")
+    return is_structure(name) and name.startswith(SLICE_LISTS)
 
 
 def checked_structures(names: Any) -> tuple[str, ...]:
@@ -244,7 +248,7 @@ def checked_structures(names: Any) -> tuple[str, ...]:
         and sum(map(is_slicing, listed)) <= 1,
         "structures", names, expected,
     )
-    return ("psm", *(name for name in listed if name != "psm"))
+    return (SORTED_TABLE, *(name for name in listed if name != SORTED_TABLE))
 
 
 def split_structures(text: str) -> tuple[str, ...]:

@@ -53,7 +53,6 @@ TESTED_BY = {
     "query/learning.py": "planning/test_calibration.py",
     "query/nearest.py": "methods/test_contract_top.py",
     "query/plans.py": "planning/test_calibration.py",
-    "query/search.py": "methods/test_contract_auto.py",
     "records/clusters.py": "pairs/test_clusters.py",
     "records/matches.py": "methods/test_contract_auto.py",
     "records/pairs.py": "pairs/test_search_index.py",

@@ -38,7 +38,7 @@ from typing import Any
 from simindex.arrays import I64, U64
 from simindex.bits import exactness, permutation
 from simindex.bits.permutation import Interval
-from simindex.checks import is_int
+from simindex.checks import is_int, require
 from simindex.errors import InvalidOption
 from simindex.options import MAX_BITS
 
@@ -86,19 +86,19 @@ class BlockDesign:
     def __post_init__(self) -> None:
         count, leading, inner, bits = self.block_count, self.leading, self.inner, self.bits
         many = "a" if inner != 0 else "G"
-        _require(is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
-                 "bits", bits, f"a multiple of 64 from 64 to {MAX_BITS}")
-        _require(is_int(count) and 2 <= count <= bits, many, count, f"from 2 to b = {bits} blocks")
-        _require(is_int(leading) and 1 <= leading < count, "g", leading,
-                 f"from 1 to G - 1 = {count - 1}: the rows themselves are sorted by all blocks")
-        _require(is_int(inner) and (inner == 0 or 2 <= inner <= bits - self.blocks[0]),
-                 "c", inner, f"from 2 to {bits - self.blocks[0]} inner blocks")
-        _require(inner == 0 or leading == 1, "g", leading, "1 in a nested design")
+        require(is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
+                "bits", bits, f"a multiple of 64 from 64 to {MAX_BITS}")
+        require(is_int(count) and 2 <= count <= bits, many, count, f"from 2 to b = {bits} blocks")
+        require(is_int(leading) and 1 <= leading < count, "g", leading,
+                f"from 1 to G - 1 = {count - 1}: the rows themselves are sorted by all blocks")
+        require(is_int(inner) and (inner == 0 or 2 <= inner <= bits - self.blocks[0]),
+                "c", inner, f"from 2 to {bits - self.blocks[0]} inner blocks")
+        require(inner == 0 or leading == 1, "g", leading, "1 in a nested design")
         narrowest = min(self.blocks[-1], (bits - self.blocks[0]) // inner if inner else bits)
-        _require(is_int(self.flips) and 0 <= self.flips < narrowest, "r", self.flips,
-                 f"from 0 to {narrowest - 1}, less than the bits of the narrowest block")
-        _require(self.tables <= MAX_TABLES, "tables", self.tables,
-                 f"at most {MAX_TABLES}: take fewer blocks")
+        require(is_int(self.flips) and 0 <= self.flips < narrowest, "r", self.flips,
+                f"from 0 to {narrowest - 1}, less than the bits of the narrowest block")
+        require(self.tables <= MAX_TABLES, "tables", self.tables,
+                f"at most {MAX_TABLES}: take fewer blocks")
 
     @classmethod
     def flat(cls, blocks: int, leading: int, *, flips: int = 0, bits: int = 64) -> BlockDesign:
@@ -108,7 +108,7 @@ class BlockDesign:
     @classmethod
     def nested(cls, outer: int, inner: int, *, flips: int = 0, bits: int = 64) -> BlockDesign:
         """One of a = `outer` blocks, then one of c = `inner` that the rest is cut into [MJS]."""
-        _require(inner != 0, "c", inner, "2 or more inner blocks")
+        require(inner != 0, "c", inner, "2 or more inner blocks")
         return cls(outer, 1, inner, flips, bits)
 
     @classmethod
@@ -185,7 +185,7 @@ class BlockDesign:
             If h is negative or above `exact_for`; names designs that would do, as does
             `data["designs"]`.
         """
-        _require_radius(h)
+        require(is_int(h) and h >= 0, "h", h, "a whole number from 0")
         if h > self.exact_for:
             names = [design.structure for design in designs_for(h, self.bits, MAX_TABLES)[:4]]
             remedy = f"use {' or '.join(names)}" if names else 'no design is: use method="scan"'
@@ -226,8 +226,8 @@ class BlockDesign:
         InvalidOption
             If there is no such table.
         """
-        _require(is_int(table) and 0 <= table < self.tables, "table", table,
-                 f"from 0 to {self.tables - 1} in {self.structure}")
+        require(is_int(table) and 0 <= table < self.tables, "table", table,
+                f"from 0 to {self.tables - 1} in {self.structure}")
         return permutation.moves(self.headers[table], self.bits)[inverse]
 
     def rotations(self, table: int, *, inverse: bool = False) -> U64:
@@ -324,12 +324,12 @@ def designs_for(
     Half a millisecond for 32 tables, a tenth of a second for 4096.
     Of flat designs without flips, what is left has G = g + h: [PSM] (13).
     """
-    _require_radius(h)
-    _require(is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
-             "bits", bits, f"a multiple of 64 from 64 to {MAX_BITS}")
-    _require(is_int(most_tables) and 0 <= most_tables <= MAX_TABLES, "most_tables", most_tables,
-             f"from 0 to {MAX_TABLES}")
-    _require(is_int(most_flips) and most_flips >= 0, "most_flips", most_flips, "0 or more")
+    require(is_int(h) and h >= 0, "h", h, "a whole number from 0")
+    require(is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,
+            "bits", bits, f"a multiple of 64 from 64 to {MAX_BITS}")
+    require(is_int(most_tables) and 0 <= most_tables <= MAX_TABLES, "most_tables", most_tables,
+            f"from 0 to {MAX_TABLES}")
+    require(is_int(most_flips) and most_flips >= 0, "most_flips", most_flips, "0 or more")
     kept: list[tuple[int, int, BlockDesign]] = []
     found = exactness.exact_shapes(h, bits, most_tables, most_flips)
     for _, flips, header, shape in sorted(found):
@@ -341,14 +341,3 @@ def designs_for(
         except InvalidOption:
             continue  # blocks no wider than the flips
     return [design for _, _, design in kept]
-
-
-def _require(holds: bool, option: str, found: object, expected: str) -> None:
-    if not holds:
-        raise InvalidOption(
-            f"{option} is {found!r}, not {expected}", option=option, found=found, expected=expected
-        )
-
-
-def _require_radius(h: object) -> None:
-    _require(is_int(h) and h >= 0, "h", h, "a whole number from 0")

@@ -282,10 +282,13 @@ class Index:
         """
         self._check_open()
         rows, _ = self._asked(batch)
-        return self._answerer.top(
-            self._current(), rows, k=k, max_error=max_error, rerank=rerank, method=method,
-            recall=recall, threads=threads,
+        snapshot = self._current()
+        answerer = self._answerer
+        question = answerer.top_question(
+            snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
+            threads=threads,
         )
+        return answerer.top(snapshot, rows, question)
 
     def pairs(
         self,
@@ -461,10 +464,12 @@ class Index:
         """
         self._check_open()
         rows, _ = self._asked(batch)
-        return self._answerer.explain_top(
-            self._current(), rows, k=k, max_error=max_error, rerank=rerank, method=method,
-            recall=recall,
+        snapshot = self._current()
+        answerer = self._answerer
+        question = answerer.top_question(
+            snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall
         )
+        return answerer.explain_top(snapshot, rows, question)
 
     def _asked(self, batch: Batch | Any) -> tuple[U64, F32 | None]:
         """Fingerprints (m, W) and weights of a question that fits the index."""

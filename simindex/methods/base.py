@@ -20,6 +20,15 @@ from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
 
 
+def reaches(queries: int, least: int | None) -> bool:
+    """Whether there are queries enough to share a pass; `least` is None where there never are.
+
+    A plan is made for a number of queries that is rounded down to a power of two, and carried out
+    for others of that size. The answer is the same for all of them if `least` is a power of two.
+    """
+    return least is not None and queries >= least
+
+
 @dataclass(frozen=True, slots=True)
 class TablePlan:
     """How one table is searched: all that running it and explaining it need."""
@@ -40,9 +49,10 @@ class TablePlan:
     """Bits in which a slice may differ from the query's, where slice lists are searched."""
     pass_from: int | None = None
     """Queries of a call from which all threads pass over the table once, for all of them; None
-    where each query is looked up on its own."""
-    swept_from: int = 0
-    """Queries of a slice from which its permuted tables are swept; 0 for never."""
+    where each query is looked up on its own. A power of two, or 0: see `reaches`."""
+    swept_from: int | None = None
+    """Queries of a slice from which its permuted tables are swept; None for never. A power of two.
+    """
     widths: tuple[int, ...] = ()
     """Width of the headers looked up in each table."""
     probes: float = 0
@@ -52,7 +62,7 @@ class TablePlan:
 
     def takes_a_pass(self, queries: int) -> bool:
         """Whether so many queries are answered in one pass over the table."""
-        return self.pass_from is not None and queries >= self.pass_from
+        return reaches(queries, self.pass_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +79,13 @@ class QueryPlan:
     """How bits flip, if the number of flip sets rests on it."""
     flips_from: str | None = None
     """What that was learned from, in words."""
+    stream: Stream | None = None
+    """How tables are read in chunks, where memory is limited."""
 
     @classmethod
     def of(
         cls, tables: Sequence[TablePlan], guarantee: str, volatility: Volatility | None = None,
-        flips_from: str | None = None,
+        flips_from: str | None = None, stream: Stream | None = None,
     ) -> QueryPlan:
         """The plans of all tables together."""
         return cls(
@@ -84,6 +96,7 @@ class QueryPlan:
             max((plan.flips for plan in tables), default=0),
             volatility,
             flips_from,
+            stream,
         )
 
 

@@ -28,11 +28,12 @@ from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile
 from simindex.methods.base import Asked, Found, TablePlan
 from simindex.methods.psm import exhaustive_masks
+from simindex.options import PERMUTED_TABLES
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables.sortedrows import SortedRows
 from simindex.storage.tables.table import Table
 
-NAME = "bphs"
+NAME = PERMUTED_TABLES
 """What a call asks for."""
 
 SLICE_QUERIES = 1 << 16
@@ -75,7 +76,7 @@ def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
     assert plan.design is not None
     *columns, missing = _native.bphs(
         table.checked, table.header_bits, checked_tables(table, plan.design, asked.h),
-        asked.queries, asked.h, asked.first, 0 if asked.first else plan.swept_from,
+        asked.queries, asked.h, asked.first, plan.swept_from or 0,
     )
     if missing:
         refuse_missing(table, plan.design, missing)
@@ -91,21 +92,23 @@ def refuse_missing(table: Table, design: BlockDesign, missing: int) -> NoReturn:
     )
 
 
-def sweep_queries(rows: int, words: int) -> int:
-    """From how many queries on the tables are swept, all matches being asked for; 0 for never.
+def sweep_queries(rows: int, words: int) -> int | None:
+    """From how many queries on the tables are swept, all matches being asked for; None for never.
+
+    A power of two: see `base.reaches`.
 
     Figures (one thread, ns a query, probes on their own against a sweep): 1 M rows, four tables,
     4,096 queries 256 and 210; 10 M rows, ten tables, 16,384 queries 755 and 771, 65,536 queries
     661 and 583; 60 M rows, two tables with a flip, the same 1,760 and 1,960, 1,686 and 1,457.
     """
     if words != 1:
-        return 0
+        return None
     return min(MOST_SWEEP_QUERIES, max(LEAST_SWEEP_QUERIES, 1 << (rows // 256).bit_length()))
 
 
 def slice_queries(plan: TablePlan, threads: int) -> int:
     """How many queries of a call are given to the kernel at a time."""
-    if not plan.swept_from:
+    if plan.swept_from is None:
         return SLICE_QUERIES
     return max(SLICE_QUERIES, SWEPT_PROBES // (plan.flips + 1) // threads)
 

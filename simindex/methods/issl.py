@@ -29,12 +29,13 @@ from simindex._kernels import _native
 from simindex.arrays import U8, U64
 from simindex.errors import CorruptFile
 from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePlan
+from simindex.options import SLICE_LISTS
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables.slicelist import SliceLists
 from simindex.storage.tables.structure import REBUILD
 from simindex.storage.tables.table import Table
 
-NAME = "issl"
+NAME = SLICE_LISTS
 """What a call asks for."""
 
 LEAST_RERANK = 256
@@ -47,7 +48,10 @@ rows stand in one list as well, and all rows listed are compared."""
 LISTED_ROWS, LISTED_LISTS = 32, 1 << 19
 """Of a table, rows whose slice lists are counted at most, and their lists: some milliseconds."""
 
-_LISTED: WeakKeyDictionary[SliceLists, dict[int, tuple[int, float]]] = WeakKeyDictionary()
+Counted = tuple[int, float]
+"""Slice lists that a query looks into, and rows in them."""
+
+_LISTED: WeakKeyDictionary[SliceLists, dict[int, Counted]] = WeakKeyDictionary()
 """What `listed` counted, by max_error, while the lists are open."""
 
 
@@ -119,21 +123,28 @@ def within(table: Table, plan: TablePlan, asked: Asked) -> Found:
     return Found._make(columns)
 
 
-def listed(table: Table, max_error: int) -> tuple[int, float]:
-    """(slice lists, rows in them) of one query that is like rows of the table, which has lists.
+def listed_within(table: Table, h: int) -> Counted | None:
+    """What a query within h looks into of a table's slice lists, which are read; None without."""
+    return None if table.slices is None else listed(table, h // table.slices.slices)
+
+
+def listed(table: Table, max_error: int) -> Counted | None:
+    """The same within so many bits of each slice, for a query that is like rows of the table.
 
     Rows crowd in few lists, and it is those that are asked for: so lists of some of the rows are
     counted, where that is quick, and all taken as equally long where it is not.
     """
     slices = table.slices
-    assert slices is not None
+    if slices is None:
+        return None
+    slices.check()
     known = _LISTED.setdefault(slices, {})
     if max_error not in known:
         known[max_error] = _counted(table, slices, max_error)
     return known[max_error]
 
 
-def _counted(table: Table, slices: SliceLists, max_error: int) -> tuple[int, float]:
+def _counted(table: Table, slices: SliceLists, max_error: int) -> Counted:
     width, rows = slices.width, len(table)
     near = sum(comb(width, errors) for errors in range(min(max_error, width) + 1))
     lists = slices.slices * near

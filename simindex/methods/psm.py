@@ -39,11 +39,12 @@ from simindex.bits import vosh
 from simindex.bits.volatility import STEP, Volatility
 from simindex.methods.base import Asked, Found, TablePlan, joined, take
 from simindex.methods.stream import Stream
+from simindex.options import SORTED_TABLE
 from simindex.storage.files import readahead
 from simindex.storage.tables.table import Table
 from simindex.threads import Pool
 
-NAME = "psm"
+NAME = SORTED_TABLE
 """What a call asks for."""
 
 SWEPT_ROWS = 1 << 20
@@ -89,13 +90,16 @@ def pass_from(
 ) -> int | None:
     """From how many queries on the table is swept once, partition by partition; None for never.
 
+    A power of two: see `base.reaches`.
+
     Figures (one thread, ns a query, k = 15 at 60 M rows and k = 10 at 10 M, probes on their own
     against a sweep): 1 M queries 680 and 330, 354 and 225; 256 k queries 605 and 470, 337 and 239;
     64 k queries 647 and 629, 369 and 269. Only 64-bit fingerprints were measured.
     """
     if words != 1 or rows < SWEPT_ROWS or not _networked(header_bits, flips, exact):
         return None
-    return max(SWEPT_QUERIES, -(-rows // ((flips + 1) * ROWS_PER_PROBE)))
+    enough = -(-rows // ((flips + 1) * ROWS_PER_PROBE))
+    return max(SWEPT_QUERIES, 1 << (enough - 1).bit_length())
 
 
 def can_sweep(plan: TablePlan) -> bool:

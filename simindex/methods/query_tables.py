@@ -161,6 +161,11 @@ def search(tables: QueryTables, table: Table, asked: Asked) -> Found:
     return _for_members(tables, nearest.found())
 
 
+def sweeps(rows: int, words: int) -> bool:
+    """Whether the tables over Q are swept for so many stored rows at a time."""
+    return words == 1 and rows >= SWEPT_ROWS
+
+
 def directory_bits(queries: int, words: int) -> int:
     """Width t of the directories over so many distinct queries.
 
@@ -245,10 +250,9 @@ def _slice(
     rows = verified(table.fingerprints[start:stop])
     begins = _runs(rows)
     some = rows if begins is None else rows[begins[:-1]]
-    swept = some.shape[1] == 1 and len(some) >= SWEPT_ROWS
     run, query, distance, _, probes, compared, _ = _native.bphs(
         tables.distinct.checked, tables.distinct.header_bits, tables.checked, some, tables.h, False,
-        1 if swept else 0,
+        1 if sweeps(len(some), some.shape[1]) else 0,
     )
     if begins is None:
         begins = np.arange(len(rows) + 1)

@@ -1,6 +1,6 @@
 """The ways through a table that each method offers, what they are expected to take, and hold.
 
-Sizes, and what was surveyed, decide: nothing is read here but what `counted` reads before planning.
+Sizes, and what was surveyed, decide: nothing is read here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.vosh import set_count
 from simindex.errors import InvalidOption
 from simindex.methods import bphs, issl, psm, query_tables, scan
-from simindex.methods.base import TablePlan, TopTablePlan
+from simindex.methods.base import TablePlan, TopTablePlan, reaches
 from simindex.methods.stream import Stream
 from simindex.planning.costs import (
     issl_ns,
@@ -28,19 +28,27 @@ from simindex.planning.costs import (
     top_scanning_ns,
 )
 from simindex.planning.machine import USUAL, Machine
-from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
 log = logging.getLogger("simindex")
-
-Counted = tuple[int, float]
-"""Slice lists that a query looks into, and rows in them; see `issl.listed`."""
 
 LEAST_BATCH, LEAST_STREAMED = 1 << 10, 1 << 16
 """Queries and rows from which tables over the queries are thought of."""
 
 NARROWEST = 10
 """How many bits narrower than a table's directory a header may be chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What an index has beside its rows: by it a method that is asked for may be refused."""
+
+    designs: Sequence[BlockDesign] = ()
+    sliced: bool = False
+    """Whether segments to come get slice lists."""
+    segments: int = 0
+    unlisted: tuple[str, ...] = ()
+    """Names of the segments that have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +60,15 @@ class Conditions:
     """Of a call, rounded down to a power of two."""
     method: str = "auto"
     """As asked for."""
+    first: bool = False
+    """Whether one match of a query is enough: permuted tables are then looked into one by one."""
     flips: Mapping[int, int] | None = None
     """Flip sets that reach the recall, by header width; None where only exact plans do."""
     designs: Sequence[BlockDesign] = ()
     """Block designs that may be used."""
     machine: Machine = USUAL
     found: Any = None
-    """What the method's `survey` found in the table."""
+    """What the method's `survey` found in the table; see `query.surveys`."""
 
     @property
     def named(self) -> bool:
@@ -138,14 +148,15 @@ def _probed_plan(
     table: Table, header_bits: int, flips: int, asked: Conditions, *, exact: bool
 ) -> TablePlan:
     rows, words = table.fingerprints.shape
+    pass_from = psm.pass_from(rows, words, header_bits, flips, exact=exact)
     cost = probing_ns(
         asked.machine, rows, header_bits, flips, ordered=not exact, h=asked.h, words=words,
-        queries=asked.queries,
+        queries=asked.queries, swept=reaches(asked.queries, pass_from),
     )
     return TablePlan(
         psm.NAME, header_bits, flips, exact, cost, widths=(header_bits,), probes=flips + 1,
         compared=(flips + 1) * rows / (1 << header_bits),
-        pass_from=psm.pass_from(rows, words, header_bits, flips, exact=exact),
+        pass_from=pass_from,
     )
 
 
@@ -192,12 +203,14 @@ def permuted_plan(table: Table, design: BlockDesign, asked: Conditions) -> Table
     rows, words = len(table), table.fingerprints.shape[1]
     widths = (table.header_bits, *table.structures[design.structure].record.header_bits)
     looked_up = bphs.looked_up(design, asked.h, widths)
+    swept_from = None if asked.first else bphs.sweep_queries(rows, words)
     return TablePlan(
         design.structure, 0, max(probes for probes, _ in looked_up) - 1, True,
         permuted_ns(
-            asked.machine, rows, looked_up, h=asked.h, words=words, queries=asked.queries
+            asked.machine, rows, looked_up, h=asked.h, words=words, queries=asked.queries,
+            swept=reaches(asked.queries, swept_from),
         ),
-        design, swept_from=bphs.sweep_queries(rows, words),
+        design, swept_from=swept_from,
         widths=tuple(width for _, width in looked_up),
         probes=sum(probes for probes, _ in looked_up),
         compared=sum(probes * rows / (1 << width) for probes, width in looked_up),
@@ -247,9 +260,9 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
     )
 
 
-def designs_available(snapshot: Snapshot, method: str, h: int) -> list[BlockDesign]:
+def designs_available(carried: Carried, method: str, h: int) -> list[BlockDesign]:
     """`asked_designs` of an index."""
-    return asked_designs(method, h, snapshot.designs)
+    return asked_designs(method, h, carried.designs)
 
 
 def permuted_bytes(tables: Sequence[Table], design: BlockDesign | None) -> int:
@@ -290,19 +303,6 @@ def _designs(method: str, h: int, bits: int) -> Sequence[BlockDesign]:
 # -- ISSL ------------------------------------------------------------------------------------------
 
 
-def counted(table: Table, h: int) -> Counted | None:
-    """What a query within h looks into of a table's slice lists, which are read; None without."""
-    return None if table.slices is None else counted_top(table, h // table.slices.slices)
-
-
-def counted_top(table: Table, max_error: int) -> Counted | None:
-    """The same within so many bits of each slice."""
-    if table.slices is None:
-        return None
-    table.slices.check()
-    return issl.listed(table, max_error)
-
-
 def by_lists(table: Table, asked: Conditions) -> Iterable[TablePlan]:
     """The table's slice lists, if they were counted; exact by the pigeonhole principle.
 
@@ -318,9 +318,9 @@ def by_lists(table: Table, asked: Conditions) -> Iterable[TablePlan]:
     )
 
 
-def lists_available(snapshot: Snapshot, method: str, h: int) -> Sequence[BlockDesign]:
+def lists_available(carried: Carried, method: str, h: int) -> Sequence[BlockDesign]:
     """Refuses an index without slice lists, if they are asked for, with InvalidOption."""
-    if method == issl.NAME and snapshot.slices is None and snapshot.slice_bits is None:
+    if method == issl.NAME and not carried.sliced and len(carried.unlisted) == carried.segments:
         raise InvalidOption(
             'method="issl" needs slice lists, and the index has none: add "issl" to the '
             "structures with `simindex compact --structures` or Index.compact(structures=...), or "
@@ -368,16 +368,16 @@ def top_by_lists(table: Table, asked: TopConditions) -> TopTablePlan | None:
     )
 
 
-def check_lists(snapshot: Snapshot) -> None:
+def check_lists(carried: Carried) -> None:
     """Refuses an index whose segments are not all listed with InvalidOption."""
-    without = [segment.name for segment in snapshot.segments if segment.slices is None]
-    if not without and (snapshot.segments or snapshot.slices is not None):
+    without, segments = len(carried.unlisted), carried.segments
+    if not without and (segments or carried.sliced):
         return
     found = "the index has none"
-    if 0 < len(without) < len(snapshot.segments):
-        found = f"{len(without)} of {len(snapshot.segments)} segments have none"
+    if 0 < without < segments:
+        found = f"{without} of {segments} segments have none"
     raise InvalidOption(
         f'method="issl" needs slice lists, and {found}: add "issl" to the structures with '
         '`simindex compact --structures` or Index.compact(structures=...), or use method="auto"',
-        option="method", found=issl.NAME, segments=tuple(without),
+        option="method", found=issl.NAME, segments=carried.unlisted,
     )

@@ -24,10 +24,9 @@ from math import log2
 
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.vosh import MAX_NETWORKED_FLIPS
-from simindex.methods import bphs, psm
-from simindex.methods.bphs import sweep_queries
+from simindex.methods import bphs
 from simindex.methods.psm import MOST_PROBES
-from simindex.methods.query_tables import bytes_needed, directory_bits
+from simindex.methods.query_tables import bytes_needed, directory_bits, sweeps
 from simindex.methods.stream import Stream
 from simindex.planning.machine import Curve, Machine
 
@@ -112,12 +111,14 @@ def probing_ns(
     h: int = 3,
     words: int = 1,
     queries: int = 1,
+    swept: bool = False,
 ) -> float:
-    """Time of one query that looks under `flips` + 1 headers; `ordered` adds making the VOSH."""
+    """Time of one query that looks under `flips` + 1 headers; `ordered` adds making the VOSH.
+
+    `swept` is whether the table is passed once for all queries of the call.
+    """
     queries = max(1, queries)
     vosh = vosh_ns(machine, flips, h, queries) if ordered else 0.0
-    enough = psm.pass_from(rows, words, header_bits, flips, exact=not ordered)
-    swept = enough is not None and queries >= enough
     return ANSWERED_NS + UNFORESEEN_NS + vosh + _looked_up_ns(
         machine, rows, words, header_bits, flips + 1, swept, queries, h
     )
@@ -140,11 +141,13 @@ def permuted_ns(
     h: int = 3,
     words: int = 1,
     queries: int = 1,
+    swept: bool = False,
 ) -> float:
-    """Time of one query that makes (probes, header bits) in each of a design's tables."""
+    """Time of one query that makes (probes, header bits) in each of a design's tables.
+
+    `swept` is whether each table is passed once for all queries of the call.
+    """
     queries = max(1, queries)
-    enough = sweep_queries(rows, words)
-    swept = enough != 0 and queries >= enough
     return ANSWERED_NS + sum(
         machine.table_ns
         + _looked_up_ns(machine, rows, words, header_bits, probes, swept, queries, h)
@@ -257,7 +260,7 @@ def query_tables_ns(
     built = len(looked_up) * (moved + words * machine.delta_s_ns * log2(queries))
     row = sum(
         moved + _looked_up_ns(
-            machine, queries, words, width, probes, words == 1, chunk_rows, h
+            machine, queries, words, width, probes, sweeps(chunk_rows, words), chunk_rows, h
         )
         for probes, width in looked_up
     )

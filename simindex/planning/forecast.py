@@ -14,6 +14,7 @@ from math import comb
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.methods import issl
+from simindex.options import SLICE_LISTS
 from simindex.planning import registry
 from simindex.planning.costs import CALL_NS, issl_ns, top_scanning_ns
 from simindex.planning.machine import Machine
@@ -53,14 +54,14 @@ TOP_K, TOP_MAX_ERROR = 10, 2
 
 
 def slice_forecast(
-    rows: int, *, bits: int, structure: str = "issl", machine: Machine | None = None
+    rows: int, *, bits: int, structure: str = SLICE_LISTS, machine: Machine | None = None
 ) -> SliceForecast | None:
     """What the slice lists of as few segments as possible take; None for narrow fingerprints.
 
     These have "issl" only if an index is told so: lists of 8 bits are long.
     """
     _check_size(rows, bits)
-    if structure == "issl" and bits < WIDE_BITS:
+    if structure == SLICE_LISTS and bits < WIDE_BITS:
         return None
     design, segments = SliceDesign.parse(structure, bits), -(-rows // MAX_ROWS)
     size = design.list_bytes(rows) + (segments - 1) * design.list_bytes(0)
@@ -108,7 +109,7 @@ def forecast(
         If an option is out of range, or nothing fits the memory; says the least that would do.
     """
     _check_size(rows, bits)
-    check_options(h=h, recall=recall, method="auto", bits=bits)
+    recall = check_options(h=h, recall=recall, method="auto", bits=bits)
     asked = Sizes(rows, h, recall, bits, memory_bytes, machine or Machine())
     found = [
         one for row in registry.METHODS.values() if row.forecast is not None

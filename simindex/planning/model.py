@@ -22,6 +22,7 @@ from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.volatility import from_random_pairs
 from simindex.bits.vosh import set_count
 from simindex.methods import bphs, psm, scan
+from simindex.methods.base import reaches
 from simindex.planning.calibration import Calibration, NearPairs
 from simindex.planning.candidates import narrower
 from simindex.planning.costs import CALL_NS, SEGMENT_NS, permuted_ns, probing_ns, scanning_ns
@@ -171,6 +172,10 @@ def _probed_under(asked: Sizes, recall: float, width: int, expected: Calibration
         probing_ns(
             machine, asked.segment_rows, width, flips, ordered=not exact, h=h, words=words,
             queries=ONLINE_QUERIES,
+            swept=reaches(
+                ONLINE_QUERIES,
+                psm.pass_from(asked.segment_rows, words, width, flips, exact=exact),
+            ),
         ),
         asked.batches(cpu_s), [width],
     )
@@ -205,6 +210,9 @@ def permuted(asked: Sizes) -> Iterator[Forecast]:
             permuted_ns(
                 asked.machine, asked.segment_rows, looked_up, h=asked.h, words=asked.words,
                 queries=ONLINE_QUERIES,
+                swept=reaches(
+                    ONLINE_QUERIES, bphs.sweep_queries(asked.segment_rows, asked.words)
+                ),
             ),
             asked.batches(cpu_s), widths,
         )

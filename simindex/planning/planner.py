@@ -25,7 +25,6 @@ from simindex.planning.candidates import Conditions, TopConditions, exact_plan, 
 from simindex.planning.machine import USUAL, Machine
 from simindex.planning.question import Question, TopQuestion
 from simindex.planning.registry import Method, Surveys
-from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
 MOST_TIMES = 8.0
@@ -102,7 +101,8 @@ def plan(
             for table in tables for width in narrower(table.header_bits)
         }
     asked = Conditions(
-        question.h, queries, question.method, flips=flips, designs=designs, machine=machine
+        question.h, queries, question.method, question.first, flips=flips, designs=designs,
+        machine=machine,
     )
     plans = [
         _plan_table(table, asked, methods, _found_in(number, surveys))
@@ -138,6 +138,18 @@ def _plan_table(
 # -- rows within h, in so much memory --------------------------------------------------------------
 
 
+def without_limit(question: Question) -> Question:
+    """The question whose plans `plan_within` begins with.
+
+    They matter where something is found by likely flips. Where no method asked for does that, they
+    are those that need nothing but the rows.
+    """
+    usual = replace(question, memory=None, memory_limit=None)
+    if any(row.lossy for row in registry.asked(question.method)):
+        return usual
+    return replace(usual, method=registry.ANY_TABLE.name, recall=1.0)
+
+
 def plan_within(
     tables: Sequence[Table],
     plans: QueryPlan,
@@ -146,8 +158,8 @@ def plan_within(
     queries: int,
     threads: int,
     machine: Machine,
-) -> tuple[QueryPlan, Stream]:
-    """The cheapest plans that hold `question.memory_limit` at most, and how tables are read.
+) -> QueryPlan:
+    """The cheapest plans that hold `question.memory_limit` at most; they say how tables are read.
 
     What a call holds beside its queries and its matches is what a plan says that it needs, a header
     directory, and the rows of a chunk with what is read ahead of it.
@@ -155,8 +167,8 @@ def plan_within(
     Parameters
     ----------
     plans : QueryPlan
-        Those of a call without a limit. What they do by likely flips is done by the same ones: a
-        limit changes no answer, but for which of several matches `first` takes.
+        Those of the question `without_limit`. What they do by likely flips is done by the same
+        ones: a limit changes no answer, but for which of several matches `first` takes.
 
     Raises
     ------
@@ -166,7 +178,7 @@ def plan_within(
     """
     limit_bytes = question.memory_limit
     assert limit_bytes is not None
-    asked = Conditions(question.h, queries, question.method, machine=machine)
+    asked = Conditions(question.h, queries, question.method, question.first, machine=machine)
     least = scanned = 0
     for chunk_bytes, window_bytes in ((8 << 20, 32 << 20), (1 << 20, 2 << 20)):
         stream = Stream(chunk_bytes, window_bytes, release=True, threads=threads)
@@ -182,7 +194,7 @@ def plan_within(
                 chosen.append(min(fitting, key=lambda one: one[0].nanoseconds))
         if len(chosen) == len(tables):
             best_plans = [plan for plan, _ in chosen]
-            return QueryPlan.of(best_plans, plans.guarantee, plans.volatility), stream
+            return QueryPlan.of(best_plans, plans.guarantee, plans.volatility, stream=stream)
     raise InvalidOption(
         f"memory_limit={limit_bytes} is too little for {queries:,} queries in a call: the least "
         f"that works is {least}; or ask fewer queries at a time, or compare them with every row, "
@@ -241,9 +253,8 @@ class TopPlan:
     recall: float | None
 
 
-def check_count(k: int, snapshot: Snapshot) -> None:
+def check_count(k: int, rows: int) -> None:
     """Refuses more documents than there are rows with InvalidOption."""
-    rows = snapshot.live_rows
     if k <= rows:
         return
     raise InvalidOption(
@@ -257,20 +268,19 @@ def plan_top(
     tables: Sequence[Table],
     question: TopQuestion,
     *,
-    max_error: int,
-    rerank: int | None,
     queries: int,
     machine: Machine,
     surveys: Surveys | None = None,
     measured: Measured | None = None,
 ) -> TopPlan:
-    """A plan for each table, with a max_error that is known by now.
+    """A plan for each table, for a question whose max_error is known by now.
 
     A search by slice lists is approximate, and its recall is not known beforehand: a plan with a
     fixed max_error says so, and one with a recall to reach was `measured` on rows of the index.
     `surveys` is what the methods found in each table at this max_error.
     """
-    asked = TopConditions(question.k, max_error, rerank, queries, machine)
+    assert question.max_error is not None
+    asked = TopConditions(question.k, question.max_error, question.rerank, queries, machine)
     plans = [
         _plan_top_table(table, question.method, asked, _found_in(number, surveys))
         for number, table in enumerate(tables)
@@ -281,10 +291,10 @@ def plan_top(
     exact = all(one.exact for one in plans)
     guarantee, recall = "exact", 1.0 if exact else None
     if not exact:
-        guarantee = _guarantee(question, max_error, compared, measured)
+        guarantee = _guarantee(question, compared, measured)
         recall = None if measured is None else measured.recall
     return TopPlan(
-        tuple(plans), guarantee, methods, exact, max_error if listed else None,
+        tuple(plans), guarantee, methods, exact, question.max_error if listed else None,
         compared if listed else None, recall,
     )
 
@@ -292,13 +302,11 @@ def plan_top(
 def scan_top(tables: Sequence[Table], *, queries: int, machine: Machine) -> TopPlan:
     """All rows of all tables are compared."""
     question = TopQuestion(1, 0, None, registry.ANY_TABLE.name, None)
-    return plan_top(tables, question, max_error=0, rerank=None, queries=queries, machine=machine)
+    return plan_top(tables, question, queries=queries, machine=machine)
 
 
-def _guarantee(
-    question: TopQuestion, max_error: int, rerank: int, measured: Measured | None
-) -> str:
-    looked = f"max_error {max_error}, at most {rerank:,} rows of a segment compared"
+def _guarantee(question: TopQuestion, rerank: int, measured: Measured | None) -> str:
+    looked = f"max_error {question.max_error}, at most {rerank:,} rows of a segment compared"
     if measured is None:
         return f"recall below 1 and not measured: {looked}"
     return (

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from operator import index as whole
+from dataclasses import dataclass, field
 from typing import Any
 
-from simindex.checks import is_int, require_distance
+from simindex.checks import is_int, require_distance, require_share, whole
 from simindex.errors import InvalidOption
 from simindex.options import as_flag, is_structure
 from simindex.planning import registry
@@ -53,9 +52,9 @@ class Questions:
                 plain, known = False, None
             if known is not None:
                 return known
-        check_options(h=h, recall=recall, method=method, bits=self._bits)
+        share = check_options(h=h, recall=recall, method=method, bits=self._bits)
         question = Question(
-            h, as_flag(first, "first"), recall, method, memory, memory_limit, threads
+            h, as_flag(first, "first"), share, method, memory, memory_limit, threads
         )
         if memory_limit is not None:
             check_memory(memory_limit, "memory_limit")
@@ -68,17 +67,13 @@ class Questions:
         return question
 
 
-def check_options(*, h: object, recall: object, method: object, bits: int) -> None:
-    """Refuses options out of range with InvalidOption."""
+def check_options(*, h: object, recall: object, method: object, bits: int) -> float:
+    """The recall as a number; refuses options out of range with InvalidOption."""
     require_distance(h, bits)
-    if isinstance(recall, bool) or not isinstance(recall, (int, float)) or not 0 < recall <= 1:
-        raise InvalidOption(
-            f"recall={recall!r} is not a share: give more than 0 and at most 1",
-            option="recall", found=recall,
-        )
+    found = require_share(recall, "recall")
     if registry.names_design(method):
         if is_structure(str(method)):
-            return
+            return found
         raise InvalidOption(
             f"method={method!r} names no structure: give one of the index, such as "
             '"bphs:G=4,g=1" or "bphs:G=3,g=1,r=2"; a design without flips has no r',
@@ -90,6 +85,7 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> No
             "structure of the index",
             option="method", found=method,
         )
+    return found
 
 
 def check_memory(memory: object, option: str = "memory") -> None:
@@ -103,7 +99,7 @@ def check_memory(memory: object, option: str = "memory") -> None:
 
 @dataclass(frozen=True, slots=True)
 class TopQuestion:
-    """Checked options of a call."""
+    """Checked options of a search for the nearest documents; see `Index.top`."""
 
     k: int
     max_error: int | None
@@ -112,6 +108,8 @@ class TopQuestion:
     """None for the usual ones; see `methods.issl.default_rerank`."""
     method: str
     recall: float | None
+    threads: int | None = field(default=None, compare=False)
+    """As given. Questions that differ by nothing else have the same plan."""
 
     @property
     def exact(self) -> bool:
@@ -119,13 +117,48 @@ class TopQuestion:
         return self.method != "auto" and registry.top_of(self.method).exact
 
 
+class TopQuestions:
+    """The questions for the nearest of one handle, checked once each; safe from many threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], TopQuestion] = {}
+
+    def asked(
+        self, *, k: Any, max_error: Any, rerank: Any, method: Any, recall: Any, threads: Any,
+        width: int,
+    ) -> TopQuestion:
+        """The question of these options; see `checked_top`."""
+        given = (k, max_error, rerank, method, recall, threads, width)
+        # Equal values of other types, such as True, are no whole numbers.
+        key = (*given, *map(type, given))
+        hashed = True
+        try:
+            found = self._known.get(key)
+        except TypeError:  # arrays of one number, which have no hash, or what cannot be right
+            found, hashed = None, False
+        if found is not None:
+            return found
+        question = checked_top(
+            k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
+            threads=threads, width=width,
+        )
+        if hashed:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            self._known[key] = question
+        return question
+
+
 def checked_top(
-    *, k: object, max_error: object, rerank: object, method: object, recall: object, width: int
+    *, k: object, max_error: object, rerank: object, method: object, recall: object, threads: Any,
+    width: int,
 ) -> TopQuestion:
     """The options of a search for the nearest documents, once they are in range.
 
     Parameters
     ----------
+    threads : int, optional
+        Checked where they are counted.
     width : int
         Of the slices, in bits.
 
@@ -134,7 +167,7 @@ def checked_top(
     InvalidOption
         Names the option that is not, and what may be given.
     """
-    count = _whole(k)
+    count = whole(k)
     if count is None or count < 1:
         raise InvalidOption(
             f"k={k!r} is no number of documents: give a whole number from 1 on",
@@ -146,7 +179,7 @@ def checked_top(
             f"method={method!r} is unknown here: give one of {', '.join(methods)}",
             option="method", found=method, expected=methods,
         )
-    errors = None if isinstance(max_error, str) and max_error == "auto" else _whole(max_error)
+    errors = None if isinstance(max_error, str) and max_error == "auto" else whole(max_error)
     if not (isinstance(max_error, str) and max_error == "auto") and (
         errors is None or not 0 <= errors <= width
     ):
@@ -155,7 +188,7 @@ def checked_top(
             'or "auto" with a recall to reach',
             option="max_error", found=max_error, expected=f"0 to {width}",
         )
-    rows = None if rerank is None else _whole(rerank)
+    rows = None if rerank is None else whole(rerank)
     if rerank is not None and (rows is None or rows < count):
         raise InvalidOption(
             f"rerank={rerank!r} is no number of rows to compare: give a whole number from k={count}"
@@ -163,19 +196,14 @@ def checked_top(
             option="rerank", found=rerank, expected=f"{count} or more",
         )
     return TopQuestion(
-        count, errors, rows, str(method), _checked_recall(recall, errors, str(method))
+        count, errors, rows, str(method), _checked_recall(recall, errors, str(method)), threads
     )
 
 
 def _checked_recall(recall: object, max_error: int | None, method: str) -> float | None:
     if recall is None:
         return USUAL_RECALL if max_error is None else None
-    share = _share(recall)
-    if share is None:
-        raise InvalidOption(
-            f"recall={recall!r} is not a share: give more than 0 and at most 1",
-            option="recall", found=recall,
-        )
+    share = require_share(recall, "recall")
     exact = method != "auto" and registry.top_of(method).exact
     if share == 1.0 and method != "auto" and not exact:
         raise InvalidOption(
@@ -190,26 +218,3 @@ def _checked_recall(recall: object, max_error: int | None, method: str) -> float
             option="recall", found=recall,
         )
     return share
-
-
-def _share(value: object) -> float | None:
-    """The number above 0 and at most 1, of Python or numpy; None for what is none."""
-    number: Any = value
-    if isinstance(value, bool | str | complex) or not hasattr(value, "__float__"):
-        return None
-    try:
-        share = float(number)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return share if 0 < share <= 1 else None
-
-
-def _whole(value: object) -> int | None:
-    """The number, of Python or numpy; None for what is none."""
-    number: Any = value
-    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
-        return None
-    try:
-        return whole(number)
-    except TypeError:
-        return None

@@ -1,7 +1,7 @@
 """The methods there are, and what a method is to the engine. A further one is a module and a row.
 
     asked by name       `name`, or "auto" among all others
-    before planning     `available` refuses, `survey` reads what sizes do not tell
+    before planning     `survey` reads what sizes do not tell; `available` refuses
     planning            `plans` for a table, the cheapest is taken; `held_bytes` and `passes` for a
                         call whose memory is bounded
     running             `search` some queries on one thread, `whole` in a pass over the table
@@ -13,27 +13,25 @@ How it is explained stands in its plans: `TablePlan.widths`, `probes`, `compared
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from simindex.arrays import U8, U64
 from simindex.bits.design import BlockDesign
-from simindex.errors import CorruptFile
 from simindex.methods import bphs, issl, psm, query_tables, scan
 from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePlan
 from simindex.methods.stream import Stream
 from simindex.planning import candidates, model
-from simindex.planning.candidates import Conditions, TopConditions
+from simindex.planning.candidates import Carried, Conditions, TopConditions
 from simindex.planning.model import Forecast, Sizes
-from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
-log = logging.getLogger("simindex")
-
 Survey = Callable[[Table, int], Any]
-"""What a table holds for a radius, or a max_error, read before planning; raises CorruptFile."""
+"""What a table holds for a radius, or a max_error; raises CorruptFile. See `query.surveys`."""
+
+Surveys = Mapping[str, Sequence[Any]]
+"""What the `survey` of a method found in each table, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class TopMethod:
     """None where a table has not what that takes."""
     search: Callable[[Table, TopTablePlan, U64, int, U8 | None, int], TopFound]
     """The k nearest of each query, by (table, plan, queries, k, dead rows, threads)."""
-    available: Callable[[Snapshot], None] = lambda snapshot: None
+    available: Callable[[Carried], None] = lambda carried: None
     """Refuses an index without what it takes with InvalidOption."""
     survey: Survey | None = None
     """What a table holds for a max_error."""
@@ -56,7 +54,7 @@ def scanned_bytes(tables: Sequence[Table], design: BlockDesign | None) -> int:
     return sum(table.fingerprints.nbytes for table in tables)
 
 
-def no_designs(snapshot: Snapshot, method: str, h: int) -> Sequence[BlockDesign]:
+def no_designs(carried: Carried, method: str, h: int) -> Sequence[BlockDesign]:
     """Of a method that needs nothing beside the rows."""
     return ()
 
@@ -76,8 +74,8 @@ class Method:
     """Whether it finds less below a recall of 1, of queries that have weights."""
     has_designs: bool = False
     """Whether calls may ask for it by the name of a block design."""
-    available: Callable[[Snapshot, str, int], Sequence[BlockDesign]] = no_designs
-    """Designs of the index that (snapshot, method as asked for, h) may use. Raises InvalidOption
+    available: Callable[[Carried, str, int], Sequence[BlockDesign]] = no_designs
+    """Designs of the index that (what it has, method as asked for, h) may use. Raises InvalidOption
     where it is asked for by name, and the index has not what it takes."""
     survey: Survey | None = None
     """What a table holds for h."""
@@ -109,11 +107,11 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             issl.NAME, candidates.by_lists, issl.within,
-            available=candidates.lists_available, survey=candidates.counted,
+            available=candidates.lists_available, survey=issl.listed_within,
             held_bytes=candidates.listed_bytes,
             top=TopMethod(
                 False, candidates.top_by_lists, issl.top,
-                available=candidates.check_lists, survey=candidates.counted_top,
+                available=candidates.check_lists, survey=issl.listed,
             ),
         ),
         Method(
@@ -162,39 +160,3 @@ def names_design(method: object) -> bool:
         return False
     row = METHODS.get(method.partition(":")[0])
     return row is not None and row.has_designs
-
-
-Surveys = Mapping[str, Sequence[Any]]
-"""What the `survey` of a method found in each table, by its name."""
-
-
-def surveyed(
-    tables: Sequence[Table], surveys: Mapping[str, Survey | None], bits: int, *, needed: bool
-) -> Surveys:
-    """What the surveys of methods find in each table within so many bits; None for nothing.
-
-    Damage is left with a warning, unless what is damaged is `needed`: then CorruptFile is raised.
-    """
-
-    def found(survey: Survey, table: Table) -> Any:
-        try:
-            return survey(table, bits)
-        except CorruptFile as error:
-            if needed:
-                raise
-            log.warning("other methods answer in place of a damaged structure: %s", error)
-            return None
-
-    return {
-        name: [found(survey, table) for table in tables]
-        for name, survey in surveys.items() if survey is not None
-    }
-
-
-def top_surveyed(tables: Sequence[Table], method: str, max_error: int) -> Surveys:
-    """What the surveys of methods that find the nearest documents find in each table."""
-    surveys = {
-        name: row.top.survey
-        for name, row in METHODS.items() if row.top is not None and method in ("auto", name)
-    }
-    return surveyed(tables, surveys, max_error, needed=method != "auto")

@@ -16,11 +16,10 @@ from typing import Any
 from simindex.arrays import F32, U64
 from simindex.errors import CorruptFile
 from simindex.methods.base import QueryPlan
-from simindex.planning import registry
+from simindex.options import SLICE_LISTS
 from simindex.planning.costs import table_bytes
 from simindex.planning.machine import Machine
-from simindex.planning.planner import plan_within
-from simindex.planning.question import Question, Questions
+from simindex.planning.question import Question, Questions, TopQuestion, TopQuestions
 from simindex.query import audit as auditing
 from simindex.query.explanation import Explanation, TopExplanation, explain, explain_top
 from simindex.query.nearest import nearest
@@ -32,6 +31,7 @@ from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import Audit
 from simindex.storage.catalog.values import unpack
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.view import View
 from simindex.threads import thread_count
 
@@ -54,9 +54,11 @@ class Answerer:
 
     def __init__(self, view: View) -> None:
         self.question = Questions(view.options.bits).asked
+        self._top_questions = TopQuestions()
         self.plans = Plans()
         self.top_plans = TopPlans(view)
         self.spot_checks = SpotChecks()
+        self._usual_slices = SliceDesign.parse(SLICE_LISTS, view.options.bits)
         self._view = view
         self._audit: Audit | None = None
         self._machine_crc: int | None = None
@@ -71,7 +73,11 @@ class Answerer:
         threads = thread_count(question.threads, len(rows), worth=THREADED_QUERIES)
         self._follow_machine(snapshot)
         if question.memory_limit is not None:
-            return self._bounded(snapshot, rows, weights, question, threads)
+            return search(
+                snapshot,
+                self.plans.plan_within(snapshot, question, len(rows), weights, threads=threads),
+                rows, weights, question, threads=threads, options=self._view.options,
+            )
         left = NOTHING_LEFT
         while True:
             try:
@@ -106,28 +112,6 @@ class Answerer:
         self.plans.forget()
         self.top_plans.forget()
         return left | {str(path)}
-
-    def _bounded(
-        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question, threads: int
-    ) -> Matches:
-        """The same in a pass over each table, in so much memory."""
-        methods = registry.asked(question.method)
-        if all(row.passes is None for row in methods):  # then the rows are compared
-            question = replace(question, method=registry.ANY_TABLE.name)
-        # What the recall rests on is asked without a limit: it takes a sample's few queries.
-        usual = replace(question, memory=None)
-        if all(row.has_designs for row in methods):  # tables over the queries are exact
-            weights, usual = None, replace(usual, recall=1.0)
-        if weights is None:
-            usual = replace(usual, method="auto")
-        plan, stream = plan_within(
-            snapshot.tables, self.plans.plan(snapshot, usual, len(rows), weights), question,
-            queries=len(rows), threads=threads, machine=self.plans.machine,
-        )
-        return search(
-            snapshot, plan, rows, weights, question, threads=threads, options=self._view.options,
-            stream=stream,
-        )
 
     def _repeat(
         self, snapshot: Snapshot, rows: U64, found: Matches, question: Question, saved_s: float
@@ -165,38 +149,37 @@ class Answerer:
 
     # -- nearest documents -------------------------------------------------------------------------
 
-    def top(
-        self, snapshot: Snapshot, rows: U64, *, k: Any, max_error: Any, rerank: Any, method: Any,
-        recall: Any, threads: int | None,
-    ) -> TopMatches:
+    def top_question(
+        self, snapshot: Snapshot, *, k: Any, max_error: Any, rerank: Any, method: Any, recall: Any,
+        threads: Any = None,
+    ) -> TopQuestion:
+        """The question of these options; InvalidOption names one that is out of range."""
+        width = snapshot.slice_bits
+        if width is None:  # then of the lists that it might get
+            width = (snapshot.slices or self._usual_slices).width
+        return self._top_questions.asked(
+            k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
+            threads=threads, width=width,
+        )
+
+    def top(self, snapshot: Snapshot, rows: U64, question: TopQuestion) -> TopMatches:
         """The nearest documents; see `Index.top`."""
         self._follow_machine(snapshot)
         left = NOTHING_LEFT
         while True:
             try:
-                plan, question = self.top_plans.plan(
-                    snapshot, k=k, max_error=max_error, rerank=rerank, method=method,
-                    recall=recall, queries=len(rows),
-                    machine=self.plans.machine,
-                )
-                return nearest(
-                    snapshot, plan, rows, k=question.k, threads=threads,
-                    options=self._view.options,
-                )
+                plan = self.top_plans.plan(snapshot, question, len(rows), self.plans.machine)
+                return nearest(snapshot, plan, rows, question, options=self._view.options)
             except CorruptFile as error:
-                left = self._leave(snapshot, method, error, left)
+                left = self._leave(snapshot, question.method, error, left)
 
     def explain_top(
-        self, snapshot: Snapshot, rows: U64, *, k: Any, max_error: Any, rerank: Any, method: Any,
-        recall: Any,
+        self, snapshot: Snapshot, rows: U64, question: TopQuestion
     ) -> TopExplanation:
         """How checked queries are answered; see `Index.explain_top`."""
         self._follow_machine(snapshot)
         machine = self.plans.machine
-        plan, question = self.top_plans.plan(
-            snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
-            queries=len(rows), machine=machine,
-        )
+        plan = self.top_plans.plan(snapshot, question, len(rows), machine)
         return explain_top(snapshot, plan, question, rows, measured=machine.measured)
 
     # -- the machine -------------------------------------------------------------------------------

@@ -10,11 +10,11 @@ import numpy as np
 
 from simindex.arrays import F32, I64, U64
 from simindex.bits.volatility import from_near_pairs, from_random_pairs
-from simindex.methods import psm, scan
 from simindex.methods.base import Asked
 from simindex.planning.calibration import ENOUGH_TEXTS, MODEL_ROWS, Calibration, NearPairs
 from simindex.planning.candidates import Conditions, exact_plan
 from simindex.planning.machine import USUAL, Machine
+from simindex.query.search import search_by
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.reservoir import in_root_mean_squares
 
@@ -82,8 +82,7 @@ def find_near_pairs(
         start, size = 0, 64
         while start < rows:
             part = queries[start : start + size]
-            search = scan.search if plan.method == scan.NAME else psm.search
-            found = search(table, plan, Asked(part, h))
+            found = search_by(table, plan, Asked(part, h))
             apart = np.flatnonzero(found.distance > 0)
             query, row = found.query[apart], found.row[apart]
             text, differing = _witnesses(query + start, part[query] ^ table.fingerprints[row])

@@ -27,6 +27,7 @@ from simindex.methods.base import TopFound, TopTablePlan
 from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.planner import TopPlan
+from simindex.planning.question import TopQuestion
 from simindex.records.matches import NO_NEIGHBOUR, NearestKeys, TopMatches, TopStats
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table, keys_of
@@ -50,17 +51,16 @@ def nearest(
     snapshot: Snapshot,
     plan: TopPlan,
     queries: U64,
+    question: TopQuestion,
     *,
-    k: int,
-    threads: int | None,
     options: IndexOptions,
 ) -> TopMatches:
     """The k nearest documents of all queries (m, W) in all tables; see `Index.top`.
 
-    `k` may be beyond the rows: places that none fills are empty.
+    k may be beyond the rows: places that none fills are empty.
     """
     started = time.perf_counter()
-    found, source, lists, compared = _searched(snapshot, plan, queries, k, threads)
+    found, source, lists, compared = _searched(snapshot, plan, queries, question)
     stats = TopStats._make((
         plan.method, plan.guarantee, plan.exact, plan.recall, plan.max_error, plan.rerank, lists,
         compared, len(plan.tables), time.perf_counter() - started,
@@ -77,13 +77,13 @@ of lists and rows."""
 
 
 def _searched(
-    snapshot: Snapshot, plan: TopPlan, queries: U64, k: int, threads: int | None
+    snapshot: Snapshot, plan: TopPlan, queries: U64, question: TopQuestion
 ) -> Searched:
-    words = queries.shape[1]
+    k, words = question.k, queries.shape[1]
     rows = snapshot.stored_rows
     worth = WORTH_WORDS // THREAD_WORDS
     used = thread_count(
-        threads, max(1, len(queries) * rows * words // THREAD_WORDS), worth=worth
+        question.threads, max(1, len(queries) * rows * words // THREAD_WORDS), worth=worth
     )
     tables = [
         (number, table, one, snapshot.dead(table))

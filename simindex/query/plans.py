@@ -10,7 +10,7 @@ A plan is kept for the snapshot that it was made for, by question and size of th
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -25,14 +25,15 @@ from simindex.planning.planner import (
     check_count,
     plan,
     plan_top,
+    plan_within,
     scan_top,
     within_memory,
+    without_limit,
 )
-from simindex.planning.question import REMEMBERED, Question, TopQuestion, checked_top
-from simindex.query import top_recall
+from simindex.planning.question import REMEMBERED, Question, TopQuestion
+from simindex.query import surveys, top_recall
 from simindex.query.learning import calibrate
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.view import View
 
 CALIBRATION_BUDGET_S = 0.4
@@ -77,11 +78,11 @@ class Plans:
         self, snapshot: Snapshot, question: Question, queries: int, weights: F32 | None
     ) -> QueryPlan:
         """How a call of so many queries is answered."""
-        h, recall, method, memory = (
-            question.h, question.recall, question.method, question.memory
-        )
         # Plans change with the size of a call where slabs and sweeps are shared by its queries.
-        asked = (h, recall, method, queries.bit_length(), weights is None, memory)
+        asked = (
+            question.h, question.first, question.recall, question.method, queries.bit_length(),
+            weights is None, question.memory,
+        )
         planned_for, plans = self._known
         if planned_for is not snapshot:
             plans = {}
@@ -89,24 +90,36 @@ class Plans:
         known = plans.get(asked)
         if known is not None:
             return known
-        tables, methods = snapshot.tables, registry.asked(method)
+        h, method, tables = question.h, question.method, snapshot.tables
+        methods = registry.asked(method)
+        carried = surveys.carried(snapshot)
         designs = [
-            design for row in methods for design in row.available(snapshot, method, h)
+            design for row in methods for design in row.available(carried, method, h)
         ]
         methods, designs = within_memory(tables, question, designs)
         calibration = None
-        if recall < 1 and weights is not None and any(row.lossy for row in methods):
+        if question.recall < 1 and weights is not None and any(row.lossy for row in methods):
             calibration = self._calibrated(snapshot, h, weights)
         planned = plan(
             tables, question, queries=1 << queries.bit_length() >> 1, calibration=calibration,
             designs=designs, machine=self._machine, methods=methods,
-            surveys=registry.surveyed(
-                tables, {row.name: row.survey for row in methods}, h, needed=method != "auto"
-            ),
+            surveys=surveys.within(tables, methods, h, needed=method != "auto"),
         )
         if calibration is None or not calibration.provisional:
             plans[asked] = planned
         return planned
+
+    def plan_within(
+        self, snapshot: Snapshot, question: Question, queries: int, weights: F32 | None, *,
+        threads: int,
+    ) -> QueryPlan:
+        """How so many queries are answered in a pass over each table, in so much memory."""
+        # What the recall rests on is asked without a limit: it takes a sample's few queries.
+        usual = self.plan(snapshot, without_limit(question), queries, weights)
+        return plan_within(
+            snapshot.tables, usual, question, queries=queries, threads=threads,
+            machine=self._machine,
+        )
 
     def _calibrated(self, snapshot: Snapshot, h: int, weights: F32) -> Calibration:
         known = self._calibrations.get(h)
@@ -136,71 +149,40 @@ class TopPlans:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._known: tuple[Any, Any, int, dict[tuple[Any, ...], TopPlan]] = (None, None, 0, {})
-        self._checked: dict[tuple[Any, ...], TopQuestion] = {}
+        self._known: tuple[Any, Any, dict[tuple[Any, ...], TopPlan]] = (None, None, {})
         self._measured: dict[tuple[Any, ...], Measured | None] = {}
         self._lock = Lock()
 
     def forget(self) -> None:
         """Plans anew, since something that plans went by has changed."""
-        self._known = (None, None, 0, {})
+        self._known = (None, None, {})
 
     def plan(
-        self, snapshot: Snapshot, *, k: Any, max_error: Any, rerank: Any, method: Any, recall: Any,
-        queries: int, machine: Machine,
-    ) -> tuple[TopPlan, TopQuestion]:
-        """How a call is answered.
+        self, snapshot: Snapshot, question: TopQuestion, queries: int, machine: Machine
+    ) -> TopPlan:
+        """How a call of so many queries is answered.
 
         Raises
         ------
         InvalidOption
-            If an option is out of range, or method="issl" has segments without lists.
+            If k is beyond the rows, or slice lists are asked for and segments have none.
         """
-        known_for, machine_for, width, plans = self._known
+        known_for, machine_for, plans = self._known
         if known_for is not snapshot or machine_for is not machine:
-            plans, width = {}, self._slice_bits(snapshot)
-            self._known = (snapshot, machine, width, plans)
-        question = self._question(k, max_error, rerank, method, recall, width)
+            plans = {}
+            self._known = (snapshot, machine, plans)
         asked = (question, queries.bit_length())
         found = plans.get(asked)
         if found is not None:
-            return found, question
+            return found
         if queries:
-            check_count(question.k, snapshot)
+            check_count(question.k, snapshot.live_rows)
         if question.method != "auto":
-            registry.top_of(question.method).available(snapshot)
+            registry.top_of(question.method).available(surveys.carried(snapshot))
         found = self._planned(snapshot, question, 1 << queries.bit_length() >> 1, machine)
         if len(plans) >= REMEMBERED:
             plans.clear()
         plans[asked] = found
-        return found, question
-
-    def _slice_bits(self, snapshot: Snapshot) -> int:
-        """Width of the slices of an index's lists, or of those that it might get."""
-        width, design = snapshot.slice_bits, snapshot.slices
-        if width is not None:
-            return width
-        return (design or SliceDesign.parse("issl", self._view.options.bits)).width
-
-    def _question(
-        self, k: Any, max_error: Any, rerank: Any, method: Any, recall: Any, width: int
-    ) -> TopQuestion:
-        given = (k, max_error, rerank, method, recall, width)
-        check = partial(
-            checked_top, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
-            width=width,
-        )
-        # Equal values of other types, such as True, are no whole numbers.
-        key = (*given, *map(type, given))
-        try:
-            found = self._checked.get(key)
-        except TypeError:  # arrays of one number, which have no hash, or what cannot be right
-            return check()
-        if found is None:
-            found = check()
-            if len(self._checked) >= REMEMBERED:
-                self._checked.clear()
-            self._checked[key] = found
         return found
 
     def _planned(
@@ -209,16 +191,15 @@ class TopPlans:
         tables = snapshot.tables
         if question.recall == 1.0 or not queries or question.exact:
             return scan_top(tables, queries=queries, machine=machine)
-        max_error, rerank, measured = question.max_error, question.rerank, None
-        if max_error is None:
+        measured = None
+        if question.max_error is None:
             measured = self._reached(snapshot, question, machine)
             if measured is None:
                 return scan_top(tables, queries=queries, machine=machine)
-            max_error, rerank = measured.max_error, measured.rerank
-        surveys = registry.top_surveyed(tables, question.method, max_error)
+            question = replace(question, max_error=measured.max_error, rerank=measured.rerank)
         return plan_top(
-            tables, question, max_error=max_error, rerank=rerank, queries=queries,
-            machine=machine, surveys=surveys, measured=measured,
+            tables, question, queries=queries, machine=machine, measured=measured,
+            surveys=surveys.top(tables, question),
         )
 
     def _reached(

@@ -2,7 +2,7 @@
 
     online      slices of the queries, each by one thread            `Method.search`
     batch       a pass over the table, in order, by all threads      `Method.whole`
-    bounded     the same in chunks that are given back               with a stream
+    bounded     the same in chunks that are given back               `QueryPlan.stream`
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from simindex._kernels import _native
 from simindex.arrays import F32, I64, U32, U64
 from simindex.methods.base import Asked, Found, QueryPlan, TablePlan, firsts, joined, live, take
 from simindex.methods.bphs import SLICE_QUERIES, slice_queries
-from simindex.methods.stream import Stream
 from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.question import Question
@@ -50,12 +49,8 @@ def search(
     *,
     threads: int,
     options: IndexOptions,
-    stream: Stream | None = None,
 ) -> Matches:
-    """Matches of all queries (m, W) in all tables, ordered by (query, distance, id).
-
-    With a `stream` tables are read in its chunks, by plans that can be: see `plan_within`.
-    """
+    """Matches of all queries (m, W) in all tables, ordered by (query, distance, id)."""
     started = time.perf_counter()
     h, first = question.h, question.first
     parts: list[Part] = []
@@ -73,7 +68,7 @@ def search(
         searched += 1
         deleted = tombstones.later_than(table.horizon)
         asked = Asked(
-            some, h, first, some_weights, plan.volatility, threads, stream, tombstones, built
+            some, h, first, some_weights, plan.volatility, threads, plan.stream, tombstones, built
         )
         found = search_by(table, table_plan, asked)
         probes, compared = probes + found.probes, compared + found.compared
@@ -107,8 +102,9 @@ def _search_slices(table: Table, plan: TablePlan, search: Search, asked: Asked) 
     queries, threads = len(asked.queries), asked.threads
     if threads == 1 and queries <= SLICE_QUERIES:
         return search(table, plan, asked)
-    most = SLICE_QUERIES if asked.first else slice_queries(plan, threads)
-    size = min(most, -(-queries // threads))
+    # Slices are even, so that none is too small for a sweep that the plan is costed by.
+    share = -(-queries // threads)
+    size = -(-share // -(-share // slice_queries(plan, threads)))
     starts = range(0, queries, size)
 
     def run_slice(start: int) -> Found:

@@ -14,6 +14,7 @@ to come: of queries unlike any of them less may be found.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -25,7 +26,7 @@ from simindex.planning.costs import top_scanning_ns
 from simindex.planning.machine import Machine
 from simindex.planning.planner import Measured, TopPlan, plan_top, scan_top
 from simindex.planning.question import TopQuestion
-from simindex.planning.registry import top_surveyed
+from simindex.query import surveys
 from simindex.query.nearest import nearest
 from simindex.storage.files.verification import verified_at
 from simindex.storage.snapshot import Snapshot
@@ -63,20 +64,19 @@ def measure(
     if not len(rows):
         return None
 
+    further = replace(question, k=question.k + 1, threads=None)
+
     def distances(planned: TopPlan) -> U16:
-        found = nearest(
-            snapshot, planned, rows, k=question.k + 1, threads=None, options=options
-        )
+        found = nearest(snapshot, planned, rows, further, options=options)
         return without_own(found.ids, found.distances, own)
 
     truth = distances(scan_top(snapshot.tables, queries=len(rows), machine=machine))
     for max_error in range(width + 1):
-        rerank = question.rerank
-        surveys = top_surveyed(snapshot.tables, question.method, max_error)
+        tried = replace(question, max_error=max_error)
+        listed = surveys.top(snapshot.tables, tried)
         for _ in range(2):
             planned = plan_top(
-                snapshot.tables, question, max_error=max_error, rerank=rerank, queries=1,
-                machine=machine, surveys=surveys,
+                snapshot.tables, tried, queries=1, machine=machine, surveys=listed
             )
             if planned.rerank is None:
                 return None
@@ -87,8 +87,8 @@ def measure(
             found = shares(truth, distances(planned), options.bits)
             mean, low = confident(found)
             if low >= question.recall:
-                return Measured(max_error, rerank, mean, low, len(found))
-            rerank = MORE_RERANKED * planned.rerank
+                return Measured(max_error, tried.rerank, mean, low, len(found))
+            tried = replace(tried, rerank=MORE_RERANKED * planned.rerank)
     return None
 
 

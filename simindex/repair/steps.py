@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from simindex.options import SORTED_TABLE
 from simindex.records.reports import RepairReport
 from simindex.repair import structures
 from simindex.repair.inventory import Inventory
@@ -113,7 +114,7 @@ class Steps:
             return []
         return [
             name for name in self.options.structures
-            if name != "psm" and name not in self.beside[file.name]
+            if name != SORTED_TABLE and name not in self.beside[file.name]
         ]
 
     def clear(self) -> None:

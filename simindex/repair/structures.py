@@ -12,7 +12,7 @@ from pathlib import Path
 from simindex.arrays import U64
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, raised_by_a_handler
-from simindex.options import IndexOptions
+from simindex.options import SORTED_TABLE, IndexOptions
 from simindex.records.reports import Finding
 from simindex.storage.files.envelope import Envelope, open_envelope
 from simindex.storage.segmentfiles import checked_designs, slice_design
@@ -80,7 +80,7 @@ def whole(
         if structure in options.structures and structure not in found:
             found[structure] = envelope
     for name in options.structures:
-        if name != "psm" and name not in found:
+        if name != SORTED_TABLE and name not in found:
             findings.append(Finding("error", str(directory / record.name), f"has no whole {name}"))
     return found, findings
 

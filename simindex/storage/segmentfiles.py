@@ -20,7 +20,7 @@ from pathlib import Path
 from simindex.arrays import U64
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
-from simindex.options import IndexOptions, is_slicing
+from simindex.options import SORTED_TABLE, IndexOptions, is_slicing
 from simindex.records.reports import Progress
 from simindex.storage.catalog.records import Pages, sealed_pages
 from simindex.storage.catalog.values import pack
@@ -54,7 +54,7 @@ def checked_designs(options: IndexOptions) -> tuple[BlockDesign, ...]:
     """
     designs = tuple(
         BlockDesign.parse(name, options.bits) for name in options.structures
-        if name != "psm" and not is_slicing(name)
+        if name != SORTED_TABLE and not is_slicing(name)
     )
     tables = sum(design.tables - 1 for design in designs)
     if tables > permuted.MAX_TABLE:

@@ -13,13 +13,14 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.bits import vosh
 from simindex.bits.volatility import BINS, Volatility, from_random_pairs
-from simindex.methods import psm
+from simindex.methods import psm, scan
 from simindex.methods.base import Asked, TablePlan
-from simindex.planning import calibration
+from simindex.planning import calibration, candidates, registry
 from simindex.planning.calibration import Calibration, NearPairs
 from simindex.planning.candidates import Conditions, exact_plan
 from simindex.planning.costs import scanning_ns
 from simindex.planning.machine import USUAL
+from simindex.planning.registry import Method
 from simindex.query import learning, plans
 from simindex.query.learning import calibrate, find_near_pairs
 from simindex.storage.tables.table import sort_table
@@ -269,17 +270,18 @@ def test_index_with_enough_pairs_learns_from_them(crawled: Path) -> None:
 def test_budget_bounds_the_rows_that_are_looked_for(
     crawled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """They are looked for by the method of the plan, whichever it is."""
     asked = []
-    real = learning.scan.search
-    monkeypatch.setattr(
-        learning.scan, "search",
+    counting = Method(
+        "counting", candidates.scans,
         lambda table, plan, given: (
-            asked.append(len(given.queries)), real(table, plan, given)
+            asked.append(len(given.queries)), scan.search(table, plan, given)
         )[1],
     )
+    monkeypatch.setitem(registry.METHODS, "counting", counting)
     monkeypatch.setattr(
         learning, "exact_plan",
-        lambda table, asked: TablePlan("scan", 0, 0, True, 1e6),
+        lambda table, asked: TablePlan("counting", 0, 0, True, 1e6),
     )
     with simindex.open(crawled) as index:
         find_near_pairs(index._current(), h=3, budget_s=1e-9)

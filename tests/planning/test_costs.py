@@ -60,12 +60,12 @@ def test_a_network_takes_sixteen_queries_or_fewer(queries: int, each: float) -> 
 def test_a_large_batch_is_swept() -> None:
     rows = 1 << 24
     alone = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=16)
-    swept = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=1 << 20)
+    swept = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=1 << 20, swept=True)
     assert alone == pytest.approx(FOUND + 19 + 10 * 36)
     # Ten probes share a bucket of 16 rows; on the curve 8 rows take 9 ns, 8 more 3.
     shared = 0.6 * 9 + 0.75 * 3 / 8 * 16 + 20 / 10
     assert swept == pytest.approx(FOUND + 19 + 10 * shared + rows * 0.25 / (1 << 20))
-    few = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=1 << 17)
+    few = costs.probing_ns(STEPS, rows, 20, 9, ordered=True, queries=1 << 17, swept=True)
     assert few == pytest.approx(FOUND + 19 + 10 * 12 + rows * 0.25 / (1 << 17))
 
 
@@ -79,9 +79,9 @@ def test_permuted_tables_are_swept_too() -> None:
     rows, queries = 1 << 22, 1 << 18
     streamed = rows * 0.25 / queries
     for header_bits, probe in ((18, 12.0), (16, 30.0)):
-        found = costs.permuted_ns(STEPS, rows, [(1, header_bits)], queries=queries)
+        found = costs.permuted_ns(STEPS, rows, [(1, header_bits)], queries=queries, swept=True)
         assert found == pytest.approx(costs.ANSWERED_NS + 20 + probe + streamed)
-    few = costs.permuted_ns(STEPS, 1 << 30, [(1, 26)], queries=1 << 15)
+    few = costs.permuted_ns(STEPS, 1 << 30, [(1, 26)], queries=1 << 15, swept=True)
     counted = 16 * (0.3 - 0.1)
     assert few == pytest.approx(costs.ANSWERED_NS + 20 + 12 + counted + 0.25 * (16 + 24))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -192,6 +194,14 @@ def test_options_at_their_limits_are_taken() -> None:
         for recall in (1, 1.0, 1e-9):
             for method in registry.names():
                 question.check_options(h=h, recall=recall, method=method, bits=64)
+
+
+def test_planning_knows_tables_and_no_snapshot() -> None:
+    """What is read of segments is read before, by `query.surveys` and `query.learning`."""
+    folder = Path(planner.__file__).parent
+    for file in folder.glob("*.py"):
+        for name in ("Snapshot", "Segment"):
+            assert not re.search(rf"import .*\b{name}\b", file.read_text(encoding="utf-8")), file
 
 
 def test_stand_in_has_what_a_plan_looks_at() -> None:

@@ -9,7 +9,9 @@ import pytest
 
 import simindex
 from simindex.errors import InvalidOption
-from simindex.planning.question import REMEMBERED, Questions
+from simindex.planning import registry
+from simindex.planning.planner import without_limit
+from simindex.planning.question import REMEMBERED, Question, Questions, TopQuestions
 
 
 @pytest.mark.parametrize("option", ["h", "recall", "method", "memory", "memory_limit"])
@@ -60,3 +62,51 @@ def test_so_many_questions_are_remembered_and_no_more() -> None:
     for h in range(3 * REMEMBERED):
         questions.asked(h=h)
         assert len(questions._known) <= REMEMBERED
+
+
+TOP = {"k": 3, "max_error": "auto", "rerank": None, "method": "auto", "threads": None, "width": 8}
+
+
+@pytest.mark.parametrize("recall", [np.float32(0.5), np.float64(0.5), np.array(0.5), 0.5], ids=repr)
+def test_a_recall_is_the_same_number_of_either_question(recall: Any) -> None:
+    for found in (Questions(64).asked(recall=recall), TopQuestions().asked(**TOP, recall=recall)):
+        assert type(found.recall) is float and found.recall == 0.5
+
+
+@pytest.mark.parametrize(
+    "recall", [0, 1.5, float("nan"), True, np.True_, "0.5", 1j, np.array([0.5]), 10**400], ids=repr
+)
+def test_what_is_no_recall_is_refused_by_either_question(recall: Any) -> None:
+    for ask in (
+        lambda: Questions(64).asked(recall=recall),
+        lambda: TopQuestions().asked(**TOP, recall=recall),
+    ):
+        with pytest.raises(InvalidOption, match="is not a share") as refused:
+            ask()
+        assert refused.value.data["option"] == "recall"
+
+
+def test_a_question_for_the_nearest_carries_its_threads_and_is_planned_without() -> None:
+    questions = TopQuestions()
+    one, two = (questions.asked(**{**TOP, "threads": n}, recall=0.9) for n in (1, 2))
+    assert (one.threads, two.threads) == (1, 2)
+    assert one == two and hash(one) == hash(two)
+    assert questions.asked(**{**TOP, "threads": 1}, recall=0.9) is one
+
+
+def test_questions_for_the_nearest_are_remembered_up_to_a_bound() -> None:
+    questions = TopQuestions()
+    for k in range(1, 3 * REMEMBERED):
+        questions.asked(**{**TOP, "k": k}, recall=0.9)
+        assert len(questions._known) <= REMEMBERED
+
+
+@pytest.mark.parametrize("method", registry.names())
+def test_a_limited_call_rests_on_plans_without_one(method: str) -> None:
+    """Those that are exact anyway need nothing but the rows."""
+    asked = Question(2, True, 0.9, method, memory=7, memory_limit=9, threads=2)
+    usual = without_limit(asked)
+    assert usual.memory is usual.memory_limit is None
+    assert (usual.h, usual.first, usual.threads) == (2, True, 2)
+    lossy = method in ("auto", "psm")
+    assert (usual.method, usual.recall) == ((method, 0.9) if lossy else ("scan", 1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,15 +20,12 @@ def test_matches_at_once_do_not_grow_with_the_index(
     rng = np.random.default_rng(0)
     near = np.uint64(1) << rng.integers(0, 64, 3000).astype(np.uint64)
     sizes: list[int] = []
-    real = {"scan": learning.scan.search, "psm": learning.psm.search}
+    real = learning.search_by
 
-    def noting(name: str) -> object:
-        def search(*arguments: object, **named: object) -> Found:
-            found = real[name](*arguments, **named)  # type: ignore[operator]
-            sizes.append(len(found.query))
-            return found
-
-        return search
+    def noting(*arguments: Any) -> Found:
+        found = real(*arguments)
+        sizes.append(len(found.query))
+        return found
 
     options = IndexOptions(batch_rows=1 << 15, reservoir_rows=400)
     with simindex.open(index_path, "c", options=options) as index:
@@ -37,8 +35,7 @@ def test_matches_at_once_do_not_grow_with_the_index(
         whole = learning.find_near_pairs(index._current(), h=3, budget_s=float("inf"))
         assert whole.texts == 400
         monkeypatch.setattr(learning, "MATCHES_AT_ONCE", 20_000)
-        for name in real:
-            monkeypatch.setattr(getattr(learning, name), "search", noting(name))
+        monkeypatch.setattr(learning, "search_by", noting)
         found = learning.find_near_pairs(index._current(), h=3, budget_s=float("inf"))
     assert max(sizes[1:]) <= 20_000
     assert np.array_equal(found.text, whole.text)
