@@ -120,9 +120,9 @@ class BlockDesign:
         found = _STRUCTURE.fullmatch(structure) if isinstance(structure, str) else None
         if found is None:
             raise InvalidOption(
-                f"{structure!r} names no block design: write it like {_FORMS}, with r behind either"
-                " form",
-                option="structures", found=structure, expected=_FORMS,
+                f"{structure!r} names no block design",
+                remedy=f"write it like {_FORMS}, with r behind either form", option="structures",
+                found=structure, expected=_FORMS,
             )
         count, leading, outer, inner, flips = (int(part or 0) for part in found.groups())
         try:

@@ -74,9 +74,9 @@ class Budget:
             raise self._too_little(error.data["expected"]) from None
         except MemoryError:
             raise InvalidOption(
-                f"--memory-limit {self._limit} does not hold the matches of one question: give "
-                "more, or ask for the --first of each",
-                option="memory_limit", found=self._limit,
+                f"--memory-limit {self._limit} does not hold the matches of one question",
+                remedy="give more, or ask for the --first of each", option="memory_limit",
+                found=self._limit,
             ) from None
 
     def enforced(self) -> AbstractContextManager[None]:

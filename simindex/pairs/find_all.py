@@ -104,8 +104,9 @@ def find_all(
         if comb(blocks, h) > MAX_PASSES:
             raise InvalidOption(
                 f"blocks={blocks!r}: {comb(blocks, h):,} passes for h={h}, more than "
-                f"{MAX_PASSES:,}: give fewer blocks",
-                option="blocks", found=blocks, expected=f"at most {MAX_PASSES} passes",
+                f"{MAX_PASSES:,}",
+                remedy="give fewer blocks", option="blocks", found=blocks,
+                expected=f"at most {MAX_PASSES} passes",
             )
     used = chosen_blocks(n, rows.shape[1], h) if blocks is None else blocks
     most = _memory_bytes() // _PAIR_BYTES

@@ -241,9 +241,10 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
         max(named, key=lambda design: design.exact_for).require_exact(h)
     have = ", ".join(design.structure for design in designs) or "no permuted tables"
     raise InvalidOption(
-        f"method={method!r} needs permuted tables, and the index has {have}: add some with "
-        '`simindex compact --structures` or Index.compact(structures=...), or use method="auto"',
-        option="method", found=method, designs=tuple(design.structure for design in designs),
+        f"method={method!r} needs permuted tables, and the index has {have}",
+        remedy='add some with `simindex compact --structures` or Index.compact(structures=...), or '
+        'use method="auto"', option="method", found=method,
+        designs=tuple(design.structure for design in designs),
     )
 
 
@@ -322,10 +323,9 @@ def lists_available(snapshot: Snapshot, method: str, h: int) -> Sequence[BlockDe
     """Refuses an index without slice lists, if they are asked for, with InvalidOption."""
     if method == issl.NAME and snapshot.slices is None and snapshot.slice_bits is None:
         raise InvalidOption(
-            'method="issl" needs slice lists, and the index has none: add "issl" to the '
-            "structures with `simindex compact --structures` or Index.compact(structures=...), or "
-            'use method="auto"',
-            option="method", found=method,
+            'method="issl" needs slice lists, and the index has none',
+            remedy='add "issl" to the structures with `simindex compact --structures` or '
+            'Index.compact(structures=...), or use method="auto"', option="method", found=method,
         )
     return ()
 
@@ -377,7 +377,8 @@ def check_lists(snapshot: Snapshot) -> None:
     if 0 < len(without) < len(snapshot.segments):
         found = f"{len(without)} of {len(snapshot.segments)} segments have none"
     raise InvalidOption(
-        f'method="issl" needs slice lists, and {found}: add "issl" to the structures with '
-        '`simindex compact --structures` or Index.compact(structures=...), or use method="auto"',
-        option="method", found=issl.NAME, segments=tuple(without),
+        f'method="issl" needs slice lists, and {found}',
+        remedy='add "issl" to the structures with `simindex compact --structures` or '
+        'Index.compact(structures=...), or use method="auto"', option="method", found=issl.NAME,
+        segments=tuple(without),
     )

@@ -116,9 +116,9 @@ class Recipe:
         name = words.name_of(tokenizer)
         if name != self._tokenizer_name:
             raise InvalidOption(
-                f"the recipe's tokenizer is {self._tokenizer_name!r}, not {name!r}: give that one, "
-                "or make another recipe",
-                option="tokenizer", found=name, expected=self._tokenizer_name,
+                f"the recipe's tokenizer is {self._tokenizer_name!r}, not {name!r}",
+                remedy="give that one, or make another recipe", option="tokenizer", found=name,
+                expected=self._tokenizer_name,
             )
         return replace(self, tokenizer=tokenizer)
 
@@ -165,9 +165,9 @@ class Recipe:
         """
         if not WEIGHTINGS[self.weighting].idf:
             raise InvalidOption(
-                f'weighting="{self.weighting}" learns nothing from documents: leave out fit, or '
-                'give weighting="tfidf"',
-                option="weighting", found=self.weighting, expected="tfidf",
+                f'weighting="{self.weighting}" learns nothing from documents',
+                remedy='leave out fit, or give weighting="tfidf"', option="weighting",
+                found=self.weighting, expected="tfidf",
             )
         if not isinstance(documents, DocumentFrequencies):
             documents = self.document_frequencies(documents, threads=threads)

@@ -122,8 +122,9 @@ class Committer:
     def _not_alone(self, reason: str) -> CommitFailed:
         self.failed = reason
         return CommitFailed(
-            f"{self.view.path} was not changed: {reason}. Nothing may remove LOCK while a "
-            "writer is open. Open the index again, and repeat what was not committed",
+            f"{self.view.path} was not changed: {reason}. Nothing may remove LOCK while a writer "
+            "is open",
+            remedy="open the index again, and repeat what was not committed",
             path=str(self.view.path),
         )
 
@@ -167,8 +168,8 @@ class Committer:
         if self.recipe is None and batch.recipe is not None:
             if self.waiting.appended:
                 raise RecipeMismatch(
-                    "the index's rows were appended without a recipe, this batch has one: "
-                    "append its fingerprints alone if they are alike",
+                    "the index's rows were appended without a recipe, this batch has one",
+                    remedy="append its fingerprints alone if they are alike",
                     differences={"recipe": (repr(batch.recipe), None)},
                 )
             self.set_value("recipe", batch.recipe.to_bytes())

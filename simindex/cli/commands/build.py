@@ -226,6 +226,6 @@ def _require_free(path: Path, overwrite: bool) -> None:
     with suppress(IndexNotFound):
         simindex.open(path, "r").close()
         raise IndexExists(
-            f"{path} is an index already: add to it with --append, or replace it with --overwrite",
-            path=str(path),
+            f"{path} is an index already",
+            remedy="add to it with --append, or replace it with --overwrite", path=str(path),
         )

@@ -87,9 +87,9 @@ def fingerprint(
         prepared = Prepared(recipe, reading.documents(inputs, intake), intake)
     elif not inputs and not (recipe := asked_recipe(recipe_given)).fitted:
         raise InvalidOption(
-            f"--weighting {recipe.weighting} learns idf from documents, and there is no INPUT: "
-            "give one, or --recipe INDEX for the idf of an index",
-            option="weighting", found=recipe.weighting,
+            f"--weighting {recipe.weighting} learns idf from documents, and there is no INPUT",
+            remedy="give one, or --recipe INDEX for the idf of an index", option="weighting",
+            found=recipe.weighting,
         )
     else:
         prepared = prepare(recipe_given, learning, inputs, reading, quiet=silent)

@@ -113,8 +113,9 @@ class Edit:
         if found != expected:
             raise CommitFailed(
                 f"a commit would have kept {found} rows of {expected}: it was refused and nothing "
-                "has changed. Open the index again, and report this as a fault of simindex",
-                found=found, expected=expected,
+                "has changed",
+                remedy="open the index again, and report this as a fault of simindex", found=found,
+                expected=expected,
             )
 
     @property
@@ -323,7 +324,9 @@ class Catalog:
         try:
             with self.environment.transaction(write=True) as txn:
                 if (txn.get("head", b"head") or b"") != expected:
-                    raise CommitFailed("another writer has changed the catalog: reopen the index")
+                    raise CommitFailed(
+                        "another writer has changed the catalog", remedy="reopen the index"
+                    )
                 self.environment.reserve(work(txn))
                 committing = True
                 if edit is not None:

@@ -31,9 +31,8 @@ def require_plain(path: Path, *, alone: bool) -> None:
             raise CorruptFile(f"{path} is no regular file", path=str(path))
         if alone and status.st_nlink > 1:
             raise CorruptFile(
-                f"{path} has a second name (a hard link), where writing would change it, too: put "
-                "a copy in its place",
-                path=str(path),
+                f"{path} has a second name (a hard link), where writing would change it, too",
+                remedy="put a copy in its place", path=str(path),
             )
 
 
@@ -69,9 +68,8 @@ def opening_error(error: lmdb.Error, data: Path) -> Exception:
         return StorageFull(f"cannot open the catalog {data}: {error}", path=str(data))
     if isinstance(error, lmdb.MemoryError):  # the address space is limited, as by `ulimit -v`
         return UnsupportedStorage(
-            f"cannot map {MAP_BYTES >> 30} GiB of address space for {data}: "
-            "raise the limit on virtual memory",
-            path=str(data),
+            f"cannot map {MAP_BYTES >> 30} GiB of address space for {data}",
+            remedy="raise the limit on virtual memory", path=str(data),
         )
     return system_error(error, data) or CorruptFile(
         f"cannot open the catalog {data}: {error}", path=str(data)
@@ -82,8 +80,8 @@ def reading_error(error: lmdb.Error, directory: Path) -> Exception:
     """The error of ours for one that a reader of the catalog in `directory` has met."""
     if isinstance(error, lmdb.ReadersFullError):
         return UnsupportedStorage(
-            f"more than {MAX_READERS} processes and threads read {directory} at once: "
-            "close some and try again"
+            f"more than {MAX_READERS} processes and threads read {directory} at once",
+            remedy="close some and try again",
         )
     return system_error(error, directory) or CorruptFile(
         f"the catalog {directory} cannot be read: {error}", path=str(directory)
