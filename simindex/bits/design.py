@@ -131,7 +131,7 @@ class BlockDesign:
             return cls.flat(count, leading, flips=flips, bits=bits)
         except InvalidOption as error:
             raise InvalidOption(
-                f"{structure}: {error}", structure=structure, **error.data
+                f"{structure}: {error.what}", remedy=error.remedy, structure=structure, **error.data
             ) from None
 
     @property
@@ -188,10 +188,11 @@ class BlockDesign:
         _require_radius(h)
         if h > self.exact_for:
             names = [design.structure for design in designs_for(h, self.bits, MAX_TABLES)[:4]]
-            remedy = f"use {' or '.join(names)}" if names else 'no design is: use method="scan"'
+            remedy = f"use {' or '.join(names)}" if names else 'use method="scan", as no design is'
             raise InvalidOption(
-                f"{self.structure} is exact up to h={self.exact_for}, not h={h}: {remedy}",
-                option="h", found=h, expected=self.exact_for, structure=self.structure,
+                f"{self.structure} is exact up to h={self.exact_for}, not h={h}",
+                remedy=remedy, option="h", found=h, expected=self.exact_for,
+                structure=self.structure,
                 designs=tuple(names),
             )
 

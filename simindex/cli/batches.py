@@ -88,7 +88,7 @@ class Budget:
         return InvalidOption(
             f"--memory-limit {self._limit} is too little, the process takes {self._base} before it "
             f"has asked anything: the least that works is {least}",
-            option="memory_limit", found=self._limit, expected=least,
+            remedy="give that or more", option="memory_limit", found=self._limit, expected=least,
         )
 
 

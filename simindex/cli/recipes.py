@@ -127,23 +127,23 @@ def asked_recipe(given: dict[str, Any]) -> Any:
         if name not in given:
             raise
         typed = ",".join(map(str, found)) if isinstance(found, tuple) else found
-        said = str(error).removeprefix(f"option {name}={found!r}")
-        if said == str(error):
+        said = error.what.removeprefix(f"option {name}={found!r}")
+        if said == error.what:
             said = f": {said}"
         option = f"--{name.replace('_', '-')} {typed}"
-        raise InvalidOption(f"{option}{said}", **error.data) from error
+        raise InvalidOption(f"{option}{said}", remedy=error.remedy, **error.data) from error
 
 
-def stored_recipe(path: str | Path, instead: str) -> Any:
-    """The recipe of an index; InvalidOption, with what to do `instead`, if it stores none."""
+def stored_recipe(path: str | Path, so: str, remedy: str) -> Any:
+    """The recipe of an index; InvalidOption, with what follows `so`, if it stores none."""
     with simindex.open(path, "r") as index:
-        return required_recipe(index, path, instead)
+        return required_recipe(index, path, so, remedy)
 
 
-def required_recipe(index: simindex.Index, path: str | Path, instead: str) -> Any:
+def required_recipe(index: simindex.Index, path: str | Path, so: str, remedy: str) -> Any:
     """The same of an index that is open."""
     if index.recipe is None:
-        raise InvalidOption(f"{path} stores no recipe, so {instead}", path=str(path))
+        raise InvalidOption(f"{path} stores no recipe, so {so}", remedy=remedy, path=str(path))
     return index.recipe
 
 

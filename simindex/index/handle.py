@@ -256,8 +256,8 @@ def _check_agreement(
                 differences=differences,
             )
         raise InvalidOption(
-            f"the index at {path} has {name}={mine!r}, not {theirs!r}: "
-            "leave the option out, or "
+            f"the index at {path} has {name}={mine!r}, not {theirs!r}",
+            remedy="leave the option out, or "
             + ("run `simindex compact --structures`" if name == "structures"
                else "build a new index"),
             option=name, differences=differences,

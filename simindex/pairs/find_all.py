@@ -116,8 +116,8 @@ def find_all(
     )
     if too_many:
         raise InvalidOption(
-            f"h={h}: {pairs:,.0f} pairs or more do not fit into memory: "
-            + ("" if collapse_equal else "give collapse_equal=True, or ") + "give a smaller h",
+            f"h={h}: {pairs:,.0f} pairs or more do not fit into memory",
+            remedy=("" if collapse_equal else "give collapse_equal=True, or ") + "give a smaller h",
             option="h" if collapse_equal else "collapse_equal", found=pairs, expected=most,
         )
     if collapse_equal:

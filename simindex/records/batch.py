@@ -113,7 +113,10 @@ class Batch:
         self._rows = as_fingerprints(fingerprints)
         n = len(self._rows)
         if ids is not None and keys is not None:
-            raise InvalidBatch("give ids or keys, not both: a key makes its own id")
+            raise InvalidBatch(
+                "ids are given beside keys, and a key makes its own id",
+                remedy="give ids or keys, not both",
+            )
         self.ids: U64 | None = None if ids is None else as_ids(ids, n)
         self.keys: list[str] | list[bytes] | None = None if keys is None else as_keys(keys, n)
         self.weights: F32 | None = None if weights is None else _as_weights(weights, self._rows)

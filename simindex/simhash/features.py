@@ -158,7 +158,7 @@ def _columns(pyarrow: Any, chunks: list[Any]) -> Iterator[Column]:
             null = position + int(np.argmax(stored.is_null().to_numpy(zero_copy_only=False)))
             raise InvalidBatch(
                 f"text {null} is null",
-                remedy="fill nulls with \"\", or leave these rows out", position=null,
+                remedy='fill nulls with "", or leave these rows out', position=null,
             )
         _, offsets, data = stored.buffers()
         ends = np.frombuffer(offsets, dtype=np.int64) if offsets else np.zeros(1, dtype=np.int64)

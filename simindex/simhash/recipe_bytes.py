@@ -19,7 +19,7 @@ import numpy as np
 
 from simindex.arrays import U32, U64
 from simindex.checks import is_int
-from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch
+from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch, what_happened
 from simindex.simhash.features import TOKENIZER
 from simindex.simhash.weighting import STEPS_PER_UNIT, IdfTable
 
@@ -186,7 +186,7 @@ def unpacked_frequencies(content: object) -> tuple[dict[str, Any], U64, U32]:
 
 def invalid_frequencies(error: Exception) -> CorruptFile:
     """Of a header whose values are none of document frequencies."""
-    return CorruptFile(f"{FREQUENCIES.header} is not valid: {error}")
+    return CorruptFile(f"{FREQUENCIES.header} is not valid: {what_happened(error)}")
 
 
 def options(values: dict[str, Any]) -> dict[str, Any]:

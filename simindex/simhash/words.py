@@ -144,8 +144,9 @@ def tokenized(tokenizer: Tokenizer, texts: list[str], first: int) -> list[list[s
         if not several or wrong:
             kind = type(wrong[0] if several else given).__name__
             raise InvalidBatch(
-                f"the tokenizer gave a {kind} for text {position}: it must give words, each a str",
-                position=position, found=kind, expected="an iterable of str",
+                f"the tokenizer gave a {kind} for text {position}",
+                remedy="have it give words, each a str", position=position,
+                found=kind, expected="an iterable of str",
             )
         listed.append([word for word in words if word])
     return listed

@@ -105,7 +105,9 @@ def checked_names(
 ) -> tuple[U64 | None, list[str] | list[bytes] | None]:
     """The ids or the keys of rows to be deleted, once they are of the index's kind."""
     if (ids is None) == (keys is None):
-        raise InvalidBatch("give ids or keys to delete")
+        raise InvalidBatch(
+            "a deletion needs ids, or keys, and not both", remedy="give ids or keys to delete"
+        )
     if options.keyed and keys is None:
         raise InvalidBatch("this index has keys", remedy="give keys=")
     if not options.keyed and ids is None:

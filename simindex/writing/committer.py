@@ -23,7 +23,13 @@ from collections.abc import Sequence
 from time import thread_time
 
 from simindex.arrays import U64
-from simindex.errors import ClosedIndex, CommitFailed, ReadOnlyIndex, RecipeMismatch
+from simindex.errors import (
+    ClosedIndex,
+    CommitFailed,
+    ReadOnlyIndex,
+    RecipeMismatch,
+    what_happened,
+)
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog, Edit
@@ -137,8 +143,8 @@ class Committer:
         """Raises ReadOnlyIndex once a commit has failed, or a change was cut off."""
         if self.failed is not None:
             raise ReadOnlyIndex(
-                f"{self.view.path} is no longer written by this handle: {self.failed}. "
-                "Close it and open the index again, which holds its last commit",
+                f"{self.view.path} is no longer written by this handle: {self.failed}",
+                remedy="close it and open the index again, which holds its last commit",
                 path=str(self.view.path),
             )
 
@@ -274,7 +280,9 @@ class Committer:
                 self.files.remove_named(written)
             else:
                 # An interrupt arrives when the transaction has just ended, most likely well.
-                self.failed = str(error) or f"its commit was interrupted by {type(error).__name__}"
+                self.failed = (
+                    what_happened(error) or f"its commit was interrupted by {type(error).__name__}"
+                )
             raise
 
     def stage(self, pages: Pages) -> None:
@@ -282,7 +290,7 @@ class Committer:
         try:
             self.catalog.stage(self.waiting.value, pages)
         except CommitFailed as error:
-            self.failed = str(error)
+            self.failed = error.what
             raise
 
 

@@ -79,7 +79,7 @@ class SliceDesign:
         if not is_slicing(structure):
             raise InvalidOption(
                 f"{structure!r} names no slice lists",
-                remedy='give \"issl\", \"issl:w=8\" or "issl:w=16"', option="structures",
+                remedy='give "issl", "issl:w=8" or "issl:w=16"', option="structures",
                 found=structure,
             )
         _, _, width = structure.partition("=")
