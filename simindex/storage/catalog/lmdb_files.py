@@ -13,7 +13,7 @@ import lmdb
 from simindex.errors import CorruptFile, StorageFull, UnsupportedStorage
 from simindex.storage.catalog.pages import MAP_BYTES
 from simindex.storage.files import disk
-from simindex.storage.files.refusals import no_space
+from simindex.storage.files.refusals import NO_SPACE, no_space, storage_failed
 
 MAX_READERS = 1024
 
@@ -65,7 +65,10 @@ def system_error(error: Exception, path: Path) -> OSError | MemoryError | None:
 def opening_error(error: lmdb.Error, data: Path) -> Exception:
     """The error of ours for one that opening `data.mdb` has raised."""
     if isinstance(error, lmdb.DiskError):
-        return StorageFull(f"cannot open the catalog {data}: {error}", path=str(data))
+        return StorageFull(
+            f"cannot open the catalog {data}: {error}", remedy="free space and try again",
+            path=str(data),
+        )
     if isinstance(error, lmdb.MemoryError):  # the address space is limited, as by `ulimit -v`
         return UnsupportedStorage(
             f"cannot map {MAP_BYTES >> 30} GiB of address space for {data}",
@@ -74,6 +77,21 @@ def opening_error(error: lmdb.Error, data: Path) -> Exception:
     return system_error(error, data) or CorruptFile(
         f"cannot open the catalog {data}: {error}", path=str(data)
     )
+
+
+def writing_error(error: lmdb.Error, path: Path) -> Exception:
+    """The error of ours for one that a transaction has met before its commit.
+
+    What the system refused LMDB is an OSError or MemoryError again, for the handle to translate.
+    """
+    if isinstance(error, lmdb.MapFullError):
+        return StorageFull("the catalog's map is full", path=str(path))
+    if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):
+        return CorruptFile(f"the catalog cannot be changed: {error}", path=str(path))
+    refused = system_error(error, path)
+    if isinstance(error, lmdb.DiskError) or getattr(refused, "errno", 0) in NO_SPACE:
+        return no_space(path)
+    return refused or storage_failed(path, str(error))
 
 
 def reading_error(error: lmdb.Error, directory: Path) -> Exception:
