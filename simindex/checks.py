@@ -36,8 +36,8 @@ def require(held: bool, option: str, found: object, expected: str) -> None:
     """Raises InvalidOption, naming the option, what was found and what to give, unless `held`."""
     if not held:
         raise InvalidOption(
-            f"option {option}={found!r} is not valid: give {expected}",
-            option=option, found=found, expected=expected,
+            f"option {option}={found!r} is not valid",
+            remedy=f"give {expected}", option=option, found=found, expected=expected,
         )
 
 
@@ -46,8 +46,8 @@ def require_whole(value: object, option: str, least: int, most: int | None = Non
     if not is_whole(value) or value < least or (most is not None and value > most):
         expected = f"from {least}" + ("" if most is None else f" to {most}")
         raise InvalidOption(
-            f"{option}={value!r}: give a whole number {expected}",
-            option=option, found=value, expected=expected,
+            f"{option}={value!r}",
+            remedy=f"give a whole number {expected}", option=option, found=value, expected=expected,
         )
 
 
@@ -55,7 +55,8 @@ def require_distance(h: object, bits: int) -> None:
     """Raises InvalidOption unless `h` is a distance of fingerprints of so many bits."""
     if not is_int(h) or not 0 <= h <= bits:
         raise InvalidOption(
-            f"h={h!r} is not a distance: give a whole number from 0 to {bits}", option="h", found=h
+            f"h={h!r} is not a distance",
+            remedy=f"give a whole number from 0 to {bits}", option="h", found=h,
         )
 
 

@@ -20,6 +20,7 @@ class SimindexError(Exception):
     """Root of every error this package raises on purpose.
 
     Its text is what happened, and after a colon what to do about it, where it names a remedy.
+    What is made of another error takes its `what`, and passes its remedy on where it still holds.
     """
 
     exit_code = 3
@@ -29,7 +30,7 @@ class SimindexError(Exception):
         self.what = what
         """What happened, and where."""
         self.remedy = remedy
-        """What to do about it, where that is no part of `what`."""
+        """What to do about it, which is no part of `what`; None where nothing is known to help."""
         self.data: dict[str, Any] = data
         """What the error is about: path, row, found, expected, ... as named by the raiser."""
 
@@ -38,6 +39,11 @@ class SimindexError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), self.what, self.remedy, self.data))
+
+
+def what_happened(error: BaseException) -> str:
+    """The text of an error, of ours without its remedy: for an error that is made of it."""
+    return error.what if isinstance(error, SimindexError) else str(error)
 
 
 def raised_by_a_handler(error: BaseException) -> bool:

@@ -268,8 +268,8 @@ def as_flag(value: object, option: str) -> bool:
         return bool(value)
     except (TypeError, ValueError) as error:
         raise InvalidOption(
-            f"option {option}={value!r} is not valid: give true or false",
-            option=option, found=value, expected="true or false",
+            f"option {option}={value!r} is not valid",
+            remedy="give true or false", option=option, found=value, expected="true or false",
         ) from error
 
 
@@ -280,12 +280,12 @@ def _check_secret(secret: object, *, keyed: bool) -> None:
     if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
         found = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
         raise InvalidOption(
-            f"option key_secret is not valid ({found}): give {SECRET_BYTES} bytes, such as "
-            f"secrets.token_bytes({SECRET_BYTES}), or leave it out",
-            option="key_secret", found=found, expected=f"{SECRET_BYTES} bytes",
+            f"option key_secret is not valid ({found})",
+            remedy=f"give {SECRET_BYTES} bytes, such as secrets.token_bytes({SECRET_BYTES}), or "
+            "leave it out", option="key_secret", found=found, expected=f"{SECRET_BYTES} bytes",
         )
     if not keyed:
         raise InvalidOption(
-            "option key_secret is for an index with keys: give keys=True with it, or leave it out",
-            option="key_secret", expected=None,
+            "option key_secret is for an index with keys",
+            remedy="give keys=True with it, or leave it out", option="key_secret", expected=None,
         )

@@ -120,9 +120,9 @@ class BlockDesign:
         found = _STRUCTURE.fullmatch(structure) if isinstance(structure, str) else None
         if found is None:
             raise InvalidOption(
-                f"{structure!r} names no block design: write it like {_FORMS}, with r behind either"
-                " form",
-                option="structures", found=structure, expected=_FORMS,
+                f"{structure!r} names no block design",
+                remedy=f"write it like {_FORMS}, with r behind either form", option="structures",
+                found=structure, expected=_FORMS,
             )
         count, leading, outer, inner, flips = (int(part or 0) for part in found.groups())
         try:
@@ -131,7 +131,7 @@ class BlockDesign:
             return cls.flat(count, leading, flips=flips, bits=bits)
         except InvalidOption as error:
             raise InvalidOption(
-                f"{structure}: {error}", structure=structure, **error.data
+                f"{structure}: {error.what}", remedy=error.remedy, structure=structure, **error.data
             ) from None
 
     @property
@@ -188,10 +188,11 @@ class BlockDesign:
         require(is_int(h) and h >= 0, "h", h, "a whole number from 0")
         if h > self.exact_for:
             names = [design.structure for design in designs_for(h, self.bits, MAX_TABLES)[:4]]
-            remedy = f"use {' or '.join(names)}" if names else 'no design is: use method="scan"'
+            remedy = f"use {' or '.join(names)}" if names else 'use method="scan", as no design is'
             raise InvalidOption(
-                f"{self.structure} is exact up to h={self.exact_for}, not h={h}: {remedy}",
-                option="h", found=h, expected=self.exact_for, structure=self.structure,
+                f"{self.structure} is exact up to h={self.exact_for}, not h={h}",
+                remedy=remedy, option="h", found=h, expected=self.exact_for,
+                structure=self.structure,
                 designs=tuple(names),
             )
 

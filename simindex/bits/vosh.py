@@ -82,8 +82,8 @@ def plan(header_bits: int, h: int, flips: int) -> VoshPlan:
     """
     if not (0 <= header_bits <= 64 and h >= 0 and flips >= 0):
         raise InvalidOption(
-            f"no flips for header_bits={header_bits}, h={h}, flips={flips}: give 0 to 64 header"
-            " bits and numbers that are not negative",
+            f"no flips for header_bits={header_bits}, h={h}, flips={flips}",
+            remedy="give 0 to 64 header bits and numbers that are not negative",
             header_bits=header_bits, h=h, flips=flips,
         )
     k = min(flips, set_count(header_bits, h))

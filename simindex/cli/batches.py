@@ -74,9 +74,9 @@ class Budget:
             raise self._too_little(error.data["expected"]) from None
         except MemoryError:
             raise InvalidOption(
-                f"--memory-limit {self._limit} does not hold the matches of one question: give "
-                "more, or ask for the --first of each",
-                option="memory_limit", found=self._limit,
+                f"--memory-limit {self._limit} does not hold the matches of one question",
+                remedy="give more, or ask for the --first of each", option="memory_limit",
+                found=self._limit,
             ) from None
 
     def enforced(self) -> AbstractContextManager[None]:
@@ -88,7 +88,7 @@ class Budget:
         return InvalidOption(
             f"--memory-limit {self._limit} is too little, the process takes {self._base} before it "
             f"has asked anything: the least that works is {least}",
-            option="memory_limit", found=self._limit, expected=least,
+            remedy="give that or more", option="memory_limit", found=self._limit, expected=least,
         )
 
 

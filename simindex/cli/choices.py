@@ -202,5 +202,6 @@ def _require_unread_output(inputs: Sequence[str]) -> None:
             if is_open_as(there, stream):
                 what = "standard input" if name == "-" else f"the input {name}"
                 raise InvalidInput(
-                    f"{what} is where standard {told} goes, too: write to another file", path=name
+                    f"{what} is where standard {told} goes, too",
+                    remedy="write to another file", path=name,
                 )

@@ -138,10 +138,9 @@ def _nothing_learned(recipe: Any, documents: int, fraction: float) -> InvalidOpt
     option = f"--weighting {recipe.weighting} learns from documents"
     if documents:
         return InvalidOption(
-            f"{option}, and a sample of {fraction:g} holds none of {count(documents, 'document')}: "
-            "give a larger --idf-sample",
-            option="idf_sample", found=fraction,
+            f"{option}, and a sample of {fraction:g} holds none of {count(documents, 'document')}",
+            remedy="give a larger --idf-sample", option="idf_sample", found=fraction,
         )
     return InvalidOption(
-        f"{option}, and the inputs hold none: choose another weighting", option="weighting"
+        f"{option}, and the inputs hold none", remedy="choose another weighting", option="weighting"
     )

@@ -49,8 +49,8 @@ def _stop_words(ctx: click.Context, parameter: click.Parameter, value: str | Non
         return language_stop_words(value)
     except InvalidOption as error:
         raise InvalidOption(
-            f"--stop-words {value} is no language with stop words: give @FILE with one word a "
-            f"line, or one of {error.data['expected']}",
+            f"--stop-words {value} is no language with stop words",
+            remedy=f"give @FILE with one word a line, or one of {error.data['expected']}",
             option="stop_words", found=value, expected=error.data["expected"],
         ) from error
 
@@ -67,14 +67,15 @@ def _listed_words(path: str) -> frozenset[str]:
     if len(listed) > MOST_HEADER_BYTES:
         raise InvalidOption(
             f"--stop-words @{path} is longer than {MOST_HEADER_BYTES >> 20} MiB, more than a "
-            "recipe can hold: leave rare words out", option="stop_words", path=path,
+            "recipe can hold",
+            remedy="leave rare words out", option="stop_words", path=path,
         )
     try:
         words = listed.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise InvalidOption(
-            f"--stop-words @{path} is not UTF-8 at byte {error.start}: store it as UTF-8",
-            option="stop_words", path=path, offset=error.start,
+            f"--stop-words @{path} is not UTF-8 at byte {error.start}",
+            remedy="store it as UTF-8", option="stop_words", path=path, offset=error.start,
         ) from error
     return frozenset(line.strip() for line in words) - {""}
 
@@ -126,23 +127,23 @@ def asked_recipe(given: dict[str, Any]) -> Any:
         if name not in given:
             raise
         typed = ",".join(map(str, found)) if isinstance(found, tuple) else found
-        said = str(error).removeprefix(f"option {name}={found!r}")
-        if said == str(error):
+        said = error.what.removeprefix(f"option {name}={found!r}")
+        if said == error.what:
             said = f": {said}"
         option = f"--{name.replace('_', '-')} {typed}"
-        raise InvalidOption(f"{option}{said}", **error.data) from error
+        raise InvalidOption(f"{option}{said}", remedy=error.remedy, **error.data) from error
 
 
-def stored_recipe(path: str | Path, instead: str) -> Any:
-    """The recipe of an index; InvalidOption, with what to do `instead`, if it stores none."""
+def stored_recipe(path: str | Path, so: str, remedy: str) -> Any:
+    """The recipe of an index; InvalidOption, with what follows `so`, if it stores none."""
     with simindex.open(path, "r") as index:
-        return required_recipe(index, path, instead)
+        return required_recipe(index, path, so, remedy)
 
 
-def required_recipe(index: simindex.Index, path: str | Path, instead: str) -> Any:
+def required_recipe(index: simindex.Index, path: str | Path, so: str, remedy: str) -> Any:
     """The same of an index that is open."""
     if index.recipe is None:
-        raise InvalidOption(f"{path} stores no recipe, so {instead}", path=str(path))
+        raise InvalidOption(f"{path} stores no recipe, so {so}", remedy=remedy, path=str(path))
     return index.recipe
 
 
@@ -165,9 +166,9 @@ class Learning:
         option = "--idf-first" if self.sample is None else "--idf-sample"
         if recipe.fitted:
             raise InvalidOption(
-                f"{option} is about idf, and --weighting {recipe.weighting} learns none: leave it "
-                "out, or choose a weighting with idf",
-                option=option, found=recipe.weighting,
+                f"{option} is about idf, and --weighting {recipe.weighting} learns none",
+                remedy="leave it out, or choose a weighting with idf", option=option,
+                found=recipe.weighting,
             )
         if self.sample is None:
             return
@@ -175,14 +176,15 @@ class Learning:
             raise click.UsageError("--idf-sample and --idf-first exclude each other")
         if not 0 < self.sample <= 1:
             raise InvalidOption(
-                f"--idf-sample {self.sample:g} is not valid: give a share above 0 and up to 1",
-                option=option, found=self.sample, expected="above 0 and up to 1",
+                f"--idf-sample {self.sample:g} is not valid",
+                remedy="give a share above 0 and up to 1", option=option, found=self.sample,
+                expected="above 0 and up to 1",
             )
         if not rereadable(inputs):
             raise InvalidOption(
-                "--idf-sample reads the inputs twice, which standard input and pipes do not "
-                "allow: learn from the first documents with --idf-first",
-                option=option, found=self.sample,
+                "--idf-sample reads the inputs twice, which standard input and pipes do not allow",
+                remedy="learn from the first documents with --idf-first", option=option,
+                found=self.sample,
             )
 
 

@@ -74,7 +74,9 @@ class Changes:
             self.handle.check_may_change()
             checked = checked_batch(batch, self._options, self.handle.recipe)
             if checked.keys is None and checked.ids is None:
-                raise InvalidBatch("a replacement needs ids or keys")
+                raise InvalidBatch(
+                    "a replacement has neither ids nor keys", remedy="give a batch with them"
+                )
             with WritingCall(self.handle, "replace") as writer:
                 writer.committer.adopt_recipe(checked)
                 return writer.given_space(writer.committer.replace, checked)

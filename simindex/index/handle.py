@@ -196,8 +196,8 @@ class Handle:
         """Raises ClosedIndex after `close`, and in the child of a fork."""
         if self._pid != os.getpid():
             raise ClosedIndex(
-                f"the handle on {self.path} was opened before a fork: open the index again here",
-                path=str(self.path),
+                f"the handle on {self.path} was opened before a fork",
+                remedy="open the index again here", path=str(self.path),
             )
         if self.closed:
             raise self.view.closed_error()
@@ -209,9 +209,9 @@ class Handle:
             note.disturbed = True
             raise InvalidOption(
                 f"progress: `{note.call}` is changing {self.path}, and what it calls may not "
-                f"change or close it: do so once `{note.call}` has returned. A signal handler "
-                "may raise an exception to end it",
-                option="progress",
+                "change or close it",
+                remedy=f"do so once `{note.call}` has returned. A signal handler may raise an "
+                "exception to end it", option="progress",
             )
 
     def _cut_off(self, note: CallNote) -> str:
@@ -222,7 +222,8 @@ class Handle:
         self.check_open()
         if self.writer is None:
             raise ReadOnlyIndex(
-                f"{self.path} was opened for reading: open it with mode 'w'", path=str(self.path)
+                f"{self.path} was opened for reading",
+                remedy="open it with mode 'w'", path=str(self.path),
             )
         return self.writer
 
@@ -260,13 +261,13 @@ def _check_agreement(
         name, (mine, theirs) = next(iter(differences.items()))
         if name == "key_secret":
             raise InvalidOption(
-                f"the index at {path} hashes keys with another secret (option key_secret): leave "
-                "the option out, or build a new index",
-                option=name, differences=differences,
+                f"the index at {path} hashes keys with another secret (option key_secret)",
+                remedy="leave the option out, or build a new index", option=name,
+                differences=differences,
             )
         raise InvalidOption(
-            f"the index at {path} has {name}={mine!r}, not {theirs!r}: "
-            "leave the option out, or "
+            f"the index at {path} has {name}={mine!r}, not {theirs!r}",
+            remedy="leave the option out, or "
             + ("run `simindex compact --structures`" if name == "structures"
                else "build a new index"),
             option=name, differences=differences,
@@ -274,8 +275,8 @@ def _check_agreement(
     if asked.recipe is not None:
         if recipe is None:
             raise RecipeMismatch(
-                f"the index at {path} has no recipe: leave it out of the options; an "
-                "empty index takes that of the first batch",
+                f"the index at {path} has no recipe",
+                remedy="leave it out of the options; an empty index takes that of the first batch",
                 differences={"recipe": (repr(asked.recipe), None)},
             )
         check_recipe(asked.recipe, recipe)

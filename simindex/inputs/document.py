@@ -93,7 +93,8 @@ class Intake:
         if self.max_errors is not None and self.bad_records > self.max_errors:
             allowed = "no bad record is" if not self.max_errors else f"{self.max_errors} are"
             raise InvalidInput(
-                f"{record} ({allowed} allowed: skip more with --max-errors)",
+                f"{record} ({allowed} allowed)",
+                remedy="skip more with --max-errors",
                 path=path, line=line, reason=reason, bad_records=self.bad_records,
             )
         if self.report is not None:

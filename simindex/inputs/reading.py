@@ -58,8 +58,9 @@ class ReadOptions:
     def __post_init__(self) -> None:
         if self.format not in names():
             raise InvalidOption(
-                f"format {self.format!r} is unknown: give one of {', '.join(names())}",
-                option="format", found=self.format, expected=names(),
+                f"format {self.format!r} is unknown",
+                remedy=f"give one of {', '.join(names())}", option="format", found=self.format,
+                expected=names(),
             )
 
 

@@ -71,7 +71,7 @@ def require_zstandard() -> Any:
         import zstandard
     except ImportError as error:
         raise MissingExtra(
-            "reading .zst files needs an extra: pip install 'simindex[zst]'", extra="zst"
+            "reading .zst files needs an extra", remedy="pip install 'simindex[zst]'", extra="zst"
         ) from error
     return zstandard
 

@@ -145,8 +145,8 @@ def _clusters(
     singletons = as_flag(singletons, "singletons")
     if not isinstance(mode, str) or mode not in MODES:
         raise InvalidOption(
-            f"mode={mode!r} is unknown: give one of {', '.join(MODES)}",
-            option="mode", found=mode, expected=MODES,
+            f"mode={mode!r} is unknown",
+            remedy=f"give one of {', '.join(MODES)}", option="mode", found=mode, expected=MODES,
         )
     if stored.stored > MOST_ROWS:
         raise InvalidOption(
@@ -278,9 +278,9 @@ def _check_pairs(pairs: int, beside: int, memory_limit: int) -> None:
     if least > memory_limit:
         raise InvalidOption(
             f"memory_limit={memory_limit:,} bytes is too small for stars: {pairs:,} pairs of "
-            f"different fingerprints were found so far, which takes {least:,}; give more, a "
-            'smaller h, or mode="components"',
-            option="memory_limit", found=memory_limit, expected=least,
+            f"different fingerprints were found so far, which takes {least:,}",
+            remedy='give more, a smaller h, or mode="components"', option="memory_limit",
+            found=memory_limit, expected=least,
         )
 
 

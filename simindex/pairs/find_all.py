@@ -104,8 +104,9 @@ def find_all(
         if comb(blocks, h) > MAX_PASSES:
             raise InvalidOption(
                 f"blocks={blocks!r}: {comb(blocks, h):,} passes for h={h}, more than "
-                f"{MAX_PASSES:,}: give fewer blocks",
-                option="blocks", found=blocks, expected=f"at most {MAX_PASSES} passes",
+                f"{MAX_PASSES:,}",
+                remedy="give fewer blocks", option="blocks", found=blocks,
+                expected=f"at most {MAX_PASSES} passes",
             )
     used = chosen_blocks(n, rows.shape[1], h) if blocks is None else blocks
     most = _memory_bytes() // _PAIR_BYTES
@@ -115,8 +116,8 @@ def find_all(
     )
     if too_many:
         raise InvalidOption(
-            f"h={h}: {pairs:,.0f} pairs or more do not fit into memory: "
-            + ("" if collapse_equal else "give collapse_equal=True, or ") + "give a smaller h",
+            f"h={h}: {pairs:,.0f} pairs or more do not fit into memory",
+            remedy=("" if collapse_equal else "give collapse_equal=True, or ") + "give a smaller h",
             option="h" if collapse_equal else "collapse_equal", found=pairs, expected=most,
         )
     if collapse_equal:

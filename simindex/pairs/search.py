@@ -67,8 +67,9 @@ def index_pairs(
     collapse_equal = as_flag(collapse_equal, "collapse_equal")
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidOption(
-            f"method={method!r} is unknown: give one of {', '.join(METHODS)}",
-            option="method", found=method, expected=METHODS,
+            f"method={method!r} is unknown",
+            remedy=f"give one of {', '.join(METHODS)}", option="method", found=method,
+            expected=METHODS,
         )
     keyed = options.keyed
     stored = StoredRows(

@@ -175,8 +175,8 @@ class Room:
         """
         if memory is not None and not is_int(memory):
             raise InvalidOption(
-                f"memory_limit={memory!r} is no size: give a whole number of bytes",
-                option="memory_limit", found=memory,
+                f"memory_limit={memory!r} is no size",
+                remedy="give a whole number of bytes", option="memory_limit", found=memory,
             )
         row = _row_bytes(stored)
         fixed = FIXED_BYTES + stored.mask_bytes + beside

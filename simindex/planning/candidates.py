@@ -254,9 +254,10 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
         max(named, key=lambda design: design.exact_for).require_exact(h)
     have = ", ".join(design.structure for design in designs) or "no permuted tables"
     raise InvalidOption(
-        f"method={method!r} needs permuted tables, and the index has {have}: add some with "
-        '`simindex compact --structures` or Index.compact(structures=...), or use method="auto"',
-        option="method", found=method, designs=tuple(design.structure for design in designs),
+        f"method={method!r} needs permuted tables, and the index has {have}",
+        remedy='add some with `simindex compact --structures` or Index.compact(structures=...), or '
+        'use method="auto"', option="method", found=method,
+        designs=tuple(design.structure for design in designs),
     )
 
 
@@ -322,10 +323,9 @@ def lists_available(carried: Carried, method: str, h: int) -> Sequence[BlockDesi
     """Refuses an index without slice lists, if they are asked for, with InvalidOption."""
     if method == issl.NAME and not carried.sliced and len(carried.unlisted) == carried.segments:
         raise InvalidOption(
-            'method="issl" needs slice lists, and the index has none: add "issl" to the '
-            "structures with `simindex compact --structures` or Index.compact(structures=...), or "
-            'use method="auto"',
-            option="method", found=method,
+            'method="issl" needs slice lists, and the index has none',
+            remedy='add "issl" to the structures with `simindex compact --structures` or '
+            'Index.compact(structures=...), or use method="auto"', option="method", found=method,
         )
     return ()
 
@@ -377,7 +377,8 @@ def check_lists(carried: Carried) -> None:
     if 0 < without < segments:
         found = f"{without} of {segments} segments have none"
     raise InvalidOption(
-        f'method="issl" needs slice lists, and {found}: add "issl" to the structures with '
-        '`simindex compact --structures` or Index.compact(structures=...), or use method="auto"',
-        option="method", found=issl.NAME, segments=carried.unlisted,
+        f'method="issl" needs slice lists, and {found}',
+        remedy='add "issl" to the structures with `simindex compact --structures` or '
+        'Index.compact(structures=...), or use method="auto"', option="method", found=issl.NAME,
+        segments=carried.unlisted,
     )

@@ -120,9 +120,9 @@ def forecast(
         least = min(found, key=lambda one: one.memory_bytes)
         raise InvalidOption(
             f"no method holds {rows:,} rows of {bits} bits in {memory_bytes:,} bytes of memory: "
-            f"the least is {least.memory_bytes:,} bytes, by {least.method}; give that, or split "
-            "the rows over machines",
-            option="memory", found=memory_bytes, expected=least.memory_bytes,
+            f"the least is {least.memory_bytes:,} bytes, by {least.method}",
+            remedy="give that, or split the rows over machines", option="memory",
+            found=memory_bytes, expected=least.memory_bytes,
         )
     best = max(fitting, key=lambda one: one.queries_s)
     return [replace(one, chosen=one is best) for one in found]
@@ -131,9 +131,10 @@ def forecast(
 def _check_size(rows: object, bits: object) -> None:
     if not is_int(rows) or not 1 <= rows <= MOST_ROWS:
         raise InvalidOption(
-            f"rows={rows!r}: give a whole number from 1 to 2^48", option="rows", found=rows
+            f"rows={rows!r}", remedy="give a whole number from 1 to 2^48", option="rows", found=rows
         )
     if not is_int(bits) or bits % 64 or not 64 <= bits <= 4096:
         raise InvalidOption(
-            f"bits={bits!r}: give a multiple of 64 from 64 to 4096", option="bits", found=bits
+            f"bits={bits!r}",
+            remedy="give a multiple of 64 from 64 to 4096", option="bits", found=bits,
         )

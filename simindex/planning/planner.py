@@ -58,7 +58,8 @@ def within_memory(
         general = registry.ANY_TABLE.name in least
         raise InvalidOption(
             f"memory={memory} does not hold what method={question.method!r} needs: the least is "
-            f"{min(least.values())} bytes" + ("" if general else ', or use method="auto"'),
+            f"{min(least.values())} bytes",
+            remedy="give that or more" + ("" if general else ', or use method="auto"'),
             option="memory", found=memory, expected=min(least.values()),
         )
     fitting = tuple(row for row in methods if least[row.name] <= memory)
@@ -197,9 +198,10 @@ def plan_within(
             return QueryPlan.of(best_plans, plans.guarantee, plans.volatility, stream=stream)
     raise InvalidOption(
         f"memory_limit={limit_bytes} is too little for {queries:,} queries in a call: the least "
-        f"that works is {least}; or ask fewer queries at a time, or compare them with every row, "
-        f'method="scan", which takes {scanned}',
-        option="memory_limit", found=limit_bytes, expected=least,
+        f"that works is {least}",
+        remedy="give that, or ask fewer queries at a time, or compare them with every row, "
+        f'method="scan", which takes {scanned}', option="memory_limit",
+        found=limit_bytes, expected=least,
     )
 
 
@@ -258,9 +260,9 @@ def check_count(k: int, rows: int) -> None:
     if k <= rows:
         return
     raise InvalidOption(
-        f"k={k} is more than the index holds, {rows:,} rows"
-        + (f": give at most {rows}" if rows else ": append some first"),
-        option="k", found=k, expected=rows,
+        f"k={k} is more than the index holds, {rows:,} rows",
+        remedy=f"give at most {rows}" if rows else "append some first", option="k",
+        found=k, expected=rows,
     )
 
 

@@ -98,7 +98,7 @@ def check_sample(sample: object) -> None:
     """Refuses what is no number of rows with InvalidOption."""
     if not is_int(sample) or sample < 1:
         raise InvalidOption(
-            f"sample={sample!r}: give a whole number from 1", option="sample", found=sample
+            f"sample={sample!r}", remedy="give a whole number from 1", option="sample", found=sample
         )
 
 

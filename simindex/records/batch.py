@@ -52,8 +52,8 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
             raise InvalidBatch("a fingerprint is not within 0 .. 2**64 - 1") from error
     if values.dtype != np.uint64:
         raise InvalidBatch(
-            f"fingerprints are {values.dtype}, not uint64: convert them with .astype(numpy.uint64)"
-            " if no bits are lost",
+            f"fingerprints are {values.dtype}, not uint64",
+            remedy="convert them with .astype(numpy.uint64) if no bits are lost",
             found=str(values.dtype), expected="uint64",
         )
     if values.ndim == 1:
@@ -110,7 +110,10 @@ class Batch:
         self._rows = as_fingerprints(fingerprints)
         n = len(self._rows)
         if ids is not None and keys is not None:
-            raise InvalidBatch("give ids or keys, not both: a key makes its own id")
+            raise InvalidBatch(
+                "ids are given beside keys, and a key makes its own id",
+                remedy="give ids or keys, not both",
+            )
         self.ids: U64 | None = None if ids is None else as_ids(ids, n)
         self.keys: list[str] | list[bytes] | None = None if keys is None else as_keys(keys, n)
         self.weights: F32 | None = None if weights is None else _as_weights(weights, self._rows)
@@ -161,9 +164,8 @@ def as_ids(ids: Any, n: int | None) -> U64:
         array = np.array([_as_id(row, int(value)) for row, value in enumerate(ids)], np.uint64)
     if array.dtype.kind not in "iu" and not (array.size == 0 and array.ndim == 1):
         raise InvalidBatch(
-            f"ids must be whole numbers from 0 to 2**64 - 1, not {array.dtype}: "
-            "give names as keys=",
-            found=str(array.dtype), expected="uint64",
+            f"ids must be whole numbers from 0 to 2**64 - 1, not {array.dtype}",
+            remedy="give names as keys=", found=str(array.dtype), expected="uint64",
         )
     if array.ndim != 1 or (n is not None and len(array) != n):
         raise InvalidBatch(
@@ -235,8 +237,8 @@ def _utf8_bytes(key: str, row: int) -> int:
         lost = f"U+{ord(key[error.start]):04X}"
         raise InvalidBatch(
             f"the key of row {row} has half of a surrogate pair, {lost}, at character "
-            f"{error.start}, which UTF-8 cannot hold: mend the text, or give keys of bytes to an "
-            'index made with keys="bytes"',
+            f"{error.start}, which UTF-8 cannot hold",
+            remedy='mend the text, or give keys of bytes to an index made with keys="bytes"',
             row=row, found=lost, offset=error.start,
         ) from error
 

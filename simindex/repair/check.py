@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from simindex.errors import CorruptFile, SimindexError, raised_by_a_handler
+from simindex.errors import CorruptFile, SimindexError, raised_by_a_handler, what_happened
 from simindex.options import IndexOptions
 from simindex.planning.machine import Machine
 from simindex.query import audit
@@ -272,8 +272,7 @@ def require_usable(name: str, payload: bytes, options: IndexOptions) -> None:
         if raised_by_a_handler(error):
             raise
         remedy = error.remedy if isinstance(error, SimindexError) else None
-        what = error.what if isinstance(error, SimindexError) else error
         raise CorruptFile(
-            f"the catalog's record meta/{name} cannot be used: {what}",
+            f"the catalog's record meta/{name} cannot be used: {what_happened(error)}",
             remedy=remedy, path=f"meta/{name}",
         ) from error

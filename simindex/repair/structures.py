@@ -11,7 +11,7 @@ from pathlib import Path
 
 from simindex.arrays import U64
 from simindex.bits.design import BlockDesign
-from simindex.errors import CorruptFile, raised_by_a_handler
+from simindex.errors import CorruptFile, raised_by_a_handler, what_happened
 from simindex.options import SORTED_TABLE, IndexOptions
 from simindex.records.reports import Finding
 from simindex.storage.files.envelope import Envelope, open_envelope
@@ -74,8 +74,7 @@ def whole(
         except (CorruptFile, OSError, TypeError, ValueError) as error:
             if raised_by_a_handler(error):
                 raise
-            what = error.what if isinstance(error, CorruptFile) else str(error)
-            findings.append(Finding("error", str(path), what))
+            findings.append(Finding("error", str(path), what_happened(error)))
             continue
         if structure in options.structures and structure not in found:
             found[structure] = envelope

@@ -76,8 +76,9 @@ class DocumentFrequencies:
     def __init__(self, source: str = "", *, max_features: int = MAX_FEATURES) -> None:
         if not (is_int(max_features) and 1 <= max_features < 1 << 32):
             raise InvalidOption(
-                f"option max_features={max_features!r} is not valid: give from 1 to 2**32 - 1",
-                option="max_features", found=max_features, expected="from 1 to 2**32 - 1",
+                f"option max_features={max_features!r} is not valid",
+                remedy="give from 1 to 2**32 - 1", option="max_features", found=max_features,
+                expected="from 1 to 2**32 - 1",
             )
         self.source = source
         self.max_features = max_features
@@ -166,8 +167,9 @@ class DocumentFrequencies:
         """
         if not isinstance(other, DocumentFrequencies):
             raise InvalidBatch(
-                f"a {type(other).__name__} cannot be merged: give DocumentFrequencies",
-                found=type(other).__name__, expected="DocumentFrequencies",
+                f"a {type(other).__name__} cannot be merged",
+                remedy="give DocumentFrequencies", found=type(other).__name__,
+                expected="DocumentFrequencies",
             )
         require_source(other, self.source)
         _require_countable(self.documents + other.documents)
@@ -200,7 +202,9 @@ class DocumentFrequencies:
             If no document was counted.
         """
         if self.documents == 0:
-            raise InvalidOption("idf is learned from documents, and none were given: fit on some")
+            raise InvalidOption(
+                "idf is learned from documents, and none were given", remedy="fit on some"
+            )
         # One logarithm for each count that occurs, by the C library: numpy's differs between
         # processors.
         occurring = np.unique(self.counts)
@@ -337,7 +341,8 @@ def require_source(counted: DocumentFrequencies, source: str) -> None:
     if counted.source != source:
         raise RecipeMismatch(
             "these document frequencies were counted by a recipe that makes other features of a "
-            "text: count with the same unit, ngram, seed, tokenizer, stop_words and stemmer",
+            "text",
+            remedy="count with the same unit, ngram, seed, tokenizer, stop_words and stemmer",
             found=counted.source, expected=source,
         )
 
@@ -345,32 +350,33 @@ def require_source(counted: DocumentFrequencies, source: str) -> None:
 def _checked(hashes: Any, counts: Any, documents: Any) -> _Counted:
     if not (is_int(documents) and documents >= 0):
         raise InvalidBatch(
-            f"documents={documents!r} is not valid: give how many documents were counted",
-            found=documents, expected="a whole number, 0 or more",
+            f"documents={documents!r} is not valid",
+            remedy="give how many documents were counted", found=documents,
+            expected="a whole number, 0 or more",
         )
     hashes, counts = np.asarray(hashes), np.asarray(counts)
     if hashes.dtype != np.uint64 or hashes.ndim != 1:
         raise InvalidBatch(
-            f"hashes are {hashes.dtype} of shape {hashes.shape}: give uint64 (f,)",
-            found=str(hashes.dtype), expected="uint64",
+            f"hashes are {hashes.dtype} of shape {hashes.shape}",
+            remedy="give uint64 (f,)", found=str(hashes.dtype), expected="uint64",
         )
     if counts.shape != hashes.shape or (len(counts) and counts.dtype.kind not in "iu"):
         raise InvalidBatch(
-            f"counts are {counts.dtype} of shape {counts.shape}: give one whole number for each "
-            f"of the {len(hashes)} hashes",
+            f"counts are {counts.dtype} of shape {counts.shape}",
+            remedy=f"give one whole number for each of the {len(hashes)} hashes",
             found=str(counts.dtype), expected="uint32",
         )
     bad = np.flatnonzero(hashes[1:] <= hashes[:-1])
     if len(bad):
         raise InvalidBatch(
-            f"hash {bad[0] + 1} is not above the one before it: give distinct hashes, ascending",
-            row=int(bad[0]) + 1,
+            f"hash {bad[0] + 1} is not above the one before it",
+            remedy="give distinct hashes, ascending", row=int(bad[0]) + 1,
         )
     bad = np.flatnonzero((counts < 1) | (counts > documents))
     if len(bad):
         raise InvalidBatch(
-            f"count {bad[0]} is {counts[bad[0]]}, of {documents} documents: give in how many of "
-            "them the feature occurs, and no feature that none has",
+            f"count {bad[0]} is {counts[bad[0]]}, of {documents} documents",
+            remedy="give in how many of them the feature occurs, and no feature that none has",
             row=int(bad[0]), found=int(counts[bad[0]]), expected=f"from 1 to {documents}",
         )
     return hashes.copy(), counts.astype(np.uint32)
@@ -379,6 +385,7 @@ def _checked(hashes: Any, counts: Any, documents: Any) -> _Counted:
 def _require_countable(documents: int) -> None:
     if documents > recipe_bytes.MOST_DOCUMENTS:
         raise InvalidOption(
-            f"{documents} documents are more than can be counted, 2**32 - 1: learn from a sample",
-            option="documents", found=documents, expected=recipe_bytes.MOST_DOCUMENTS,
+            f"{documents} documents are more than can be counted, 2**32 - 1",
+            remedy="learn from a sample", option="documents", found=documents,
+            expected=recipe_bytes.MOST_DOCUMENTS,
         )

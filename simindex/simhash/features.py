@@ -97,8 +97,8 @@ def portions(texts: Iterable[Any], *, small: bool = False) -> Iterator[Portion]:
     if isinstance(texts, (str, bytes)) or flat or not isinstance(texts, Iterable):
         kind = type(texts).__name__
         raise InvalidBatch(
-            f"texts is a single {kind}: give a list of texts, [text]",
-            found=kind, expected="iterable of str or bytes",
+            f"texts is a single {kind}",
+            remedy="give a list of texts, [text]", found=kind, expected="iterable of str or bytes",
         )
     columns = _arrow_columns(texts)
     if columns is not None:
@@ -151,14 +151,14 @@ def _columns(pyarrow: Any, chunks: list[Any]) -> Iterator[Column]:
             stored = chunk.cast(pyarrow.large_binary())
         else:
             raise InvalidBatch(
-                f"the Arrow column holds {chunk.type}, not text: cast it to string",
-                found=str(chunk.type), expected="string",
+                f"the Arrow column holds {chunk.type}, not text",
+                remedy="cast it to string", found=str(chunk.type), expected="string",
             )
         if stored.null_count:
             null = position + int(np.argmax(stored.is_null().to_numpy(zero_copy_only=False)))
             raise InvalidBatch(
-                f"text {null} is null: fill nulls with \"\", or leave these rows out",
-                position=null,
+                f"text {null} is null",
+                remedy='fill nulls with "", or leave these rows out', position=null,
             )
         _, offsets, data = stored.buffers()
         ends = np.frombuffer(offsets, dtype=np.int64) if offsets else np.zeros(1, dtype=np.int64)
@@ -174,9 +174,9 @@ def refuse_invalid(invalid: tuple[int, int], first: int) -> None:
     position, offset = invalid
     if position >= 0:
         raise InvalidBatch(
-            f"text {first + position} is not UTF-8 at byte {offset}: decode it before, for example "
-            'with errors="replace"',
-            position=first + position, offset=offset,
+            f"text {first + position} is not UTF-8 at byte {offset}",
+            remedy='decode it before, for example with errors="replace"', position=first + position,
+            offset=offset,
         )
 
 

@@ -58,8 +58,9 @@ class Reader:
         if isinstance(tokenizer, str):
             raise InvalidOption(
                 f"the recipe's words come from the tokenizer {tokenizer!r}, which an index stores "
-                "by name only: give it back with recipe.using(tokenizer)",
-                option="tokenizer", found=tokenizer, expected="recipe.using(tokenizer)",
+                "by name only",
+                remedy="give it back with recipe.using(tokenizer)", option="tokenizer",
+                found=tokenizer, expected="recipe.using(tokenizer)",
             )
         counting = WEIGHTINGS[recipe.weighting].counting
         self._bits: int = recipe.bits
@@ -227,8 +228,8 @@ def _reason(features: int, least: int) -> str:
 def _check_length(name: str, values: Any, n: int) -> None:
     if values is not None and hasattr(values, "__len__") and len(values) != n:
         raise InvalidBatch(
-            f"{n} texts but {len(values)} {name}: give one for each text",
-            found=len(values), expected=n,
+            f"{n} texts but {len(values)} {name}",
+            remedy="give one for each text", found=len(values), expected=n,
         )
 
 

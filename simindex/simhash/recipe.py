@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from simindex.checks import require
-from simindex.errors import CorruptFile, InvalidOption
+from simindex.errors import CorruptFile, InvalidOption, what_happened
 from simindex.records.batch import Batch
 from simindex.simhash import recipe_bytes, words
 from simindex.simhash.document_frequencies import MAX_FEATURES, DocumentFrequencies, require_source
@@ -116,9 +116,9 @@ class Recipe:
         name = words.name_of(tokenizer)
         if name != self._tokenizer_name:
             raise InvalidOption(
-                f"the recipe's tokenizer is {self._tokenizer_name!r}, not {name!r}: give that one, "
-                "or make another recipe",
-                option="tokenizer", found=name, expected=self._tokenizer_name,
+                f"the recipe's tokenizer is {self._tokenizer_name!r}, not {name!r}",
+                remedy="give that one, or make another recipe", option="tokenizer", found=name,
+                expected=self._tokenizer_name,
             )
         return replace(self, tokenizer=tokenizer)
 
@@ -165,9 +165,9 @@ class Recipe:
         """
         if not WEIGHTINGS[self.weighting].idf:
             raise InvalidOption(
-                f'weighting="{self.weighting}" learns nothing from documents: leave out fit, or '
-                'give weighting="tfidf"',
-                option="weighting", found=self.weighting, expected="tfidf",
+                f'weighting="{self.weighting}" learns nothing from documents',
+                remedy='leave out fit, or give weighting="tfidf"', option="weighting",
+                found=self.weighting, expected="tfidf",
             )
         if not isinstance(documents, DocumentFrequencies):
             documents = self.document_frequencies(documents, threads=threads)
@@ -267,10 +267,10 @@ class Recipe:
         given = self.weighting == "given"
         if given != (weights is not None):
             raise InvalidOption(
-                'weighting="given" needs weights: give one for each hash'
-                if given
-                else f'weighting="{self.weighting}" weighs features itself: leave out weights, or '
-                'make the recipe with weighting="given"',
+                'weighting="given" needs weights' if given
+                else f'weighting="{self.weighting}" weighs features itself',
+                remedy="give one for each hash" if given
+                else 'leave out weights, or make the recipe with weighting="given"',
                 option="weighting", found=self.weighting,
                 expected="weights" if given else "no weights",
             )
@@ -376,7 +376,10 @@ class Recipe:
         try:
             recipe = Recipe(**recipe_bytes.options(values), idf=idf)
         except (KeyError, TypeError, InvalidOption) as error:
-            raise CorruptFile(f"the recipe's header is not valid: {error}") from error
+            raise CorruptFile(
+                f"the recipe's header is not valid: {what_happened(error)}",
+                remedy=getattr(error, "remedy", None),
+            ) from error
         if {**recipe.to_dict(), "unseen": idf and idf.unseen} != values:
             raise CorruptFile("the recipe's header does not describe its content", found=values)
         return recipe

@@ -19,7 +19,7 @@ import numpy as np
 
 from simindex.arrays import U32, U64
 from simindex.checks import is_int
-from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch
+from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch, what_happened
 from simindex.simhash.features import TOKENIZER
 from simindex.simhash.weighting import STEPS_PER_UNIT, IdfTable
 
@@ -87,8 +87,8 @@ def _opened(kind: _Kind, content: object) -> tuple[bytes, memoryview]:
     """Header and arrays of bytes whose digest is right."""
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise InvalidBatch(
-            f"a {type(content).__name__} is not what to_bytes gave: give bytes",
-            found=type(content).__name__, expected="bytes",
+            f"a {type(content).__name__} is not what to_bytes gave",
+            remedy="give bytes", found=type(content).__name__, expected="bytes",
         )
     content = bytes(content)
     end = len(content) - _DIGEST_BYTES
@@ -99,8 +99,8 @@ def _opened(kind: _Kind, content: object) -> tuple[bytes, memoryview]:
         raise CorruptFile(f"these bytes are no {kind.name}", found=magic, expected=kind.magic)
     if version > VERSION:
         raise FormatTooNew(
-            f"{kind.has} format {version}, this version reads {VERSION}: install a newer one",
-            found=version, expected=VERSION,
+            f"{kind.has} format {version}, this version reads {VERSION}",
+            remedy="install a newer one", found=version, expected=VERSION,
         )
     whole = memoryview(content)
     if blake2b(whole[:end], digest_size=_DIGEST_BYTES).digest() != content[end:]:
@@ -132,9 +132,8 @@ def unpacked(content: object) -> tuple[dict[str, Any], IdfTable | None]:
     tokenizer = values.get("tokenizer")
     if isinstance(tokenizer, int) and tokenizer > TOKENIZER:
         raise FormatTooNew(
-            f"the recipe splits texts by tokenizer {tokenizer}, this version knows {TOKENIZER}: "
-            "install a newer one",
-            found=tokenizer, expected=TOKENIZER,
+            f"the recipe splits texts by tokenizer {tokenizer}, this version knows {TOKENIZER}",
+            remedy="install a newer one", found=tokenizer, expected=TOKENIZER,
         )
     try:
         documents, features, unseen = (values[name] for name in ("documents", "features", "unseen"))
@@ -187,7 +186,7 @@ def unpacked_frequencies(content: object) -> tuple[dict[str, Any], U64, U32]:
 
 def invalid_frequencies(error: Exception) -> CorruptFile:
     """Of a header whose values are none of document frequencies."""
-    return CorruptFile(f"{FREQUENCIES.header} is not valid: {error}")
+    return CorruptFile(f"{FREQUENCIES.header} is not valid: {what_happened(error)}")
 
 
 def options(values: dict[str, Any]) -> dict[str, Any]:

@@ -128,9 +128,9 @@ def require_weighing(weighting: str, *, fitted: bool) -> None:
     """Raises InvalidOption where the features of a text have no weights yet, or by the caller."""
     if weighting == "given":
         raise InvalidOption(
-            'weighting="given" has the weights from the caller: use batch_features, or give '
-            "another weighting for texts",
-            option="weighting", found="given",
+            'weighting="given" has the weights from the caller',
+            remedy="use batch_features, or give another weighting for texts", option="weighting",
+            found="given",
         )
     require_fitted(weighting, fitted=fitted)
 
@@ -139,8 +139,8 @@ def require_fitted(weighting: str, *, fitted: bool) -> None:
     """Raises InvalidOption where a recipe has not learned the idf that it weighs by."""
     if not fitted:
         raise InvalidOption(
-            "the recipe has no idf yet: learn it with recipe = recipe.fit(texts), or give "
-            'weighting="tf"',
+            "the recipe has no idf yet",
+            remedy='learn it with recipe = recipe.fit(texts), or give weighting="tf"',
             option="weighting", found=weighting,
         )
 
@@ -155,14 +155,14 @@ def checked_features(
     )
     if hashes.ndim != 1 or not (whole or not len(hashes)):
         raise InvalidBatch(
-            f"hashes are {hashes.dtype} of shape {hashes.shape}: give uint64 (f,)",
-            found=str(hashes.dtype), expected="uint64 (f,)",
+            f"hashes are {hashes.dtype} of shape {hashes.shape}",
+            remedy="give uint64 (f,)", found=str(hashes.dtype), expected="uint64 (f,)",
         )
     if offsets.ndim != 1 or not len(offsets) or offsets.dtype.kind not in "iu":
         raise InvalidBatch(
-            f"offsets are {offsets.dtype} of shape {offsets.shape}: give whole numbers (n + 1,), "
-            "document i having the features offsets[i] to offsets[i + 1]",
-            found=offsets.shape, expected="(n + 1,)",
+            f"offsets are {offsets.dtype} of shape {offsets.shape}",
+            remedy="give whole numbers (n + 1,), document i having the features offsets[i] to "
+            "offsets[i + 1]", found=offsets.shape, expected="(n + 1,)",
         )
     ascending = offsets.astype(np.int64)
     steps = np.flatnonzero(ascending[1:] < ascending[:-1])
@@ -179,9 +179,9 @@ def checked_features(
     given = as_array(weights, "weights")
     if given.shape != hashes.shape or given.dtype.kind not in "fiu":
         raise InvalidBatch(
-            f"weights are {given.dtype} of shape {given.shape}: give numbers, one for each of the "
-            f"{len(hashes)} hashes",
-            found=given.shape, expected=hashes.shape,
+            f"weights are {given.dtype} of shape {given.shape}",
+            remedy=f"give numbers, one for each of the {len(hashes)} hashes", found=given.shape,
+            expected=hashes.shape,
         )
     numbers = np.ascontiguousarray(given, dtype=np.float64)
     bad = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
@@ -203,7 +203,7 @@ def _refuse_heavy(offsets: I64, weights: F64) -> None:
             total = float(weights[offsets[document] : offsets[document + 1]].sum())
         if total > MOST_WEIGHT:
             raise InvalidBatch(
-                f"the weights of document {document} add up to {total:g}: scale them down, to "
-                f"{MOST_WEIGHT:g} at most",
-                document=document, found=total, expected=MOST_WEIGHT,
+                f"the weights of document {document} add up to {total:g}",
+                remedy=f"scale them down, to {MOST_WEIGHT:g} at most", document=document,
+                found=total, expected=MOST_WEIGHT,
             )

@@ -58,9 +58,9 @@ def name_of(tokenizer: Any) -> str:
         name = next((key for key, value in held.items() if value == tokenizer), None)
     if not module or not name or "<" in name:
         raise InvalidOption(
-            f"option tokenizer={tokenizer!r} has no name of its own that an index could store: "
-            "give a function that a module defines",
-            option="tokenizer", found=repr(tokenizer), expected="a named function",
+            f"option tokenizer={tokenizer!r} has no name of its own that an index could store",
+            remedy="give a function that a module defines", option="tokenizer",
+            found=repr(tokenizer), expected="a named function",
         )
     return f"{module}:{name}"
 
@@ -71,16 +71,16 @@ def language_stop_words(language: str) -> frozenset[str]:
         import stopwordsiso
     except ImportError as error:
         raise MissingExtra(
-            f"stop words by language ({language!r}) need an extra: pip install "
-            "'simindex[stopwords]', or give the words themselves",
+            f"stop words by language ({language!r}) need an extra",
+            remedy="pip install 'simindex[stopwords]', or give the words themselves",
             extra="stopwords",
         ) from error
     if not stopwordsiso.has_lang(language):
         known = ", ".join(sorted(stopwordsiso.langs()))
         raise InvalidOption(
-            f"option stop_words={language!r} is no language with stop words: give words, or one of "
-            f"{known}",
-            option="stop_words", found=language, expected=known,
+            f"option stop_words={language!r} is no language with stop words",
+            remedy=f"give words, or one of {known}", option="stop_words", found=language,
+            expected=known,
         )
     return frozenset(stopwordsiso.stopwords(language))
 
@@ -90,7 +90,7 @@ def _stemming() -> Any:
         import Stemmer
     except ImportError as error:
         raise MissingExtra(
-            "stems need an extra: pip install 'simindex[stem]'", extra="stem"
+            "stems need an extra", remedy="pip install 'simindex[stem]'", extra="stem"
         ) from error
     return Stemmer
 
@@ -109,15 +109,16 @@ def stemmer_name(algorithm: str) -> str:
     if name not in stemming.algorithms(aliases=True):
         known = ", ".join(sorted(stemming.algorithms()))
         raise InvalidOption(
-            f"option stemmer={algorithm!r} is no algorithm of Snowball: give one of {known}",
-            option="stemmer", found=algorithm, expected=known,
+            f"option stemmer={algorithm!r} is no algorithm of Snowball",
+            remedy=f"give one of {known}", option="stemmer", found=algorithm, expected=known,
         )
     installed = ".".join(stemming.version().split(".")[:2])
     if version not in ("", installed):
         raise InvalidOption(
             f"the recipe's stems are those of PyStemmer {version}, {installed} is installed and "
-            f"may give others: pip install 'PyStemmer=={version}.*'",
-            option="stemmer", found=installed, expected=version,
+            "may give others",
+            remedy=f"pip install 'PyStemmer=={version}.*'", option="stemmer", found=installed,
+            expected=version,
         )
     return f"{name}/{installed}"
 
@@ -143,8 +144,9 @@ def tokenized(tokenizer: Tokenizer, texts: list[str], first: int) -> list[list[s
         if not several or wrong:
             kind = type(wrong[0] if several else given).__name__
             raise InvalidBatch(
-                f"the tokenizer gave a {kind} for text {position}: it must give words, each a str",
-                position=position, found=kind, expected="an iterable of str",
+                f"the tokenizer gave a {kind} for text {position}",
+                remedy="have it give words, each a str", position=position,
+                found=kind, expected="an iterable of str",
             )
         listed.append([word for word in words if word])
     return listed

@@ -60,8 +60,8 @@ def checked_designs(options: IndexOptions) -> tuple[BlockDesign, ...]:
     if tables > permuted.MAX_TABLE:
         raise InvalidOption(
             f"structures={options.structures!r} have {tables} permuted tables, more than "
-            f"{permuted.MAX_TABLE}: take fewer",
-            option="structures", found=tables, expected=permuted.MAX_TABLE,
+            f"{permuted.MAX_TABLE}",
+            remedy="take fewer", option="structures", found=tables, expected=permuted.MAX_TABLE,
         )
     return designs
 
@@ -279,7 +279,8 @@ class SegmentFiles:
             if found != file_bytes:
                 raise CorruptFile(
                     f"{path} was removed or changed before the commit that names it: nothing was "
-                    "committed. Open the index again, and repeat what was not committed",
+                    "committed",
+                    remedy="open the index again, and repeat what was not committed",
                     path=str(path), found=found, expected=file_bytes,
                 )
 

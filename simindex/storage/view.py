@@ -62,7 +62,8 @@ class View:
     def closed_error(self) -> ClosedIndex:
         """What is raised once there is nothing to be seen."""
         return ClosedIndex(
-            f"the handle on {self.path} is closed: open the index again", path=str(self.path)
+            f"the handle on {self.path} is closed",
+            remedy="open the index again", path=str(self.path),
         )
 
     def current(self) -> Snapshot:

@@ -31,7 +31,9 @@ def checked_batch(
         rows = as_fingerprints(given, bits=options.bits)
         batch = Batch(rows, ids=ids, keys=keys, weights=weights)
     elif ids is not None or keys is not None or weights is not None:
-        raise InvalidBatch("a Batch carries its ids, keys and weights: give none beside it")
+        raise InvalidBatch(
+            "a Batch carries its ids, keys and weights", remedy="give none beside it"
+        )
     else:
         batch = given
         if batch.keys is not None:
@@ -44,11 +46,12 @@ def checked_batch(
     if not options.keyed:
         if batch.keys is not None:
             raise InvalidBatch(
-                "this index has no keys: give ids=, or create it with IndexOptions(keys=True)"
+                "this index has no keys",
+                remedy="give ids=, or create it with IndexOptions(keys=True)",
             )
     else:
         if batch.keys is None:
-            raise InvalidBatch("this index has keys: give keys=")
+            raise InvalidBatch("this index has keys", remedy="give keys=")
         _require_type(batch.keys, options)
     check_recipe(batch.recipe, recipe)
     return batch
@@ -68,21 +71,21 @@ def checked_document(
     if isinstance(given, (str, bytes)):
         if recipe is None:
             raise InvalidBatch(
-                "this index has no recipe to make a fingerprint of a text: give a Batch of one, or "
-                "create the index with IndexOptions(recipe=...)"
+                "this index has no recipe to make a fingerprint of a text",
+                remedy="give a Batch of one, or create the index with IndexOptions(recipe=...)",
             )
         if options.keyed and key is None:
-            raise InvalidBatch("this index has keys: give key=")
+            raise InvalidBatch("this index has keys", remedy="give key=")
         batch = recipe.batch([given], **named)
     elif not isinstance(given, Batch):
         raise InvalidBatch(
-            f"{type(given).__name__} is no document: give a text, or a Batch of one",
-            found=type(given).__name__,
+            f"{type(given).__name__} is no document",
+            remedy="give a text, or a Batch of one", found=type(given).__name__,
         )
     elif not named:
         batch = given
     elif given.ids is not None or given.keys is not None:
-        raise InvalidBatch("the batch names its row: give no key beside it")
+        raise InvalidBatch("the batch names its row", remedy="give no key beside it")
     else:
         batch = Batch(
             given.rows, weights=given.weights, recipe=given.recipe, skipped=given.skipped, **named
@@ -91,8 +94,8 @@ def checked_document(
         return None
     if len(batch) != 1:
         raise InvalidBatch(
-            f"the batch has {len(batch)} rows: give one, or all of them to Index.ingest",
-            found=len(batch), expected=1,
+            f"the batch has {len(batch)} rows",
+            remedy="give one, or all of them to Index.ingest", found=len(batch), expected=1,
         )
     return checked_batch(batch, options, recipe)
 
@@ -102,11 +105,13 @@ def checked_names(
 ) -> tuple[U64 | None, list[str] | list[bytes] | None]:
     """The ids or the keys of rows to be deleted, once they are of the index's kind."""
     if (ids is None) == (keys is None):
-        raise InvalidBatch("give ids or keys to delete")
+        raise InvalidBatch(
+            "a deletion needs ids, or keys, and not both", remedy="give ids or keys to delete"
+        )
     if options.keyed and keys is None:
-        raise InvalidBatch("this index has keys: give keys=")
+        raise InvalidBatch("this index has keys", remedy="give keys=")
     if not options.keyed and ids is None:
-        raise InvalidBatch("this index has no keys: give ids=")
+        raise InvalidBatch("this index has no keys", remedy="give ids=")
     if ids is not None:
         return as_ids(ids, None), None
     listed = as_keys(keys, None)
@@ -132,7 +137,6 @@ def check_recipe(recipe: Recipe | None, own: Recipe | None) -> None:
         f"{name}: {theirs!r} != {mine!r}" for name, (theirs, mine) in differences.items()
     )
     raise RecipeMismatch(
-        f"the batch was made by another recipe than the index's ({shown}): "
-        "make it with index.recipe",
-        differences=differences,
+        f"the batch was made by another recipe than the index's ({shown})",
+        remedy="make it with index.recipe", differences=differences,
     )

@@ -23,7 +23,13 @@ from collections.abc import Sequence
 from time import thread_time
 
 from simindex.arrays import U64
-from simindex.errors import ClosedIndex, CommitFailed, ReadOnlyIndex, RecipeMismatch
+from simindex.errors import (
+    ClosedIndex,
+    CommitFailed,
+    ReadOnlyIndex,
+    RecipeMismatch,
+    what_happened,
+)
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog, Edit
@@ -119,8 +125,9 @@ class Committer:
     def _not_alone(self, reason: str) -> CommitFailed:
         self.failed = reason
         return CommitFailed(
-            f"{self.view.path} was not changed: {reason}. Nothing may remove LOCK while a "
-            "writer is open. Open the index again, and repeat what was not committed",
+            f"{self.view.path} was not changed: {reason}. Nothing may remove LOCK while a writer "
+            "is open",
+            remedy="open the index again, and repeat what was not committed",
             path=str(self.view.path),
         )
 
@@ -133,8 +140,8 @@ class Committer:
         """Raises ReadOnlyIndex once a commit has failed, or a change was cut off."""
         if self.failed is not None:
             raise ReadOnlyIndex(
-                f"{self.view.path} is no longer written by this handle: {self.failed}. "
-                "Close it and open the index again, which holds its last commit",
+                f"{self.view.path} is no longer written by this handle: {self.failed}",
+                remedy="close it and open the index again, which holds its last commit",
                 path=str(self.view.path),
             )
 
@@ -164,8 +171,8 @@ class Committer:
         if self.recipe is None and batch.recipe is not None:
             if self.waiting.appended:
                 raise RecipeMismatch(
-                    "the index's rows were appended without a recipe, this batch has one: "
-                    "append its fingerprints alone if they are alike",
+                    "the index's rows were appended without a recipe, this batch has one",
+                    remedy="append its fingerprints alone if they are alike",
                     differences={"recipe": (repr(batch.recipe), None)},
                 )
             self.check_usable()
@@ -269,7 +276,9 @@ class Committer:
                 self.files.remove_named(written)
             else:
                 # An interrupt arrives when the transaction has just ended, most likely well.
-                self.failed = str(error) or f"its commit was interrupted by {type(error).__name__}"
+                self.failed = (
+                    what_happened(error) or f"its commit was interrupted by {type(error).__name__}"
+                )
             raise
 
     def stage(self, pages: Pages) -> None:
@@ -277,7 +286,7 @@ class Committer:
         try:
             self.catalog.stage(self.waiting.value, pages)
         except CommitFailed as error:
-            self.failed = str(error)
+            self.failed = error.what
             raise
 
 

@@ -98,7 +98,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
     try:
         if exists(directory) and not overwrite:
             raise IndexExists(
-                f"an index was made at {directory} by another process: it was kept",
+                f"an index was made at {directory} by another process, and was kept",
                 path=str(directory),
             )
         if exists(directory):
@@ -133,8 +133,8 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
     if require_place(directory):
         if exists(directory) and not overwrite:
             raise IndexExists(
-                f"there is already an index at {directory}",
-                remedy="it was kept. Open it with mode 'w', or ask to overwrite it",
+                f"there is already an index at {directory}, which was kept",
+                remedy="open it with mode 'w', or ask to overwrite it",
                 path=str(directory),
             )
         require_nothing_else(directory)
@@ -154,8 +154,8 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
             ) from error
     if not exists(directory) and not overwrite and was_an_index(directory):
         raise IndexExists(
-            f"{directory} has lost its FORMAT, and holds what was in an index",
-            remedy=f"it was kept. `simindex repair {directory}` says what can be had again",
+            f"{directory} has lost its FORMAT, and holds what was in an index: it was kept",
+            remedy=f"`simindex repair {directory}` says what can be had again",
             path=str(directory), found="segments",
         )
     return made
@@ -170,13 +170,14 @@ def require_place(directory: Path) -> bool:
         return True
     if directory.exists():
         raise IndexExists(
-            f"{directory} is no directory",
-            remedy="it was kept. Name another path for the index", path=str(directory),
+            f"{directory} is no directory, and was kept",
+            remedy="name another path for the index", path=str(directory),
         )
     if directory.is_symlink():
         raise IndexExists(
-            f"{directory} is a symbolic link to nothing, so no index can be made there",
-            remedy="it was kept. Make that directory, or name another path", path=str(directory),
+            f"{directory} is a symbolic link to nothing, so no index can be made there: it "
+            "was kept",
+            remedy="make that directory, or name another path", path=str(directory),
         )
     if not directory.parent.is_dir():
         raise IndexNotFound(

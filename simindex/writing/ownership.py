@@ -131,9 +131,9 @@ def require_nothing_else(directory: Path) -> None:
     others = strangers(directory)
     if others:
         raise IndexExists(
-            f"{directory} holds {others[0]!r}, which is of no index: it was kept. Move that away, "
-            "or give an empty or a new directory",
-            path=str(directory), found=others[0],
+            f"{directory} holds {others[0]!r}, which is of no index: it was kept",
+            remedy="move that away, or give an empty or a new directory", path=str(directory),
+            found=others[0],
         )
 
 
@@ -143,7 +143,8 @@ def remove_strays(catalog: Catalog, directory: Path, value: bytes, head: Head) -
         found = sorted(directory.iterdir())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise CorruptFile(
-            f"{directory} is missing: bring it back, with the files in it", path=str(directory),
+            f"{directory} is missing",
+            remedy="bring it back, with the files in it", path=str(directory),
         ) from error
     ours = [
         path for path in found

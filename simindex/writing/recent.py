@@ -74,8 +74,8 @@ def check_commit_s(commit_s: object) -> None:
     ):
         return
     raise InvalidOption(
-        f"commit_s={commit_s!r} is no time: give seconds, 0 or more, or None",
-        option="commit_s", found=commit_s,
+        f"commit_s={commit_s!r} is no time",
+        remedy="give seconds, 0 or more, or None", option="commit_s", found=commit_s,
     )
 
 

@@ -152,8 +152,9 @@ class Waiting:
         ):
             if found > most:
                 raise InvalidBatch(
-                    f"more than {most:,} {what}: commit those before, or give them in several runs",
-                    found=found, expected=most,
+                    f"more than {most:,} {what}",
+                    remedy="commit those before, or give them in several runs", found=found,
+                    expected=most,
                 )
         if not count:
             return 0

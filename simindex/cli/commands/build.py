@@ -48,7 +48,8 @@ from simindex.storage.location import checked_call
 from simindex.writing.creation import require_place
 
 NO_TEXTS = (
-    "texts cannot be added to it from the command line: append fingerprints with the Python API"
+    "texts cannot be added to it from the command line",
+    "append fingerprints with the Python API",
 )
 
 
@@ -96,7 +97,7 @@ def build(
     if append:
         intake = reading.intake()
         documents = reading.documents(inputs, intake, without)
-        prepared = Prepared(stored_recipe(path, NO_TEXTS), documents, intake)
+        prepared = Prepared(stored_recipe(path, *NO_TEXTS), documents, intake)
     else:
         _require_free(path, overwrite)
         prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
@@ -111,7 +112,9 @@ def build(
         if run.made is None and not append:
             raise
         remark = run.abandon()
-        raise type(error)(f"{error}; {remark}", **error.data) from error
+        raise type(error)(
+            f"{error.what}; {remark}", remedy=error.remedy, **error.data
+        ) from error
     run.report(as_json, quiet)
 
 
@@ -226,6 +229,6 @@ def _require_free(path: Path, overwrite: bool) -> None:
     with suppress(IndexNotFound):
         simindex.open(path, "r").close()
         raise IndexExists(
-            f"{path} is an index already: add to it with --append, or replace it with --overwrite",
-            path=str(path),
+            f"{path} is an index already",
+            remedy="add to it with --append, or replace it with --overwrite", path=str(path),
         )

@@ -280,8 +280,8 @@ def _require_apart(audit: Path, inputs: tuple[str, ...], index_path: str | None)
         other = "standard output"
     if other is not None:
         raise InvalidOption(
-            f"--audit {audit} is {other}, or in it: name another file", option="audit",
-            path=str(audit),
+            f"--audit {audit} is {other}, or in it",
+            remedy="name another file", option="audit", path=str(audit),
         )
 
 

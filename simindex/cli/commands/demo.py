@@ -85,8 +85,8 @@ def _made(place: Path, recipe: Any) -> Iterator[Any]:
     """A new index, which is removed again if the block ends without a commit."""
     if exists(place):
         raise IndexExists(
-            f"{place} is an index already, and was kept: name another place with --keep",
-            path=str(place),
+            f"{place} is an index already, and was kept",
+            remedy="name another place with --keep", path=str(place),
         )
     made = NewIndex.at(place, simindex.IndexOptions(keys="str", recipe=recipe))
     with ExitStack() as given_up:
@@ -143,9 +143,8 @@ class _Library:
                 progress.advance(len(chunk), characters_of(chunk))
             if sample is None or not keys:
                 raise InvalidInput(
-                    f"{root}: holds no {' '.join(INCLUDED)} files with text: name another folder "
-                    "with --path",
-                    path=root,
+                    f"{root}: holds no {' '.join(INCLUDED)} files with text",
+                    remedy="name another folder with --path", path=root,
                 )
             began = time.perf_counter()
             index.commit()

@@ -87,7 +87,7 @@ def _question(
     if fingerprints:
         return as_row(fingerprints[0])
     recipe = required_recipe(
-        index, index.path, "a text cannot be looked up in it: give --fingerprint"
+        index, index.path, "a text cannot be looked up in it", "give --fingerprint"
     )
     batch = recipe.batch(list(texts))
     for skip in batch.skipped:

@@ -43,7 +43,7 @@ from simindex.cli.recipes import (
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
 
-NO_TEXTS = "it cannot fingerprint texts: name an index with a recipe, or leave out --recipe"
+NO_TEXTS = "it cannot fingerprint texts", "name an index with a recipe, or leave out --recipe"
 
 
 @program.command()
@@ -82,14 +82,14 @@ def fingerprint(
     require_inputs(inputs)
     silent = quiet or sys.stdout.isatty()
     if recipe_of is not None:
-        recipe = stored_recipe(recipe_of, NO_TEXTS)
+        recipe = stored_recipe(recipe_of, *NO_TEXTS)
         intake = reading.intake()
         prepared = Prepared(recipe, reading.documents(inputs, intake), intake)
     elif not inputs and not (recipe := asked_recipe(recipe_given)).fitted:
         raise InvalidOption(
-            f"--weighting {recipe.weighting} learns idf from documents, and there is no INPUT: "
-            "give one, or --recipe INDEX for the idf of an index",
-            option="weighting", found=recipe.weighting,
+            f"--weighting {recipe.weighting} learns idf from documents, and there is no INPUT",
+            remedy="give one, or --recipe INDEX for the idf of an index", option="weighting",
+            found=recipe.weighting,
         )
     else:
         prepared = prepare(recipe_given, learning, inputs, reading, quiet=silent)

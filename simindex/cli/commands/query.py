@@ -163,7 +163,7 @@ def query(
     with simindex.open(index_path, "r") as index:
         if inputs or texts:
             recipe = required_recipe(
-                index, index_path, "texts cannot be looked up in it: give --fingerprint"
+                index, index_path, "texts cannot be looked up in it", "give --fingerprint"
             )
 
         def questions() -> Iterator[Questions]:

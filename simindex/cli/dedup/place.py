@@ -30,8 +30,8 @@ TEMPORARY_BATCH_ROWS = 1 << 16
 """Small segments: what is pending is looked through for every buffer."""
 
 NO_TEXTS = (
-    "texts cannot be deduplicated through it: append fingerprints with the Python API, or name "
-    "another index"
+    "texts cannot be deduplicated through it",
+    "append fingerprints with the Python API, or name another index",
 )
 
 
@@ -78,7 +78,9 @@ class Place:
         except SimindexError as error:
             if not self.lasting:
                 raise
-            raise type(error)(f"{error}; {self._left()}", **error.data) from error
+            raise type(error)(
+                f"{error.what}; {self._left()}", remedy=error.remedy, **error.data
+            ) from error
         except OSError as error:
             left = self._left()
             if self.lasting and not isinstance(error, BrokenPipeError):
@@ -125,11 +127,12 @@ def lasting(path: Path, asked: Asked) -> Place:
             raise click.UsageError(
                 f"{path} exists, and an index's own recipe is used; drop the recipe's options"
             )
-        recipe = required_recipe(index, path, NO_TEXTS)
+        recipe = required_recipe(index, path, *NO_TEXTS)
         if index.options.keys != "str":
             raise InvalidOption(
-                f"{path} names its rows by {'keys of bytes' if index.options.keys else 'ids'}: "
-                "documents need an index with text keys, such as `simindex build` makes",
+                f"{path} names its rows by {'keys of bytes' if index.options.keys else 'ids'}, "
+                "and documents need text keys",
+                remedy="name an index with text keys, such as `simindex build` makes",
                 path=str(path), found=index.options.keys, expected="str",
             )
         intake = asked.reading.intake()
@@ -148,8 +151,8 @@ def temporary_folder(parent: str | None) -> Iterator[Path]:
     except OSError as error:
         raise InvalidOption(
             f"no temporary folder can be made in {parent or tempfile.gettempdir()}: "
-            f"{error.strerror}; name another with --temp-dir",
-            option="temp_dir",
+            f"{error.strerror}",
+            remedy="name another with --temp-dir", option="temp_dir",
         ) from error
     with folder as name:
         yield Path(name)

@@ -25,12 +25,10 @@ from simindex.errors import (
     CommitFailed,
     CorruptFile,
     SimindexError,
-    StorageFailed,
-    StorageFull,
     raised_by_a_handler,
 )
 from simindex.storage.catalog.environment import Environment, InTransaction, Transaction
-from simindex.storage.catalog.lmdb_files import system_error
+from simindex.storage.catalog.lmdb_files import writing_error
 from simindex.storage.catalog.records import (
     LAST_GENERATION,
     MAX_COUNT,
@@ -45,7 +43,7 @@ from simindex.storage.catalog.records import (
     sealed_pages,
 )
 from simindex.storage.catalog.values import PARTED, part_key, parts, seal
-from simindex.storage.files.refusals import NO_SPACE, no_space
+from simindex.storage.files.refusals import no_space_told
 from simindex.storage.tables import permuted
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentRecord
@@ -114,8 +112,9 @@ class Edit:
         if found != expected:
             raise CommitFailed(
                 f"a commit would have kept {found} rows of {expected}: it was refused and nothing "
-                "has changed. Open the index again, and report this as a fault of simindex",
-                found=found, expected=expected,
+                "has changed",
+                remedy="open the index again, and report this as a fault of simindex", found=found,
+                expected=expected,
             )
 
     @property
@@ -319,12 +318,21 @@ class Catalog:
     def _transact(
         self, expected: bytes, work: Callable[[Transaction], int], edit: Edit | None = None
     ) -> None:
-        """One transaction on the head that is expected; `work` returns a bound for `reserve`."""
+        """One transaction on the head that is expected; `work` returns a bound for `reserve`.
+
+        An OSError comes from the file system, as of `reserve`. It is StorageFull where there is no
+        space; others pass, and the handle translates them, see `refusals`. An `lmdb.Error` comes
+        from the engine, and is no OSError, also where the system refused the engine something:
+        `writing_error` translates it. Once the commit has begun, either is CommitFailed. A full
+        map is StorageFull even then, because nothing has changed.
+        """
         committing = False
         try:
             with self.environment.transaction(write=True) as txn:
                 if (txn.get("head", b"head") or b"") != expected:
-                    raise CommitFailed("another writer has changed the catalog: reopen the index")
+                    raise CommitFailed(
+                        "another writer has changed the catalog", remedy="reopen the index"
+                    )
                 self.environment.reserve(work(txn))
                 committing = True
                 if edit is not None:
@@ -332,28 +340,23 @@ class Catalog:
                 txn.commit()
         except SimindexError:
             raise
-        except (lmdb.Error, OSError) as error:
+        except OSError as error:
             if raised_by_a_handler(error):
                 raise
-            if isinstance(error, lmdb.MapFullError):
-                raise StorageFull("the catalog's map is full", path=str(self.path)) from error
             if committing:
-                raise CommitFailed(
-                    f"the catalog's commit failed ({error}), and its outcome is unknown",
-                    remedy="close the index, see to the disk, and open it again",
-                    path=str(self.path),
-                ) from error
-            if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):
-                raise CorruptFile(
-                    f"the catalog cannot be changed: {error}", path=str(self.path)
-                ) from error
-            refused = error if isinstance(error, OSError) else system_error(error, self.path)
-            if isinstance(error, lmdb.DiskError) or getattr(refused, "errno", 0) in NO_SPACE:
-                raise no_space(self.path) from error
-            raise (refused or StorageFailed(
-                f"the catalog {self.path} cannot be written ({error})",
-                remedy="see to the disk and try again", path=str(self.path),
-            )) from error
+                raise self._unknown(error) from error
+            with no_space_told(self.path):
+                raise
+        except lmdb.Error as error:
+            if committing and not isinstance(error, lmdb.MapFullError):
+                raise self._unknown(error) from error
+            raise writing_error(error, self.path) from error
+
+    def _unknown(self, error: Exception) -> CommitFailed:
+        return CommitFailed(
+            f"the catalog's commit failed ({error}), and its outcome is unknown",
+            remedy="close the index, see to the disk, and open it again", path=str(self.path),
+        )
 
 
 def _delete(txn: Transaction, database: str, key: bytes) -> None:

@@ -225,7 +225,7 @@ class Environment:
                     self._open(writable=self.writable, create=False)
             if self._env is None:
                 raise ClosedIndex(
-                    f"{self.directory.parent} was closed by another thread: open it again"
+                    f"{self.directory.parent} was closed by another thread", remedy="open it again"
                 )
             self._active.add(ref(token))
 

@@ -13,7 +13,7 @@ import lmdb
 from simindex.errors import CorruptFile, StorageFull, UnsupportedStorage
 from simindex.storage.catalog.pages import MAP_BYTES
 from simindex.storage.files import disk
-from simindex.storage.files.refusals import no_space
+from simindex.storage.files.refusals import NO_SPACE, no_space, storage_failed
 
 MAX_READERS = 1024
 
@@ -31,9 +31,8 @@ def require_plain(path: Path, *, alone: bool) -> None:
             raise CorruptFile(f"{path} is no regular file", path=str(path))
         if alone and status.st_nlink > 1:
             raise CorruptFile(
-                f"{path} has a second name (a hard link), where writing would change it, too: put "
-                "a copy in its place",
-                path=str(path),
+                f"{path} has a second name (a hard link), where writing would change it, too",
+                remedy="put a copy in its place", path=str(path),
             )
 
 
@@ -66,24 +65,41 @@ def system_error(error: Exception, path: Path) -> OSError | MemoryError | None:
 def opening_error(error: lmdb.Error, data: Path) -> Exception:
     """The error of ours for one that opening `data.mdb` has raised."""
     if isinstance(error, lmdb.DiskError):
-        return StorageFull(f"cannot open the catalog {data}: {error}", path=str(data))
+        return StorageFull(
+            f"cannot open the catalog {data}: {error}", remedy="free space and try again",
+            path=str(data),
+        )
     if isinstance(error, lmdb.MemoryError):  # the address space is limited, as by `ulimit -v`
         return UnsupportedStorage(
-            f"cannot map {MAP_BYTES >> 30} GiB of address space for {data}: "
-            "raise the limit on virtual memory",
-            path=str(data),
+            f"cannot map {MAP_BYTES >> 30} GiB of address space for {data}",
+            remedy="raise the limit on virtual memory", path=str(data),
         )
     return system_error(error, data) or CorruptFile(
         f"cannot open the catalog {data}: {error}", path=str(data)
     )
 
 
+def writing_error(error: lmdb.Error, path: Path) -> Exception:
+    """The error of ours for one that a transaction has met before its commit.
+
+    What the system refused LMDB is an OSError or MemoryError again, for the handle to translate.
+    """
+    if isinstance(error, lmdb.MapFullError):
+        return StorageFull("the catalog's map is full", path=str(path))
+    if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):
+        return CorruptFile(f"the catalog cannot be changed: {error}", path=str(path))
+    refused = system_error(error, path)
+    if isinstance(error, lmdb.DiskError) or getattr(refused, "errno", 0) in NO_SPACE:
+        return no_space(path)
+    return refused or storage_failed(path, str(error))
+
+
 def reading_error(error: lmdb.Error, directory: Path) -> Exception:
     """The error of ours for one that a reader of the catalog in `directory` has met."""
     if isinstance(error, lmdb.ReadersFullError):
         return UnsupportedStorage(
-            f"more than {MAX_READERS} processes and threads read {directory} at once: "
-            "close some and try again"
+            f"more than {MAX_READERS} processes and threads read {directory} at once",
+            remedy="close some and try again",
         )
     return system_error(error, directory) or CorruptFile(
         f"the catalog {directory} cannot be read: {error}", path=str(directory)

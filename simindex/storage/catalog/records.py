@@ -171,7 +171,7 @@ def stored_options(payload: bytes | None) -> IndexOptions:
         return IndexOptions.from_dict(values)
     except InvalidOption as error:
         raise CorruptFile(
-            f"the catalog's record meta/options describes no options of an index: {error}",
+            f"the catalog's record meta/options describes no options of an index: {error.what}",
             path="meta/options",
         ) from error
 

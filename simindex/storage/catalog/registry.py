@@ -68,8 +68,8 @@ def check_place(environment: Environment) -> None:
     if found is not None and _known(found) is not environment:
         index = environment.directory.parent
         raise ClosedIndex(
-            f"{index} was repaired or built anew since it was opened: open it again",
-            path=str(index),
+            f"{index} was repaired or built anew since it was opened",
+            remedy="open it again", path=str(index),
         )
 
 

@@ -97,6 +97,15 @@ def no_space(path: Path | str) -> StorageFull:
     )
 
 
+def storage_failed(path: Path | str, reason: str, code: int | None = None) -> StorageFailed:
+    """The error where a file cannot be read or written; without a `code` not by the system."""
+    return StorageFailed(
+        f"{path} cannot be read or written ({reason})",
+        remedy="see to the disk and try again; the index holds its last commit",
+        path=str(path), errno=code,
+    )
+
+
 @contextmanager
 def told(path: Path) -> Iterator[None]:
     """What `typed` does, for a generator."""
@@ -146,8 +155,4 @@ def refusal(error: OSError, path: Path) -> BaseException:
         )
     if error.errno == errno.ENOMEM:
         return MemoryError(f"the system has no memory for {file}")
-    return StorageFailed(
-        f"{file} cannot be read or written ({error.strerror})",
-        remedy="see to the disk and try again; the index holds its last commit",
-        path=file, errno=error.errno,
-    )
+    return storage_failed(file, str(error.strerror), error.errno)

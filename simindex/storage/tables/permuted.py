@@ -66,8 +66,8 @@ def free_tables(taken: Iterable[tuple[int, int]], count: int) -> int:
         first = number + 1
     if first + count - 1 > MAX_TABLE:
         raise InvalidOption(
-            f"the structures of a segment have more than {MAX_TABLE} tables: take fewer",
-            option="structures", expected=MAX_TABLE,
+            f"the structures of a segment have more than {MAX_TABLE} tables",
+            remedy="take fewer", option="structures", expected=MAX_TABLE,
         )
     return first
 

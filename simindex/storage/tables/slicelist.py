@@ -78,9 +78,9 @@ class SliceDesign:
         """The design of `"issl"`, `"issl:w=8"` or `"issl:w=16"`; InvalidOption on another name."""
         if not is_slicing(structure):
             raise InvalidOption(
-                f"{structure!r} names no slice lists: give \"issl\", \"issl:w=8\" or "
-                '"issl:w=16"',
-                option="structures", found=structure,
+                f"{structure!r} names no slice lists",
+                remedy='give "issl", "issl:w=8" or "issl:w=16"', option="structures",
+                found=structure,
             )
         _, _, width = structure.partition("=")
         return cls(structure, int(width) if width else 16 if bits >= WIDE_BITS else 8, bits)

@@ -104,7 +104,7 @@ def stored_design(
         return parse(record.structure, bits)
     except InvalidOption as error:
         raise CorruptFile(
-            f"the catalog names a structure {record.structure!r}: {error}", path=record.name
+            f"the catalog names a structure {record.structure!r}: {error.what}", path=record.name
         ) from error
 
 

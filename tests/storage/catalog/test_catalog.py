@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simindex.errors import CommitFailed, CorruptFile, StorageFull
+from simindex.errors import CommitFailed, CorruptFile, StorageFailed, StorageFull
 from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.environment import Transaction
 from simindex.storage.catalog.records import LAST_GENERATION, Head, Run
@@ -427,6 +427,8 @@ def test_missing_head_is_damage(catalog: Catalog) -> None:
         ("put", OSError(28, "no space"), StorageFull),
         ("put", lmdb.CorruptedError("page"), CorruptFile),
         ("delete", lmdb.PageNotFoundError("page"), CorruptFile),
+        ("put", lmdb.BadTxnError("invalid"), StorageFailed),
+        ("put", OSError(5, "EIO"), OSError),
         ("commit", lmdb.MapFullError("full"), StorageFull),
         ("commit", lmdb.DiskError("ENOSPC"), CommitFailed),
         ("commit", lmdb.Error("Input/output error"), CommitFailed),
