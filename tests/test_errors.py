@@ -80,7 +80,7 @@ IMPERATIVES = frozenset(re.findall(r"\w+", """
     add append ask bring build call cast change check choose close commit compact convert copy count
     create decode delete drop fill fit fix free give have install keep learn leave let make mend
     merge move name omit open pass pick pip put raise read rebuild reduce remove rename reopen
-    repair repeat replace report restore retry run see select set show skip specify split start store
+    repair repeat replace report restore retry run see select set show skip split start store
     supply switch take try turn update upgrade use wait write
 """))
 """Verbs that a remedy opens with, as it would at the beginning of a clause."""
