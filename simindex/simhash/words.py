@@ -145,7 +145,7 @@ def tokenized(tokenizer: Tokenizer, texts: list[str], first: int) -> list[list[s
             kind = type(wrong[0] if several else given).__name__
             raise InvalidBatch(
                 f"the tokenizer gave a {kind} for text {position}",
-                remedy="have it give words, each a str", position=position,
+                remedy="it must give words, each a str", position=position,
                 found=kind, expected="an iterable of str",
             )
         listed.append([word for word in words if word])
