@@ -70,7 +70,7 @@ def require_share(value: object, option: str) -> float:
             share = float(number)
     if not 0 < share <= 1:
         raise InvalidOption(
-            f"{option}={value!r} is not a share: give more than 0 and at most 1",
+            f"{option}={value!r} is not a share", remedy="give more than 0 and at most 1",
             option=option, found=value,
         )
     return share
