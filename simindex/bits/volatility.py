@@ -167,14 +167,24 @@ def _falling(rates: F64, sizes: F64) -> F64:
     return np.concatenate([np.full(count, mean) for mean, _, count in pooled])
 
 
-def symmetric_sums(odds: F64, order: int) -> F64:
-    """Elementary symmetric sums e_0 .. e_order of each row of odds (n, w): float64 (n, order + 1).
+def symmetric_sums(odds: F64, order: int) -> tuple[F64, F64]:
+    """Elementary symmetric sums e_0 .. e_order of each row of odds (n, w), and their scale.
 
-    e_i is the total odds of all flip sets of i bits. O(n w order).
+    e_i is the total odds of all flip sets of i bits. Those of wide rows go beyond what a float64
+    can tell, so they are given as float64 (n, order + 1) to be multiplied by exp(scale), float64
+    (n,), which is 0 for all others. What is then too small beside the largest is 0. O(n w order).
     """
     sums = np.zeros((len(odds), order + 1))
     sums[:, 0] = 1.0
+    scale = np.zeros(len(odds))
     for column in odds.T:
-        for i in range(order, 0, -1):
-            sums[:, i] += sums[:, i - 1] * column
-    return sums
+        sums[:, 1:] += sums[:, :-1] * column[:, None]
+        largest = sums.max(axis=1)
+        if largest.max(initial=0.0) > _LARGE:
+            by = np.where(largest > _LARGE, largest, 1.0)
+            sums /= by[:, None]
+            scale += np.log(by)
+    return sums, scale
+
+
+_LARGE = 1e200

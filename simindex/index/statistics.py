@@ -9,7 +9,7 @@ read once, a slice at a time; its longest runs are candidates, which all tables 
 Invariants
 1. A count is exact: rows of all tables, deleted ones included as long as they are stored.
 2. What is not listed has at most as many rows as the last listed one, if `certain`: a value among
-   no table's candidates has no more than their shortest ones together.
+   no table's candidates has no more than their shortest ones together, or one row in each.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from simindex.arrays import I64, U64
+from simindex.bits.distinct import distinct
 from simindex.bits.hamming import to_hex
 from simindex.index.handle import Handle
 from simindex.records.reports import Hot, IndexStats, Skew
@@ -95,49 +96,61 @@ def hottest(tables: Sequence[Table]) -> Skew:
         return Skew(0, 0.0, [], [], True)
     width = max(filled, key=len).header_bits
     runs = [_longest_runs(table, 64 - width) for table in filled]
-    headers, certain_headers = _merged(filled, [found for found, _ in runs], 64 - width)
-    words, certain_words = _merged(filled, [found for _, found in runs], 0)
+    (values, rows), unlisted_headers = _merged(filled, [found for found, _ in runs], 64 - width)
+    words, unlisted = _merged(filled, [found for _, found in runs], 0)
+    headers = [
+        Hot(f"{value:0{width}b}" if width else "", count)
+        for value, count in zip(values[:LISTED].tolist(), rows[:LISTED].tolist(), strict=True)
+    ]
     counted = sorted(_fingerprints(filled, words), key=lambda one: (-one[1], one[0]))
+    fingerprints = [Hot(value, count) for value, count in counted[:LISTED] if count > 1]
     return Skew(
         header_bits=width,
         rows_per_header=sum(map(len, filled)) / 2.0**width,
-        headers=[
-            Hot(f"{value:0{width}b}" if width else "", rows)
-            for value, rows in zip(
-                headers[0][:LISTED].tolist(), headers[1][:LISTED].tolist(), strict=True
-            )
-        ],
-        fingerprints=[Hot(value, rows) for value, rows in counted[:LISTED] if rows > 1],
-        certain=certain_headers and certain_words,
+        headers=headers,
+        fingerprints=fingerprints,
+        certain=_none_missed(headers, unlisted_headers) and _none_missed(fingerprints, unlisted),
     )
 
 
-def _longest_runs(table: Table, shift: int) -> tuple[Counted, Counted]:
+def _none_missed(listed: Sequence[Hot], unlisted: int) -> bool:
+    """Whether what has `unlisted` rows at most would stand behind those listed, or not at all."""
+    return unlisted <= 1 or (len(listed) == LISTED and listed[-1].rows >= unlisted)
+
+
+def _longest_runs(table: Table, shift: int) -> tuple[_Longest, _Longest]:
     """The longest runs of equal headers, and of two and more equal first words."""
-    header, word = _Longest(), _Longest()
+    header, word = _Longest(1), _Longest(2)
     for values, lengths in _runs(table, shift):
         header.add(values, lengths)
     for values, lengths in _runs(table, 0):
-        word.add(values[lengths > 1], lengths[lengths > 1])
-    return header.counted, word.counted
+        word.add(values, lengths)
+    return header, word
 
 
 class _Longest:
-    """The `CANDIDATES` longest runs of those added."""
+    """The `CANDIDATES` longest runs of those added, of at least so many rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, least: int) -> None:
+        self.least = least
         self.counted: Counted = (np.empty(0, np.uint64), np.empty(0, np.int64))
+        self.left_out = 0
+        """Rows of the longest run that may have been left out."""
 
     def add(self, values: U64, lengths: I64) -> None:
         held_values, held_lengths = self.counted
-        if len(held_lengths) == CANDIDATES:
-            longer = lengths > held_lengths.min()
+        least = max(self.least, self.left_out + 1)
+        longer = lengths >= least
+        if not longer.all():
+            self.left_out = least - 1
             values, lengths = values[longer], lengths[longer]
         if len(values):
             values = np.concatenate([held_values, values])
             lengths = np.concatenate([held_lengths, lengths])
             kept = np.argsort(-lengths, kind="stable")[:CANDIDATES]
             self.counted = values[kept], lengths[kept]
+            if len(kept) == CANDIDATES:
+                self.left_out = int(lengths[kept[-1]])
 
 
 def _runs(table: Table, shift: int) -> Iterator[Counted]:
@@ -157,18 +170,19 @@ def _runs(table: Table, shift: int) -> Iterator[Counted]:
 
 
 def _merged(
-    tables: Sequence[Table], candidates: Sequence[Counted], shift: int
-) -> tuple[Counted, bool]:
-    """The candidates of all tables, counted in all of them, the most frequent first."""
-    values = np.unique(np.concatenate([found for found, _ in candidates]))
+    tables: Sequence[Table], candidates: Sequence[_Longest], shift: int
+) -> tuple[Counted, int]:
+    """The candidates of all tables, counted in all of them, the most frequent first.
+
+    And the most rows that a value may have which is not among them.
+    """
+    values = np.unique(np.concatenate([found.counted[0] for found in candidates]))
     counts = np.zeros(len(values), np.int64)
     for table in tables:
         counts += _first_rows(table, values, shift, after=True)
         counts -= _first_rows(table, values, shift, after=False)
     order = np.argsort(-counts, kind="stable")
-    unlisted = sum(int(rows[-1]) for _, rows in candidates if len(rows) == CANDIDATES)
-    certain = not unlisted or int(counts[order[min(LISTED, len(order)) - 1]]) >= unlisted
-    return (values[order], counts[order]), certain
+    return (values[order], counts[order]), sum(found.left_out for found in candidates)
 
 
 def _first_rows(table: Table, values: U64, shift: int, *, after: bool) -> I64:
@@ -200,6 +214,8 @@ def _fingerprints(tables: Sequence[Table], words: Counted) -> Iterator[tuple[str
             ]
             for table in tables
         ]
-        whole, equal = np.unique(np.concatenate(rows), axis=0, return_counts=True)
+        found = np.concatenate(rows)
+        first, number = distinct(found)
+        equal = np.bincount(number)
         reached += equal.tolist()
-        yield from zip(to_hex(whole.astype(np.uint64)), equal.tolist(), strict=True)
+        yield from zip(to_hex(found[first]), equal.tolist(), strict=True)

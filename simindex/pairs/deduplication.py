@@ -21,6 +21,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U64, Bools
+from simindex.bits.distinct import distinct
 from simindex.methods.base import firsts
 from simindex.pairs.find_all import find_all
 from simindex.records.batch import Batch
@@ -228,12 +229,3 @@ def any_neighbour(rows: U64, h: int) -> Losses:
     query, row, apart, _ = _native.scan(rows[dropped], rows[lonely], h, True)
     winner[lonely[query]], distance[lonely[query]] = dropped[row], apart
     return Losses(winner, distance)
-
-
-def distinct(rows: U64) -> tuple[I64, I64]:
-    """(first row of each distinct one, number of each row's distinct one); not in row order."""
-    if rows.shape[1] == 1:
-        _, first, number = np.unique(rows[:, 0], return_index=True, return_inverse=True)
-    else:
-        _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return first.astype(np.int64), number.reshape(-1).astype(np.int64)

@@ -118,9 +118,11 @@ class Calibration:
     def _expected(self, header_bits: int, h: int, recall: float, most: int) -> int | None:
         costs = self.volatility.of(self.sample[:MODEL_ROWS]).astype(np.float64)
         odds = np.exp(-costs)
-        total = symmetric_sums(odds, h)[:, 1:].sum(axis=1)
-        tail = np.cumsum(symmetric_sums(odds[:, header_bits:], h), axis=1)
-        untouched = tail[:, h] - 1.0
+        every, scale = symmetric_sums(odds, h)
+        beyond, beyond_scale = symmetric_sums(odds[:, header_bits:], h)
+        total = every[:, 1:].sum(axis=1) * np.exp(scale - beyond_scale)
+        tail = np.cumsum(beyond, axis=1)
+        untouched = tail[:, h] - beyond[:, 0]
         for limit in _growing(most):
             masks = self._masks(self.sample[:MODEL_ROWS], header_bits, h, limit)
             reached = np.zeros(limit)

@@ -73,8 +73,9 @@ class Skew:
     fingerprints: list[Hot]
     """Those that most rows share, at most ten, each of two rows or more."""
     certain: bool
-    """Whether nothing unlisted can have more rows: false only for many segments without a hot one,
-    where the tenth hardly differs from the eleventh."""
+    """Whether nothing unlisted can have more rows. With several segments it is false where fewer
+    than ten are listed, or the tenth has fewer rows than there are segments: one with a row in each
+    is then not seen. `compact(full=True)` makes it certain."""
 
 
 @dataclass(frozen=True, slots=True)

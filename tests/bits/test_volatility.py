@@ -125,7 +125,8 @@ def test_pooled_rates_fall_and_keep_their_mean(rates: list[float], sizes: list[i
     odds=st.lists(st.floats(0, 1), min_size=0, max_size=9), order=st.integers(0, 6),
 )
 def test_symmetric_sums_are_those_of_all_sets(odds: list[float], order: int) -> None:
-    found = symmetric_sums(np.array([odds, odds[::-1]]).reshape(2, len(odds)), order)
+    found, scale = symmetric_sums(np.array([odds, odds[::-1]]).reshape(2, len(odds)), order)
     expected = [sum(prod(s) for s in combinations(odds, size)) for size in range(order + 1)]
     assert found.shape == (2, order + 1)
     assert np.allclose(found, [expected, expected])
+    assert not scale.any()

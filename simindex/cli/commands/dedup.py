@@ -31,6 +31,7 @@ import click
 import numpy as np
 
 import simindex
+from simindex.bits.distinct import distinct
 from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import Reading, input_options, is_open_as, output_options
 from simindex.cli.chunks import (
@@ -53,7 +54,6 @@ from simindex.pairs.deduplication import (
     Losses,
     Stored,
     any_neighbour,
-    distinct,
     greedy,
     nearest_stored,
 )

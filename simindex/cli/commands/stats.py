@@ -62,7 +62,7 @@ def _print_skew(skew: Skew) -> None:
     for hot in skew.headers:
         click.echo(f"{'':<11} {hot.value}  {count(hot.rows, 'row')}")
     click.echo(f"{'equal rows':<11} fingerprints of most rows{unsure}:" if skew.fingerprints
-               else f"{'equal rows':<11} none")
+               else f"{'equal rows':<11} none{'' if skew.certain else ' within a segment'}")
     for hot in skew.fingerprints:
         click.echo(f"{'':<11} {hot.value}  {count(hot.rows, 'row')}")
 

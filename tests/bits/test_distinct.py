@@ -1,0 +1,23 @@
+"""Equal rows share a number, and each number names the first of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simindex.bits.distinct import distinct
+
+
+@pytest.mark.parametrize("words", [1, 2, 5])
+@pytest.mark.parametrize("rows", [0, 1, 2, 300])
+def test_rows_are_told_apart_by_all_their_words(words: int, rows: int) -> None:
+    rng = np.random.default_rng([words, rows])
+    values = rng.integers(0, 3, (rows, words), dtype=np.uint64) << np.uint64(62)
+    first, number = distinct(values)
+    met: dict[tuple[int, ...], int] = {}
+    for at, row in enumerate(values.tolist()):
+        met.setdefault(tuple(row), at)
+    expected = [met[row] for row in sorted(met)]
+    assert first.tolist() == expected
+    assert first[number].tolist() == [met[tuple(row)] for row in values.tolist()]
+    assert first.dtype == number.dtype == np.int64
