@@ -41,14 +41,15 @@ def require(held: bool, option: str, found: object, expected: str) -> None:
         )
 
 
-def require_whole(value: object, option: str, least: int, most: int | None = None) -> None:
-    """Raises InvalidOption unless a value is a whole number, of numpy or not, within bounds."""
+def require_whole(value: object, option: str, least: int, most: int | None = None) -> int:
+    """The whole number, of numpy or not, as Python's; raises InvalidOption unless within bounds."""
     if not is_whole(value) or value < least or (most is not None and value > most):
         expected = f"from {least}" + ("" if most is None else f" to {most}")
         raise InvalidOption(
             f"{option}={value!r}",
             remedy=f"give a whole number {expected}", option=option, found=value, expected=expected,
         )
+    return int(value)
 
 
 def require_distance(h: object, bits: int) -> None:

@@ -507,7 +507,8 @@ class Index:
 
         Notes
         -----
-        Queries learn by themselves on a part of the sample that costs them under half a second.
+        Queries learn by themselves on a part of the sample that costs them about half a
+        second at 64 bits, and seconds where rows and h are wide.
         """
         self._changes.check_may_keep()
         self._answerer.question(h=h)

@@ -21,6 +21,7 @@ from simindex._kernels import _native
 from simindex.arrays import U32
 from simindex.checks import require_whole
 from simindex.errors import InvalidBatch, InvalidOption
+from simindex.options import as_flag
 from simindex.records.batch import as_fingerprints
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
 from simindex.threads import thread_count
@@ -98,9 +99,10 @@ def find_all(
             f"{n:,} rows: all pairs of at most {MAX_ROWS - 1:,} are found at once",
             found=n, expected=f"at most {MAX_ROWS - 1}",
         )
-    require_whole(h, "h", 0, bits)
+    collapse_equal = as_flag(collapse_equal, "collapse_equal")
+    h = require_whole(h, "h", 0, bits)
     if blocks is not None:
-        require_whole(blocks, "blocks", min(h + 1, bits), bits)
+        blocks = require_whole(blocks, "blocks", min(h + 1, bits), bits)
         if comb(blocks, h) > MAX_PASSES:
             raise InvalidOption(
                 f"blocks={blocks!r}: {comb(blocks, h):,} passes for h={h}, more than "

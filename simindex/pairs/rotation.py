@@ -99,10 +99,11 @@ def rotation_pairs(
     n, bits = len(rows), 64 * rows.shape[1]
     if n >= MAX_ROWS:
         raise InvalidBatch(f"{n:,} rows: all pairs of at most {MAX_ROWS - 1:,} are found at once")
-    require_whole(h, "h", 0, bits)
-    require_whole(rotations, "rotations", 1, bits)
-    require_whole(window, "window", 1)
-    require_whole(comparisons, "comparisons", 0)
+    h = require_whole(h, "h", 0, bits)
+    rotations = require_whole(rotations, "rotations", 1, bits)
+    window = require_whole(window, "window", 1)
+    comparisons = require_whole(comparisons, "comparisons", 0)
+    seed = require_whole(seed, "seed", 0)
     complete = window >= n - 1
     tried = 1 if complete else rotations
     codes = np.empty(0, np.uint64)

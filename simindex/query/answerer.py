@@ -216,6 +216,7 @@ class Answerer:
         budget_s: float = float("inf"),
     ) -> Audit:
         """Measures the recall on rows of the index; see `Index.audit`."""
+        thread_count(question.threads, 1, worth=1)  # refused where no row is asked, too
         self._follow_machine(snapshot)
         exactly = replace(question, recall=1.0, method="auto")
 
@@ -239,17 +240,16 @@ class Answerer:
         )
         return self._audit
 
-    def last_audit(self) -> Audit | None:
-        """This handle's, or the stored one if that is newer."""
+    def last_audit(self, snapshot: Snapshot) -> Audit | None:
+        """This handle's, or the stored one if that is newer, and not of a later commit."""
         with self._view.catalog.reading() as reading:
             _, head = reading.head()
             payload = reading.value(head, "audit")
         stored = None if payload is None else auditing.decode(payload)
-        if self._audit is None or (
-            stored is not None and stored.generation > self._audit.generation
-        ):
-            return stored
-        return self._audit
+        if stored is not None and stored.generation > snapshot.head.generation:
+            stored = None
+        own = self._audit
+        return own if own and (stored is None or own.generation >= stored.generation) else stored
 
     def self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> Audit | None:
         """Measures anew, for about `SELF_AUDIT_S`, where the last audit tells of another index.
@@ -261,7 +261,7 @@ class Answerer:
         rows = snapshot.stored_rows
         if rows < SELF_AUDIT_ROWS:
             return None
-        last = self.last_audit()
+        last = self.last_audit(snapshot)
         if last is not None and rows <= 2 * last.index_rows and last.index_rows <= 2 * rows:
             return None
         if not len(snapshot.reservoir):

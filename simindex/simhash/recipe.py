@@ -380,7 +380,7 @@ class Recipe:
                 f"the recipe's header is not valid: {what_happened(error)}",
                 remedy=getattr(error, "remedy", None),
             ) from error
-        if {**recipe.to_dict(), "unseen": idf and idf.unseen} != values:
+        if {**recipe.to_dict(), "unseen": recipe_bytes.unseen(idf)} != values:
             raise CorruptFile("the recipe's header does not describe its content", found=values)
         return recipe
 

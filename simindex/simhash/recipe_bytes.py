@@ -70,8 +70,13 @@ def packed_frequencies(values: dict[str, Any], hashes: U64, counts: U32) -> byte
 
 def packed_header(values: dict[str, Any], idf: IdfTable | None) -> bytes:
     """The header of a recipe alone; it must not pass MOST_HEADER_BYTES."""
-    header: bytes = msgpack.packb({**values, "unseen": idf and idf.unseen})
+    header: bytes = msgpack.packb({**values, "unseen": unseen(idf)})
     return header
+
+
+def unseen(idf: IdfTable | None) -> int | None:
+    """The step of a feature that no document had; None where nothing was learned."""
+    return None if idf is None else idf.unseen
 
 
 def _sealed(kind: _Kind, header: bytes, *arrays: U64 | U32) -> bytes:
