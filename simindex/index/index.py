@@ -397,7 +397,9 @@ class Index:
         are within h of each other. The result depends on documents and h only, not on the order of
         appending, on segments, threads or memory.
 
-        Equal fingerprints are compared as one, so a million equal rows cost no more than others.
+        Equal fingerprints are compared as one. Stars of large families take longer than components:
+        20 s instead of one for a million rows of which 300,000 are equal and 300,000 within 3 bits
+        of those.
         """
         self._check_open()
         return index_clusters(
