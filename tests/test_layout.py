@@ -43,7 +43,6 @@ TESTED_BY = {
     "index/changes.py": "index/test_index_model.py",
     "index/handle.py": "storage/test_snapshot.py",
     "index/opening.py": "test_bad_input.py",
-    "inputs/document.py": "inputs/test_jsonl.py",
     "methods/base.py": "methods/test_query_tables.py",
     "methods/bphs.py": "methods/test_contract_bphs.py",
     "pairs/tiles.py": "pairs/test_search.py",

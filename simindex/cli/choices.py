@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
@@ -15,7 +17,7 @@ import click
 
 from simindex.cli.console import say
 from simindex.errors import InvalidInput
-from simindex.inputs import Document, Intake, ReadOptions, formats, read
+from simindex.inputs import ID_FIELDS, Document, Intake, ReadOptions, formats, read
 from simindex.options import SECRET_BYTES, split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -147,6 +149,11 @@ class Reading:
         """A new account of bad records that reports them on standard error."""
         return Intake(max_errors=self.max_errors, report=None if silent else say)
 
+    def lasting(self) -> Reading:
+        """The same, with names for records of standard input that no other run gives."""
+        stdin_name = f"stdin-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+        return replace(self, options=replace(self.options, stdin_name=stdin_name))
+
     def documents(
         self, inputs: Sequence[str], intake: Intake, without: Path | None = None
     ) -> Iterator[Document]:
@@ -167,8 +174,9 @@ input_options = collected(
     ),
     click.option("--text-field", default="text", show_default=True, help="Field of the text."),
     click.option(
-        "--key-field", default="id", show_default=True,
-        help="Field of the name; a record without it is named FILE:LINE.",
+        "--id-field", metavar="NAME",
+        help=f"Field of the id; by default the first that there is of {', '.join(ID_FIELDS)}. A "
+        "record without one is named FILE:LINE.",
     ),
     click.option("--include", multiple=True, metavar="GLOB", help="Only such files in folders."),
     click.option("--exclude", multiple=True, metavar="GLOB", help="No such files or folders."),

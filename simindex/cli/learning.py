@@ -63,9 +63,9 @@ class Lesson:
         return {"documents": self.documents, **how}
 
 
-def in_sample(key: str, fraction: float) -> bool:
-    """Whether the document of this key is in a sample of such a share."""
-    drawn: int = mmh3.hash64(key.encode(), _SAMPLE_SEED, signed=False)[0]
+def in_sample(name: str, fraction: float) -> bool:
+    """Whether the document of this name is in a sample of such a share."""
+    drawn: int = mmh3.hash64(name.encode(), _SAMPLE_SEED, signed=False)[0]
     return drawn < fraction * 2.0**64
 
 
@@ -79,7 +79,7 @@ def learned_from_sample(
         nonlocal chosen
         for chunk in chunks(documents):
             for document in chunk:
-                if in_sample(document.key, fraction):
+                if in_sample(document.place if document.numbered else document.key, fraction):
                     chosen += 1
                     yield document.text
             progress.advance(len(chunk), characters_of(chunk))

@@ -23,7 +23,7 @@ from simindex.cli.learning import (
     learned_from_sample,
 )
 from simindex.errors import InvalidOption
-from simindex.inputs import Document, Intake, rereadable
+from simindex.inputs import ID_FIELDS, Document, Intake, rereadable
 from simindex.simhash.projection import PROJECTIONS
 from simindex.simhash.recipe_bytes import MOST_HEADER_BYTES
 from simindex.simhash.weighting import WEIGHTINGS
@@ -213,15 +213,37 @@ class Prepared:
     """The account of reading these documents."""
     lesson: Lesson | None = None
     """What idf was learned from, if it was."""
+    id_field: str | None = None
+    """The field of ids, where it was asked for."""
 
     def say(self) -> None:
-        """What was no document, and what idf was learned from."""
+        """What was no document, what names documents, and what idf was learned from."""
         for kind, number in sorted(self.intake.passed_over.items()):
             say(f"passed over {count(number, 'file')}: {kind}")
+        for line in named_by(self.intake, self.id_field):
+            say(line)
+        if self.intake.markup:
+            say(
+                f"{count(self.intake.markup, 'HTML file')} read with the markup, which may decide "
+                "what is near: extract the texts first"
+            )
         if self.intake.bad_records:
             say(f"skipped {count(self.intake.bad_records, 'bad record')}")
         if self.lesson is not None:
             say(self.lesson)
+
+
+def named_by(intake: Intake, asked: str | None) -> Iterator[str]:
+    """Says which field gave ids where that was not asked for, and how other records are named."""
+    for field in intake.id_fields:
+        if asked is None and field != ID_FIELDS[0]:
+            yield f"ids are those of the field {field!r}; --id-field names another"
+    if intake.numbered:
+        looked = ", ".join(ID_FIELDS) if asked is None else asked
+        yield (
+            f"{count(intake.numbered, 'record')} without an id (looked for {looked}), named by "
+            "file and line; --id-field names the field"
+        )
 
 
 def prepare(
@@ -235,17 +257,18 @@ def prepare(
     """
     recipe = asked_recipe(given)
     learning.check(recipe, inputs)
-    intake = reading.intake()
+    intake, id_field = reading.intake(), reading.options.id_field
     documents = reading.documents(inputs, intake, without)
     if recipe.fitted:
-        return Prepared(recipe, documents, intake)
+        return Prepared(recipe, documents, intake, id_field=id_field)
     if learning.first is None and rereadable(inputs):
         fraction = 1 if learning.sample is None else learning.sample
         fitted, lesson = learned_from_sample(recipe, documents, fraction, quiet=quiet)
         intake = reading.intake(silent=True)
-        return Prepared(fitted, reading.documents(inputs, intake, without), intake, lesson)
+        documents = reading.documents(inputs, intake, without)
+        return Prepared(fitted, documents, intake, lesson, id_field)
     source = "the inputs" if rereadable(inputs) else "the stream"
     fitted, lesson, documents = learned_from_first(
         recipe, documents, learning.first or FIRST_DOCUMENTS, source, quiet=quiet, printed=printed
     )
-    return Prepared(fitted, documents, intake, lesson)
+    return Prepared(fitted, documents, intake, lesson, id_field)

@@ -24,10 +24,17 @@ class Document:
     """The file as the caller named it, or `-`."""
     line: int | None = None
     """Line its record starts on, from 1; None where the text is a whole file."""
+    numbered: bool = False
+    """Whether its record has no id, so that the key is made of a name and the line."""
     row: Mapping[str, str] | None = None
     """The cells of its row by column; of tables only."""
     raw: bytes | None = None
     """The line as read, with its line end if it had one, without a byte order mark; JSONL only."""
+
+    @property
+    def place(self) -> str:
+        """Where it was read: the file, with the line of its record."""
+        return self.path if self.line is None else f"{self.path}:{self.line}"
 
     @property
     def fields(self) -> Mapping[str, Any] | None:
@@ -83,8 +90,14 @@ class Intake:
     report: Callable[[BadRecord], None] | None = None
     bad_records: int = 0
     files: int = 0
+    numbered: int = 0
+    """Records without an id, which are named by their line."""
+    id_fields: Counter[str] = field(default_factory=Counter)
+    """Fields that ids were taken from, and of how many records."""
+    markup: int = 0
+    """HTML files that were read as texts, markup included."""
     passed_over: Counter[str] = field(default_factory=Counter)
-    """Files in folders that are no text files, by kind; not errors."""
+    """Files in folders that were not read, by the reason; not errors."""
 
     def bad(self, path: str, line: int | None, reason: str) -> None:
         """Note a bad record; InvalidInput when it is one more than may be skipped."""
@@ -108,14 +121,60 @@ class Source:
     path: str
     """The file as the caller named it, or `-`; for messages."""
     name: str
-    """What documents without a key of their own are named after: relative to a folder, with `/`."""
+    """What documents without an id are named after: the path as reached from the input, with `/`.
+    """
     intake: Intake
     limit: int
     """Longest line, row or text file, in bytes."""
     named: bool = True
     """Whether the caller named the file; else it was found in a folder."""
     text_field: str = "text"
-    key_field: str = "id"
+    id_field: str | None = None
+    """None: one of `ID_FIELDS`, the first that a record has."""
+
+
+ID_FIELDS = ("id", "key", "_id", "uuid", "guid", "doc_id", "url", "uri")
+"""Where an id is looked for unless the caller names the field."""
+
+
+class Ids:
+    """Names the records of one source: by the id field, else by the line.
+
+    Unless the caller named the field, the first record that has one of `ID_FIELDS` decides which
+    it is, for the whole source.
+    """
+
+    def __init__(self, source: Source, kind: str = "field") -> None:
+        self._source, self._kind = source, kind
+        self.field = source.id_field
+        self.numbered = False
+        """Whether the record named last has no id."""
+
+    def key_of(self, record: Mapping[str, Any], line: int) -> str:
+        """The key of a record that starts on a line. Raises Unusable for what cannot be an id."""
+        field = self.field
+        if field is None:
+            text_field = self._source.text_field
+            found = (name for name in ID_FIELDS if name != text_field and _is_id(record, name))
+            field = self.field = next(found, None)
+        value = None if field is None else record.get(field)
+        self.numbered = value is None
+        if field is None or value is None:
+            return f"{self._source.name}:{line}"
+        return _key_of(value, field, self._kind)
+
+    def count(self) -> None:
+        """Notes in the account that the record named last has become a document."""
+        intake = self._source.intake
+        if self.numbered:
+            intake.numbered += 1
+        elif self.field is not None:
+            intake.id_fields[self.field] += 1
+
+
+def _is_id(record: Mapping[str, Any], field: str) -> bool:
+    value = record.get(field)
+    return isinstance(value, str) or is_int(value) or (field == ID_FIELDS[0] and value is not None)
 
 
 class Unusable(Exception):
@@ -130,12 +189,12 @@ def text_of(value: object, field: str) -> str:
     return value
 
 
-def key_of(value: object, field: str, otherwise: str) -> str:
-    """The value of the key field as a string; `otherwise` when it is None."""
-    if value is None:
-        return otherwise
+def _key_of(value: object, field: str, kind: str) -> str:
     if value == "":
-        raise Unusable(f"field {field!r} is empty: give an id, or leave the field out")
+        whole = "whole " if kind == "column" else ""
+        raise Unusable(
+            f"{kind} {field!r} is empty: give an id, or leave the {whole}{kind} out"
+        )
     if is_int(value):
         value = str(value)
     if not isinstance(value, str):

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import BinaryIO
 
 from simindex.inputs.document import Document, Source
+from simindex.inputs.foreign import HEAD_BYTES, bare_suffix, is_json_lines, is_markup
 from simindex.inputs.jsonl import read_jsonl
-from simindex.inputs.streams import (
-    STDIN,
-    Unreadable,
-    compression_of,
-    decoded,
-    first_bytes,
-    unmarked,
-    whole,
-)
+from simindex.inputs.streams import STDIN, Unreadable, decoded, unmarked, whole
 from simindex.inputs.table import read_table
 
 AUTO = "auto"
-
-SNIFFED_BYTES = 8192
-"""A NUL byte among the first so many makes a file a binary one, as in git."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +25,7 @@ class Format:
         Documents of a decompressed stream, one record in memory at a time. What cannot be read goes
         to ``source.intake.bad``, or is raised as `streams.Unreadable`.
     suffixes : tuple of str
-        In lower case; a named file with one of them has this format, before .gz or .zst.
+        In lower case; a file with one of them has this format, before .gz or .zst.
     magic : bytes
         First bytes by which a file without such a suffix is recognised, also within a folder and on
         standard input.
@@ -56,7 +45,7 @@ def read_text(stream: BinaryIO, source: Source) -> Iterator[Document]:
     """
     path, limit, intake = source.path, source.limit, source.intake
     data = whole(stream, limit)
-    if b"\0" in data[:SNIFFED_BYTES]:
+    if b"\0" in data[:HEAD_BYTES]:
         if source.named:
             intake.bad(path, None, "binary file: holds NUL bytes")
         else:
@@ -70,6 +59,7 @@ def read_text(stream: BinaryIO, source: Source) -> Iterator[Document]:
     except Unreadable as reason:
         intake.bad(path, reason.line, str(reason))
         return
+    intake.markup += is_markup(data)
     yield Document(key=source.name, text=text, path=path)
 
 
@@ -94,20 +84,19 @@ def suffixes() -> list[str]:
     return [suffix for row in FORMATS.values() for suffix in row.suffixes]
 
 
-def recognised(path: str, stream: BinaryIO, *, named: bool) -> Format:
+def recognised(path: str, head: bytes, text_field: str) -> Format:
     """The format of a file by its suffix or its first bytes; else JSONL of standard input, or text.
 
-    In a folder a suffix says nothing: its files are texts.
+    A ``.json`` file is taken for JSONL if its first line is an object with a text.
     """
-    if named and path != STDIN:
-        bare = PurePath(path).with_suffix("") if compression_of(path) else PurePath(path)
+    if path != STDIN:
+        suffix = bare_suffix(path)
         for row in FORMATS.values():
-            if bare.suffix.lower() in row.suffixes:
+            if suffix in row.suffixes:
                 return row
-    marked = [row for row in FORMATS.values() if row.magic]
-    if marked:
-        head = first_bytes(stream, max(len(row.magic) for row in marked))
-        for row in marked:
-            if head.startswith(row.magic):
-                return row
+        if suffix == ".json" and is_json_lines(head, text_field):
+            return FORMATS["jsonl"]
+    for row in FORMATS.values():
+        if row.magic and head.startswith(row.magic):
+            return row
     return FORMATS["jsonl" if path == STDIN else "text"]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from simindex.inputs.document import Document, Source, Unusable, key_of, text_of
+from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
 from simindex.inputs.streams import Unreadable, decoded, lines, unmarked
 
 MAX_VALUES = 1 << 20
@@ -29,13 +29,13 @@ _NESTED = re.compile(_QUOTED + rb"|[][{}]", re.DOTALL)
 def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
     """Documents of a stream of JSON lines, in its order.
 
-    A record without the key field, or with null in it, is named ``name:line``. Lines of nothing but
+    A record without the id field, or with null in it, is named ``name:line``. Lines of nothing but
     white space are passed over. Bad records: a line over the limit, of more than MAX_VALUES
     values or nested more than MAX_NESTING deep, bytes that are no UTF-8, no JSON, no object, no
-    text field, a text that is no string, a key that is empty or neither a string nor a whole
+    text field, a text that is no string, an id that is empty or neither a string nor a whole
     number, half of a surrogate pair in either.
     """
-    path, text_field, key_field = source.path, source.text_field, source.key_field
+    path, text_field, ids = source.path, source.text_field, Ids(source)
     for number, line in lines(stream, source.limit):
         if line is None:
             source.intake.bad(path, number, f"line longer than {source.limit} bytes")
@@ -49,15 +49,17 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
             if text_field not in record:
                 raise Unusable(f"lacks the field {text_field!r} (it has {_listed(record)})")
             document = Document(
-                key=key_of(record.get(key_field), key_field, f"{source.name}:{number}"),
+                key=ids.key_of(record, number),
                 text=text_of(record[text_field], text_field),
                 path=path,
                 line=number,
+                numbered=ids.numbered,
                 raw=line,
             )
         except (Unusable, Unreadable) as reason:
             source.intake.bad(path, number, str(reason))
             continue
+        ids.count()
         yield document
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import BinaryIO
 
-from simindex.inputs.document import Document, Source, Unusable, key_of, text_of
+from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
 from simindex.inputs.streams import lines, unmarked
 
 MAX_COLUMNS = 1 << 16
@@ -51,16 +51,16 @@ class _Feed:
 def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
     """Documents of a table with a header row, in its order; of a .tsv one with tabs between cells.
 
-    Without the key column, rows are named ``name:line``. Bad records: a row over the limit,
+    Without an id column, rows are named ``name:line``. Bad records: a row over the limit,
     MAX_COLUMNS columns or MAX_SEPARATORS separators, of another number of columns than the header,
-    with an empty key, with broken quotes, or with bytes that are no UTF-8. A header without the
+    with an empty id, with broken quotes, or with bytes that are no UTF-8. A header without the
     text column makes the file one bad record.
     """
     path, limit, intake = source.path, source.limit, source.intake
     delimiter = "\t" if ".tsv" in PurePath(path).suffixes else ","
     if csv.field_size_limit() < limit:
         csv.field_size_limit(limit)
-    feed = _Feed(stream, limit, delimiter)
+    feed, ids = _Feed(stream, limit, delimiter), Ids(source, "column")
     rows = csv.reader(feed, delimiter=delimiter, strict=True)
     header: list[str] | None = None
     while True:
@@ -84,7 +84,9 @@ def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
                     return
                 header = row
                 continue
-            yield _document(row, header, line, source)
+            document = _document(row, header, line, source, ids)
+            ids.count()
+            yield document
         except StopIteration:
             return
         except csv.Error as error:
@@ -93,20 +95,18 @@ def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
             intake.bad(path, line, str(reason))
 
 
-def _document(cells: list[str], header: list[str], line: int, source: Source) -> Document:
+def _document(
+    cells: list[str], header: list[str], line: int, source: Source, ids: Ids
+) -> Document:
     if len(cells) != len(header):
         raise Unusable(f"has {len(cells)} columns, the header has {len(header)}")
     row = dict(zip(header, cells, strict=True))
-    key = row.get(source.key_field)
-    if key == "":
-        raise Unusable(
-            f"column {source.key_field!r} is empty: give an id, or leave the whole column out"
-        )
     return Document(
-        key=key_of(key, source.key_field, f"{source.name}:{line}"),
+        key=ids.key_of(row, line),
         text=text_of(row[source.text_field], source.text_field),
         path=source.path,
         line=line,
+        numbered=ids.numbered,
         row=row,
     )
 

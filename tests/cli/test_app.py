@@ -143,7 +143,7 @@ def test_failures_of_the_system_are_one_line(
 
 def test_names_of_files_do_not_speak_to_the_terminal(run: Run, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "a\x1b]0;owned\x07\x9b.txt").write_bytes(b"\xff\xfe")
+    (tmp_path / "docs" / "a\x1b]0;owned\x07\x9b.txt").write_bytes(b"\xff")
     result = run("build", "x.sim", "docs", code=4)
     assert "docs/a\\x1b]0;owned\\x07\\x9b.txt" in result.stderr
     assert result.stderr.strip().isprintable()

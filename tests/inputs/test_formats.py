@@ -68,13 +68,16 @@ def test_a_new_format_is_recognised_by_its_suffix_or_first_bytes(
 
 
 @pytest.mark.usefixtures("notes")
-def test_a_suffix_within_a_folder_says_nothing_unless_the_format_is_asked_for(
-    tmp_path: Path, take: Callable[..., Any]
+def test_each_file_of_a_folder_is_read_by_its_own_suffix(
+    tmp_path: Path, take: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "a.notes").write_bytes(b"one\ntwo\n")
-    assert [document.text for document in take(tmp_path)[0]] == ["one\ntwo\n"]
-    documents, _, _ = take(tmp_path, format="notes")
-    assert [document.key for document in documents] == ["a.notes:1", "a.notes:2"]
+    monkeypatch.chdir(tmp_path)
+    Path("a.notes").write_bytes(b"one\ntwo\n")
+    Path("b").write_bytes(b"three\nfour\n")
+    documents, _, _ = take(".")
+    assert [document.key for document in documents] == ["a.notes:1", "a.notes:2", "b"]
+    documents, _, _ = take(".", format="notes")
+    assert [document.key for document in documents] == ["a.notes:1", "a.notes:2", "b:1", "b:2"]
 
 
 @pytest.mark.usefixtures("notes")

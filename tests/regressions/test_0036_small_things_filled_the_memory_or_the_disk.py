@@ -84,7 +84,7 @@ def test_many_empty_strings_are_counted_without_being_listed(tmp_path: Path) -> 
 
 
 def test_chunks_are_bounded_by_what_documents_hold() -> None:
-    document = Document("a", "text", "-", 1, None, bytes(chunks.CHUNK_BYTES // 4))
+    document = Document("a", "text", "-", 1, raw=bytes(chunks.CHUNK_BYTES // 4))
     assert [len(chunk) for chunk in chunks.chunks([document] * 10)] == [4, 4, 2]
 
 

@@ -108,7 +108,8 @@ def simindex_of(folder: Path, *arguments: object) -> subprocess.CompletedProcess
 
 
 NAMES = [b"plain.txt", b"caf\xe9.txt", b"caf\\xe9.txt", b"a\\b.txt", b"\\x5cxe9.txt", b"\xff"]
-KEYS = ["plain.txt", "caf\\xe9.txt", "caf\\x5cxe9.txt", "a\\b.txt", "\\x5cx5cxe9.txt", "\\xff"]
+ESCAPED = ["plain.txt", "caf\\xe9.txt", "caf\\x5cxe9.txt", "a\\b.txt", "\\x5cx5cxe9.txt", "\\xff"]
+KEYS = [f"docs/{name}" for name in ESCAPED]
 """Each file's own: a name that looks like another one's is escaped, too."""
 
 
@@ -135,7 +136,7 @@ def test_files_whose_names_are_no_utf8_keep_names_of_their_own(folder: Path) -> 
     )
     for command in ("pairs", "clusters"):
         assert len(simindex_of(folder, command, "i.sim").stdout.splitlines()) > len(KEYS) - 1
-    deleted = simindex_of(folder, "delete", "i.sim", "--key", "caf\\xe9.txt", "--json")
+    deleted = simindex_of(folder, "delete", "i.sim", "--key", "docs/caf\\xe9.txt", "--json")
     assert json.loads(deleted.stdout)["deleted"] == 1
 
 

@@ -53,7 +53,7 @@ def test_empty_ids_count_against_the_errors_that_are_allowed(
     Path("a.jsonl").write_text(
         '{"name": "", "text": "one two three"}\n{"name": "x", "text": "four five six"}\n'
     )
-    options = ["build", "i.sim", "a.jsonl", "--key-field", "name"]
+    options = ["build", "i.sim", "a.jsonl", "--id-field", "name"]
     refused = CliRunner().invoke(program, options)
     assert refused.exit_code == 4
     assert "a.jsonl:1: field 'name' is empty" in refused.stderr

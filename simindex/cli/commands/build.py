@@ -77,7 +77,7 @@ def build(
 ) -> None:
     """Create INDEX from documents, or add to it.
 
-    An INPUT is a folder of text files, a text file, .jsonl, .csv or .tsv (also .gz and .zst), or -
+    An INPUT is a text file, .jsonl, .csv or .tsv (also .gz and .zst), a folder of such files, or -
     for JSON lines on standard input.
     """
     started = time.perf_counter()
@@ -91,13 +91,15 @@ def build(
     if append and (recipe_given or learning.asked or options):
         raise click.UsageError("--append uses the index's own recipe and options; drop the others")
     require_inputs(inputs)
+    reading = reading.lasting()
     path = Path(index_path)
     without = Path(os.path.realpath(path))
     clear_up(path)
     if append:
         intake = reading.intake()
         documents = reading.documents(inputs, intake, without)
-        prepared = Prepared(stored_recipe(path, *NO_TEXTS), documents, intake)
+        recipe, id_field = stored_recipe(path, *NO_TEXTS), reading.options.id_field
+        prepared = Prepared(recipe, documents, intake, id_field=id_field)
     else:
         _require_free(path, overwrite)
         prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)

@@ -48,7 +48,7 @@ from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary
 from simindex.cli.dedup.ranks import Keep, keep_option
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.errors import InvalidOption
-from simindex.inputs import require_inputs
+from simindex.inputs import ID_FIELDS, require_inputs
 from simindex.pairs.deduplication import (
     NOWHERE,
     Losses,
@@ -129,6 +129,7 @@ def dedup(
         raise click.UsageError("--temp-dir is for a temporary index: leave it out with --index")
     started = time.perf_counter()
     silent = quiet or sys.stdout.isatty()
+    reading = reading if index_path is None else reading.lasting()
     asked = Asked(inputs, recipe_given, learning, reading, silent)
     with ExitStack() as opened:
         if index_path is None:
@@ -235,15 +236,15 @@ class _Run:
     def _write(self, buffer: Buffer, lost: dict[int, Loss], own: set[int]) -> None:
         """`own`: documents that are stored themselves, by an earlier run."""
         options = self.reading.options
-        key_field, text_field = options.key_field, options.text_field
+        id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
         lines: list[bytes] = []
         for place, document in enumerate(buffer.documents):
             loss = lost.get(place)
             if self.mark:
                 mark = None if place in own else loss
-                lines.append(marked_line(document, mark, key_field, text_field))
+                lines.append(marked_line(document, mark, id_field, text_field))
             elif loss is None:
-                lines.append(line_of(document, key_field, text_field))
+                lines.append(line_of(document, id_field, text_field))
             if loss is not None and place not in own and self.listing is not None:
                 self.listing.write(audit_line(document, loss))
             if len(lines) == WRITTEN_LINES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
 import sysconfig
@@ -9,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,12 @@ class _Library:
         sample: Document | None = None
         read_s = fingerprint_s = build_s = 0.0
         with _made(place, recipe) as index, Progress("indexing", quiet=quiet) as progress:
-            groups = chunks(read([root], options, intake))
+            # Its own files are named as if it were the working directory.
+            documents = (
+                replace(document, key=os.path.relpath(document.path, root))
+                for document in read([root], options, intake)
+            )
+            groups = chunks(documents)
             while True:
                 began = time.perf_counter()
                 chunk = next(groups, None)

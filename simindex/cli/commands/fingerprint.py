@@ -72,7 +72,7 @@ def fingerprint(
     Takes every --text and every document of the inputs. One line a document: fingerprint in
     hexadecimal, key, separated by a tab.
 
-    An INPUT is a folder of text files, a text file, .jsonl, .csv or .tsv (also .gz and .zst), or -
+    An INPUT is a text file, .jsonl, .csv or .tsv (also .gz and .zst), a folder of such files, or -
     for JSON lines on standard input.
     """
     if not (inputs or texts):
@@ -84,7 +84,8 @@ def fingerprint(
     if recipe_of is not None:
         recipe = stored_recipe(recipe_of, *NO_TEXTS)
         intake = reading.intake()
-        prepared = Prepared(recipe, reading.documents(inputs, intake), intake)
+        documents = reading.documents(inputs, intake)
+        prepared = Prepared(recipe, documents, intake, id_field=reading.options.id_field)
     elif not inputs and not (recipe := asked_recipe(recipe_given)).fitted:
         raise InvalidOption(
             f"--weighting {recipe.weighting} learns idf from documents, and there is no INPUT",

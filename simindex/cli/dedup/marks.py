@@ -26,22 +26,22 @@ class Loss(NamedTuple):
     distance: int
 
 
-def line_of(document: Document, key_field: str, text_field: str) -> bytes:
+def line_of(document: Document, id_field: str, text_field: str) -> bytes:
     """The document as a line: of JSONL the one that was read, of others an object."""
     line = document.raw
     if line is None:
-        line = _dumped(_fields(document, key_field, text_field))
+        line = _dumped(_fields(document, id_field, text_field))
     return line if line.endswith(b"\n") else line + b"\n"
 
 
 def marked_line(
-    document: Document, loss: Loss | None, key_field: str, text_field: str
+    document: Document, loss: Loss | None, id_field: str, text_field: str
 ) -> bytes:
     """The same with what it lost to, or null. A line that has a mark is written anew."""
     mark = None if loss is None else loss._asdict()
     line = document.raw
     if line is None or MARK.encode() in line:
-        fields = _fields(document, key_field, text_field)
+        fields = _fields(document, id_field, text_field)
         if line is None or MARK in fields:
             return _dumped({**fields, MARK: mark}) + b"\n"
     body = line.rstrip()
@@ -56,9 +56,9 @@ def audit_line(document: Document, loss: Loss) -> str:
     return _encode(found) + "\n"
 
 
-def _fields(document: Document, key_field: str, text_field: str) -> Any:
+def _fields(document: Document, id_field: str, text_field: str) -> Any:
     fields = document.fields
-    return {key_field: document.key, text_field: document.text} if fields is None else fields
+    return {id_field: document.key, text_field: document.text} if fields is None else fields
 
 
 def _dumped(value: Any) -> bytes:

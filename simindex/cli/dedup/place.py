@@ -138,7 +138,8 @@ def lasting(path: Path, asked: Asked) -> Place:
         intake = asked.reading.intake()
         documents = asked.reading.documents(asked.inputs, intake, Path(os.path.realpath(path)))
         opened.pop_all()
-    return Place(path, index, Prepared(recipe, documents, intake), lasting=True)
+    prepared = Prepared(recipe, documents, intake, id_field=asked.reading.options.id_field)
+    return Place(path, index, prepared, lasting=True)
 
 
 @contextmanager

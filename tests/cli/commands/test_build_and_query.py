@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,8 +50,8 @@ def test_a_folder_is_indexed_and_found_again(run: Run, texts: list[str]) -> None
     assert "holds 20 rows" in built.stderr
     found = run("query", "i.sim", "docs/0.txt", "docs/sub/15.txt")
     assert found.stdout.splitlines() == [
-        *sorted(["docs/0.txt\t0.txt\t0", "docs/0.txt\tsub/19.txt\t0"], key=id_of),
-        "docs/sub/15.txt\tsub/15.txt\t0",
+        *sorted(["docs/0.txt\tdocs/0.txt\t0", "docs/0.txt\tdocs/sub/19.txt\t0"], key=id_of),
+        "docs/sub/15.txt\tdocs/sub/15.txt\t0",
     ]
     assert "2 of 2 looked up have near-duplicates: 3 rows within 3" in found.stderr
     assert "exact" in found.stderr
@@ -67,9 +69,9 @@ def test_json_gives_one_object_a_line(run: Run, texts: list[str], objects: Any) 
     found = objects(run("query", "i.sim", "--text", texts[3], "--json").stdout)
     assert len(found) == 1
     assert found[0]["query"] == "text:1"
-    assert found[0]["key"] == "3.txt"
+    assert found[0]["key"] == "docs/3.txt"
     assert found[0]["distance"] == 0
-    assert found[0]["id"] == id_of("\t3.txt")
+    assert found[0]["id"] == id_of("\tdocs/3.txt")
 
 
 @pytest.mark.parametrize("h", [0, 3, 8, 20])
@@ -106,10 +108,10 @@ def test_a_fingerprint_that_export_prints_can_be_looked_up(
     run: Run, texts: list[str], objects: Any
 ) -> None:
     run("build", "i.sim", "docs", "--bits", 128)
-    row = next(row for row in objects(run("export", "i.sim").stdout) if row["key"] == "7.txt")
+    row = next(row for row in objects(run("export", "i.sim").stdout) if row["key"] == "docs/7.txt")
     assert len(row["fingerprint"]) == 32
     found = run("query", "i.sim", "--fingerprint", row["fingerprint"], "-h", 0)
-    assert found.stdout == f"{row['fingerprint']}\t7.txt\t0\n"
+    assert found.stdout == f"{row['fingerprint']}\tdocs/7.txt\t0\n"
     run("query", "i.sim", "--fingerprint", row["fingerprint"][:16], code=2)
     run("query", "i.sim", "--fingerprint", "abc", code=2)
 
@@ -137,7 +139,7 @@ def test_every_kind_of_input_gives_the_same_rows(
     data = plain.read_bytes()
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(data))
     (tmp_path / "a.csv").write_text("name,body\n" + "".join(f"n{n},{text(n)}\n" for n in range(5)))
-    fields = ("--text-field", "body", "--key-field", "name")
+    fields = ("--text-field", "body", "--id-field", "name")
     (tmp_path / "secret").write_text("0" * 32)  # one for all, so that ids are equal, too
     secret = ("--key-secret", "secret")
     for number, name in enumerate(["a.jsonl", "a.jsonl.gz", "a.csv"]):
@@ -209,7 +211,7 @@ def test_tfidf_learns_from_the_inputs_in_a_first_pass(
     recipe = simindex.Recipe(weighting="tfidf", ngram=1).fit(texts)
     expected = int(recipe.fingerprint(texts[4]).fingerprints[0])
     exported = {row["key"]: row for row in objects(run("export", "i.sim").stdout)}
-    assert int(exported["4.txt"]["fingerprint"], 16) == expected
+    assert int(exported["docs/4.txt"]["fingerprint"], 16) == expected
 
 
 def test_tfidf_reports_a_bad_record_once(run: Run, tmp_path: Path) -> None:
@@ -322,3 +324,53 @@ def test_quiet_says_nothing_but_problems(run: Run, texts: list[str], tmp_path: P
     assert run("query", "i.sim", "docs", "-q").stderr == ""
     (tmp_path / "empty").write_text("")
     assert "no fingerprint" in run("query", "i.sim", "empty", "-q").stderr
+
+
+# Names --------------------------------------------------------------------------------------------
+
+
+def test_mirrors_in_two_folders_are_found(run: Run, tmp_path: Path) -> None:
+    for site in ("siteA", "siteB"):
+        (tmp_path / site).mkdir()
+        (tmp_path / site / "index.html").write_text(text(1))
+    run("build", "i.sim", "siteA", "siteB")
+    assert run("pairs", "i.sim").stdout == "siteA/index.html\tsiteB/index.html\t0\n" or (
+        run("pairs", "i.sim").stdout == "siteB/index.html\tsiteA/index.html\t0\n"
+    )
+
+
+def test_a_record_without_an_id_that_is_piped_twice_is_two_documents(run: Run) -> None:
+    line = json.dumps({"text": text(1)}) + "\n"
+    run("build", "i.sim", "-", input=line)
+    told = run("build", "i.sim", "-", "--append", input=line).stderr
+    assert told.count("1 record without an id (looked for id, key, ") == 1
+    (pair,) = run("pairs", "i.sim").stdout.splitlines()
+    assert re.fullmatch(r"(stdin-\d{8}T\d{6}-[0-9a-f]{4}:1\t){2}0", pair)
+    assert pair.split("\t")[0] != pair.split("\t")[1]
+
+
+def test_the_field_that_gave_ids_is_told_where_it_was_not_asked_for(run: Run) -> None:
+    line = json.dumps({"url": "u", "text": text(1)}) + "\n"
+    assert "ids are those of the field 'url'" in run("build", "i.sim", "-", input=line).stderr
+    told = run("build", "j.sim", "-", "--id-field", "url", input=line).stderr
+    assert "ids are" not in told and "without an id" not in told
+    told = run("build", "k.sim", "-", "--id-field", "name", input=line).stderr
+    assert "1 record without an id (looked for name)" in told
+
+
+def test_a_folder_that_is_named_twice_is_read_once(run: Run, texts: list[str]) -> None:
+    told = run("build", "i.sim", "docs", "./docs").stderr
+    assert rows_of() == len(texts)
+    assert f"passed over {len(texts)} files: reached before" in told
+
+
+def test_what_cannot_be_read_is_refused_and_nothing_is_made(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.warc.gz").write_bytes(gzip.compress(b"WARC/1.0\r\n\r\n"))
+    told = run("build", "i.sim", "a.warc.gz", code=4).stderr
+    assert "a.warc.gz: a WARC archive, which cannot be read: export its texts" in told
+    assert not (tmp_path / "i.sim").exists()
+
+
+def test_html_is_told_of(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(f"<html><body>{text(1)}</body></html>")
+    assert "1 HTML file read with the markup" in run("build", "i.sim", "a.html").stderr

@@ -94,7 +94,7 @@ def test_other_inputs_come_out_as_json_lines(run: Run, tmp_path: Path, objects: 
     (tmp_path / "t.csv").write_text("id,text,n\n1,five six seven eight,x\n2,one two three four,y\n")
     result = run("dedup", "d", "t.csv")
     assert objects(result.stdout) == [
-        {"id": "a.txt", "text": "one two three four"},
+        {"id": "d/a.txt", "text": "one two three four"},
         {"id": "1", "text": "five six seven eight", "n": "x"},
     ]
 

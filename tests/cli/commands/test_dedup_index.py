@@ -384,3 +384,16 @@ def test_output_is_buffered_where_python_does_not_buffer_it(
             output.write(b"whole")
         assert not raw.closed
     assert (tmp_path / "out").read_bytes() == b"whole"
+
+
+def test_a_line_that_is_piped_twice_loses_to_itself_by_name(run: Run, objects: Any) -> None:
+    line = json.dumps({"text": "one two three four five"}) + "\n"
+    assert run("dedup", "--index", "s.sim", input=line).stdout == line
+    with simindex.open("s.sim") as index:
+        (kept,) = [str(key) for batch in index.rows() for key in batch.keys or ()]
+    assert run("dedup", "--index", "s.sim", "--audit", "a.jsonl", input=line).stdout == ""
+    (dropped,) = objects(Path("a.jsonl").read_text())
+    assert (dropped["lost_to"], dropped["distance"]) == (kept, 0)
+    assert dropped["dropped"] != kept
+    (marked,) = objects(run("dedup", "--index", "s.sim", "--mark", input=line).stdout)
+    assert marked["near_duplicate_of"] == {"key": kept, "distance": 0}

@@ -140,12 +140,12 @@ def test_every_kind_of_input_is_read(run: Run, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(f"name,body\nx,{TEXTS[1]}\n")
     (tmp_path / "r.jsonl").write_text(LINES)
     (row, *_) = digits_of(simindex.Recipe())
-    assert run("fingerprint", "d").stdout == f"{row}\ta\\tb.txt\n"
-    printed = run("fingerprint", "t.csv", "--text-field", "body", "--key-field", "name")
+    assert run("fingerprint", "d").stdout == f"{row}\td/a\\tb.txt\n"
+    printed = run("fingerprint", "t.csv", "--text-field", "body", "--id-field", "name")
     assert printed.stdout.endswith("\tx\n")
     printed = run("fingerprint", "r.jsonl", "d", "--text", TEXTS[0]).stdout.splitlines()
     assert [line.split("\t")[1] for line in printed] == [
-        "text:1", "k0", "k1", "k2", "k3", "a\\tb.txt",
+        "text:1", "k0", "k1", "k2", "k3", "d/a\\tb.txt",
     ]  # fmt: skip
     bad = LINES + "oops\n"
     assert "-:5: not JSON" in run("fingerprint", "-", input=bad, code=4).stderr

@@ -1,0 +1,107 @@
+"""Formats that cannot be read, recognised by the first bytes so that none is taken for a text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from simindex.inputs.streams import STDIN, compression_of, unmarked
+
+HEAD_BYTES = 8192
+"""What is looked at; a NUL byte among them makes a file a binary one, as in git."""
+
+LONG_LINE = 1024
+"""So long is no line of JSON that was laid out for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A format that cannot be read, and what its user can do."""
+
+    what: str
+    """With its article, such as `a PDF file`."""
+    remedy: str
+    magics: tuple[bytes, ...] = ()
+
+
+_EXPORT = "export its texts as JSON lines, CSV or text files first"
+_UNPACK = "unpack it first"
+
+ARRAY = Foreign("a JSON array", "write one object a line, as `jq -c '.[]'` does")
+OBJECT = Foreign(
+    "a JSON document", "write one object a line, as `jq -c .` does, or read it with --format text"
+)
+
+FOREIGN = (
+    Foreign("a WARC archive", _EXPORT, (b"WARC/",)),
+    Foreign("an ARC archive", _EXPORT, (b"filedesc://",)),
+    Foreign("a Parquet file", _EXPORT, (b"PAR1",)),
+    Foreign("an Arrow file", _EXPORT, (b"ARROW1", b"FEA1")),
+    Foreign("a numpy array", _EXPORT, (b"\x93NUMPY",)),
+    Foreign("a PDF file", _EXPORT, (b"%PDF-",)),
+    Foreign("an SQLite database", _EXPORT, (b"SQLite format 3\0",)),
+    Foreign("an HDF5 file", _EXPORT, (b"\x89HDF\r\n",)),
+    Foreign("an Office document", _EXPORT, (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf1")),
+    Foreign("a ZIP archive, or an Office document", _UNPACK, (b"PK\x03\x04", b"PK\x05\x06")),
+    Foreign("a 7z archive", _UNPACK, (b"7z\xbc\xaf\x27\x1c",)),
+    Foreign("a RAR archive", _UNPACK, (b"Rar!\x1a\x07",)),
+    Foreign("an xz file", _UNPACK, (b"\xfd7zXZ\0",)),
+    Foreign("a bzip2 file", _UNPACK, tuple(b"BZh%d1AY&SY" % n for n in range(1, 10))),
+    Foreign("a gzip file", "give its name the suffix .gz", (b"\x1f\x8b\x08",)),
+    Foreign("a Zstandard file", "give its name the suffix .zst", (b"\x28\xb5\x2f\xfd",)),
+    Foreign("UTF-16 or UTF-32 text", "convert it to UTF-8 first", (b"\xff\xfe", b"\xfe\xff")),
+)
+"""The first that fits counts."""
+
+_TAR_AT = 257
+
+MARKUP = (b"<!doctype html", b"<html", b"<head", b"<body")
+
+
+def foreign(path: str, head: bytes, text_field: str) -> Foreign | None:
+    """The format that the first bytes tell, if it is one that cannot be read."""
+    for one in FOREIGN:
+        if head.startswith(one.magics):
+            return one
+    if head[_TAR_AT : _TAR_AT + 5] == b"ustar":
+        return Foreign("a tar archive", _UNPACK)
+    suffix = bare_suffix(path)
+    if (path == STDIN or suffix == ".json") and _is_array(head):
+        return ARRAY
+    if suffix == ".json" and not is_json_lines(head, text_field):
+        return OBJECT
+    return None
+
+
+def _is_array(head: bytes) -> bool:
+    """Whether an array begins that is not whole on its line, or that nothing follows."""
+    line, _, rest = unmarked(head).lstrip().partition(b"\n")
+    if not line.startswith(b"["):
+        return False
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return True
+    return not rest.strip()
+
+
+def is_json_lines(head: bytes, text_field: str) -> bool:
+    """Whether the first line is an object with a text, or is too long to tell."""
+    line, end, _ = unmarked(head).lstrip().partition(b"\n")
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return not end and len(line) >= LONG_LINE and line.startswith(b"{")
+    return isinstance(record, dict) and text_field in record
+
+
+def is_markup(head: bytes) -> bool:
+    """Whether it is HTML, by the tag it begins with."""
+    return unmarked(head).lstrip()[:16].lower().startswith(MARKUP)
+
+
+def bare_suffix(path: str) -> str:
+    """The suffix in lower case, before .gz or .zst."""
+    bare = PurePath(path).with_suffix("") if compression_of(path) else PurePath(path)
+    return bare.suffix.lower()

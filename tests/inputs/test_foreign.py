@@ -1,0 +1,147 @@
+"""Formats that cannot be read are told by their first bytes, and never taken for a text."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import sqlite3
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simindex.inputs.foreign import is_markup
+
+Take = Callable[..., Any]
+TEXT = b"one two three four five six seven eight\n" * 50
+
+
+def squeezed(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
+
+
+def zipped() -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        archive.writestr("a.txt", TEXT)
+    return held.getvalue()
+
+
+def tarred() -> bytes:
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive:
+        member = tarfile.TarInfo("a.txt")
+        member.size = len(TEXT)
+        archive.addfile(member, io.BytesIO(TEXT))
+    return held.getvalue()
+
+
+def saved() -> bytes:
+    held = io.BytesIO()
+    np.save(held, np.arange(9))
+    return held.getvalue()
+
+
+def database(folder: Path) -> bytes:
+    with sqlite3.connect(folder / "made.db") as made:
+        made.execute("create table a (b)")
+    made.close()
+    return (folder / "made.db").read_bytes()
+
+
+WARC = b"WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n"
+PRETTY = json.dumps({"text": "a", "b": [1, 2]}, indent=2).encode()
+
+KINDS = [
+    ("a.warc", WARC, "a WARC archive"),
+    ("a.warc.gz", squeezed(WARC), "a WARC archive"),
+    ("a.arc", b"filedesc://a.arc 0.0.0.0 20260101000000 text/plain 76\n1 0 a\n", "an ARC archive"),
+    ("a", zipped(), "a ZIP archive, or an Office document"),
+    ("a.docx", zipped(), "a ZIP archive, or an Office document"),
+    ("a.tar", tarred(), "a tar archive"),
+    ("a.tar.gz", squeezed(tarred()), "a tar archive"),
+    ("a.xz", lzma.compress(TEXT), "an xz file"),
+    ("a.bz2", bz2.compress(TEXT), "a bzip2 file"),
+    ("a", squeezed(TEXT), "a gzip file"),
+    ("a", bytes.fromhex("28b52ffd") + b"rest", "a Zstandard file"),
+    ("a.npy", saved(), "a numpy array"),
+    ("a.parquet", b"PAR1" + bytes(20) + b"PAR1", "a Parquet file"),
+    ("a.arrow", b"ARROW1\0\0" + bytes(20), "an Arrow file"),
+    ("a.pdf", b"%PDF-1.7\n%\xe2\xe3\n", "a PDF file"),
+    ("a.txt", "one two".encode("utf-16"), "UTF-16 or UTF-32 text"),
+    ("a.json", json.dumps([{"text": "a"}, {"text": "b"}]).encode(), "a JSON array"),
+    ("a.json", json.dumps([{"text": "a"}, {"text": "b"}], indent=1).encode(), "a JSON array"),
+    ("a.json.gz", squeezed(b"[\n" + b'{"text": "a"},\n' * 999), "a JSON array"),
+    ("a.json", PRETTY, "a JSON document"),
+    ("a.json", b'{"name": "no text"}\n', "a JSON document"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"), KINDS, ids=[f"{name}-{n}" for n, (name, *_) in enumerate(KINDS)]
+)
+def test_a_named_file_is_refused_and_one_of_a_folder_is_passed_over(
+    tmp_path: Path, take: Take, name: str, content: bytes, what: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    documents, bad, _ = take(tmp_path / name)
+    assert documents == []
+    assert len(bad) == 1 and bad[0].startswith(f"{name}: {what}, which cannot be read: ")
+    documents, bad, intake = take(tmp_path)
+    assert (documents, bad, intake.passed_over) == ([], [], {what: 1})
+
+
+def test_a_database_is_refused(tmp_path: Path, take: Take) -> None:
+    (tmp_path / "a").write_bytes(database(tmp_path))
+    _, bad, _ = take(tmp_path / "a")
+    assert bad[0].startswith("a: an SQLite database, which cannot be read: export")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", b'{"text": "a"}\n{"text": "b"}\n'),
+        ("a.json", b'\xef\xbb\xbf\n {"id": 1, "text": "a"}'),
+        ("a.json", json.dumps({"text": "x" * 9000}).encode()),
+        ("a.json.gz", squeezed(b'{"text": "a"}\n')),
+        ("a.jsonl", b'["not an object"]\n{"text": "b"}\n'),
+    ],
+)
+def test_json_lines_are_read_whatever_their_suffix(
+    tmp_path: Path, take: Take, name: str, content: bytes
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    documents, _, _ = take(tmp_path / name)
+    assert documents and all(document.line is not None for document in documents)
+
+
+def test_what_is_asked_for_as_text_is_read_as_text(tmp_path: Path, take: Take) -> None:
+    (tmp_path / "a.json").write_bytes(PRETTY)
+    (tmp_path / "b.warc").write_bytes(WARC)
+    documents, bad, _ = take(tmp_path / "a.json", tmp_path / "b.warc", format="text")
+    assert ([document.text.encode() for document in documents], bad) == ([PRETTY, WARC], [])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"BZhou is a surname", b"[1] a footnote", b"WARC is a format", b"{curly", b"", b"PK", b"\n"],
+)
+def test_a_text_that_begins_alike_is_a_text(tmp_path: Path, take: Take, content: bytes) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    documents, bad, _ = take(tmp_path / "a.txt")
+    assert ([document.text.encode() for document in documents], bad) == ([content], [])
+
+
+def test_html_is_read_and_counted(tmp_path: Path, take: Take) -> None:
+    (tmp_path / "a.html").write_bytes(b"\n<!DOCTYPE html>\n<html><body>one two</body></html>")
+    (tmp_path / "b.txt").write_bytes(b"no markup")
+    documents, bad, intake = take(tmp_path)
+    assert (len(documents), bad, intake.markup) == (2, [], 1)
+    assert is_markup(b"\xef\xbb\xbf  <HTML lang=en>") and not is_markup(b"a <html>")
