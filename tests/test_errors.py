@@ -39,7 +39,7 @@ def test_error_survives_a_pickle_with_its_remedy(remedy: str | None) -> None:
 def test_damage_without_a_remedy_names_the_repair() -> None:
     with pytest.raises(CorruptFile) as caught, remedied(PLACE):
         raise CorruptFile("a file is damaged", path="a file")
-    assert caught.value.remedy == "`simindex repair pages.sim` says what can be had again"
+    assert caught.value.remedy == "`simindex repair pages.sim` shows what can be recovered"
     assert caught.value.what == "a file is damaged"
 
 

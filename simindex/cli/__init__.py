@@ -1,8 +1,9 @@
 """The command line: `simindex COMMAND`, or `python -m simindex COMMAND`.
 
-Data goes to standard output, everything for people to standard error. Exit codes:
+Results go to standard output; progress and messages go to standard error. Exit codes:
 
       0  done
+      1  nothing to do: no document in the inputs, no row of the given key
       2  the call is wrong: an option, an argument, a missing extra
       3  the index is the problem: missing, already there, locked, too new; or check found damage
       4  more bad input records than --max-errors

@@ -16,14 +16,17 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
-from simindex.cli.console import shown
+from simindex.cli.console import as_json_line, say, shown
+from simindex.cli.wording import told
 from simindex.errors import CorruptFile, SimindexError
 from simindex.storage.files.refusals import NO_SPACE
 
+NOTHING_TO_DO = 1
+"""The inputs hold no document, or the index none of what was named."""
 WRONG_CALL = 2
 DAMAGED = 3
 """What `check` and `repair` end with where an index is damaged."""
@@ -33,6 +36,9 @@ TERMINATED = 143
 """What a shell reports for a program ended by SIGPIPE, and by SIGTERM."""
 
 SYSTEM_FAILURE = 3
+
+AS_JSON = "simindex.cli.as_json"
+"""Of the context: whether errors are objects, too."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -90,6 +96,11 @@ class Interrupted(Exception):
 class Program(click.Group):
     """A group of commands that fail in one line."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Before the command has read its options, for one may be wrong.
+        ctx.meta[AS_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         with terminable():
             return self._invoke(ctx)
@@ -98,8 +109,12 @@ class Program(click.Group):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
+        except click.ClickException as error:
+            if not ctx.meta.get(AS_JSON):
+                raise
+            _fail(ctx, error.format_message(), error.exit_code, error=type(error).__name__)
         except SimindexError as error:
-            _fail(ctx, _with_remedy(error), error.exit_code)
+            _fail_by(ctx, error)
         except BrokenPipeError:
             _forget_stdout()
             ctx.exit(READER_GONE)
@@ -119,9 +134,35 @@ class Program(click.Group):
         return result
 
 
-def _fail(ctx: click.Context, sentence: str, code: int) -> None:
+def nothing_to_do(sentence: str, *, quiet: bool = False) -> NoReturn:
+    """Ends the command, which has found nothing to do, and says so."""
+    if not quiet:
+        say(sentence)
+    click.get_current_context().exit(NOTHING_TO_DO)
+
+
+def _fail_by(ctx: click.Context, error: SimindexError) -> None:
+    if isinstance(error, CorruptFile) and error.remedy is None:
+        error.remedy = "`simindex repair` with the index shows what can be recovered"
+    _fail(
+        ctx, told(error), error.exit_code, error=type(error).__name__, what=error.what,
+        remedy=error.remedy, **{name: _plain(value) for name, value in error.data.items()},
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A value of an error that JSON can hold."""
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)
+
+
+def _fail(ctx: click.Context, sentence: str, code: int, **data: Any) -> None:
+    """Says what went wrong and ends with a code; with --json as an object, with `data`."""
+    sentence = " ".join(sentence.split())
+    line = f"simindex: {shown(sentence)}"
+    if ctx.meta.get(AS_JSON):
+        line = as_json_line({"message": sentence, "exit_code": code, **data})
     with contextlib.suppress(OSError):
-        click.echo(f"simindex: {shown(' '.join(sentence.split()))}", err=True)
+        click.echo(line, err=True)
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     ctx.exit(code)
@@ -129,13 +170,6 @@ def _fail(ctx: click.Context, sentence: str, code: int) -> None:
 
 def _signalled(cause: BaseException | None) -> int:
     return TERMINATED if isinstance(cause, Terminated) else INTERRUPTED
-
-
-def _with_remedy(error: SimindexError) -> str:
-    """What went wrong; of damage, also what to do about it, where the error does not say."""
-    if isinstance(error, CorruptFile) and error.remedy is None:
-        error.remedy = "`simindex repair` with the index says what can be had again"
-    return str(error)
 
 
 def _unwritable(error: UnicodeEncodeError) -> str:
@@ -152,10 +186,13 @@ def _forget_stdout() -> None:
         os.dup2(devnull.fileno(), sys.stdout.fileno())
 
 
-@click.group(cls=Program, context_settings={"max_content_width": 100})
+@click.group(
+    cls=Program,
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+)
 @click.version_option(version("simindex"), prog_name="simindex", message="%(prog)s %(version)s")
 def program() -> None:
     """Find near-duplicate texts: build an index of documents, then look up others in it.
 
-    Data goes to standard output, everything for people to standard error.
+    Results go to standard output; progress and messages go to standard error.
     """

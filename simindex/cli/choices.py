@@ -15,21 +15,17 @@ from typing import IO, Any, TypeVar, cast
 
 import click
 
+from simindex.cli.app import AS_JSON
 from simindex.cli.console import say
+from simindex.cli.numbers import Count, Size
 from simindex.errors import InvalidInput
 from simindex.inputs import ID_FIELDS, Document, Intake, ReadOptions, formats, read
 from simindex.options import SECRET_BYTES, split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:([kmgt])(i?b)?|b)?", re.ASCII | re.IGNORECASE)
 _SECRET = re.compile(rb"\s*([0-9a-fA-F]{%d})\s*" % (2 * SECRET_BYTES))
 _SECRET_FILE_BYTES = 1 << 10
-_POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
-
-MOST_BYTES = 1 << 60
-"""More than any machine has."""
-
 
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """One decorator for several options, listed by --help in their order."""
@@ -62,12 +58,34 @@ def collected(
     return decorate
 
 
+def _as_json(ctx: click.Context, parameter: click.Parameter, asked: bool) -> bool:
+    ctx.meta[AS_JSON] = asked
+    return asked
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, is_eager=True, callback=_as_json,
+    help="One JSON object a line, also of an error.",
+)
+
 output_options = together(
-    click.option("--json", "as_json", is_flag=True, help="One JSON object a line."),
+    json_option,
     click.option("-q", "--quiet", is_flag=True, help="No progress and no summary."),
 )
 
 index_argument = click.argument("index_path", metavar="INDEX", type=click.Path())
+
+def distance(default: int = 3) -> Callable[[Command], Command]:
+    """The option of the radius."""
+    return click.option(
+        "-d", "--distance", "h", type=Count(), default=default, show_default=True, metavar="BITS",
+        help="Hamming distance, inclusive: bits in which near-duplicates differ at most.",
+    )
+
+
+distance_option = distance()
+
+threads_option = click.option("--threads", type=Count(1), help="Threads to use.")
 
 structures_option = click.option(
     "--structures", metavar="NAMES",
@@ -106,35 +124,21 @@ key_secret_option = click.option(
 )
 
 
-def _size(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    if value is None:
-        return None
-    found = _SIZE.fullmatch(value.strip().replace(",", ""))
-    if found is not None:
-        base = 1000 if (found[3] or "").lower() == "b" else 1024
-        size = float(found[1]) * base ** _POWER.get((found[2] or "").lower(), 0)
-        if size <= MOST_BYTES:
-            return int(size)
-    raise click.BadParameter(
-        f"{value[:40]!r} is no size, or one beyond all memory: give one like 64G, 512M or 64GB"
-    )
-
-
 memory_option = click.option(
-    "--memory", callback=_size, metavar="SIZE",
+    "--memory", type=Size(),
     help="The most that tables may take: 64G is 64 x 1024^3 bytes, 64GB 64 x 1000^3.",
 )
 
 memory_limit_option = click.option(
-    "--memory-limit", callback=_size, metavar="SIZE",
+    "--memory-limit", type=Size(),
     help="The most memory to take beside the mapped files, 1G by default; 512M is 512 x 1024^2 "
     "bytes.",
 )
 
 process_limit_option = click.option(
-    "--memory-limit", callback=_size, metavar="SIZE",
-    help="The most memory of the process, such as 2G: questions are gathered into batches, and "
-    "each batch reads the index past, once.",
+    "--memory-limit", type=Size(),
+    help="The most memory of the process, such as 2G: questions are collected into batches, and "
+    "each batch scans the index once.",
 )
 
 
@@ -159,6 +163,8 @@ class Reading:
     ) -> Iterator[Document]:
         """The documents of the inputs."""
         _require_unread_output(inputs)
+        if "-" in inputs and sys.stdin.isatty():
+            say("reading JSON lines from the terminal, one document a line; Ctrl-D ends them")
         return read(inputs, replace(self.options, without=without), intake)
 
 
@@ -181,7 +187,7 @@ input_options = collected(
     click.option("--include", multiple=True, metavar="GLOB", help="Only such files in folders."),
     click.option("--exclude", multiple=True, metavar="GLOB", help="No such files or folders."),
     click.option(
-        "--max-errors", type=click.IntRange(min=0), default=0, show_default=True,
+        "--max-errors", type=Count(), default=0, show_default=True,
         help="Bad records to skip; one more stops with exit code 4.",
     ),
 )
@@ -195,6 +201,17 @@ def is_open_as(path: Path | int, stream: IO[str]) -> bool:
     except (OSError, ValueError):  # not there, or a stream without a descriptor
         return False
     return stat.S_ISREG(opened.st_mode) and os.path.samestat(found, opened)
+
+
+def piped_input(otherwise: str) -> tuple[str, ...]:
+    """Standard input, where something is piped to it; else a wrong call, which says `otherwise`."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        mode = 0
+    if stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode):
+        return ("-",)
+    raise click.UsageError(f"{otherwise}, or pipe JSON lines into it")
 
 
 def _require_unread_output(inputs: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ from simindex.cli.learning import (
     learned_from_first,
     learned_from_sample,
 )
+from simindex.cli.numbers import Count
 from simindex.errors import InvalidOption
 from simindex.inputs import ID_FIELDS, Document, Intake, rereadable
 from simindex.simhash.projection import PROJECTIONS
@@ -90,7 +91,7 @@ def _given(**asked: Any) -> dict[str, Any]:
 recipe_options = collected(
     "recipe_given", _given,
     click.option(
-        "--bits", type=int, help="Width of a fingerprint: 64 to 4096, a multiple of 64."
+        "--bits", type=Count(), help="Width of a fingerprint: 64 to 4096, a multiple of 64."
     ),
     click.option("--unit", type=click.Choice(["word", "char"]), help="What n-grams are made of."),
     click.option("--ngram", callback=_ngram, metavar="N[,N...]", help="Sizes of the n-grams."),
@@ -112,7 +113,7 @@ recipe_options = collected(
         help="Cut words down to stems by this Snowball algorithm, such as english.",
     ),
     click.option(
-        "--min-features", type=int, help="A text with fewer features gets no fingerprint."
+        "--min-features", type=Count(), help="A text with fewer features gets no fingerprint."
     ),
 )
 """How texts become fingerprints; the command gets what was asked for as `recipe_given`."""
@@ -195,7 +196,7 @@ idf_options = collected(
         help="Share of the documents to learn idf from, in a first pass; by default 1, all.",
     ),
     click.option(
-        "--idf-first", "first", type=click.IntRange(min=1), metavar="N",
+        "--idf-first", "first", type=Count(1), metavar="N",
         help="Learn idf from the first N documents and read the inputs once; by default "
         f"{FIRST_DOCUMENTS:,} where they can be read only once.",
     ),

@@ -172,7 +172,7 @@ def described(catalog: Catalog, *, index: bytes) -> Described:
     if named not in (None, index):
         raise CorruptFile(
             f"{catalog.path} or FORMAT beside it is of another index",
-            remedy="bring back its own; `simindex repair` says what can be had again without it",
+            remedy="bring back its own; `simindex repair` shows what can be recovered without it",
             path=str(catalog.path),
         )
     return Described(

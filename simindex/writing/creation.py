@@ -155,7 +155,7 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
     if not exists(directory) and not overwrite and was_an_index(directory):
         raise IndexExists(
             f"{directory} has lost its FORMAT, and holds what was in an index: it was kept",
-            remedy=f"`simindex repair {directory}` says what can be had again",
+            remedy=f"`simindex repair {directory}` shows what can be recovered",
             path=str(directory), found="segments",
         )
     return made

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import simindex
+from simindex.cli import program
 
 Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]
@@ -107,7 +108,7 @@ def test_a_reader_that_goes_away_is_no_error(run: Run, spawn: Spawn, tmp_path: P
 
 def test_dedup_is_a_filter(spawn: Spawn) -> None:
     lines = [record(1), record(2), record(1)]
-    process = spawn("dedup", "-h", 0)
+    process = spawn("dedup", "-d", 0)
     out, complaint = process.communicate(b"".join(lines), timeout=30)
     assert out == lines[0] + lines[1]
     assert b"kept 2 of 3 documents" in complaint
@@ -147,3 +148,94 @@ def test_names_of_files_do_not_speak_to_the_terminal(run: Run, tmp_path: Path) -
     result = run("build", "x.sim", "docs", code=4)
     assert "docs/a\\x1b]0;owned\\x07\\x9b.txt" in result.stderr
     assert result.stderr.strip().isprintable()
+
+
+# Errors as data, help, nothing to do --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (["query", "none.sim", "--text", "a"], 3, "IndexNotFound"),
+        (["build", "i.sim", "none.txt"], 4, "InvalidInput"),
+        (["query", "i.sim", "--text", "a b c", "-d", "65"], 2, "InvalidOption"),
+        (["plan", "--rows", "many"], 2, "BadParameter"),
+        (["query", "i.sim"], 2, "UsageError"),
+        (["query", "i.sim", "--text", "a", "--unheard-of"], 2, "NoSuchOption"),
+    ],
+)
+def test_errors_are_objects_where_results_are(
+    run: Run, arguments: list[str], code: int, error: str
+) -> None:
+    simindex.open("i.sim", "n", options=simindex.IndexOptions(recipe=simindex.Recipe())).close()
+    result = run(*arguments, "--json", code=code)
+    told = json.loads(result.stderr)
+    assert (result.stdout, told["exit_code"], told["error"]) == ("", code, error)
+    plain = run(*arguments, code=code).stderr
+    assert told["message"].removesuffix(".") in " ".join(plain.split())
+
+
+def test_an_error_carries_its_data(run: Run) -> None:
+    told = json.loads(run("query", "none.sim", "--text", "a", "--json", code=3).stderr)
+    assert told["path"].endswith("none.sim")
+    assert told["message"] == f"{told['what']}: create one with `simindex build`"
+
+
+def test_h_is_help_and_d_the_distance_everywhere(run: Run) -> None:
+    assert run("-h").stdout == run("--help").stdout
+    for name, command in program.commands.items():
+        assert run(name, "-h").stdout == run(name, "--help").stdout
+        for option in command.params:
+            if option.name == "h":
+                assert option.opts == ["-d", "--distance"]
+            assert "-h" not in option.opts
+
+
+@pytest.mark.parametrize("options", [[], ["--append"], ["--overwrite"]])
+def test_inputs_without_a_document_change_nothing(run: Run, options: list[str]) -> None:
+    Path("empty").mkdir()
+    if options:
+        run("build", "i.sim", "-", input=record(1))
+        before = run("export", "i.sim").stdout
+    told = run("build", "i.sim", "empty", *options, code=1).stderr
+    assert "the inputs hold no document: i.sim " in told
+    if options:
+        assert "is as it was" in told
+        assert run("export", "i.sim").stdout == before
+    else:
+        assert "was not created" in told
+        assert not Path("i.sim").exists()
+
+
+def test_nothing_to_do_is_told_by_the_exit_code(run: Run) -> None:
+    run("build", "i.sim", "-", input=record(1))
+    assert "nothing was looked up" in run("query", "i.sim", "--text", " ", code=1).stderr
+    assert "nothing was deleted" in run("delete", "i.sim", "--key", "zz", code=1).stderr
+    assert run("delete", "i.sim", "--key", "zz", "--json", code=1).stdout == (
+        '{"deleted": 0, "rows": 1}\n'
+    )
+    assert "no document" in run("fingerprint", "-", code=1, input="").stderr
+    assert "no document" in run("dedup", input="").stderr
+
+
+def test_a_question_without_an_answer_is_told_the_nearest(run: Run) -> None:
+    run("build", "i.sim", "-", input=record(1))
+    told = run("query", "i.sim", "--text", "quite another text, of something else", "--quiet")
+    assert (told.stdout, told.stderr) == ("", "")
+    told = run("query", "i.sim", "--text", "quite another text, of something else").stderr
+    with simindex.open("i.sim") as index:
+        rows = simindex.Recipe().batch(["quite another text, of something else"])
+        (match,) = index.top(rows, k=1)
+    assert f"the nearest to text:1 is 1, at distance {match.distance}\n" in told
+    assert "nearest" not in run("query", "i.sim", "--text", "text of number 1 alone").stderr
+
+
+def test_piped_lines_are_looked_up_without_a_dash(run: Run, spawn: Spawn) -> None:
+    run("build", "i.sim", "-", input=record(1))
+    out, _ = spawn("query", "i.sim").communicate(record(1), timeout=60)
+    assert out == b"1\t1\t0\n"
+    out, _ = spawn("fingerprint").communicate(record(1), timeout=60)
+    assert out.endswith(b"\t1\n")
+    process = spawn("query", "i.sim", stdin=subprocess.DEVNULL)
+    _, told = process.communicate(timeout=60)
+    assert (process.returncode, b"nothing to look up: give an INPUT" in told) == (2, True)

@@ -36,7 +36,7 @@ def built(run: Run, write_jsonl: Callable[..., Any], monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -> None:
-    result = run("tune", built, "--audit", "--recall", 0.9, "--sample", 100, "-h", 6)
+    result = run("tune", built, "--audit", "--recall", 0.9, "--sample", 100, "-d", 6)
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("audit"))
     for words in ("recall ", " - ", "at h=6, asked 0.9, on ", "of 100, commit 2; by "):
         assert words in line
@@ -74,9 +74,9 @@ def test_an_index_without_weights_has_no_recall_to_measure(run: Run, built: str)
     [
         (["--recall", "0.9"], "give --audit"),
         (["--sample", "10"], "give --audit"),
-        (["--audit", "--recall", "0"], "recall=0.0"),
-        (["--audit", "--sample", "0"], "sample=0"),
-        (["--audit", "-h", "65"], "h=65"),
+        (["--audit", "--recall", "0"], "--recall 0.0 is not a share"),
+        (["--audit", "--sample", "0"], "is not a whole number of 1 or more"),
+        (["--audit", "-d", "65"], "--distance 65 is not"),
     ],
 )
 def test_tune_refuses_what_cannot_be_before_it_measures(
@@ -93,7 +93,7 @@ def test_query_tells_the_recall_it_measured(
     run: Run, built: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spotchecks, "SHARE", 1e9)
-    asked = (built, "a.jsonl", "-h", 6)
+    asked = (built, "a.jsonl", "-d", 6)
     result = run("query", *asked, "--recall", 0.6, "--method", "psm")
     assert "psm, expected recall >= 0.6, learned from" in result.stderr
     last = result.stderr.splitlines()[-1]
@@ -110,7 +110,7 @@ def test_queries_without_weights_are_exact_and_it_is_said(run: Run, built: str) 
     result = run("query", built, "--fingerprint", "0" * 16, "--recall", 0.9)
     assert "exact, since the queries have no weights" in result.stderr
     both = run(
-        "query", built, "a.jsonl", "--fingerprint", "0" * 16, "-h", 6, "--recall", 0.6, "--method",
+        "query", built, "a.jsonl", "--fingerprint", "0" * 16, "-d", 6, "--recall", 0.6, "--method",
         "psm",
     )
     assert "exact, since the queries have no weights; psm, expected recall >= 0.6" in both.stderr
@@ -138,9 +138,9 @@ def test_memory_decides_what_is_searched(run: Run, permuted: str) -> None:
         assert "exact" in run(command, *asked, "--memory", 16000).stderr
         for size, method in ((15999, "auto"), ("1B", "scan")):
             refused = run(command, *asked, "--memory", size, "--method", method, code=2)
-            assert f"method='{method}' needs: the least is 16000 bytes" in refused.stderr
+            assert f"--method {method} needs: the least is 16000 bytes" in refused.stderr
         refused = run(command, *asked, "--memory", "16000", "--method", "bphs", code=2)
-        assert 'or use method="auto"' in refused.stderr
+        assert "or use --method auto" in refused.stderr
         assert "'much' is no size" in run(command, *asked, "--memory", "much", code=2).stderr
     lines = run("explain", *asked, "--memory", "16.1KB").stdout.splitlines()
     assert [line.split("\t")[2] for line in lines[1:]] == ["scan"]

@@ -80,7 +80,7 @@ def audited(file: Path, h: int, options: Sequence[str], folder: Path) -> dict[st
     """What the command drops: key -> key it lost to."""
     audit = folder / "audit.jsonl"
     # -P: the installed package, not the sources in the current folder.
-    command = [sys.executable, "-P", "-m", "simindex", "dedup", str(file), "-h", str(h), "--quiet",
+    command = [sys.executable, "-P", "-m", "simindex", "dedup", str(file), "-d", str(h), "--quiet",
                "--audit", str(audit), *options]
     with (folder / "out.jsonl").open("wb") as out:
         subprocess.run(command, stdout=out, check=True)

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 import simindex
-from simindex.cli.app import Interrupted, program, uninterrupted
+from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
 from simindex.cli.choices import (
     Reading,
     index_argument,
@@ -34,6 +34,7 @@ from simindex.cli.chunks import (
 )
 from simindex.cli.console import Progress, count, duration, emit, megabytes, say
 from simindex.cli.new_index import NewIndex, clear_up, replacing
+from simindex.cli.numbers import Count
 from simindex.cli.recipes import (
     Learning,
     Prepared,
@@ -59,11 +60,11 @@ NO_TEXTS = (
 @click.option("--append", is_flag=True, help="Add to an existing index, by its own recipe.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing index.")
 @click.option(
-    "--commit-every", type=click.IntRange(min=0), default=0, metavar="N",
+    "--commit-every", type=Count(), default=0, metavar="N",
     help="Commit after every N documents, so that an interrupted run keeps them; by default a run "
     "is one commit, all or nothing.",
 )
-@click.option("--batch-rows", type=int, help="Rows of one segment file before merging.")
+@click.option("--batch-rows", type=Count(), help="Rows of one segment file before merging.")
 @structures_option
 @key_secret_option
 @recipe_options
@@ -108,6 +109,12 @@ def build(
     try:
         with Progress("indexing", quiet=quiet) as run.progress, place as run.place:
             run.fill(options)
+    except _NothingRead:
+        prepared.say()
+        if as_json:
+            emit({"documents": 0, "bad_records": prepared.intake.bad_records})
+        kept = "was not created" if run.place == path and not append else "is as it was"
+        nothing_to_do(f"the inputs hold no document: {index_path} {kept}", quiet=quiet)
     except KeyboardInterrupt as error:
         raise Interrupted(f"interrupted: {run.abandon()}") from error
     except SimindexError as error:
@@ -118,6 +125,10 @@ def build(
             f"{error.what}; {remark}", remedy=error.remedy, **error.data
         ) from error
     run.report(as_json, quiet)
+
+
+class _NothingRead(Exception):
+    """The inputs hold no document."""
 
 
 @dataclass
@@ -148,7 +159,9 @@ class _Run:
             batches = ((chunk, batch_of(self.prepared.recipe, chunk)) for chunk in read)
             # Read before the index is created: if the first document cannot be, nothing is made.
             first = next(batches, None)
-            self._add(chain(filter(None, [first]), batches), options)
+            if first is None:
+                raise _NothingRead
+            self._add(chain([first], batches), options)
 
     def _add(
         self, batches: Iterable[tuple[list[Document], Any]], options: dict[str, Any]

@@ -32,7 +32,7 @@ def check(index_path: str, as_json: bool, quiet: bool) -> None:
     damaged = sum(finding.severity == "error" for finding in findings)
     if not quiet:
         verdict = f"{count(damaged, 'error')}" if damaged else "no damage"
-        remedy = f"; `simindex repair {index_path}` says what can be had again" if damaged else ""
+        remedy = f"; `simindex repair {index_path}` shows what can be recovered" if damaged else ""
         seconds = duration(time.perf_counter() - started)
         say(f"{verdict} in {count(rows, 'row')}, in {seconds}{remedy}")
     if damaged:

@@ -9,8 +9,14 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import index_argument, memory_limit_option, output_options
-from simindex.cli.commands.pairs import LINES_AT_ONCE, distance_option, shown, threads_option
+from simindex.cli.choices import (
+    distance_option,
+    index_argument,
+    memory_limit_option,
+    output_options,
+    threads_option,
+)
+from simindex.cli.commands.pairs import LINES_AT_ONCE, shown
 from simindex.cli.console import Progress, as_json_line, count, duration, key_text, say
 from simindex.records.clusters import Clusters
 

@@ -33,7 +33,13 @@ import numpy as np
 import simindex
 from simindex.bits.distinct import distinct
 from simindex.cli.app import program, uninterrupted
-from simindex.cli.choices import Reading, input_options, is_open_as, output_options
+from simindex.cli.choices import (
+    Reading,
+    distance_option,
+    input_options,
+    is_open_as,
+    output_options,
+)
 from simindex.cli.chunks import (
     Buffer,
     SkippedReport,
@@ -46,6 +52,7 @@ from simindex.cli.console import Progress, count, duration, key_text, say
 from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
 from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import Keep, keep_option
+from simindex.cli.numbers import Count
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.errors import InvalidOption
 from simindex.inputs import ID_FIELDS, require_inputs
@@ -73,10 +80,7 @@ WRITTEN_LINES = 512
     help="Drop what is near to a document of this index, and add to it what comes out; it is "
     "created if missing, else its own recipe is used.",
 )
-@click.option(
-    "-h", "--distance", "h", type=click.IntRange(min=0), default=3, show_default=True,
-    help="Hamming distance, inclusive.",
-)
+@distance_option
 @click.option(
     "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
     help="Which of the near-duplicates in a buffer is kept: the first, the longest text, "
@@ -84,7 +88,7 @@ WRITTEN_LINES = 512
     "always wins.",
 )
 @click.option(
-    "--buffer", "buffer_documents", type=click.IntRange(min=1), metavar="N",
+    "--buffer", "buffer_documents", type=Count(1), metavar="N",
     default=BUFFER_DOCUMENTS, show_default=True,
     help="Documents that are compared, written and committed together; 64 MB of them end a buffer, "
     "too.",
@@ -112,9 +116,9 @@ def dedup(
     mark: bool, audit: str | None, recall: float, temp_dir: str | None,
     recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
-    """Print documents but no near-duplicates.
+    """Copy documents, leaving out near-duplicates.
 
-    A document is dropped when one that was kept is within the distance.
+    A document is dropped if one that was kept is within the distance.
 
     Reads standard input without an INPUT. Lines of JSONL come out byte for byte; other documents as
     an object of their fields. A document that has no fingerprint is kept.
@@ -162,6 +166,8 @@ def dedup(
         click.echo(json.dumps(summary), err=True)
     elif not quiet:
         place.prepared.say()
+        if not run.documents:
+            say("the inputs hold no document")
         other = "another one" if keep.policy == "none" else "a kept one"
         said = (
             f"marked {run.dropped:,} of {count(run.documents, 'document')} as"

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 import simindex
-from simindex.cli.app import program, uninterrupted
+from simindex.cli.app import nothing_to_do, program, uninterrupted
 from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import count, emit, say
 from simindex.errors import InvalidInput
@@ -39,7 +39,7 @@ def delete(
 ) -> None:
     """Delete rows of INDEX by id or key.
 
-    All rows that carry one of them, in one commit.
+    Deletes all rows that have one of them, in one commit. Exits with 1 if there is none.
     """
     if not (ids or keys or keys_from):
         raise click.UsageError("nothing to delete: give --id, --key or --keys-from")
@@ -59,8 +59,13 @@ def delete(
     deleted = before - rows
     if as_json:
         emit({"deleted": deleted, "rows": rows})
-    elif not quiet:
+    elif deleted and not quiet:
         say(f"deleted {count(deleted, 'row')}; {index_path} holds {rows:,}")
+    if not deleted:
+        nothing_to_do(
+            f"no row has such an id or key: nothing was deleted; {index_path} holds {rows:,}",
+            quiet=quiet,
+        )
 
 
 def _as_stored(kind: object) -> Callable[[str], Any]:

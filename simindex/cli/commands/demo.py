@@ -19,6 +19,7 @@ import numpy as np
 
 import simindex
 from simindex.cli.app import program
+from simindex.cli.choices import distance, json_option
 from simindex.cli.chunks import batch_of, characters_of, chunks
 from simindex.cli.console import Progress, count, duration, emit, megabytes, say
 from simindex.cli.new_index import NewIndex
@@ -43,11 +44,8 @@ EDIT = "\n# This copy differs from the file in the library: these two lines\n# w
     "--path", type=click.Path(), help="Another folder of text files than the standard library."
 )
 @click.option("--keep", type=click.Path(), metavar="INDEX", help="Keep the index at this path.")
-@click.option(
-    "-h", "--distance", "h", type=int, default=6, show_default=True,
-    help="Hamming distance, inclusive.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@distance(6)
+@json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def demo(path: str | None, keep: str | None, h: int, as_json: bool, quiet: bool) -> None:
     """Show near-duplicates in Python's library."""
@@ -69,7 +67,7 @@ def demo(path: str | None, keep: str | None, h: int, as_json: bool, quiet: bool)
     for line in _as_text(root, library, held, groups, answer, groups_s, h):
         click.echo(line)
     if keep is not None and not quiet:
-        say(f"the index was kept: simindex query {keep} FILE -h {h}")
+        say(f"the index was kept: simindex query {keep} FILE -d {h}")
 
 
 @contextmanager
@@ -267,8 +265,8 @@ def _as_text(
     yield f"One query: {answer.key} with two lines added"
     yield ""
     yield "   bits  found"
-    for key, distance in answer.found[:SHOWN_GROUPS]:
-        yield f"  {distance:>5}  {key}"
+    for key, bits in answer.found[:SHOWN_GROUPS]:
+        yield f"  {bits:>5}  {key}"
     if len(answer.found) > SHOWN_GROUPS:
         yield f"         and {count(len(answer.found) - SHOWN_GROUPS, 'other')}"
     yield ""

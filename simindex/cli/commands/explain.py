@@ -10,7 +10,7 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import index_argument, memory_option, output_options
+from simindex.cli.choices import distance_option, index_argument, memory_option, output_options
 from simindex.cli.commands.query import as_row, fingerprint_option, text_option, top_options
 from simindex.cli.console import duration, emit, say
 from simindex.cli.recipes import required_recipe
@@ -22,7 +22,7 @@ from simindex.query.explanation import Explanation, TopExplanation
 @index_argument
 @text_option
 @fingerprint_option
-@click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
+@distance_option
 @click.option("--recall", type=float, default=1.0, show_default=True, help="1 is exact.")
 @click.option("--method", default="auto", show_default=True, help="How to look.")
 @top_options

@@ -11,7 +11,7 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import index_argument
+from simindex.cli.choices import index_argument, json_option
 from simindex.cli.console import emit, key_text
 from simindex.storage.tables.keys import key_hash
 
@@ -21,7 +21,7 @@ from simindex.storage.tables.keys import key_hash
 @click.option(
     "--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --format jsonl.")
+@json_option
 def export(index_path: str, kind: str, as_json: bool) -> None:
     """Print every row of INDEX.
 

@@ -21,8 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex.bits.hamming import to_hex
-from simindex.cli.app import program
-from simindex.cli.choices import Reading, input_options, output_options
+from simindex.cli.app import nothing_to_do, program
+from simindex.cli.choices import (
+    Reading,
+    input_options,
+    output_options,
+    piped_input,
+    threads_option,
+)
 from simindex.cli.chunks import (
     SkippedReport,
     characters_of,
@@ -57,7 +63,7 @@ NO_TEXTS = "it cannot fingerprint texts", "name an index with a recipe, or leave
 @click.option(
     "--features", is_flag=True, help="Add what each text is made of, the heaviest first."
 )
-@click.option("--threads", type=click.IntRange(min=1), help="Threads to fingerprint with.")
+@threads_option
 @recipe_options
 @idf_options
 @input_options
@@ -76,7 +82,7 @@ def fingerprint(
     for JSON lines on standard input.
     """
     if not (inputs or texts):
-        raise click.UsageError("nothing to fingerprint: give an INPUT or --text")
+        inputs = piped_input("nothing to fingerprint: give an INPUT or --text")
     if recipe_of is not None and (recipe_given or learning.asked):
         raise click.UsageError("--recipe uses the index's own recipe; drop the others")
     require_inputs(inputs)
@@ -104,6 +110,9 @@ def fingerprint(
             progress.advance(len(chunk), characters_of(chunk))
         sys.stdout.flush()
     printer.without.close()
+    if not progress.documents:
+        prepared.say()
+        nothing_to_do("the inputs hold no document", quiet=quiet)
     if quiet:
         return
     seconds = time.perf_counter() - started

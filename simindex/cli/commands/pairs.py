@@ -11,16 +11,15 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import index_argument, memory_limit_option, output_options
+from simindex.cli.choices import (
+    distance_option,
+    index_argument,
+    memory_limit_option,
+    output_options,
+    threads_option,
+)
 from simindex.cli.console import Progress, as_json_line, cell, count, duration, key_text, say
 from simindex.records.pairs import CollapsedPairs
-
-distance_option = click.option(
-    "-h", "--distance", "h", type=int, default=3, show_default=True,
-    help="Hamming distance, inclusive.",
-)
-
-threads_option = click.option("--threads", type=click.IntRange(min=1), help="Threads to use.")
 
 
 @program.command()

@@ -7,8 +7,9 @@ from dataclasses import asdict
 import click
 
 from simindex.cli.app import program
-from simindex.cli.choices import memory_option, output_options
+from simindex.cli.choices import distance_option, memory_option, output_options
 from simindex.cli.console import emit, say
+from simindex.cli.numbers import Count
 from simindex.planning.forecast import (
     TOP_K,
     TOP_MAX_ERROR,
@@ -23,22 +24,12 @@ from simindex.planning.model import BATCHES, Forecast
 COLUMNS = ("method", "recall", "T", "t", "k", "bytes/row", "memory", "fits", "queries/s")
 
 
-def _rows(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
-    try:
-        rows = float(value.replace("_", "").replace(",", ""))
-        if rows == int(rows):
-            return int(rows)
-    except (ValueError, OverflowError):
-        pass
-    raise click.BadParameter(f"{value!r} is no number of rows: give one like 8e9 or 60_000_000")
-
-
 @program.command()
-@click.option("--rows", required=True, callback=_rows, metavar="N", help="Rows, such as 8e9.")
-@click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
+@click.option("--rows", required=True, type=Count(), help="Rows, such as 60M or 8e9.")
+@distance_option
 @memory_option
 @click.option("--recall", type=float, default=1.0, show_default=True, help="1 is exact.")
-@click.option("--bits", type=int, default=64, show_default=True, help="Bits of a fingerprint.")
+@click.option("--bits", type=Count(1), default=64, show_default=True, help="Bits of a fingerprint.")
 @click.option("--measure", "measured", is_flag=True, help="Measure this machine first: 3 s.")
 @output_options
 def plan(

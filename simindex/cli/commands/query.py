@@ -13,7 +13,7 @@ import numpy as np
 from click.core import ParameterSource
 
 import simindex
-from simindex.cli.app import program
+from simindex.cli.app import nothing_to_do, program
 from simindex.cli.batches import (
     MOST_MATCHES,
     Budget,
@@ -25,15 +25,19 @@ from simindex.cli.batches import (
 from simindex.cli.choices import (
     Reading,
     collected,
+    distance_option,
     index_argument,
     input_options,
     memory_option,
     output_options,
+    piped_input,
     process_limit_option,
+    threads_option,
 )
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
-from simindex.cli.commands.pairs import LINES_AT_ONCE, distance_option
+from simindex.cli.commands.pairs import LINES_AT_ONCE
 from simindex.cli.console import as_json_line, cell, count, duration, key_text, say, spot_checked
+from simindex.cli.numbers import Count
 from simindex.cli.recipes import required_recipe
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import SpotCheck
@@ -102,7 +106,7 @@ def _is_given(name: str) -> bool:
 top_options = collected(
     "nearest", _nearest,
     click.option(
-        "--top", type=int, metavar="K",
+        "--top", type=Count(), metavar="K",
         help="The K nearest documents of each query, however far.",
     ),
     click.option(
@@ -112,7 +116,7 @@ top_options = collected(
         "0.95 by default.",
     ),
     click.option(
-        "--rerank", type=int, metavar="ROWS",
+        "--rerank", type=Count(), metavar="ROWS",
         help="With --top: rows of a segment to compare, of those that slice lists score highest.",
     ),
 )
@@ -132,7 +136,7 @@ That is None without --top. Options of the command that contradict it are a wron
 @process_limit_option
 @input_options
 @output_options
-@click.option("--threads", type=click.IntRange(min=1), help="Threads to search with.")
+@threads_option
 @memory_option
 @click.option("--method", default="auto", show_default=True, help="How to look.")
 @click.option(
@@ -152,7 +156,7 @@ def query(
     query, key (or id), distance, separated by tabs.
     """
     if not (inputs or texts or fingerprints):
-        raise click.UsageError("nothing to look up: give an INPUT, --text or --fingerprint")
+        inputs = piped_input("nothing to look up: give an INPUT, --text or --fingerprint")
     intake = reading.intake()
     without = SkippedReport()
     asked = matched = found = 0
@@ -160,6 +164,7 @@ def query(
     exact = True
     hows: dict[str, None] = {}
     measured: list[SpotCheck] = []
+    few: list[Questions] = []
     with simindex.open(index_path, "r") as index:
         if inputs or texts:
             recipe = required_recipe(
@@ -187,8 +192,10 @@ def query(
         )
         answered = _answers(questions(), ask, index.options.bits, memory_limit)
         with closing(answered):
-            for names, answers in answered:
+            for names, batch, answers in answered:
                 asked += len(names)
+                if asked <= FEW:
+                    few.append((names, batch))
                 for start, matches in answers:
                     searching += matches.stats.seconds
                     matched += matched_queries(matches)
@@ -199,7 +206,12 @@ def query(
                         click.echo(lines)
         if not (exact or quiet):
             measured = index.stats().spot_checks
+        if nearest is None and not (quiet or found) and asked <= FEW:
+            for line in _nearest_of(index, few):
+                say(line)
     without.close()
+    if not asked:
+        nothing_to_do("nothing was looked up: no document has a fingerprint", quiet=quiet)
     if not quiet:
         how = f" ({'; '.join(hows)})" if hows else ""
         what = (
@@ -224,19 +236,38 @@ def matched_queries(matches: Matches | TopMatches) -> int:
     return len(np.unique(matches.query))
 
 
+FEW = 5
+"""So many questions without an answer are told how near the nearest document is."""
+
+NEAREST_ROWS = 1 << 26
+"""Of at most so many rows: all are compared, which takes a third of a second."""
+
+
+def _nearest_of(index: simindex.Index, questions: list[Questions]) -> Iterator[str]:
+    """How near the nearest document is to each of some questions."""
+    if not 0 < len(index) <= NEAREST_ROWS:
+        return
+    for names, batch in questions:
+        for match in index.top(batch, k=1, method="scan"):
+            key = key_text(match.key)
+            named = cell(match.id if key is None else key)
+            question = cell(names[match.query])
+            yield f"the nearest to {question} is {named}, at distance {match.distance}"
+
+
 def _answers(
     questions: Iterator[Questions], ask: Ask, bits: int, limit: int | None
-) -> Generator[tuple[list[str], Answers]]:
-    """The names of some queries, and what is found for them."""
+) -> Generator[tuple[list[str], Any, Answers]]:
+    """The names of some queries, these, and what is found for them."""
     if limit is None:
         with allocations_within(None):
             for names, batch in questions:
-                yield names, in_parts(batch, ask, MOST_MATCHES)
+                yield names, batch, in_parts(batch, ask, MOST_MATCHES)
         return
     budget = Budget(limit, bits)
     with budget.enforced():
         for names, batch in gathered(questions, budget.queries):
-            yield names, budget.ask(batch, ask)
+            yield names, batch, budget.ask(batch, ask)
 
 
 def as_row(words: list[int]) -> Any:

@@ -52,7 +52,7 @@ def _verdict(report: simindex.RepairReport, path: str) -> str:
     )
     if not report.applied:
         return (
-            f"{rows} can be had again, {lost}; nothing was changed: "
+            f"{rows} can be recovered, {lost}; nothing was changed: "
             f"`simindex repair {path} --apply` does it"
         )
     kept = f"; what was replaced is in {report.kept}" if report.kept else ""

@@ -9,8 +9,9 @@ import click
 
 import simindex
 from simindex.cli.app import program, uninterrupted
-from simindex.cli.choices import index_argument, output_options
+from simindex.cli.choices import distance_option, index_argument, output_options
 from simindex.cli.console import audited, count, duration, emit, say
+from simindex.cli.numbers import Count
 from simindex.planning.machine import CURVES, Curve
 from simindex.planning.question import check_options
 from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
@@ -18,7 +19,7 @@ from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
 
 @program.command()
 @index_argument
-@click.option("--h", "-h", "h", type=int, default=3, show_default=True, help="Hamming distance.")
+@distance_option
 @click.option(
     "--audit", "audits", is_flag=True,
     help="Also measure the recall of queries, on rows of INDEX that are asked twice.",
@@ -28,7 +29,7 @@ from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
     help=f"The recall to ask for with --audit; {USUAL_RECALL:g} by default.",
 )
 @click.option(
-    "--sample", type=int, metavar="ROWS",
+    "--sample", type=Count(1), metavar="ROWS",
     help=f"The rows to ask with --audit; {SAMPLE_ROWS:,} by default.",
 )
 @output_options

@@ -41,7 +41,7 @@ def remedied(path: Path) -> Iterator[None]:
     try:
         yield
     except CorruptFile as error:
-        error.remedy = error.remedy or f"`simindex repair {path}` says what can be had again"
+        error.remedy = error.remedy or f"`simindex repair {path}` shows what can be recovered"
         raise
 
 

@@ -87,7 +87,7 @@ def test_query_agrees_with_brute_force(
         records.append({"id": f"k{number}", "text": " ".join(words)})
     stored, asked = write_jsonl("s.jsonl", records[::2]), write_jsonl("q.jsonl", records[1::2])
     run("build", "i.sim", stored)
-    result = run("query", "i.sim", asked, "-h", h, "--json")
+    result = run("query", "i.sim", asked, "-d", h, "--json")
     recipe = simindex.Recipe()
     rows = [int(row) for row in recipe.batch([r["text"] for r in records]).fingerprints]
     expected = {
@@ -98,7 +98,7 @@ def test_query_agrees_with_brute_force(
     found = [(o["query"], o["key"], o["distance"]) for o in objects(result.stdout)]
     assert set(found) == expected
     assert len(found) == len(expected)
-    first = run("query", "i.sim", asked, "-h", h, "--json", "--first")
+    first = run("query", "i.sim", asked, "-d", h, "--json", "--first")
     asked_once = [o["query"] for o in objects(first.stdout)]
     assert len(asked_once) == len(set(asked_once))
     assert set(asked_once) == {query for query, _, _ in expected}
@@ -110,7 +110,7 @@ def test_a_fingerprint_that_export_prints_can_be_looked_up(
     run("build", "i.sim", "docs", "--bits", 128)
     row = next(row for row in objects(run("export", "i.sim").stdout) if row["key"] == "docs/7.txt")
     assert len(row["fingerprint"]) == 32
-    found = run("query", "i.sim", "--fingerprint", row["fingerprint"], "-h", 0)
+    found = run("query", "i.sim", "--fingerprint", row["fingerprint"], "-d", 0)
     assert found.stdout == f"{row['fingerprint']}\tdocs/7.txt\t0\n"
     run("query", "i.sim", "--fingerprint", row["fingerprint"][:16], code=2)
     run("query", "i.sim", "--fingerprint", "abc", code=2)
@@ -126,8 +126,9 @@ def test_texts_without_fingerprint_are_reported_and_never_matched(
     assert rows_of() == 1
     found = run("query", "i.sim", empty)
     assert found.stdout == "0\t0\t0\n"
-    looked_up = run("query", "i.sim", "--text", " ")
+    looked_up = run("query", "i.sim", "--text", " ", code=1)
     assert looked_up.stdout == ""
+    assert "nothing was looked up" in looked_up.stderr
     assert "text:1: no fingerprint: empty" in looked_up.stderr
 
 
@@ -284,7 +285,7 @@ def test_problems_have_their_exit_codes(run: Run, texts: list[str], tmp_path: Pa
     run("build", "i.sim", "docs")
     run("query", "i.sim", code=2)
     for h in ["-1", "65"]:
-        assert "simindex: " in run("query", "i.sim", "docs", "-h", h, code=2).stderr
+        assert "--distance" in run("query", "i.sim", "docs", "-d", h, code=2).stderr
     run("query", "i.sim", "docs", "--recall", "0", code=2)
     run("query", "i.sim", "docs", "--method", "guess", code=2)
     with simindex.open("i.sim", "w"):
@@ -306,7 +307,7 @@ def test_an_index_without_a_recipe_takes_only_fingerprints(
         index.append(np.array([5, 2**64 - 1], dtype=np.uint64), ids=[10, 11])
     assert "no recipe" in run("query", "i.sim", "--text", "x", code=2).stderr
     assert "no recipe" in run("build", "i.sim", "docs", "--append", code=2).stderr
-    found = run("query", "i.sim", "--fingerprint", "0x0000_0000_0000_0004", "-h", 1)
+    found = run("query", "i.sim", "--fingerprint", "0x0000_0000_0000_0004", "-d", 1)
     assert found.stdout == "0000000000000004\t10\t1\n"
 
 
@@ -323,7 +324,7 @@ def test_quiet_says_nothing_but_problems(run: Run, texts: list[str], tmp_path: P
     assert run("build", "i.sim", "docs", "-q").stderr == ""
     assert run("query", "i.sim", "docs", "-q").stderr == ""
     (tmp_path / "empty").write_text("")
-    assert "no fingerprint" in run("query", "i.sim", "empty", "-q").stderr
+    assert "no fingerprint" in run("query", "i.sim", "empty", "-q", code=1).stderr
 
 
 # Names --------------------------------------------------------------------------------------------

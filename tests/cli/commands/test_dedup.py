@@ -54,7 +54,7 @@ def test_what_is_kept_does_not_depend_on_the_chunks(
 ) -> None:
     texts = corpus(80)
     lines = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
-    result = run("dedup", "-h", h, "--buffer", chunk, "--audit", "r.jsonl", input="\n".join(lines))
+    result = run("dedup", "-d", h, "--buffer", chunk, "--audit", "r.jsonl", input="\n".join(lines))
     kept = kept_by_brute_force(texts, h)
     assert 5 < len(kept) < 80
     assert result.stdout.splitlines() == [lines[number] for number in kept]
@@ -243,7 +243,7 @@ def test_policies_keep_what_a_comparison_of_all_keeps(
     expected = losses_by_brute_force(drawn, policy, h, buffer)
     with tempfile.TemporaryDirectory() as folder:
         options = [
-            "-h", str(h), "--keep", policy, "--buffer", str(buffer), "--audit", f"{folder}/audit",
+            "-d", str(h), "--keep", policy, "--buffer", str(buffer), "--audit", f"{folder}/audit",
             *(["--index", f"{folder}/i.sim"] if lasting else []),
         ]
         result = CliRunner().invoke(program, ["dedup", *options], input="\n".join(lines))
@@ -262,7 +262,7 @@ def test_marks_do_not_depend_on_the_buffers(run: Run, buffer: int) -> None:
     """Which of several at the nearest distance is named may."""
     texts = corpus(80)
     lines = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
-    drawn = run("dedup", "-h", 10, "--mark", "--buffer", buffer, input="\n".join(lines))
+    drawn = run("dedup", "-d", 10, "--mark", "--buffer", buffer, input="\n".join(lines))
     kept = kept_by_brute_force(texts, 10)
     rows = [int(row) for row in simindex.Recipe().batch(texts).fingerprints]
     assert "marked" in drawn.stderr
@@ -417,6 +417,6 @@ def test_threads_do_not_show(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(600)
     given = "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts))
     monkeypatch.setenv("SIMINDEX_THREADS", "1")
-    one = run("dedup", "-h", 6, "--mark", input=given).stdout
+    one = run("dedup", "-d", 6, "--mark", input=given).stdout
     monkeypatch.setenv("SIMINDEX_THREADS", "3")
-    assert run("dedup", "-h", 6, "--mark", input=given).stdout == one
+    assert run("dedup", "-d", 6, "--mark", input=given).stdout == one

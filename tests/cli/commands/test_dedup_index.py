@@ -44,13 +44,13 @@ def stored_keys(path: str | Path) -> list[str]:
 
 def test_what_came_out_is_stored_and_drops_what_comes_later(run: Run) -> None:
     first = "".join(record(number) for number in range(5))
-    result = run("dedup", "--index", "i.sim", "-h", 0, input=first)
+    result = run("dedup", "--index", "i.sim", "-d", 0, input=first)
     assert result.stdout == first
     assert "kept 5 of 5 documents, dropped 0 within 0 of a kept one, in " in result.stderr
     assert "; i.sim holds 5 rows\n" in result.stderr
     second = "".join(record(number, 1) for number in range(3, 8))
     result = run(
-        "dedup", "--index", "i.sim", "-h", 0, "--audit", "a.jsonl", "--json", input=second
+        "dedup", "--index", "i.sim", "-d", 0, "--audit", "a.jsonl", "--json", input=second
     )
     assert keys_of(result.stdout) == ["5.1", "6.1", "7.1"]
     assert [json.loads(one) for one in Path("a.jsonl").read_text().splitlines()] == [

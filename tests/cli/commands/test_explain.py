@@ -40,8 +40,8 @@ def test_explain_prints_a_line_a_segment(run: Run, built: str, objects: Any) -> 
         (["--text", "a b c d e f", "--text", "b"], "one query is explained"),
         (["--text", ""], "no fingerprint"),
         (["--fingerprint", "0" * 32], "64"),
-        (["--fingerprint", "0" * 16, "--method", "bphs", "-h", "4"], "exact up to h=3"),
-        (["--fingerprint", "0" * 16, "--recall", "2"], "recall=2.0"),
+        (["--fingerprint", "0" * 16, "--method", "bphs", "-d", "4"], "exact up to distance 3, not"),
+        (["--fingerprint", "0" * 16, "--recall", "2"], "--recall 2.0 is not a share"),
     ],
 )
 def test_explain_refuses_what_cannot_be(

@@ -50,7 +50,7 @@ def near(h: int) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("h", [0, 1, 2])
 def test_pairs_are_a_line_each(run: Run, numbered: Path, h: int) -> None:
-    result = run("pairs", numbered, "-h", h)
+    result = run("pairs", numbered, "-d", h)
     lines = [tuple(map(int, line.split("\t"))) for line in result.stdout.splitlines()]
     assert lines == [(a + 10, b + 10, d) for a, b, d in near(h)]
     pairs = "1 pair" if h == 0 else f"{len(lines)} pairs"
@@ -58,7 +58,7 @@ def test_pairs_are_a_line_each(run: Run, numbered: Path, h: int) -> None:
 
 
 def test_pairs_have_keys_where_the_index_has(run: Run, keyed: Path) -> None:
-    result = run("pairs", keyed, "-h", 1, "-q")
+    result = run("pairs", keyed, "-d", 1, "-q")
     found = {
         (*sorted(map(NAMES.index, (a, b))), int(d))
         for a, b, d in (line.split("\t") for line in result.stdout.splitlines())
@@ -68,57 +68,57 @@ def test_pairs_have_keys_where_the_index_has(run: Run, keyed: Path) -> None:
 
 
 def test_pairs_as_json(run: Run, numbered: Path, keyed: Path, objects: Objects) -> None:
-    found = objects(run("pairs", numbered, "--json", "-h", 0).stdout)
+    found = objects(run("pairs", numbered, "--json", "-d", 0).stdout)
     assert found == [{"a": 10, "b": 14, "distance": 0}]
-    (record,) = objects(run("pairs", keyed, "--json", "-h", 0).stdout)
+    (record,) = objects(run("pairs", keyed, "--json", "-d", 0).stdout)
     assert {record["a_key"], record["b_key"]} == {"tab\there", "k4"}
     assert record["a"] < record["b"]
 
 
 def test_equal_rows_are_told_once(run: Run, numbered: Path, objects: Objects) -> None:
-    result = run("pairs", numbered, "-h", 1, "--collapse-equal")
+    result = run("pairs", numbered, "-d", 1, "--collapse-equal")
     lines = [tuple(map(int, line.split("\t"))) for line in result.stdout.splitlines()]
     assert sorted(lines) == [
         (10, 11, 1), (10, 14, 0), (10, 15, 1), (10, 16, 1), (11, 12, 1), (12, 13, 1)
     ]  # fmt: skip
-    told = objects(run("pairs", numbered, "-h", 1, "--collapse-equal", "--json").stdout)
+    told = objects(run("pairs", numbered, "-d", 1, "--collapse-equal", "--json").stdout)
     assert [(one["a"], one["b"], one["distance"]) for one in told] == lines
 
 
 def test_clusters_are_a_line_for_each_document(
     run: Run, numbered: Path, objects: Objects
 ) -> None:
-    result = run("clusters", numbered, "-h", 1)
+    result = run("clusters", numbered, "-d", 1)
     assert result.stdout == (
         "10\t10\t10\t7\t0\n11\t10\t10\t7\t1\n12\t10\t10\t7\t2\n13\t10\t10\t7\t3\n"
         "14\t10\t10\t7\t0\n15\t10\t10\t7\t1\n16\t10\t10\t7\t1\n"
     )
     assert "1 cluster within 1 among 7 documents, the largest of 7; 0 in none" in result.stderr
-    stars = run("clusters", numbered, "-h", 1, "--star")
+    stars = run("clusters", numbered, "-d", 1, "--star")
     assert stars.stdout == (
         "10\t10\t10\t5\t0\n11\t10\t10\t5\t1\n14\t10\t10\t5\t0\n15\t10\t10\t5\t1\n16\t10\t10\t5\t1\n"
         "12\t12\t12\t2\t0\n13\t12\t12\t2\t1\n"
     )
-    assert objects(run("clusters", numbered, "-h", 0, "--json").stdout)[1] == {
+    assert objects(run("clusters", numbered, "-d", 0, "--json").stdout)[1] == {
         "id": 14, "cluster": 10, "representative": 10, "distance": 0, "size": 2
     }
 
 
 def test_singletons_can_be_left_out(run: Run, numbered: Path) -> None:
-    result = run("clusters", numbered, "-h", 0, "--no-singletons")
+    result = run("clusters", numbered, "-d", 0, "--no-singletons")
     assert result.stdout == "10\t10\t10\t2\t0\n14\t10\t10\t2\t0\n"
     assert "1 cluster within 0 among 7 documents, the largest of 2; 5 in none" in result.stderr
-    assert len(run("clusters", numbered, "-h", 0).stdout.splitlines()) == 7
+    assert len(run("clusters", numbered, "-d", 0).stdout.splitlines()) == 7
 
 
 def test_clusters_have_keys_where_the_index_has(run: Run, keyed: Path, objects: Objects) -> None:
     lines = [
         line.split("\t") for line in
-        run("clusters", keyed, "-h", 0, "--no-singletons", "-q").stdout.splitlines()
+        run("clusters", keyed, "-d", 0, "--no-singletons", "-q").stdout.splitlines()
     ]
     assert sorted(line[0] for line in lines) == sorted([NAMES[0], NAMES[4]])
     assert {line[1] for line in lines} == {line[2] for line in lines} == {lines[0][0]}
-    told = objects(run("clusters", keyed, "-h", 0, "--json").stdout)
+    told = objects(run("clusters", keyed, "-d", 0, "--json").stdout)
     assert {one["key"] for one in told} == {"tab\there", "\\xff", "k2", "k3", "k4", "k5", "k6"}
     by_id = {one["id"]: one["key"] for one in told}
     assert all(one["cluster_key"] == by_id[one["cluster"]] for one in told)
@@ -128,10 +128,10 @@ def test_clusters_have_keys_where_the_index_has(run: Run, keyed: Path, objects: 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
 def test_what_is_wrong_is_said(run: Run, numbered: Path, command: str) -> None:
     result = run(command, numbered, "--memory-limit", "1k", code=2)
-    assert "memory_limit=1,024 bytes is too small" in result.stderr
+    assert "--memory-limit 1,024 bytes is too small" in result.stderr
     assert "at least" in result.stderr
     assert "is no size" in run(command, numbered, "--memory-limit", "much", code=2).stderr
-    assert "h=65 is not a distance" in run(command, numbered, "-h", 65, code=2).stderr
+    assert "--distance 65 is not a distance" in run(command, numbered, "-d", 65, code=2).stderr
     run(command, "nothing.sim", code=3)
     run(command, numbered, "--memory-limit", "64M")
 

@@ -11,7 +11,7 @@ Run = Callable[..., Any]
 
 
 def test_plan_needs_no_index(run: Run) -> None:
-    result = run("plan", "--rows", "8e9", "--h", 3, "--memory", "64G")
+    result = run("plan", "--rows", "8e9", "-d", 3, "--memory", "64G")
     heading, *lines = result.stdout.splitlines()
     assert heading.split()[:4] == ["method", "recall", "T", "t"]
     assert "m=10M" in heading
@@ -51,13 +51,13 @@ def test_plan_prints_the_size_of_slice_lists(run: Run, objects: Any) -> None:
     ("arguments", "words"),
     [
         (["--rows", "8e9", "--memory", "6G"], "the least is 64,000,000,000 bytes"),
-        (["--rows", "many"], "no number of rows"),
-        (["--rows", "1.5"], "no number of rows"),
-        (["--rows", "inf"], "no number of rows"),
-        (["--rows", "0"], "rows=0"),
+        (["--rows", "many"], "is not a whole number"),
+        (["--rows", "1.5"], "is not a whole number"),
+        (["--rows", "inf"], "is not a whole number"),
+        (["--rows", "0"], "--rows 0: give"),
         (["--rows", "1e6", "--memory", "much"], "is no size"),
-        (["--rows", "1e6", "--recall", "0"], "recall=0.0"),
-        (["--rows", "1e6", "-h", "65"], "h=65"),
+        (["--rows", "1e6", "--recall", "0"], "--recall 0.0 is not a share"),
+        (["--rows", "1e6", "-d", "65"], "--distance 65 is not"),
         ([], "--rows"),
     ],
 )

@@ -33,7 +33,7 @@ def test_what_would_be_done_is_told_and_then_done(run: Run, damaged: str) -> Non
     kinds = [line.split("\t")[0] for line in told.stdout.splitlines()]
     assert set(kinds) == {"damage", "to do", "lost"}
     assert "recipe" in told.stdout
-    assert "10 rows can be had again" in told.stderr
+    assert "10 rows can be recovered" in told.stderr
     assert "--apply" in told.stderr
     assert "repair i.sim" in run("stats", damaged, code=3).stderr.replace(str(Path.cwd()) + "/", "")
     done = run("repair", damaged, "--apply")

@@ -1,0 +1,85 @@
+"""Numbers as people type them: 10M rows, 1e7 rows, 64G of memory."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    _Whole = click.ParamType[int]
+else:
+    _Whole = click.ParamType  # which is no generic class in all versions
+
+_COUNT = re.compile(
+    r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:e\+?[0-9]{1,3})?)\s*([kmgbt])?", re.ASCII | re.IGNORECASE
+)
+_THOUSANDS = {"k": 1, "m": 2, "g": 3, "b": 3, "t": 4}
+
+_SIZE = re.compile(
+    r"([0-9][0-9_,]*(?:\.[0-9]+)?)\s*(?:([kmgt])(i?b)?|b)?", re.ASCII | re.IGNORECASE
+)
+_POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
+
+MOST = 1 << 63
+MOST_BYTES = 1 << 60
+"""More than any machine has."""
+
+
+class Count(_Whole):
+    """How many, as a whole number: ``10000000``, ``10_000_000``, ``1e7`` or ``10M``."""
+
+    name = "number"
+
+    def __init__(self, least: int = 0, most: int = MOST) -> None:
+        self._least, self._most = least, most
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """The number; a wrong call where there is none, or one out of range."""
+        if isinstance(value, int):
+            return value
+        found = _COUNT.fullmatch(value.strip())
+        try:
+            number = None if found is None else Decimal(found[1].replace(",", ""))
+        except InvalidOperation:
+            number = None
+        if found is not None and number is not None:
+            number *= 1000 ** _THOUSANDS.get((found[2] or "").lower(), 0)
+            if number == number.to_integral_value() and self._least <= number <= self._most:
+                return int(number)
+        bounds = f"{self._least:,} or more" if self._most == MOST else (
+            f"{self._least:,} to {self._most:,}"
+        )
+        raise click.BadParameter(
+            f"{value[:40]!r} is not a whole number of {bounds}: give one like 5000, 10M or 1e7",
+            ctx, param,
+        )
+
+
+class Size(_Whole):
+    """How many bytes: ``64G`` is 64 x 1024^3, ``64GB`` 64 x 1000^3."""
+
+    name = "size"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """The bytes; a wrong call where there are none, or more than any machine has."""
+        if isinstance(value, int):
+            return value
+        found = _SIZE.fullmatch(value.strip())
+        if found is not None:
+            base = 1000 if (found[3] or "").lower() == "b" else 1024
+            number = float(re.sub("[,_]", "", found[1]))
+            size = number * base ** _POWER.get((found[2] or "").lower(), 0)
+            if size <= MOST_BYTES:
+                return int(size)
+        raise click.BadParameter(
+            f"{value[:40]!r} is no size, or one beyond all memory: give one like 64G, 512M or "
+            "64GB",
+            ctx, param,
+        )

@@ -1,0 +1,55 @@
+"""What the library says, in the words of the shell: options instead of arguments, commands
+instead of calls."""
+
+from __future__ import annotations
+
+import re
+
+from simindex.errors import InvalidOption, SimindexError
+
+OPTIONS = {
+    "h": "--distance", "recall": "--recall", "method": "--method", "memory": "--memory",
+    "memory_limit": "--memory-limit", "k": "--top", "max_error": "--max-error",
+    "rerank": "--rerank", "threads": "--threads", "sample": "--sample", "bits": "--bits",
+    "structures": "--structures", "batch_rows": "--batch-rows", "rows": "--rows",
+    "first": "--first",
+}
+"""Of the arguments that commands have options for."""
+
+_ARGUMENT = re.compile(r"(?<![\w`.\-])(%s)=('[^']*'|\"[^\"]*\"|[\w.]+)" % "|".join(OPTIONS))  # noqa: UP031
+
+_CALLS = (
+    ("mode 'c' or ", ""),
+    (", or open with mode 'r'", ""),
+    (", or open it with mode 'r'", ""),
+    ("open the index with mode 'r', or ", ""),
+    ('mode="components"', "no --star"),
+)
+
+
+def told(error: SimindexError) -> str:
+    """What happened and what to do, in the words of the shell."""
+    sentence = with_commands(str(error))
+    # Others name files, and a file may be called h=5.
+    return with_options(sentence) if isinstance(error, InvalidOption) else sentence
+
+
+def with_commands(sentence: str) -> str:
+    """A sentence about modes of `open`, without them."""
+    for said, typed in _CALLS:
+        sentence = sentence.replace(said, typed)
+    return sentence
+
+
+def with_options(sentence: str) -> str:
+    """A sentence about arguments, such as h=65, as one about options."""
+    return _ARGUMENT.sub(_typed, sentence)
+
+
+def _typed(found: re.Match[str]) -> str:
+    name, value = found[1], found[2].strip("'\"")
+    if name == "h" and found.start() > 0:
+        return f"distance {value}"
+    if value in ("True", "False"):
+        return OPTIONS[name] if value == "True" else f"no {OPTIONS[name]}"
+    return f"{OPTIONS[name]} {value}"

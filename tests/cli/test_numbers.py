@@ -1,0 +1,63 @@
+"""Numbers as people type them."""
+
+from __future__ import annotations
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simindex.cli.numbers import MOST, MOST_BYTES, Count, Size
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [
+        ("0", 0), ("7", 7), ("10_000", 10_000), ("60,000,000", 60_000_000), ("10M", 10_000_000),
+        ("1.5k", 1500), ("2 m", 2_000_000), ("8e9", 8 * 10**9), ("1.25e2", 125), ("3G", 3 * 10**9),
+        ("3B", 3 * 10**9), ("1T", 10**12), (" 5 ", 5),
+    ],
+)
+def test_counts_may_have_a_letter_an_exponent_and_separators(typed: str, number: int) -> None:
+    """Letters stand for powers of 1000: M is a million."""
+    assert Count().convert(typed, None, None) == number
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "many", "-1", "1.5", "1.0005k", "1e", "inf", "nan", "1e999", "M", "1_M_", "0x10",
+              "١", "10 MB", "_5", "1e400T"],
+)
+def test_what_is_no_count_is_refused(typed: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a whole number of 0 or more: give one"):
+        Count().convert(typed, None, None)
+
+
+def test_bounds_are_kept() -> None:
+    assert Count(1).convert("1", None, None) == 1
+    for typed, least, most in (("0", 1, MOST), ("9", 0, 8), (str(MOST + 1), 0, MOST)):
+        with pytest.raises(click.BadParameter):
+            Count(least, most).convert(typed, None, None)
+
+
+@given(st.integers(0, MOST))
+def test_every_number_is_read_as_python_writes_it(number: int) -> None:
+    for typed in (str(number), f"{number:,}", f"{number:_}"):
+        assert Count().convert(typed, None, None) == number
+
+
+@pytest.mark.parametrize(
+    ("typed", "size"),
+    [
+        ("80", 80), ("1B", 1), ("64G", 64 << 30), ("64GiB", 64 << 30), ("64GB", 64 * 10**9),
+        ("1.5m", 3 << 19), ("80k", 81920), ("1,024", 1024), ("10_000", 10_000), (" 2T ", 2 << 40),
+    ],
+)
+def test_sizes_are_binary_unless_they_end_in_b(typed: str, size: int) -> None:
+    assert Size().convert(typed, None, None) == size
+
+
+@pytest.mark.parametrize("typed", ["", "much", "-1", "1e9", "5X", "G", "99999999T", "1.G"])
+def test_what_is_no_size_is_refused(typed: str) -> None:
+    with pytest.raises(click.BadParameter, match="is no size"):
+        Size().convert(typed, None, None)
+    assert Size().convert(str(MOST_BYTES), None, None) == MOST_BYTES
