@@ -147,6 +147,19 @@ def test_examples_of_a_page_run(
             run_python(block, f"{page.relative_to(ROOT)}", names)
 
 
+def test_the_python_of_the_readme_runs_a_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the indexes that the first run has made."""
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "README.md"
+    for _ in range(2):
+        names: dict[str, object] = {"__name__": "__main__"}
+        for block in blocks(page.read_text(encoding="utf-8")):
+            if block.info == "python":
+                run_python(block, page.name, names)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_of_a_page_lead_to_files(page: Path) -> None:
     text = re.sub(r"^ *(```|~~~).*?^ *\1", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
