@@ -233,9 +233,9 @@ class IndexMachine(RuleBasedStateMachine):
         keys = found.keys()
         for at, expected in enumerate(self.nearest(queries, k)):
             filled = int(found.found[at])
-            assert found.distances[at, :filled].tolist() == [far for far, _, _ in expected]
-            assert found.ids[at, :filled].tolist() == [number for _, number, _ in expected]
-            assert set(found.distances[at, filled:].tolist()) <= {65}
+            assert found.distance[at, :filled].tolist() == [far for far, _, _ in expected]
+            assert found.id[at, :filled].tolist() == [number for _, number, _ in expected]
+            assert set(found.distance[at, filled:].tolist()) <= {65}
             if keys is not None:
                 assert keys[at] == [name for _, _, name in expected]
 

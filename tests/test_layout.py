@@ -53,7 +53,6 @@ TESTED_BY = {
     "query/nearest.py": "methods/test_contract_top.py",
     "query/plans.py": "planning/test_calibration.py",
     "records/clusters.py": "pairs/test_clusters.py",
-    "records/matches.py": "methods/test_contract_auto.py",
     "records/pairs.py": "pairs/test_search_index.py",
     "records/reports.py": "repair/test_rebuild.py",
     "repair/check.py": "faults/test_damage.py",

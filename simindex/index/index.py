@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from simindex.arrays import F32, U64
+from simindex.arrays import U64
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.index.changes import Changes
@@ -30,8 +30,9 @@ from simindex.planning.machine import Machine
 from simindex.planning.measurement import measure
 from simindex.query import audit as auditing
 from simindex.query.answerer import Answerer
+from simindex.query.asked import Asked, asked
 from simindex.query.explanation import Explanation, TopExplanation
-from simindex.records.batch import Batch, as_fingerprints
+from simindex.records.batch import Batch
 from simindex.records.clusters import Clusters
 from simindex.records.matches import Match, Matches, TopMatches
 from simindex.records.pairs import Pairs
@@ -163,8 +164,9 @@ class Index:
 
         Parameters
         ----------
-        batch : Batch, or uint64 (m,) or (m, W)
-            Only a batch with weights can be searched at a recall below 1.
+        batch : str, sequence of str, Batch, or uint64 (m,) or (m, W)
+            Texts become fingerprints by the index's recipe; one without a fingerprint has no
+            matches. Plain fingerprints have no weights, so they are searched exactly.
         first : bool
             At most one match a query, the first that is found (PSMF); for "seen it?" questions.
         recall : float
@@ -208,14 +210,14 @@ class Index:
         slices of two fingerprints within it, one differs in at most h // s bits.
         """
         self._check_open()
-        rows, weights = self._asked(batch)
+        asking = self._asked(batch)
         snapshot = self._current()
         answerer = self._answerer
         question = answerer.question(
             h=h, first=first, recall=recall, method=method, memory=memory,
             memory_limit=memory_limit, threads=threads,
         )
-        return answerer.search(snapshot, rows, weights, question)
+        return asking.numbered(answerer.search(snapshot, asking.rows, asking.weights, question))
 
     @typed
     def top(
@@ -235,7 +237,8 @@ class Index:
 
         Parameters
         ----------
-        batch : Batch, or uint64 (m,) or (m, W)
+        batch : str, sequence of str, Batch, or uint64 (m,) or (m, W)
+            Texts become fingerprints by the index's recipe.
         k : int
             At most the rows that are not deleted.
         max_error : int or "auto"
@@ -281,14 +284,14 @@ class Index:
         that any is in.
         """
         self._check_open()
-        rows, _ = self._asked(batch)
+        asking = self._asked(batch)
         snapshot = self._current()
         answerer = self._answerer
         question = answerer.top_question(
             snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
             threads=threads,
         )
-        return answerer.top(snapshot, rows, question)
+        return asking.numbered_top(answerer.top(snapshot, asking.rows, question))
 
     def pairs(
         self,
@@ -443,11 +446,11 @@ class Index:
         query tells of single calls; large ones may be planned otherwise.
         """
         self._check_open()
-        rows, weights = self._asked(batch)
+        asking = self._asked(batch)
         snapshot = self._current()
         answerer = self._answerer
         question = answerer.question(h=h, recall=recall, method=method, memory=memory)
-        return answerer.explain(snapshot, rows, weights, question)
+        return answerer.explain(snapshot, asking.rows, asking.weights, question)
 
     @typed
     def explain_top(
@@ -465,24 +468,20 @@ class Index:
         Options and errors are those of `top`. Runs every segment's plan some times, on one thread.
         """
         self._check_open()
-        rows, _ = self._asked(batch)
+        asking = self._asked(batch)
         snapshot = self._current()
         answerer = self._answerer
         question = answerer.top_question(
             snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall
         )
-        return answerer.explain_top(snapshot, rows, question)
+        return answerer.explain_top(snapshot, asking.rows, question)
 
-    def _asked(self, batch: Batch | Any) -> tuple[U64, F32 | None]:
-        """Fingerprints (m, W) and weights of a question that fits the index."""
-        if type(batch) is not Batch:
-            return as_fingerprints(batch, bits=self.options.bits), None
-        rows = batch.rows
-        if rows.shape[1] != self.options.words:
-            as_fingerprints(rows, bits=self.options.bits)
-        if batch.recipe is not None:
-            check_recipe(batch.recipe, self.recipe)
-        return rows, batch.weights
+    def _asked(self, given: Any) -> Asked:
+        """A question that fits the index."""
+        question = asked(given, recipe=self.recipe, bits=self.options.bits)
+        if question.recipe is not None:
+            check_recipe(question.recipe, self.recipe)
+        return question
 
     @typed
     def tune(self, *, h: int = 3, machine: bool = True) -> Calibration:

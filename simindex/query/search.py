@@ -167,7 +167,7 @@ def _arranged(
     if not parts:
         empty_keys: list[str] = []
         return Matches(
-            NO_QUERY, NO_ID, NO_DISTANCE, stats, (lambda: empty_keys) if keyed else None
+            NO_QUERY, NO_ID, NO_DISTANCE, stats, (lambda _: empty_keys) if keyed else None
         )
     if len(parts) == 1:
         query, row, distance, ids, *_ = parts[0][1]
@@ -206,8 +206,14 @@ def _fetch_keys(
     rows: U32,
     order: I64 | None,
     options: IndexOptions,
+    places: I64 | None,
 ) -> list[str] | list[bytes]:
-    places = np.repeat(np.arange(len(tables)), counts)
+    """Keys of the matches at some places, or of all."""
     if order is not None:
-        places, rows = places[order], rows[order]
-    return keys_of(tables, places, rows.astype(np.int64)).decoded(options.key_kind)
+        places = order if places is None else order[places]
+    if places is None:
+        numbers = np.repeat(np.arange(len(tables)), counts)
+    else:
+        numbers = np.searchsorted(np.cumsum(counts), places, side="right")
+        rows = rows[places]
+    return keys_of(tables, numbers, rows.astype(np.int64)).decoded(options.key_kind)

@@ -68,7 +68,7 @@ def measure(
 
     def distances(planned: TopPlan) -> U16:
         found = nearest(snapshot, planned, rows, further, options=options)
-        return without_own(found.ids, found.distances, own)
+        return without_own(found.id, found.distance, own)
 
     truth = distances(scan_top(snapshot.tables, queries=len(rows), machine=machine))
     for max_error in range(width + 1):

@@ -1,14 +1,15 @@
 """What a search gives: matches, and the nearest rows.
 
     Matches     query (r,)   id (r,)   distance (r,)      sorted by (query, distance, id)
-    TopMatches  ids (n, k)   distances (n, k)             each row sorted by (distance, id)
+    TopMatches  id (n, k)    distance (n, k)              each row sorted by (distance, id)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from operator import index
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -65,13 +66,44 @@ def _holding(keys: Any) -> KeySource:
     return KeySource(lambda: keys)
 
 
+FetchKeys = Callable[[I64 | None], list[str] | list[bytes]]
+"""Gives the keys of the matches at some places, or of all."""
+
+
+class MatchKeys:
+    """Where keys of some matches are fetched from; in a pickle, the keys themselves."""
+
+    __slots__ = ("_fetch", "_places")
+
+    def __init__(self, fetch: FetchKeys, places: I64 | None = None) -> None:
+        self._fetch, self._places = fetch, places
+
+    def __call__(self) -> list[str] | list[bytes]:
+        return self._fetch(self._places)
+
+    def of(self, places: I64) -> MatchKeys:
+        """Those at some of these places."""
+        return MatchKeys(self._fetch, places if self._places is None else self._places[places])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_of_keys, (self(),))
+
+
+def _of_keys(keys: list[str] | list[bytes]) -> MatchKeys:
+    def fetch(places: I64 | None) -> Any:
+        return keys if places is None else [keys[place] for place in places.tolist()]
+
+    return MatchKeys(fetch)
+
+
 class Matches:
     """Stored rows within h of some queries, unique, ordered by (query, distance, id).
 
-    Columns `query` int64, `id` uint64, `distance` uint16, all (r,). Iteration gives `Match`.
+    Columns `query` int64, `id` uint64, `distance` uint16, all (r,). Iteration gives `Match`, and so
+    does a place, `matches[0]`; a slice gives `Matches`.
     """
 
-    __slots__ = ("_fetch_keys", "distance", "id", "query", "stats")
+    __slots__ = ("distance", "fetch_keys", "id", "query", "stats")
 
     def __init__(
         self,
@@ -79,10 +111,13 @@ class Matches:
         id: U64,
         distance: U16,
         stats: QueryStats,
-        fetch_keys: Callable[[], list[str] | list[bytes]] | None = None,
+        fetch_keys: FetchKeys | MatchKeys | None = None,
     ) -> None:
         self.query, self.id, self.distance, self.stats = query, id, distance, stats
-        self._fetch_keys = fetch_keys and KeySource(fetch_keys)
+        if fetch_keys is not None and not isinstance(fetch_keys, MatchKeys):
+            fetch_keys = MatchKeys(fetch_keys)
+        self.fetch_keys = fetch_keys
+        """Gives the keys when it is called; None where there are none."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} Matches by {self.stats.method}, {self.stats.guarantee}>"
@@ -90,9 +125,30 @@ class Matches:
     def __len__(self) -> int:
         return len(self.query)
 
+    @overload
+    def __getitem__(self, place: int) -> Match: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Matches: ...
+
+    def __getitem__(self, place: int | slice) -> Match | Matches:
+        """The match at a place, or those of a slice; IndexError beyond them."""
+        if isinstance(place, slice):
+            return self.take(np.arange(*place.indices(len(self)), dtype=np.int64))
+        at = range(len(self))[index(place)]
+        (match,) = self.take(np.array([at], np.int64))
+        return match
+
+    def take(self, places: I64) -> Matches:
+        """The matches at some places, int64 (s,) of 0 or above, in the order given."""
+        keys = None if self.fetch_keys is None else self.fetch_keys.of(places)
+        return Matches(
+            self.query[places], self.id[places], self.distance[places], self.stats, keys
+        )
+
     def keys(self) -> list[str] | list[bytes] | None:
         """Keys of the matches in their order, or None when the index has no keys."""
-        return None if self._fetch_keys is None else self._fetch_keys()
+        return None if self.fetch_keys is None else self.fetch_keys()
 
     def __iter__(self) -> Iterator[Match]:
         keys = self.keys() or [None] * len(self)
@@ -136,36 +192,52 @@ NearestKeys = Callable[[], list[list[str]] | list[list[bytes]]]
 class TopMatches:
     """The k nearest documents of each query, nearest first, of equally near ones the smallest id.
 
-    `ids` uint64 (n, k) and `distances` uint16 (n, k). A document is all rows of one id, and stands
-    at the distance of its nearest row. Places that none fills have id 2**64 - 1 and a distance of
-    one more than there are bits. Iteration gives a `Match` for each place that is filled.
+    Columns `id` uint64 and `distance` uint16, both (n, k). A document is all rows of one id, and
+    stands at the distance of its nearest row. Places that none fills have id 2**64 - 1 and a
+    distance of one more than there are bits. Iteration gives a `Match` for each place that is
+    filled, and so does its number, `nearest[0]`.
     """
 
-    __slots__ = ("_fetch_keys", "bits", "distances", "ids", "stats")
+    __slots__ = ("_fetch_keys", "bits", "distance", "id", "stats")
 
     def __init__(
         self,
-        ids: U64,
-        distances: U16,
+        id: U64,
+        distance: U16,
         stats: TopStats,
         bits: int,
         fetch_keys: NearestKeys | None = None,
     ) -> None:
-        self.ids, self.distances, self.stats, self.bits = ids, distances, stats, bits
+        self.id, self.distance, self.stats, self.bits = id, distance, stats, bits
         self._fetch_keys = fetch_keys and KeySource(fetch_keys)
 
     def __repr__(self) -> str:
-        queries, k = self.ids.shape
+        queries, k = self.id.shape
         return f"<TopMatches {queries} x {k} by {self.stats.method}, {self.stats.guarantee}>"
 
     @property
     def found(self) -> I64:
         """How many places of each query are filled, int64 (n,)."""
-        counts: I64 = (self.distances <= self.bits).sum(axis=1, dtype=np.int64)
+        counts: I64 = (self.distance <= self.bits).sum(axis=1, dtype=np.int64)
         return counts
 
     def __len__(self) -> int:
         return int(self.found.sum())
+
+    def __getitem__(self, number: int) -> Match:
+        """The match of this number, as iteration counts them; IndexError beyond them."""
+        ends = np.cumsum(self.found)
+        at = range(len(self))[index(number)]
+        query = int(np.searchsorted(ends, at, side="right"))
+        place = at - int(ends[query - 1] if query else 0)
+        keys = self.keys()
+        key = None if keys is None else keys[query][place]
+        return Match(query, int(self.id[query, place]), key, int(self.distance[query, place]))
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether the index has keys."""
+        return self._fetch_keys is not None
 
     def keys(self) -> list[list[str]] | list[list[bytes]] | None:
         """Keys of each query's documents in their order, or None when the index has no keys."""
@@ -175,7 +247,7 @@ class TopMatches:
         keys = self.keys()
         for query, count in enumerate(self.found.tolist()):
             places = zip(
-                self.ids[query, :count].tolist(), self.distances[query, :count].tolist(),
+                self.id[query, :count].tolist(), self.distance[query, :count].tolist(),
                 [None] * count if keys is None else keys[query], strict=True,
             )
             for row_id, distance, key in places:

@@ -15,9 +15,9 @@ Invariants
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -201,7 +201,7 @@ def joined(
             query, found_ids, distance = query[kept], found_ids[kept], distance[kept]
             places = places[kept] if keys is not None else places
         order = places
-    fetch = None if keys is None else partial(_keys, stored.keys, keys, inside.earlier, order)
+    fetch = None if keys is None else partial(_keys, stored, keys, inside.earlier, order)
     # The search of the index is all that is not exact, and all that is probed.
     guarantee = stored.stats.guarantee
     if not stored.stats.exact:
@@ -211,10 +211,20 @@ def joined(
 
 
 def _keys(
-    stored: Callable[[], list[str] | list[bytes] | None],
+    stored: Matches,
     keys: list[str] | list[bytes],
     earlier: I64,
     order: I64 | None,
+    places: I64 | None,
 ) -> list[str] | list[bytes]:
-    both: list[str] | list[bytes] = [*(stored() or []), *(keys[row] for row in earlier.tolist())]
-    return both if order is None else [both[place] for place in order.tolist()]
+    """Keys of the matches at some places, or of all."""
+    if order is not None:
+        places = order if places is None else order[places]
+    if places is None:
+        places = np.arange(len(stored) + len(earlier))
+    of_stored = places < len(stored)
+    known = iter(stored.take(places[of_stored]).keys() or ())
+    fresh = iter(earlier[places[~of_stored] - len(stored)].tolist())
+    found: Any = [next(known) if is_old else keys[next(fresh)] for is_old in of_stored.tolist()]
+    named: list[str] | list[bytes] = found
+    return named

@@ -92,7 +92,7 @@ def _limited(method: str) -> Ask:
 def _top(**options: Any) -> Ask:
     def ask(index: simindex.Index, of: Stored) -> Any:
         found = index.top(of.queries, k=3, threads=2, **options)
-        return found.ids.tolist(), found.distances.tolist(), found.keys()
+        return found.id.tolist(), found.distance.tolist(), found.keys()
 
     return ask
 

@@ -543,7 +543,7 @@ def test_rows_answer_where_a_structure_is_no_file(
         os.mknod(file, kind | 0o600)
     with simindex.open(index_path) as index:
         assert len(index.query(values, h=0)) == len(values)
-        assert np.array_equal(index.top(values, k=1).distances[:, 0], np.zeros(len(values)))
+        assert np.array_equal(index.top(values, k=1).distance[:, 0], np.zeros(len(values)))
 
 
 def test_lock_of_another_file_keeps_what_it_holds(path: Path) -> None:

@@ -212,7 +212,7 @@ def test_queries_refreshes_and_a_close_side_by_side(round_: int, filled: Path) -
         while True:
             index.refresh()
             assert sum(len(part) for part in index.rows(chunk_rows=5)) == 40
-            assert index.top(FIRST[:3], k=1).distances.tolist() == [[0], [0], [0]]
+            assert index.top(FIRST[:3], k=1).distance.tolist() == [[0], [0], [0]]
 
     def close() -> None:
         asked.wait(60)

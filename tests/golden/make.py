@@ -203,7 +203,7 @@ def judge(path: Path, answers: Path, mode: Any = "r") -> int:
         for method in ["auto", "scan", *methods[4:]]:
             top = index.top(queries, k=4, method=method, rerank=1000, max_error=0)
             for place, row in enumerate(known["apart"]):
-                got = top.distances[place].tolist()
+                got = top.distance[place].tolist()
                 assert got == sorted(far for far, _ in row)[:4], method
                 count += 1
         if known["texts"]:

@@ -119,12 +119,12 @@ def top(of: Caller) -> bool:
     method = ("auto", "scan")[of.rng.integers(2)]
     found = of.index.top(ASKED, k=2, method=method)
     expected = [[i, OLD + i] for i in range(NEAR)]
-    return bool(found.ids.tolist() == expected and (found.distances == [0, 1]).all())
+    return bool(found.id.tolist() == expected and (found.distance == [0, 1]).all())
 
 
 def top_auto(of: Caller) -> bool:
     found = of.index.top(ASKED, k=1, max_error="auto", recall=0.9)
-    return found.distances.shape == (NEAR, 1)
+    return found.distance.shape == (NEAR, 1)
 
 
 def explain(of: Caller) -> bool:

@@ -77,14 +77,14 @@ def assert_nearest(case: Case, found: simindex.TopMatches, queries: oracle.U64, 
     """Ids, distances, order, empty places and keys are those of the oracle."""
     bits = 64 * queries.shape[1]
     distances, names = nearest(case, queries, k)
-    assert found.ids.shape == found.distances.shape == (len(queries), k)
-    assert (found.ids.dtype, found.distances.dtype) == (np.uint64, np.uint16)
+    assert found.id.shape == found.distance.shape == (len(queries), k)
+    assert (found.id.dtype, found.distance.dtype) == (np.uint64, np.uint16)
     keys = found.keys()
     for place, (far, named) in enumerate(zip(distances, names, strict=True)):
         empty = k - len(far)
-        assert found.distances[place].tolist() == far + [bits + 1] * empty
+        assert found.distance[place].tolist() == far + [bits + 1] * empty
         numbers = [number_of(case, name) for name in named]
-        assert found.ids[place].tolist() == numbers + [NO_NEIGHBOUR] * empty
+        assert found.id[place].tolist() == numbers + [NO_NEIGHBOUR] * empty
         assert keys is None or keys[place] == named
     assert (keys is None) == (case.index.options.keys is False)
 
@@ -128,8 +128,8 @@ def test_fewer_lists_find_what_their_scores_say(case: Case, max_error: int) -> N
         bits = 64 * queries.shape[1]
         for place, near in enumerate(expected):
             empty = 10 - len(near)
-            assert found.distances[place].tolist() == [d for d, _ in near] + [bits + 1] * empty
-            assert found.ids[place].tolist() == [i for _, i in near] + [NO_NEIGHBOUR] * empty
+            assert found.distance[place].tolist() == [d for d, _ in near] + [bits + 1] * empty
+            assert found.id[place].tolist() == [i for _, i in near] + [NO_NEIGHBOUR] * empty
 
 
 def scored_nearest(
@@ -169,8 +169,8 @@ def test_one_query_gives_what_it_gives_in_a_batch(case: Case, method: str) -> No
     together = case.index.top(case.batch(), method=method)
     for query in (0, 7, 61, 180):
         alone = case.index.top(case.queries[query : query + 1], method=method)
-        assert alone.ids.tolist() == together.ids[query : query + 1].tolist()
-        assert alone.distances.tolist() == together.distances[query : query + 1].tolist()
+        assert alone.id.tolist() == together.id[query : query + 1].tolist()
+        assert alone.distance.tolist() == together.distance[query : query + 1].tolist()
 
 
 def test_every_document_is_found_where_all_are_asked_for(case: Case) -> None:
@@ -187,7 +187,7 @@ def test_matches_are_those_of_the_columns(case: Case) -> None:
     found = case.index.top(case.queries[:3], k=4, method="scan")
     keys = found.keys() or [[None] * 4] * 3
     assert [(m.query, m.id, m.distance, m.key) for m in found] == [
-        (q, int(found.ids[q, at]), int(found.distances[q, at]), keys[q][at])
+        (q, int(found.id[q, at]), int(found.distance[q, at]), keys[q][at])
         for q in range(3) for at in range(4)
     ]
     assert repr(found) == "<TopMatches 3 x 4 by scan, exact>"
@@ -198,7 +198,7 @@ def test_matches_are_those_of_the_columns(case: Case) -> None:
 def test_no_queries_have_no_neighbours(case: Case) -> None:
     none = case.queries[:0]
     found = case.index.top(none, k=ROWS * 2)
-    assert found.ids.shape == (0, ROWS * 2)
+    assert found.id.shape == (0, ROWS * 2)
     assert list(found) == [] and len(found) == 0
     assert found.keys() in (None, [])
 
@@ -281,8 +281,8 @@ def test_a_recall_is_reached_on_rows_of_the_index(case: Case, recall: float) -> 
     got = case.index.top(stored[some], k=11, method="issl", max_error="auto", recall=recall)
     shares = []
     for place, row in enumerate(some.tolist()):
-        true = truth.distances[place][truth.ids[place] != own[row]][:10]
-        near = got.distances[place][got.ids[place] != own[row]][:10]
+        true = truth.distance[place][truth.id[place] != own[row]][:10]
+        near = got.distance[place][got.id[place] != own[row]][:10]
         shares.append(sum(near <= true[-1]) / 10)
     assert np.mean(shares) >= recall - 0.1  # 150 other rows: five times the standard error
 
@@ -328,7 +328,7 @@ def test_numbers_of_numpy_are_numbers(case: Case) -> None:
     found = case.index.top(
         case.queries[:2], k=np.int64(3), max_error=np.uint8(1), rerank=np.int32(5), method="issl"
     )
-    assert found.ids.shape == (2, 3)
+    assert found.id.shape == (2, 3)
     assert (found.stats.max_error, found.stats.rerank) == (1, 5)
 
 
@@ -337,10 +337,10 @@ def test_arrays_of_one_number_are_numbers(case: Case) -> None:
     found = case.index.top(
         case.queries[:2], k=np.array(3), max_error=np.array(1), rerank=np.array(5), method="issl"
     )
-    assert found.ids.shape == (2, 3)
+    assert found.id.shape == (2, 3)
     assert (found.stats.max_error, found.stats.rerank) == (1, 5)
     found = case.index.top(case.queries[:2], max_error="auto", recall=np.array(0.5))
-    assert found.ids.shape == (2, 10)
+    assert found.id.shape == (2, 10)
 
 
 def test_another_width_is_refused(case: Case) -> None:
@@ -371,7 +371,7 @@ def test_an_empty_index_has_no_nearest(index_path: Path, method: str) -> None:
     with opened(index_path) as index:
         with pytest.raises(InvalidOption, match="0 rows: append some first"):
             index.top(ROWS_OF_128[:1], k=1, method=method)
-        assert index.top(ROWS_OF_128[:0], method=method).ids.shape == (0, 10)
+        assert index.top(ROWS_OF_128[:0], method=method).id.shape == (0, 10)
         index.append(ROWS_OF_128[:5], ids=np.arange(5))
         index.commit()
         index.delete(ids=np.arange(5))
@@ -402,7 +402,7 @@ def test_slice_lists_must_be_there_to_be_asked_for(index_path: Path) -> None:
         index.compact(structures=("psm", "issl"))
         found = index.top(ROWS_OF_128[:1], method="issl", max_error=16, rerank=300)
         expected = index.top(ROWS_OF_128[:1], method="scan")
-        assert found.ids.tolist() == expected.ids.tolist()
+        assert found.id.tolist() == expected.id.tolist()
         assert "issl" in index.query(ROWS_OF_128[:1], method="issl").stats.method
 
 
@@ -433,14 +433,14 @@ def test_each_call_sees_one_commit(index_path: Path) -> None:
         before = pinned.top(query, k=100)
         writer.delete(ids=[0])
         writer.append(query, ids=[777])
-        assert following.top(query, k=1).ids.tolist() == before.ids[:, :1].tolist()
+        assert following.top(query, k=1).id.tolist() == before.id[:, :1].tolist()
         writer.commit()
         writer.compact(full=True)
-        assert following.top(query, k=1).ids.tolist() == [[777]]
-        assert 0 not in following.top(query, k=100).ids
-        assert pinned.top(query, k=100).ids.tolist() == before.ids.tolist()
+        assert following.top(query, k=1).id.tolist() == [[777]]
+        assert 0 not in following.top(query, k=100).id
+        assert pinned.top(query, k=100).id.tolist() == before.id.tolist()
         pinned.refresh()
-        assert pinned.top(query, k=1).ids.tolist() == [[777]]
+        assert pinned.top(query, k=1).id.tolist() == [[777]]
         pinned.close()
         following.close()
 
@@ -451,8 +451,8 @@ def test_a_replaced_document_is_found_where_it_is_now(index_path: Path) -> None:
         index.commit()
         index.replace(simindex.Batch(~ROWS_OF_128[:1], ids=[0]))
         index.commit()
-        assert index.top(~ROWS_OF_128[:1], k=1).ids.tolist() == [[0]]
-        assert 0 not in index.top(ROWS_OF_128[:1], k=100).ids
+        assert index.top(~ROWS_OF_128[:1], k=1).id.tolist() == [[0]]
+        assert 0 not in index.top(ROWS_OF_128[:1], k=100).id
 
 
 def test_a_document_of_several_segments_counts_once(index_path: Path) -> None:
@@ -466,7 +466,7 @@ def test_a_document_of_several_segments_counts_once(index_path: Path) -> None:
             index.append(oracle.flip(rng, query, far + 1), ids=[far])
             index.commit()
         found = index.top(query, k=6, method="scan")
-        assert list(zip(found.ids[0].tolist(), found.distances[0].tolist(), strict=True)) == [
+        assert list(zip(found.id[0].tolist(), found.distance[0].tolist(), strict=True)) == [
             (5, 2), (2, 3), (9, 10), (30, 31), (NO_NEIGHBOUR, 129), (NO_NEIGHBOUR, 129)
         ]
 
@@ -477,8 +477,8 @@ def test_the_largest_id_is_no_empty_place(index_path: Path) -> None:
             index.append(ROWS_OF_128[start : start + 99], ids=np.full(99, NO_NEIGHBOUR))
             index.commit()
         found = index.top(ROWS_OF_128[:1], k=3)
-        assert found.distances.tolist() == [[0, 129, 129]]
-        assert found.ids.tolist() == [[NO_NEIGHBOUR] * 3]
+        assert found.distance.tolist() == [[0, 129, 129]]
+        assert found.id.tolist() == [[NO_NEIGHBOUR] * 3]
         assert [(match.id, match.distance) for match in found] == [(NO_NEIGHBOUR, 0)]
 
 
@@ -492,11 +492,11 @@ def test_equal_rows_come_in_order_of_their_ids(index_path: Path, method: str) ->
             index.append(np.repeat(ROWS_OF_128[:1], len(some), axis=0), ids=some)
             index.commit()
         found = index.top(ROWS_OF_128[:1], k=20, method=method, rerank=3000)
-        assert found.ids.tolist() == [list(range(20))]
+        assert found.id.tolist() == [list(range(20))]
         index.delete(ids=np.arange(0, 3000, 2))
         index.commit()
         found = index.top(ROWS_OF_128[:1], k=20, method=method, rerank=3000)
-        assert found.ids.tolist() == [list(range(1, 41, 2))]
+        assert found.id.tolist() == [list(range(1, 41, 2))]
 
 
 def test_masks_of_deleted_rows_are_kept_over_commits(index_path: Path) -> None:
@@ -526,7 +526,7 @@ def test_closed_and_forked_handles_refuse(index_path: Path) -> None:
     with opened(index_path) as index:
         index.append(ROWS_OF_128, ids=np.arange(300))
     index = simindex.open(index_path)
-    expected = index.top(ROWS_OF_128[:2]).ids.tolist()
+    expected = index.top(ROWS_OF_128[:2]).id.tolist()
     pid = os.fork()
     if pid == 0:
         try:
@@ -535,7 +535,7 @@ def test_closed_and_forked_handles_refuse(index_path: Path) -> None:
             os._exit(0)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert index.top(ROWS_OF_128[:2]).ids.tolist() == expected
+    assert index.top(ROWS_OF_128[:2]).id.tolist() == expected
     index.close()
     for ask in (index.top, index.explain_top):
         with pytest.raises(ClosedIndex):
@@ -559,7 +559,7 @@ def test_damaged_lists_are_told_and_the_rest_still_answers(index_path: Path) -> 
         with pytest.raises(CorruptFile) as caught:
             index.top(ROWS_OF_128, method="issl", max_error=0, rerank=10)
         assert path.name in str(caught.value)
-        assert index.top(ROWS_OF_128, method="scan").distances[:, 0].tolist() == [0] * 300
+        assert index.top(ROWS_OF_128, method="scan").distance[:, 0].tolist() == [0] * 300
 
 
 def test_compaction_changes_no_exact_answer(index_path: Path) -> None:
@@ -570,5 +570,5 @@ def test_compaction_changes_no_exact_answer(index_path: Path) -> None:
         index.compact(full=True)
         after = index.top(queries, method="issl", max_error=16, rerank=ROWS)
         assert after.stats.method == "issl" and after.stats.exact
-        assert after.ids.tolist() == before.ids.tolist()
+        assert after.id.tolist() == before.id.tolist()
         assert_nearest(Case(index, model, queries, np.empty(0)), after, queries, 10)

@@ -83,7 +83,7 @@ def test_drawn_rows_are_live_and_come_from_everywhere(index: simindex.Index) -> 
     assert np.bincount((ids // 1000).astype(np.int64)).min() > 25
     again = top_recall.drawn(snapshot, 200)
     assert again[1].tolist() == ids.tolist()
-    assert index.top(rows, k=1, method="scan").distances.max() == 0
+    assert index.top(rows, k=1, method="scan").distance.max() == 0
     assert len(top_recall.drawn(snapshot, 5000)[0]) == 2000
 
 
@@ -115,8 +115,8 @@ def _recall_at(
     found = index.top(rows, k=11, method="issl", max_error=max_error, rerank=rerank)
     shares = []
     for place in range(len(rows)):
-        true = truth.distances[place][truth.ids[place] != own[place]][:10]
-        near = found.distances[place][found.ids[place] != own[place]][:10]
+        true = truth.distance[place][truth.id[place] != own[place]][:10]
+        near = found.distance[place][found.id[place] != own[place]][:10]
         shares.append((near <= true[-1]).mean())
     return float(np.mean(shares))
 
@@ -141,7 +141,7 @@ def test_a_recall_is_measured_once_for_the_same_segments(
     index.top(queries[:1], **ask)
     with simindex.open(index.path, "w") as writer:
         writer.append(queries[:1], ids=[9001])
-    assert 9001 in index.top(queries[:1], **ask).ids  # pending, and compared
+    assert 9001 in index.top(queries[:1], **ask).id  # pending, and compared
     assert len(calls) == 1
     index.top(queries, **{**ask, "recall": 0.6})
     assert len(calls) == 2

@@ -139,7 +139,7 @@ def test_arrays_may_begin_at_any_byte(filled: Path) -> None:
         for method in ("psm", "scan", "bphs"):
             assert index.query(rows, h=0, method=method).id.tolist() == list(range(400))
         assert index.query(rows, h=0, memory_limit=1 << 28).id.tolist() == list(range(400))
-        assert index.top(rows, k=1).ids[:, 0].tolist() == list(range(400))
+        assert index.top(rows, k=1).id[:, 0].tolist() == list(range(400))
         assert index.seen_or_add(Batch(rows[5:6])) is not None
         assert len(index.ingest(rows, ids=ids, h=0)) == 400
         assert index.delete(ids=ids) == 400

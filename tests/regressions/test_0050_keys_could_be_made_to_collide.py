@@ -122,7 +122,7 @@ def test_keys_that_were_built_to_collide_stay_two_documents(
             (0, VICTIM), (0, evil)
         }
         top = index.top(rows[:1], k=4)
-        assert top.distances[0].tolist()[:2] == [0, 0]
+        assert top.distance[0].tolist()[:2] == [0, 0]
         assert {top.keys()[0][0], top.keys()[0][1]} == {VICTIM, evil}
         assert {
             frozenset(pair) for part in index.pairs(h=3) for pair in zip(*part.keys(), strict=True)

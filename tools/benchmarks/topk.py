@@ -108,7 +108,7 @@ def scan(
 
 
 def _scan(index: simindex.Index, queries: U64) -> U64:
-    return index.top(queries, k=K, method="scan", threads=1).ids
+    return index.top(queries, k=K, method="scan", threads=1).id
 
 
 def issl(
@@ -130,7 +130,7 @@ def issl(
 
 
 def _ids(top: Callable[[U64], simindex.TopMatches], queries: U64) -> U64:
-    return top(queries).ids
+    return top(queries).id
 
 
 def _work(

@@ -358,8 +358,8 @@ class Reader(Actor):
         for at in range(len(queries)):
             own = slice(starts[at], min(starts[at] + k, starts[at + 1]))
             far, names = nearest.distance[own], nearest.id[own]
-            if not np.array_equal(found.distances[at, : len(far)], far) or not np.array_equal(
-                found.ids[at, : len(far)], names
+            if not np.array_equal(found.distance[at, : len(far)], far) or not np.array_equal(
+                found.id[at, : len(far)], names
             ):
                 self.wrong(f"top by {method}", k=k, query=int(queries[at]))
 
@@ -376,8 +376,8 @@ class Reader(Actor):
             expected = state.brute_nearest(near, 5)
             self.gauges.add("answers", len(near))
             self.gauges.add("brute", len(near))
-            if not np.array_equal(top.ids.ravel(), expected.id) or not np.array_equal(
-                top.distances.ravel(), expected.distance
+            if not np.array_equal(top.id.ravel(), expected.id) or not np.array_equal(
+                top.distance.ravel(), expected.distance
             ):
                 self.wrong("top of all rows", queries=near.tolist())
 

@@ -101,13 +101,13 @@ def wrong_top(queries: Iterable[int], k: int, *, some: bool = False) -> Answer:
 
     def judge(found: Any, rows: Rows) -> str:
         keys = found.keys()
-        names = found.ids.tolist() if keys is None else keys
+        names = found.id.tolist() if keys is None else keys
         for number, query in enumerate(asked):
             nearest: dict[Any, int] = {}
             for name, value in rows:
                 nearest[name] = min(apart(query, value), nearest.get(name, 1 << 20))
             count = int(found.found[number])
-            given = list(zip(names[number][:count], found.distances[number].tolist()[:count],
+            given = list(zip(names[number][:count], found.distance[number].tolist()[:count],
                              strict=True))
             if any(nearest.get(name) != distance for name, distance in given):
                 return f"top: query {number} got {given}"

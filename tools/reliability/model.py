@@ -516,7 +516,7 @@ class Walk:
             expected = sorted((far, name) for name, far in least.items())[:k]
             filled = int(found.found[at])
             got = zip(
-                found.distances[at, :filled].tolist(), found.ids[at, :filled].tolist(), strict=True
+                found.distance[at, :filled].tolist(), found.id[at, :filled].tolist(), strict=True
             )
             assert list(got) == expected
 

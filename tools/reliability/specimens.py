@@ -241,7 +241,7 @@ def judgements(
         for row, name in enumerate(rows.names):
             best[name] = np.minimum(best.get(name, near[:, row]), near[:, row])
         right = np.sort(np.array(list(best.values())).T, axis=1)[:, :3]
-        return bool(np.array_equal(found.distances, right))
+        return bool(np.array_equal(found.distance, right))
 
     def pairs() -> bool:
         got = Counter(
@@ -272,7 +272,7 @@ def judgements(
         yield "bphs", lambda: exact(1 if "G=2" in str(specimen.structures) else 2, method="bphs")
     if any(name.startswith("issl") for name in specimen.structures):
         yield "issl", lambda: exact(3, method="issl")
-        yield "top issl", lambda: index.top(asked, k=3, method="issl").ids.shape == (len(asked), 3)
+        yield "top issl", lambda: index.top(asked, k=3, method="issl").id.shape == (len(asked), 3)
     yield "auto", lambda: exact(3)
     yield "first", first
     yield "top", lambda: nearest(method="scan")

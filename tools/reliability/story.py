@@ -247,5 +247,5 @@ def wrong_answers(
     k = min(3, len(names))
     top = index.top(queries, k=k, method="scan")
     order = np.argsort(nearest, axis=1, kind="stable")[:, :k]  # names are in rising order
-    right = np.array_equal(top.distances, np.take_along_axis(nearest, order, 1))
-    return "" if right and np.array_equal(top.ids, names[order]) else f"top {k} is not the nearest"
+    right = np.array_equal(top.distance, np.take_along_axis(nearest, order, 1))
+    return "" if right and np.array_equal(top.id, names[order]) else f"top {k} is not the nearest"

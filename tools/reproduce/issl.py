@@ -125,7 +125,7 @@ def confirm(rows: U64, queries: Sequence[int], curves: Curves) -> None:
                         asked, k=RESULTS, method="issl", max_error=errors, rerank=most
                     )
                     wanted = np.array([one.results[errors, at] for one in curves.queries])
-                    if not np.array_equal(found.ids.view(np.int64), wanted):
+                    if not np.array_equal(found.id.view(np.int64), wanted):
                         raise SystemExit(
                             f"{curves.name}: the package finds other documents with max_error "
                             f"{errors} and rerank {most}"

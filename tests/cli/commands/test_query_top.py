@@ -36,13 +36,13 @@ def test_the_nearest_are_printed_nearest_first(run: Run, built: str, objects: An
         (keys,) = found.keys() or [[]]
     assert result.stdout.splitlines() == [
         f"text:1\t{key}\t{distance}"
-        for key, distance in zip(keys, found.distances[0].tolist(), strict=True)
+        for key, distance in zip(keys, found.distance[0].tolist(), strict=True)
     ]
     assert "1 of 1 looked up have neighbours: 5 documents, at most 5 of each" in result.stderr
     records = objects(run("query", built, "--text", question(), "--top", 5, "--json").stdout)
     assert [record["key"] for record in records] == keys
-    assert [record["id"] for record in records] == found.ids[0].tolist()
-    assert [record["distance"] for record in records] == found.distances[0].tolist()
+    assert [record["id"] for record in records] == found.id[0].tolist()
+    assert [record["distance"] for record in records] == found.distance[0].tolist()
 
 
 def test_slice_lists_say_what_they_promise(run: Run, built: str) -> None:

@@ -321,7 +321,7 @@ def test_damaged_file_is_named_when_used_and_replaced(index_path: Path, kind: st
     with simindex.open(index_path) as index:
         assert len(index.query(made[:40], h=0)) >= 40
         nearest = index.top(made[:40], k=1)
-        assert (nearest.stats.exact, nearest.distances.max()) == (True, 0)
+        assert (nearest.stats.exact, nearest.distance.max()) == (True, 0)
         for ask in (partial(index.query, h=0), partial(index.top, k=1)):
             with pytest.raises(CorruptFile, match=before[0].name):
                 ask(made[:2], method="issl")

@@ -1,0 +1,89 @@
+"""What a caller asks about: texts, a batch or fingerprints, as rows; and answers by their places.
+
+    texts            recipe -> rows of those that have a fingerprint
+    answers          query numbers are places among the texts that were given
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from simindex.arrays import F32, I64, U64
+from simindex.errors import InvalidBatch
+from simindex.records.batch import Batch, as_fingerprints
+from simindex.records.matches import NO_NEIGHBOUR, Matches, TopMatches
+from simindex.simhash.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Rows to search for."""
+
+    rows: U64
+    """(m, W)."""
+    weights: F32 | None
+    """(m, b)."""
+    recipe: Recipe | None
+    """What made them, as far as they tell."""
+    places: I64 | None = None
+    """(m,): the place of each row's text, where some texts have no fingerprint."""
+    count: int = 0
+    """How many texts were given."""
+
+    def numbered(self, found: Matches) -> Matches:
+        """Matches whose query numbers are places of texts."""
+        if self.places is None:
+            return found
+        return Matches(
+            self.places[found.query], found.id, found.distance, found.stats, found.fetch_keys
+        )
+
+    def numbered_top(self, found: TopMatches) -> TopMatches:
+        """The nearest by places of texts; one without a fingerprint has none."""
+        places = self.places
+        if places is None:
+            return found
+        shape = (self.count, found.id.shape[1])
+        ids = np.full(shape, NO_NEIGHBOUR, np.uint64)
+        distance = np.full(shape, found.bits + 1, np.uint16)
+        ids[places], distance[places] = found.id, found.distance
+
+        def keys() -> Any:
+            of_rows: Any = found.keys()
+            listed: list[Any] = [[] for _ in range(self.count)]
+            for place, some in zip(places.tolist(), of_rows, strict=True):
+                listed[place] = some
+            return listed
+
+        return TopMatches(
+            ids, distance, found.stats, found.bits, keys if found.has_keys else None
+        )
+
+
+def asked(given: Any, *, recipe: Recipe | None, bits: int) -> Asked:
+    """A text, a sequence of texts, a Batch, or fingerprints (m,) or (m, W), as rows.
+
+    Raises InvalidBatch for texts where there is no recipe, and for another width.
+    """
+    if isinstance(given, (str, bytes)):
+        given = [given]
+    if isinstance(given, (list, tuple)) and given and isinstance(given[0], (str, bytes)):
+        if recipe is None:
+            raise InvalidBatch(
+                "this index has no recipe to make fingerprints of texts",
+                remedy="ask with fingerprints, or create the index with IndexOptions(recipe=...)",
+            )
+        batch, count = recipe.batch(given), len(given)
+        if not batch.skipped:
+            return Asked(batch.rows, batch.weights, recipe)
+        skipped = [one.position for one in batch.skipped]
+        places = np.delete(np.arange(count, dtype=np.int64), skipped)
+        return Asked(batch.rows, batch.weights, recipe, places, count)
+    if type(given) is not Batch:
+        return Asked(as_fingerprints(given, bits=bits), None, None)
+    if given.bits != bits:
+        as_fingerprints(given.rows, bits=bits)
+    return Asked(given.rows, given.weights, given.recipe)

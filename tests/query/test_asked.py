@@ -1,0 +1,93 @@
+"""Texts as questions: what is asked by a text is what is asked by its fingerprint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simindex
+from simindex.errors import InvalidBatch
+from simindex.records.matches import NO_NEIGHBOUR
+
+TEXTS = [f"text of number {number}, one of many that stand in here" for number in range(60)]
+KEYS = [f"k{number}" for number in range(60)]
+RECIPE = simindex.Recipe()
+
+
+@pytest.fixture(params=[True, False], ids=["keys", "ids"])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> simindex.Index:
+    options = simindex.IndexOptions(keys=request.param, recipe=RECIPE)
+    made = simindex.open(tmp_path / "i.sim", "n", options=options)
+    request.addfinalizer(made.close)
+    made.append(RECIPE.batch(TEXTS, keys=KEYS if request.param else None))
+    made.commit()
+    return made
+
+
+@pytest.mark.parametrize("recall", [1.0, 0.9])
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_texts_are_asked_as_their_batch_is(
+    index: simindex.Index, recall: float, kind: type
+) -> None:
+    found = index.query(kind(TEXTS[:20]), h=9, recall=recall)
+    expected = index.query(index.recipe.batch(TEXTS[:20]), h=9, recall=recall)
+    assert list(found) == list(expected)
+    assert found.stats.guarantee == expected.stats.guarantee
+    near = index.top(kind(TEXTS[:20]), k=3)
+    assert list(near) == list(index.top(index.recipe.batch(TEXTS[:20]), k=3))
+
+
+def test_one_text_is_one_question(index: simindex.Index) -> None:
+    for text in (TEXTS[7], TEXTS[7].encode()):
+        (match,) = index.query(text, h=0)
+        assert (match.query, match.distance) == (0, 0)
+        assert index.top(text, k=1)[0] == match
+    told, batch = index.explain(TEXTS[7]), RECIPE.batch(TEXTS[7:8])
+    assert [one.matches for one in told.segments] == [
+        one.matches for one in index.explain(batch).segments
+    ]
+
+
+def test_query_numbers_are_places_of_texts_where_some_have_no_fingerprint(
+    index: simindex.Index,
+) -> None:
+    """A text without one has no matches, and no nearest document."""
+    asked = ["", TEXTS[3], "!", " ", TEXTS[5], ""]
+    found = index.query(asked, h=0)
+    assert found.query.tolist() == [1, 4]
+    near = index.top(asked, k=2)
+    assert near.found.tolist() == [0, 2, 0, 0, 2, 0]
+    assert near.id[0].tolist() == [NO_NEIGHBOUR] * 2
+    assert near.distance[0].tolist() == [65, 65]
+    if index.options.keys:
+        assert found.keys() == ["k3", "k5"]
+        keys = near.keys()
+        assert keys is not None
+        assert [some[:1] for some in keys] == [[], ["k3"], [], [], ["k5"], []]
+        assert [near[number] for number in range(len(near))] == list(near)
+        assert near[-1] == list(near)[-1]
+    with pytest.raises(IndexError):
+        near[len(near)]
+
+
+def test_nothing_to_ask_finds_nothing(index: simindex.Index) -> None:
+    for asked in ("", [""], ["", " "]):
+        assert len(index.query(asked)) == len(index.top(asked, k=3)) == 0
+    assert len(index.query([])) == 0
+
+
+def test_texts_need_a_recipe(tmp_path: Path) -> None:
+    with simindex.open(tmp_path / "raw.sim", "n") as raw:
+        raw.append(np.arange(5, dtype=np.uint64))
+        raw.commit()
+        for ask in (raw.query, raw.top, raw.explain):
+            with pytest.raises(InvalidBatch, match="no recipe to make fingerprints of texts"):
+                ask("a text")
+
+
+def test_a_list_of_texts_and_others_is_refused(index: simindex.Index) -> None:
+    for asked in (["a b c", 5], [5, "a b c"], ["a b c", None]):
+        with pytest.raises(InvalidBatch):
+            index.query(asked)
