@@ -49,8 +49,8 @@ from simindex.writing.admission import check_recipe
 class Index:
     """A handle on an index directory; `simindex.open` makes it.
 
-    As a context manager a writer commits on a clean exit and discards on an exception. Queries may
-    come from many threads at once. A handle does not survive a fork; it pickles as its path and is
+    As a context manager, a writer commits on a clean exit and discards on an exception. Many
+    threads may query at once. A handle does not survive a fork. It pickles as its path, and is
     opened for reading where it is unpickled.
     """
 
@@ -71,12 +71,12 @@ class Index:
 
     @property
     def options(self) -> IndexOptions:
-        """What it was created with, and the structures that segments get now."""
+        """The options it was created with, and the structures that segments get now."""
         return self._handle.view.options
 
     @property
     def recipe(self) -> Recipe | None:
-        """How texts become this index's fingerprints, if it knows."""
+        """How texts become fingerprints of this index; None if it does not know."""
         return self._handle.recipe
 
     def __repr__(self) -> str:
@@ -104,11 +104,11 @@ class Index:
 
     @typed
     def close(self) -> None:
-        """Closes the handle; what a writer has not committed is discarded. May be called twice.
+        """Closes the handle, and discards what a writer has not committed. May be called twice.
 
-        Merges that run are given up, which loses nothing but their work; leaving a ``with`` block
-        cleanly, and `compact`, wait for them. The function that `compact` tells of its progress may
-        not close its handle: InvalidOption.
+        Cancels running merges, which loses only their work. Leaving a ``with`` block cleanly and
+        `compact` wait for them. The `progress` function of `compact` may not close its handle:
+        InvalidOption.
         """
         self._handle.close()
 
@@ -120,7 +120,7 @@ class Index:
     def refresh(self) -> bool:
         """Follows new commits now instead of at the next call. Returns whether there were any.
 
-        Raises ClosedIndex if another index, or a repaired catalog, has taken the place of this one.
+        Raises ClosedIndex if another index, or a repaired catalog, has replaced this one.
         """
         self._check_open()
         before = self._handle.view.last()
@@ -130,19 +130,19 @@ class Index:
     @property
     @typed
     def generation(self) -> int:
-        """Number of the last commit seen."""
+        """Number of the newest commit that this handle sees."""
         self._check_open()
         return self._current().head.generation
 
     @typed
     def __len__(self) -> int:
-        """Live, committed rows. Reads all ids once after something was deleted."""
+        """Number of live, committed rows. After a deletion the first call reads all ids."""
         self._check_open()
         snapshot = self._current()
         return snapshot.stored_rows - snapshot.dead_rows
 
     def __bool__(self) -> bool:
-        """True, also without rows: `if index:` asks whether there is an index, as for a file."""
+        """True, also without rows: `if index:` tests whether there is an index, as for a file."""
         return True
 
     # -- questions ---------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Index:
         memory_limit: int | None = None,
         threads: int | None = None,
     ) -> Matches:
-        """Stored rows within Hamming distance h, inclusive, of each query.
+        """Finds the stored rows within Hamming distance h, inclusive, of each query.
 
         Parameters
         ----------
@@ -168,24 +168,24 @@ class Index:
             Texts become fingerprints by the index's recipe; one without a fingerprint has no
             matches. Plain fingerprints have no weights, so they are searched exactly.
         first : bool
-            At most one match a query, the first that is found (PSMF); for "seen it?" questions.
+            Return at most one match for each query, the first that is found (PSMF).
         recall : float
-            Share of the matches to be found: 1.0 is always exact. Below it, the number of bit flips
-            tried is chosen from near-duplicates of the index itself, see `Matches.stats.guarantee`.
+            Share of the matches to find. 1.0 is always exact. Below 1, the number of bit flips is
+            learned from near-duplicates in the index; `Matches.stats.guarantee` states the result.
         method : str
             ``"psm"``, ``"scan"``, ``"bphs"`` for the index's permuted tables (or the name of one
-            design), ``"issl"`` for its slice lists, or ``"auto"`` for the cheapest that keeps the
-            promise.
+            design), ``"issl"`` for its slice lists, or ``"auto"`` for the cheapest of those that
+            keep the promise.
         memory : int, optional
-            Bytes that the tables and header directories searched may take: what does not fit is
-            left out, permuted tables first, then headers, so that all rows are scanned.
+            Bytes that the searched tables and header directories may take. Permuted tables that do
+            not fit are left out, then headers, so that all rows are scanned.
         memory_limit : int, optional
-            Bytes that the call may hold beside the queries and the matches. Every table is then
-            read once, in order, and given back in passing: by its headers where the queries have
-            weights and the recall is below 1, else by permuted tables over the queries, which
-            ``"bphs"`` or a design's name asks for. For large batches on indexes beyond memory.
+            Bytes that the call may hold beside the queries and matches, for large batches on
+            indexes larger than memory. Every table is then read once, in order. If the queries have
+            weights and the recall is below 1, it is read by its headers, otherwise by permuted
+            tables over the queries (which ``"bphs"`` or the name of a design asks for).
         threads : int, optional
-            By default `SIMINDEX_THREADS` or one for each processor; one below 4,096 queries.
+            Default: `SIMINDEX_THREADS`, or one for each processor; one below 4,096 queries.
 
         Returns
         -------
@@ -196,11 +196,11 @@ class Index:
         ------
         InvalidOption
             If an option is out of range, `method` cannot answer within `h` exactly, or nothing fits
-            `memory` or `memory_limit`; says what would do.
+            into `memory` or `memory_limit`. The error says what would work.
         InvalidBatch
-            If the batch is of another width, or of no fingerprints.
+            If the batch has another width, or is neither texts nor fingerprints.
         CorruptFile
-            If a file or a record that is needed is damaged.
+            If a file or a record that the query needs is damaged.
 
         Notes
         -----
@@ -231,31 +231,30 @@ class Index:
         recall: float | None = None,
         threads: int | None = None,
     ) -> TopMatches:
-        """The k documents of least Hamming distance of each query.
+        """Finds the k documents nearest to each query in Hamming distance.
 
-        A document is all rows of one id, and stands at the distance of its nearest row.
+        A document is all rows of one id. Its distance is that of its nearest row.
 
         Parameters
         ----------
         batch : str, sequence of str, Batch, or uint64 (m,) or (m, W)
             Texts become fingerprints by the index's recipe.
         k : int
-            At most the rows that are not deleted.
+            At most the number of live rows.
         max_error : int or "auto"
-            Where slice lists are used, in how many bits a slice may differ from the query's, 0 to
-            16 (or 8, where slices are that wide). ``"auto"`` takes the least that reaches `recall`.
+            With slice lists: in how many bits a slice may differ from the query's, 0 to 16 (or 8,
+            if slices are 8 bits wide). ``"auto"`` uses the smallest value that reaches `recall`.
         rerank : int, optional
-            Rows of each segment, of those that the lists score highest, whose distance is computed.
-            Unless given, 10 k or 256, whichever is more, or all that are listed where those are
-            few; with ``max_error="auto"`` up to 8 times as many if that is needed.
+            How many rows of each segment, with the highest scores, are compared exactly. Default:
+            10 k or 256, whichever is more, or all listed rows if they are few. With
+            ``max_error="auto"`` up to 8 times as many if necessary.
         method : str
-            ``"scan"`` compares all rows, and is exact; ``"issl"`` uses slice lists, which the
-            segments must have; ``"auto"`` takes what is cheaper for each segment.
+            ``"scan"`` compares all rows and is exact. ``"issl"`` uses slice lists, which all
+            segments must have. ``"auto"`` uses what is cheaper for each segment.
         recall : float, optional
-            Share of the documents that are to be found, with ``max_error="auto"``: 0.95 unless
-            given. 1.0 is exact.
+            Share of the documents to find, with ``max_error="auto"``. Default: 0.95; 1.0 is exact.
         threads : int, optional
-            By default `SIMINDEX_THREADS` or one for each processor; one where a scan would compare
+            Default: `SIMINDEX_THREADS`, or one for each processor; one if a scan would compare
             fewer than 8 M words.
 
         Returns
@@ -266,22 +265,21 @@ class Index:
         Raises
         ------
         InvalidOption
-            If an option is out of range, `k` beyond the rows (also in an empty index, unless
-            nothing is asked), or ``method="issl"`` meets a segment without lists; says what would
-            do.
+            If an option is out of range, `k` exceeds the number of rows (also in an empty index,
+            unless there are no queries), or a segment has no lists for ``method="issl"``. The error
+            says what would work.
         InvalidBatch
-            If the batch is of another width, or of no fingerprints.
+            If the batch has another width, or is neither texts nor fingerprints.
         CorruptFile
-            If rows, or slice lists that are needed, are damaged.
+            If rows, or slice lists that the call needs, are damaged.
 
         Notes
         -----
-        Source: [ISSL] section 2. Slice lists may miss documents: `TopMatches.stats.guarantee` says
-        what was looked at. For a `recall`, up to 256 rows of the index are asked, without
-        themselves, once for the segments at hand: about the time of so many queries, some seconds
-        on large indexes. It is the recall of queries that are like the index's own rows. Pending
-        rows are always compared. Of deleted rows a mask is kept, a byte for each row of a segment
-        that any is in.
+        Source: [ISSL] section 2. Slice lists may miss documents; `TopMatches.stats.guarantee` says
+        what was searched. For a `recall`, up to 256 rows of the index are used as queries, once for
+        each set of segments, which takes some seconds on large indexes. The recall is therefore
+        that of queries similar to the index's own rows. Pending rows are always compared. A segment
+        with deleted rows has a mask of one byte a row in memory.
         """
         self._check_open()
         asking = self._asked(batch)
@@ -303,40 +301,40 @@ class Index:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> Iterator[Pairs]:
-        """All pairs of stored rows within Hamming distance h, inclusive, some at a time.
+        """Yields all pairs of stored rows within Hamming distance h, inclusive, in parts.
 
         Parameters
         ----------
         method : str
-            ``"blocks"``, which is also what ``"auto"`` takes: exact at any h.
+            ``"blocks"``, exact at any h, or ``"auto"``, which uses it.
         memory_limit : int, optional
-            Bytes that finding them may take, 1 GiB unless given; the mapped files are not counted.
-            With less, the rows are read more often.
+            Bytes that the search may take, not counting mapped files. Default: 1 GiB. With less,
+            the rows are read more often.
         collapse_equal : bool
-            Of rows with equal fingerprints only that of the smallest id is paired with others; the
-            others are given as `groups`, each with that one. A million equal rows are so a million
-            lines and not 5 10**11 pairs.
+            Of rows with equal fingerprints, pair only the one with the smallest id. The others are
+            listed with it, as `groups`. So a million equal rows give a million lines, not 5 10**11
+            pairs.
         threads : int, optional
-            By default `SIMINDEX_THREADS` or one for each processor; one below 100,000 rows.
+            Default: `SIMINDEX_THREADS`, or one for each processor; one below 100,000 rows.
         progress : function (done, all), optional
-            Called now and then with how many rows were looked at, and how many will be.
+            Called from time to time with the number of rows read and of rows to read.
 
         Yields
         ------
         Pairs
-            Ids a < b, ordered by (a, b) in each; a `CollapsedPairs` with `collapse_equal`. No pair
-            of rows comes twice. All are as of the commit of the call.
+            Ids a < b, ordered by (a, b) within each part; `CollapsedPairs` with `collapse_equal`.
+            No pair of rows comes twice. All pairs are those of the commit at the time of the call.
 
         Raises
         ------
         InvalidOption
-            If an option is out of range; for `memory_limit` it says the least that works.
+            If an option is out of range. For `memory_limit` it names the smallest that works.
 
         Notes
         -----
-        Rows that share an id are one document and not paired with each other; two documents of
-        several rows come as often as they have rows within h. With `collapse_equal`, rows within h
-        whose group is stood for by a row of the same id are left out.
+        Rows of one id are one document and are not paired with each other. Two documents of several
+        rows come as often as they have rows within h. With `collapse_equal`, rows within h are left
+        out if a row of the same id represents their group.
 
         Source: [SHP] `find_all`, with h + 1 blocks. Each block takes one read of all fingerprints
         and one more for about every memory_limit / 140 rows of 64 bits; the first block takes two
@@ -361,17 +359,17 @@ class Index:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> Clusters:
-        """Clusters of near-duplicates among the documents, the rows of one id being one document.
+        """Groups near-duplicate documents into clusters. The rows of one id are one document.
 
         Parameters
         ----------
         mode : str
-            ``"components"``: documents that are connected by pairs within h, however long the
-            chain; the representative is the smallest id, and may be further than h from others.
-            ``"star"``: a representative and documents within h of it, so that a chain glues nothing
-            together.
+            ``"components"``: documents that pairs within h connect, over chains of any length. The
+            representative is the smallest id, and may be further than h from others.
+            ``"star"``: a representative and documents within h of it, so that chains do not join
+            documents that differ.
         singletons : bool
-            Whether documents that are near to no other one are listed, as clusters of one.
+            Whether to list documents without a near-duplicate, as clusters of one.
         memory_limit : int, optional
             Bytes that may be taken, at least 100 a row, or 120 and 32 a pair for stars: the rows
             of 4 M documents in clusters of two took 86 and 103. Without it, so much and 1 GiB.
@@ -411,9 +409,9 @@ class Index:
         )
 
     def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:
-        """All live rows as batches of 1 to `chunk_rows`, without weights, as of one commit.
+        """Yields all live rows of one commit as batches of 1 to `chunk_rows`, without weights.
 
-        Raises InvalidOption if `chunk_rows` is no whole number of 1 or more.
+        Raises InvalidOption if `chunk_rows` is not a whole number of 1 or more.
         """
         self._check_open()
         if not is_int(chunk_rows) or chunk_rows < 1:
@@ -435,15 +433,14 @@ class Index:
         method: str = "auto",
         memory: int | None = None,
     ) -> Explanation:
-        """How `query` would answer, segment by segment, and what that takes when it is done.
+        """Shows how `query` answers, segment by segment, with predicted and measured cost.
 
-        The options are those of `query` but for `first`, `memory_limit` and `threads`, and so is
-        what is raised.
+        Options and errors are those of `query`, without `first`, `memory_limit` and `threads`.
 
         Notes
         -----
-        Runs every segment's plan some times, on one thread, and keeps no matches. A batch of one
-        query tells of single calls; large ones may be planned otherwise.
+        Runs the plan of every segment several times, on one thread, and keeps no matches. The plan
+        of a large batch may differ from that of a single query.
         """
         self._check_open()
         asking = self._asked(batch)
@@ -463,9 +460,10 @@ class Index:
         method: str = "auto",
         recall: float | None = None,
     ) -> TopExplanation:
-        """How `top` would answer, segment by segment, and what that takes when it is done.
+        """Shows how `top` answers, segment by segment, with predicted and measured cost.
 
-        Options and errors are those of `top`. Runs every segment's plan some times, on one thread.
+        Options and errors are those of `top`. Runs the plan of every segment several times, on one
+        thread.
         """
         self._check_open()
         asking = self._asked(batch)
@@ -485,16 +483,16 @@ class Index:
 
     @typed
     def tune(self, *, h: int = 3, machine: bool = True) -> Calibration:
-        """Learns anew from the whole sample how bits flip, and what this machine's steps take.
+        """Learns from the whole sample how bits flip, and measures the steps of this machine.
 
         Parameters
         ----------
         h : int
-            Largest distance of the near-duplicates learned from.
+            Largest distance of the near-duplicates to learn from.
         machine : bool
-            Also measure the machine, for about five seconds and in 600 MB of memory; see
-            `Index.machine`. A writer's next commit stores the constants with the index, for all
-            who open it; a reader keeps them for itself.
+            Also measure the machine, in about five seconds and 600 MB of memory; see
+            `Index.machine`. A writer's next commit stores the constants with the index. A reader
+            keeps them for its own handle.
 
         Returns
         -------
@@ -508,8 +506,8 @@ class Index:
 
         Notes
         -----
-        Queries learn by themselves on a part of the sample that costs them about half a
-        second at 64 bits, and seconds where rows and h are wide.
+        Without this call, queries learn from a part of the sample. That takes the first of them
+        about half a second at 64 bits, and seconds for wide rows and large h.
         """
         self._changes.check_may_keep()
         self._answerer.question(h=h)
@@ -531,7 +529,7 @@ class Index:
 
     @property
     def machine(self) -> Machine:
-        """The constants that plans go by: measured by `tune`, or the usual ones."""
+        """The constants that plans use: measured by `tune`, or those of another machine."""
         self._check_open()
         return self._answerer.machine(self._current())
 
@@ -545,16 +543,15 @@ class Index:
         sample: int = auditing.SAMPLE_ROWS,
         threads: int | None = None,
     ) -> Audit:
-        """What share of matches queries at `recall` find, measured on rows of the index.
+        """Measures which share of the matches queries at `recall` find, on rows of the index.
 
-        Sampled rows with weights are asked as queries, once so and once exactly. The result is kept
-        in `stats`: in those of this handle, and, if it is a writer, in everybody's from its next
-        commit on.
+        Uses sampled rows with weights as queries, once at `recall` and once exactly. `stats` of
+        this handle shows the result. After a writer's next commit, `stats` of every handle does.
 
         Parameters
         ----------
         sample : int
-            Rows to ask, of the `reservoir_rows` that are kept.
+            How many of the `reservoir_rows` stored rows to use.
 
         Returns
         -------
@@ -589,26 +586,26 @@ class Index:
         keys: Any = None,
         weights: Any = None,
     ) -> U64:
-        """Buffers rows; `commit` makes them durable and visible.
+        """Adds rows to the buffer. `commit` makes them durable and visible.
 
         Parameters
         ----------
         batch : Batch, or uint64 (n,) or (n, W)
-            Plain fingerprints may be given with ids, keys and weights beside them.
+            `ids`, `keys` and `weights` may accompany plain fingerprints.
 
         Returns
         -------
         uint64 (n,)
-            The rows' ids: those given, those of the keys, or numbers in order of appending.
+            The rows' ids: the given ones, those of the keys, or numbers in order of appending.
 
         Raises
         ------
         InvalidBatch, RecipeMismatch
-            If the batch does not fit the index; nothing of it is kept.
+            If the batch does not fit the index. Nothing of it is kept.
 
         Notes
         -----
-        Every `batch_rows` rows are written to a file at once, so memory does not grow.
+        After every `batch_rows` rows the buffer is written to a file, so memory does not grow.
         """
         return self._changes.append(batch, {"ids": ids, "keys": keys, "weights": weights})
 
@@ -616,39 +613,39 @@ class Index:
     def replace(self, batch: Batch) -> U64:
         """Deletes all rows of the batch's ids or keys, then appends the batch.
 
-        Both become durable and visible in one commit. Rows that wait for a commit are deleted, too,
-        so the last of several replacements counts. A batch may name several rows by one key.
+        One commit makes both durable and visible. Rows that wait for a commit are deleted, too, so
+        the last of several replacements counts. Several rows of a batch may have the same key.
 
-        Returns uint64 (n,) ids. Raises InvalidBatch if the batch names its rows by nothing, or as
+        Returns uint64 (n,) ids. Raises InvalidBatch if the batch has neither ids nor keys, or as
         `append` does.
         """
         return self._changes.replace(batch)
 
     @typed
     def delete(self, *, ids: Any = None, keys: Any = None) -> int:
-        """Buffers the deletion of all rows of some ids, or of some keys, that came before.
+        """Deletes all rows that have some ids or keys so far. `commit` makes it durable.
 
-        Rows that wait for a commit are deleted, too; rows that are appended later stay. Returns how
-        many ids or keys were given; rows are not looked up, so the cost is that of the list.
-        `commit` makes it durable.
+        Rows that wait for a commit are deleted, too. Rows that are appended later stay. Returns the
+        number of ids or keys that were given: rows are not looked up, so the cost is that of the
+        list.
         """
         return self._changes.delete(ids, keys)
 
     @typed
     def commit(self) -> None:
-        """Makes all since the last commit durable and visible, all or nothing.
+        """Makes everything since the last commit durable and visible: all of it or nothing.
 
-        Segments that become too many are merged by threads beside the work, and what these have
-        ended is installed by a later commit. A commit waits for merges that are late, in general no
-        longer than it takes itself.
+        Background threads merge segments when there are too many. A later commit installs a
+        finished merge. A commit waits for merges that are late, usually no longer than it takes
+        itself.
 
         Raises
         ------
         StorageFull
-            Nothing is changed or lost; free some space and commit again.
+            Nothing is changed or lost. Free some space and commit again.
         CommitFailed
-            The outcome is unknown; the handle stops writing, and the index, opened anew, holds
-            either this commit or the one before.
+            The outcome is unknown. The handle stops writing. The index, opened again, holds either
+            this commit or the one before.
         """
         self._changes.commit()
 
@@ -660,31 +657,33 @@ class Index:
         structures: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Commits, then merges segments that are too many; `full` merges all into one, or into
-        as few as their row numbers allow.
+        """Commits, then merges segments if there are too many.
 
-        Merges that run are waited for and installed; `full` and `structures` give them up.
+        Waits for running merges and installs them; `full` and `structures` cancel them.
 
         Parameters
         ----------
+        full : bool
+            Merge all segments into one, or into as few as their row numbers allow.
         structures : sequence of str, optional
-            What each segment carries from now on, as `IndexOptions.structures`. Permuted tables
-            and slice lists that are missing or damaged are built, those not named are dropped, in
-            one commit.
+            The structures of each segment from now on, as `IndexOptions.structures`. One commit
+            builds missing and damaged permuted tables and slice lists, and drops those not named.
+        progress : function (done, all), optional
+            Called from time to time with the number of rows merged and of rows to merge.
 
         Raises
         ------
         InvalidOption
-            If a name is no structure, or a design does not fit the width; nothing has changed then.
-            Also if `progress` changes or closes the index; it may query.
+            If a name is not a structure, or a design does not fit the width; then nothing has
+            changed. Also if `progress` changes or closes the index; it may query.
         CorruptFile
-            If rows that are to be merged are damaged; they stay as they were.
+            If rows to be merged are damaged. They stay as they were.
 
         Notes
         -----
-        Dead rows of the merged segments are dropped and their space is given back. While it runs,
-        old and new files stand side by side. Memory is bounded, that of slice lists by the option
-        `slice_memory`, but for permuted tables: they are sorted one at a time in memory, 8 bytes a
+        Drops deleted rows of the merged segments and frees their space. While it runs, old and new
+        files exist at the same time. Memory is bounded (for slice lists by the option
+        `slice_memory`), except that permuted tables are sorted one at a time in memory, 8 bytes a
         row of 64 bits.
         """
         self._changes.compact(full, structures, progress)
@@ -704,42 +703,42 @@ class Index:
         memory_limit: int | None = None,
         threads: int | None = None,
     ) -> Matches:
-        """Matches of a batch in the index and in itself; then the batch is in the index.
+        """Finds the matches of a batch in the index and in itself, and adds the batch.
 
-        The answer is what asking and adding its rows one after the other would give: row i matches
-        the stored rows within h, and the rows of the batch before it.
+        The answer is the same as if you asked and added one row after the other: row i matches the
+        stored rows within h, and the earlier rows of the batch.
 
         Parameters
         ----------
         batch : Batch, or uint64 (m,) or (m, W)
-            As `append` takes it, with ids, keys and weights beside plain fingerprints.
+            As for `append`. `ids`, `keys` and `weights` may accompany plain fingerprints.
         recall : float
-            Of the matches in the index, as in `query`; those within the batch are all found.
+            Share of the matches in the index, as in `query`. Within the batch all are found.
         first : bool
-            At most one match a row; a row with a match in the index gets none within the batch.
+            At most one match a row. A row with a match in the index gets none within the batch.
         memory_limit : int, optional
-            Of the search of the index, as in `query`.
+            For the search of the index, as in `query`.
 
         Returns
         -------
         Matches
-            As of `query`; `id` and `keys()` name rows of the batch, too. Its stats tell of the
+            As of `query`. `id` and `keys()` may name rows of the batch. `stats` describes the
             search of the index.
 
         Raises
         ------
         InvalidBatch, RecipeMismatch, InvalidOption
             If the batch does not fit the index, or an option is out of range. Also if the batch has
-            more than 134 million matches within itself; ask for the first ones then.
+            more than 134 million matches within itself; use `first` then.
         StorageFull, CommitFailed
-            As `commit`. Nothing of the batch is kept after any error but CommitFailed; after that
-            one, and after an interrupt while it is committed, the index opened anew holds all of it
-            or nothing.
+            As `commit`. After CommitFailed, and after an interrupt of the commit, the index, opened
+            again, holds the whole batch or nothing of it. After any other error nothing of the
+            batch is kept.
 
         Notes
         -----
-        What is buffered is committed first, by a commit of its own: it is matched, too. Then one
-        commit makes the batch durable and visible. Other threads that write wait meanwhile.
+        First commits what is buffered, so that it is matched, too. Then one commit makes the batch
+        durable and visible. Other threads that write wait meanwhile.
         Source: [PSM] section 5, batch mode, PSMA or PSMF.
         """
         return self._changes.ingest(
@@ -758,39 +757,39 @@ class Index:
         recall: float = 1.0,
         commit_s: float | None = 5.0,
     ) -> Match | None:
-        """A row within h of one document; if there is none, the document is added.
+        """Returns a row within h of one document, or adds the document if there is none.
 
-        Safe from many threads: of two that bring the same page at once, one adds it.
+        Many threads may call it: if two bring the same page at once, one of them adds it.
 
         Parameters
         ----------
         text_or_batch : str, bytes or Batch
-            A text, which the index's recipe makes a fingerprint of, or a batch of one.
+            A text, which the index's recipe turns into a fingerprint, or a batch of one.
         key : str, bytes or int, optional
             Its key, or its id in an index without keys, unless the batch has it.
         commit_s : float, optional
-            A row that has waited so long for a commit gets one at the next call; None leaves
-            commits to the caller, and to the number of rows, see below.
+            The first call this many seconds after a row was added commits it. With None, only the
+            number of rows causes commits, see below.
 
         Returns
         -------
         Match, or None
-            A nearest row, and nothing was added; or None and the document was added, unless it is a
-            text without a fingerprint, which is near nothing and is not kept.
+            A nearest row, if there is one; then nothing was added. None if the document was added,
+            or if it is a text without a fingerprint, which matches nothing and is not stored.
 
         Raises
         ------
         InvalidBatch, RecipeMismatch, InvalidOption
             If the document does not fit the index, or an option is out of range.
         StorageFull, CommitFailed
-            As `commit`, before this document is added: once there is space, call again with it.
+            As `commit`, before this document is added. Once there is space, call again with it.
 
         Notes
         -----
-        Rows added are seen by later calls at once; by queries, and after a crash, from the next
-        commit on. That comes with `commit`, a clean exit, `commit_s`, or 65,536 rows of 64 bits
-        (fewer where rows are wider or segments smaller). What `append`, `replace` and `delete` have
-        buffered is committed first.
+        Later calls see an added row at once. Queries see it from the next commit on, and only then
+        does it survive a crash. A commit comes with `commit`, a clean exit, `commit_s`, or 65,536
+        waiting rows of 64 bits (fewer if rows are wider or segments smaller). What `append`,
+        `replace` and `delete` have buffered is committed first.
         """
         return self._changes.seen_or_add(text_or_batch, key, h, recall, commit_s)
 
@@ -798,10 +797,10 @@ class Index:
 
     @typed
     def check(self) -> list[Finding]:
-        """Reads everything and verifies it; an empty list means that all is well.
+        """Reads and verifies everything. An empty list means that nothing is wrong.
 
-        Severity ``"error"`` is damage, ``"note"`` harmless, such as a stray file. A writer waits
-        for its merges; to others, a file that is being written is a stray one.
+        Severity ``"error"`` is damage. A ``"note"`` is harmless, such as a stray file. A writer
+        waits for its merges. A reader reports a file that is being written as stray.
         """
         self._check_open()
         handle = self._handle
@@ -813,10 +812,10 @@ class Index:
 
     @typed
     def stats(self, *, skew: bool = False) -> IndexStats:
-        """What the index holds. Reads all ids once after something was deleted.
+        """What the index contains. After a deletion the first call reads all ids.
 
-        `skew` also names the headers and fingerprints that most rows share, which reads the first
-        word of every row: 0.12 s for 10 M.
+        `skew` adds the headers and fingerprints that most rows share. It reads the first word of
+        every row: 0.12 s for 10 M.
         """
         self._check_open()
         return gather(self._handle, self._current(), skew=as_flag(skew, "skew"))

@@ -24,39 +24,39 @@ def open(
     refresh: bool = True,
     verify: Verify = "lazy",
 ) -> Index:
-    """An index directory, opened as dbm files are.
+    """Opens an index directory, in the modes of dbm.
 
     Parameters
     ----------
     mode : str
-        ``"r"`` reads an index and creates nothing; ``"w"`` writes one that exists; ``"c"`` writes
-        one, creating it if there is none; ``"n"`` creates one, and keeps one that exists unless
-        `overwrite` is given, and then, too, if a newer version made it.
+        ``"r"`` reads an index and creates nothing. ``"w"`` writes an existing index. ``"c"`` writes
+        an index and creates it if it is missing. ``"n"`` creates an index; it refuses if there is
+        one, unless `overwrite` is given. It never replaces an index of a newer version.
     options : IndexOptions
-        For an index that is created. For one that exists they must agree with its own.
+        For a new index. For an existing one they must agree with its own.
     refresh : bool
-        Whether a reader's calls follow new commits by themselves. False pins the commit it was
-        opened at until `Index.refresh` is called.
+        Whether the calls of a reader follow new commits. False pins the handle to the commit at
+        which it was opened, until `Index.refresh`.
     verify : str
         When rows and structures are compared with their checksums. ``"lazy"``: each 64 KiB of a
-        file when a call first touches them, so that damage on the disk gives CorruptFile, never a
-        wrong answer; ``"open"``: whole files when they are opened, too, of this commit and of later
-        ones; ``"never"``: damage may give wrong answers. What changes under an open handle after
-        its first touch is not noticed: `Index.check` reads everything.
+        file when a call first reads it. Damage on the disk then gives CorruptFile, never a wrong
+        answer. ``"open"``: also whole files when they are opened, of this commit and of later ones.
+        ``"never"``: damage may give wrong answers. Changes under an open handle after the first
+        read are not noticed; `Index.check` reads everything.
 
     Raises
     ------
     IndexNotFound, IndexExists, IndexLocked
-        As the mode meets no index, one it must keep, or another writer.
+        If there is no index, if there is one with mode ``"n"``, or if another process writes it.
     CorruptFile, FormatTooOld, FormatTooNew
         If the index is damaged or of another version.
     InvalidOption
-        If options differ from the stored ones; carries the differences. If `verify` is unknown.
+        If options differ from the stored ones, with the differences, or if `verify` is unknown.
 
     Notes
     -----
-    Maps files and reads the catalog's head; unless ``verify="open"`` no row is read, so that the
-    cost does not grow with them.
+    Maps files and reads the head of the catalog. Unless ``verify="open"`` it reads no row, so the
+    cost does not grow with the rows.
     """
     directory = checked_call(path, mode, options, verify)
     refresh, overwrite = as_flag(refresh, "refresh"), as_flag(overwrite, "overwrite")
