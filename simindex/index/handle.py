@@ -107,11 +107,11 @@ class Handle:
             with remedied(path):
                 self._open(options, writable=writable, refresh=refresh, verify=verify)
             _handles.add(self)
+            self.closed = False
         except BaseException:
             if not self._ended:  # it was interrupted once it was open
                 self._end()
             raise
-        self.closed = False
 
     def _open(
         self, options: IndexOptions | None, *, writable: bool, refresh: bool, verify: Verify

@@ -65,9 +65,14 @@ class Index:
     ) -> None:
         path = path.absolute()  # so that it outlives a change of the working directory
         self.path, self.mode = path, mode
-        self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
-        self._check_open, self._current = self._handle.check_open, self._handle.view.current
-        self._changes = Changes(self._handle)
+        try:
+            self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
+            self._check_open, self._current = self._handle.check_open, self._handle.view.current
+            self._changes = Changes(self._handle)
+        except BaseException:
+            if "_handle" in vars(self):  # it was interrupted once it was open
+                self._handle.close()
+            raise
 
     @property
     def options(self) -> IndexOptions:

@@ -64,10 +64,10 @@ class Writer:
     """Holds the index's lock, by its committer, from creation to `close`."""
 
     def __init__(self, view: View) -> None:
-        self.committer = Committer(view)
         self.merges = Merges()
         self._retired: list[Segment] = []
         self._held: list[Descriptor] = []
+        self.committer = Committer(view)  # last: an interrupt behind it would keep the lock
 
     def close(self) -> None:
         """Ends merges and gives the lock back; what was not committed is discarded.
