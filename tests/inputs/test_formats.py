@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -108,10 +109,12 @@ from simindex.cli import main
 main()
 """
 
+    path = ":".join([str(Path(__file__).parent), *sys.path])
+
     def run(*arguments: str, **options: Any) -> Any:
         return subprocess.run(
             [sys.executable, "-c", program, *arguments], cwd=tmp_path, capture_output=True,
-            check=True, env={"PYTHONPATH": ":".join([str(Path(__file__).parent), *sys.path])},
+            check=True, env={**os.environ, "PYTHONPATH": path},
             **options,
         )
 
