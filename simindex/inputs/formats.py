@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from simindex.inputs.document import Document, Source
-from simindex.inputs.foreign import HEAD_BYTES, bare_suffix, is_json_lines, is_markup
+from simindex.inputs.foreign import HEAD_BYTES, bare_suffix, is_markup
 from simindex.inputs.jsonl import read_jsonl
 from simindex.inputs.streams import STDIN, Unreadable, decoded, unmarked, whole
 from simindex.inputs.table import read_table
@@ -84,17 +84,17 @@ def suffixes() -> list[str]:
     return [suffix for row in FORMATS.values() for suffix in row.suffixes]
 
 
-def recognised(path: str, head: bytes, text_field: str) -> Format:
+def recognised(path: str, head: bytes) -> Format:
     """The format of a file by its suffix or its first bytes; else JSONL of standard input, or text.
 
-    A ``.json`` file is taken for JSONL if its first line is an object with a text.
+    For files that `foreign` lets pass, so that a ``.json`` file is one of JSON lines.
     """
     if path != STDIN:
         suffix = bare_suffix(path)
         for row in FORMATS.values():
             if suffix in row.suffixes:
                 return row
-        if suffix == ".json" and is_json_lines(head, text_field):
+        if suffix == ".json":  # of others, `foreign` has told that they cannot be read
             return FORMATS["jsonl"]
     for row in FORMATS.values():
         if row.magic and head.startswith(row.magic):

@@ -145,7 +145,7 @@ def _read_file(file: Found, options: ReadOptions, intake: Intake) -> Iterator[Do
                     reason = f"{refused.what}, which cannot be read: {refused.remedy}"
                     intake.bad(shown, None, reason)
                     return
-                row = recognised(file.path, head, options.text_field)
+                row = recognised(file.path, head)
             yield from row.read(stream, source)
     except Unreadable as reason:
         intake.bad(shown, reason.line, str(reason))

@@ -27,3 +27,19 @@ def take() -> Callable[..., Outcome]:
         return documents, bad, intake
 
     return reading
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a temporary folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A folder `tree` of texts."""
+    root = tmp_path / "tree"
+    for name in ["b.txt", "a.md", "sub/c.txt", "sub/deep/d.txt", "Sub.txt", ".hidden", "z/e.rst"]:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"text of {name}")
+    return root

@@ -18,6 +18,8 @@ from simindex.inputs.finding import AGAIN, printable
 
 Take = Callable[..., Any]
 
+pytestmark = pytest.mark.usefixtures("inside")
+
 
 def keys(outcome: Any) -> list[str]:
     return [document.key for document in outcome[0]]
@@ -27,20 +29,6 @@ def below_tree(outcome: Any) -> list[str]:
     names = keys(outcome)
     assert all(name.startswith("tree/") for name in names)
     return [name.removeprefix("tree/") for name in names]
-
-
-@pytest.fixture(autouse=True)
-def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    root = tmp_path / "tree"
-    for name in ["b.txt", "a.md", "sub/c.txt", "sub/deep/d.txt", "Sub.txt", ".hidden", "z/e.rst"]:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(f"text of {name}")
-    return root
 
 
 def test_files_are_read_in_a_fixed_order_and_named_as_reached_from_the_input(

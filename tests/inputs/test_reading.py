@@ -14,23 +14,11 @@ from simindex.inputs import ReadOptions, read, rereadable
 
 Take = Callable[..., Any]
 
+pytestmark = pytest.mark.usefixtures("inside")
+
 
 def keys(outcome: Any) -> list[str]:
     return [document.key for document in outcome[0]]
-
-
-@pytest.fixture(autouse=True)
-def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    root = tmp_path / "tree"
-    for name in ["b.txt", "a.md", "sub/c.txt", "sub/deep/d.txt", "Sub.txt", ".hidden", "z/e.rst"]:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(f"text of {name}")
-    return root
 
 
 def test_binary_files_are_passed_over_in_a_folder_and_refused_by_name(
