@@ -237,10 +237,10 @@ def matched_queries(matches: Matches | TopMatches) -> int:
 
 
 FEW = 5
-"""So many questions without an answer are told how near the nearest document is."""
+"""For so many questions without a match, the nearest document is printed."""
 
 NEAREST_ROWS = 1 << 26
-"""Of at most so many rows: all are compared, which takes a third of a second."""
+"""In an index of at most so many rows, which are all compared for it."""
 
 
 def _nearest_of(index: simindex.Index, questions: list[Questions]) -> Iterator[str]:
