@@ -142,12 +142,13 @@ class Handle:
             self.answerer = Answerer(self.view)
             self._ended = False
         except BaseException:
-            try:
-                if self.writer is not None:
-                    self.writer.close()
-            finally:
-                if lease is not None:
-                    lease.release()
+            with translated(path, writable):
+                try:
+                    if self.writer is not None:
+                        self.writer.close()
+                finally:
+                    if lease is not None:
+                        lease.release()
             raise
 
     # -- life --------------------------------------------------------------------------------------

@@ -157,10 +157,11 @@ def _counted(table: Table, slices: SliceLists, max_error: int) -> Counted:
     every = np.arange(1 << width)
     flips = every[np.bitwise_count(every) <= max_error]
     scored = 0
-    for number, column in enumerate(values.T):
-        at = column[:, None] ^ flips
-        starts = slices.starts[number]
-        scored += int((starts[at + 1].astype(np.int64) - starts[at]).sum())
+    for starts, column in zip(slices.starts, values.T, strict=True):
+        lengths = np.diff(starts.astype(np.int64))
+        # One row at a time: where numpy needs buffers to combine arrays of two shapes, and there is
+        # no memory for them, it ends the process.
+        scored += sum(int(lengths[value ^ flips].sum()) for value in column)
     return lists, min(scored / sampled, float(rows) * slices.slices)
 
 

@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from simindex.errors import CorruptFile, SimindexError, raised_by_a_handler, what_happened
+from simindex.errors import (
+    CorruptFile,
+    IndexNotFound,
+    SimindexError,
+    raised_by_a_handler,
+    what_happened,
+)
 from simindex.options import IndexOptions
 from simindex.planning.machine import Machine
 from simindex.query import audit
@@ -49,9 +55,7 @@ def faults(
     try:
         if read_format(path) != index:
             found.append(_error(path / "FORMAT", "names another index than the one opened"))
-    except (CorruptFile, OSError) as error:
-        if raised_by_a_handler(error):
-            raise
+    except (CorruptFile, IndexNotFound) as error:
         found.append(_error(path / "FORMAT", str(error)))
     found += _check_pages(path)
     found += _check_values(path, catalog, options)
@@ -82,9 +86,7 @@ def _error(path: Path, what: str) -> Finding:
 def _check_pages(path: Path) -> Iterator[Finding]:
     try:
         fault = pages.damage(path / "catalog" / "data.mdb")
-    except (CorruptFile, OSError) as error:
-        if raised_by_a_handler(error):
-            raise
+    except CorruptFile as error:
         yield _error(path / "catalog", str(error))
         return
     if fault is not None:
@@ -224,9 +226,7 @@ def _disorder(table: Table, options: IndexOptions) -> Iterator[str]:
 def _strays(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[Finding]:
     try:
         files = sorted((path / "segments").iterdir())
-    except OSError as error:
-        if raised_by_a_handler(error):
-            raise
+    except (FileNotFoundError, NotADirectoryError) as error:
         yield _error(path / "segments", str(error))
         return
     live = {name for segment in snapshot.segments for name in segment.record.files}

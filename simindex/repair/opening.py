@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import stat
@@ -14,8 +15,9 @@ from simindex._kernels import _native
 from simindex.arrays import U8
 from simindex.errors import CorruptFile, StorageFailed, raised_by_a_handler
 from simindex.storage.files.descriptor import NOT_REGULAR, PLAIN, Descriptor
-from simindex.storage.files.envelope import FOOTER, PAGE_BYTES, Identity
+from simindex.storage.files.envelope import FOOTER, PAGE_BYTES, Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import SectionSpec, header_page
+from simindex.storage.files.refusals import OF_DESCRIPTORS, refusal
 from simindex.storage.tables.record import MAX_ROWS, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, UNDECODABLE
@@ -36,6 +38,38 @@ def mapped(path: Path, fd: int, size: int) -> U8:
             remedy="free memory, or raise the number of maps that a process may have, in "
             "/proc/sys/vm/max_map_count", path=str(path),
         ) from error
+
+
+def refused(path: Path, error: OSError) -> BaseException:
+    """The error of ours for a file that the system refuses to read: it may well be whole."""
+    found = refusal(error, path)
+    if not isinstance(found, StorageFailed) or error.errno in OF_DESCRIPTORS:
+        return found
+    return StorageFailed(
+        f"{path} cannot be read ({error.strerror})",
+        remedy="make it readable, or move it away if it is lost, then run `simindex repair` again",
+        path=str(path), errno=error.errno,
+    )
+
+
+def whole_envelope(path: Path) -> Envelope:
+    """A file beside a segment, mapped.
+
+    Raises
+    ------
+    CorruptFile
+        If its header or footer is damaged, or it is no file.
+    StorageFailed, MemoryError
+        If the system refuses it: then it may well be whole.
+    """
+    try:
+        return open_envelope(path)
+    except OSError as error:
+        if raised_by_a_handler(error):
+            raise
+        if error.errno in (*NOT_REGULAR, errno.ENOENT):
+            raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
+        raise refused(path, error) from error
 
 
 def opened(path: Path) -> Descriptor:
@@ -59,12 +93,7 @@ def opened(path: Path) -> Descriptor:
             raise
         if error.errno in NOT_REGULAR:
             raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
-        raise StorageFailed(
-            f"{path} cannot be read ({error.strerror})",
-            remedy="make it readable, or move it away if it is lost, then run `simindex repair` "
-            "again",
-            path=str(path), errno=error.errno,
-        ) from error
+        raise refused(path, error) from error
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise CorruptFile(f"{path} is no regular file", path=str(path))

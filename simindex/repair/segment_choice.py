@@ -14,10 +14,9 @@ from simindex.repair import lineage, overlap, structures
 from simindex.repair.catalog_records import CatalogRecords
 from simindex.repair.inventory import Inventory
 from simindex.repair.lineage import Kin
-from simindex.repair.opening import header_again
+from simindex.repair.opening import header_again, whole_envelope
 from simindex.repair.segment_remains import SegmentRemains
 from simindex.storage.catalog.values import unpack
-from simindex.storage.files.envelope import open_envelope
 from simindex.storage.tables.record import NAME
 
 SAMPLE_ROWS = 512
@@ -91,8 +90,8 @@ def _orphaned(found: Inventory) -> dict[str, int]:
         owner = f"{path.name[:25]}.rows"
         if owner in known or not NAME.fullmatch(owner):
             continue
-        with suppress(CorruptFile, OSError):
-            identity = open_envelope(path).identity
+        with suppress(CorruptFile):
+            identity = whole_envelope(path).identity
             if identity.index == found.uuid:
                 rows[owner] = identity.rows
     return rows
@@ -106,8 +105,8 @@ def read_headless(found: Inventory, records: CatalogRecords | None) -> None:
     for name in list(found.unreadable):
         known = [_recorded(found, records, name)]
         for other in structures.files_of(names, name):
-            with suppress(CorruptFile, OSError):
-                identity = open_envelope(directory / other).identity
+            with suppress(CorruptFile):
+                identity = whole_envelope(directory / other).identity
                 known.append((identity.rows, identity.horizon))
         for rows, horizon in filter(None, known):
             with suppress(CorruptFile):

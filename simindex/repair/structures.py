@@ -14,7 +14,8 @@ from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, raised_by_a_handler, what_happened
 from simindex.options import SORTED_TABLE, IndexOptions
 from simindex.records.reports import Finding
-from simindex.storage.files.envelope import Envelope, open_envelope
+from simindex.repair.opening import whole_envelope
+from simindex.storage.files.envelope import Envelope
 from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables import permuted, slicelist
 from simindex.storage.tables.permuted import Directories, PermutedTables
@@ -58,7 +59,7 @@ def whole(
 
     for path in map(directory.joinpath, files_of(names, record.name)):
         try:
-            envelope = open_envelope(path)
+            envelope = whole_envelope(path)
             structure, *owner = description_of(envelope)
             identity = envelope.identity
             if owner != [record.name, record.footer_checksum] or (
@@ -71,7 +72,7 @@ def whole(
             if structure in options.structures:
                 for what in disorder(structure, envelope):
                     raise CorruptFile(f"{path}: {what}", path=str(path))
-        except (CorruptFile, OSError, TypeError, ValueError) as error:
+        except (CorruptFile, TypeError, ValueError) as error:
             if raised_by_a_handler(error):
                 raise
             findings.append(Finding("error", str(path), what_happened(error)))

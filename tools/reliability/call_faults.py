@@ -152,12 +152,13 @@ def _left(call: Call, path: Path, model: Model, say: Say) -> None:
 
 def refusals(
     place: Path, tally: Tally, plans: Callable[[dict[str, int]], list[Plan]],
-    judge: Callable[[Path, Exception], None], *, part: int, parts: int, seed: int, stride: int,
+    judge: Callable[[Path, Exception], None], calls: Sequence[Call], *, part: int, parts: int,
+    seed: int, stride: int,
 ) -> None:
-    """Of each call, each `stride`-th of the plans that `plans` makes of its uses."""
+    """Of each of some calls, each `stride`-th of the plans that `plans` makes of its uses."""
     source, path = specimens(place / "specimens"), place / "refused"
     due: list[tuple[Call, Plan]] = []
-    some, stride = _some(ASKED_OF_FILES, part, parts, seed, stride)
+    some, stride = _some(calls, part, parts, seed, stride)
     for call in some:
         due += [(call, plan) for plan in plans(measured(call, source, path, tally))]
     mine = due[seed % stride :: stride]

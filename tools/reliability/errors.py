@@ -22,7 +22,7 @@ import gc
 import logging
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -121,10 +121,31 @@ def outcomes(goal: int, seed: int, jobs: int, stride: int) -> list[Outcome]:
                           time.monotonic() - began, seed)]
 
 
-def share(part: int, parts: int, seed: int, stride: int) -> Tally:
-    """One interpreter's part of the errors."""
+def of_calls(names: Sequence[str], kinds: Sequence[str], jobs: int) -> Outcome:
+    """Every error of some kinds of calls of the system, in some public calls (`Call.name`)."""
+    if interposed.compiler() is None:
+        return Outcome("errors", 0, 0, 0, 0, skipped="no C compiler")
+    began = time.monotonic()
+    tally = shared("errors", jobs, interposed.environment(), seed=0, stride=1, names=list(names),
+                   kinds=list(kinds))
+    return tally.outcome("errors", tally.counts.get("due", 0), time.monotonic() - began, 0)
+
+
+def share(
+    part: int, parts: int, seed: int, stride: int, names: Sequence[str] = (),
+    kinds: Sequence[str] = (),
+) -> Tally:
+    """One interpreter's part of the errors; of the public calls only if `names` tells which."""
     steady()
     tally = Tally()
+    if names:
+        with workplace() as place:
+            calls = [call for call in call_faults.ASKED_OF_FILES if call.name in names]
+            call_faults.refusals(
+                place, tally, lambda uses: plans({kind: uses.get(kind, 0) for kind in kinds}),
+                judged, calls, part=part, parts=parts, seed=seed, stride=stride,
+            )
+        return tally
     with workplace() as place:
         path = place / "index"
         due = plans(measured(path, tally))
@@ -142,8 +163,8 @@ def share(part: int, parts: int, seed: int, stride: int) -> Tally:
                 tally.done += 1
         shutil.rmtree(path, ignore_errors=True)
         call_faults.refusals(
-            place, tally, plans, judged, part=part, parts=parts, seed=seed,
-            stride=stride * CALLS_STRIDE,
+            place, tally, plans, judged, call_faults.ASKED_OF_FILES, part=part, parts=parts,
+            seed=seed, stride=stride * CALLS_STRIDE,
         )
     return tally
 

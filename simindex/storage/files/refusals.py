@@ -22,7 +22,8 @@ from simindex.errors import (
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
-_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+"""What the system says where a process, or all of them, have too many files open."""
 
 
 class _Located(Protocol):
@@ -71,7 +72,7 @@ def translated(path: Path, writable: bool) -> Iterator[None]:
                 f"{what} ({error.strerror})", remedy=remedy, path=str(path)
             ) from error
         found = refusal(error, path)
-        if isinstance(found, StorageFailed) and error.errno in _DESCRIPTORS:
+        if isinstance(found, StorageFailed) and error.errno in OF_DESCRIPTORS:
             raise UnsupportedStorage(found.what, remedy=found.remedy, path=str(path)) from error
         raise found from error
 
@@ -146,7 +147,7 @@ def refusal(error: OSError, path: Path) -> BaseException:
     file = error.filename if isinstance(error.filename, str) else str(path)
     if error.errno in NO_SPACE:
         return no_space(file)
-    if error.errno in _DESCRIPTORS:
+    if error.errno in OF_DESCRIPTORS:
         return StorageFailed(
             f"too many open files for {path}",
             remedy="close handles, or raise the limit (`ulimit -n`) and then compact the index, "

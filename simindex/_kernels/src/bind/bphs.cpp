@@ -1,6 +1,5 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -72,13 +71,17 @@ using BphsResult = std::tuple<nb::object, nb::object, nb::object, nb::object, st
                               std::uint64_t, std::uint64_t>;
 
 BphsResult bound_bphs(const CheckedTable& checked, int header_bits,
-                      const std::vector<const CheckedPermuted*>& permuted,
+                      const nb::list& permuted,
                       const In<std::uint64_t, 2>& queries, int h, bool first,
                       std::uint64_t sweep_queries, int level) {
   const Table table = checked.table(header_bits);
   const Search search = search_of(queries, table.words, h, first);
+  // Taken one by one: nanobind's own conversion to a vector ends the process where memory runs out.
   std::vector<PermutedTable> tables;
-  for (const CheckedPermuted* one : permuted) {
+  tables.reserve(permuted.size());
+  for (const nb::handle item : permuted) {
+    const CheckedPermuted* one = nullptr;
+    if (!nb::try_cast(item, one)) throw nb::type_error("tables: a list of CheckedPermuted");
     require(one != nullptr && one->table().table.words == table.words,
             "tables: as many words as the rows");
     require(!one->table().rotations.empty() || one->table().table.n == table.n,
