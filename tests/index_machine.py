@@ -152,10 +152,15 @@ class IndexMachine(RuleBasedStateMachine):
         self.writer = simindex.open(self.path, "c")
 
     @rule()
-    def discard_by_close(self) -> None:
-        self.writer.close()
-        self.writer.close()
+    def discard(self) -> None:
+        self.writer.discard()
         self.model.discard()
+
+    @rule()
+    def close_twice(self) -> None:
+        self.writer.close()
+        self.writer.close()
+        self.model.commit()
         self.writer = simindex.open(self.path, "w")
 
     @rule()

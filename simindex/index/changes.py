@@ -9,11 +9,13 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from simindex.arrays import U64
-from simindex.errors import CorruptFile, InvalidBatch, raised_by_a_handler
+from simindex.errors import CorruptFile, InvalidBatch, SimindexError, raised_by_a_handler
+from simindex.index.deadline import Deadline
 from simindex.index.handle import Handle, WritingCall, foreseen
 from simindex.options import IndexOptions, as_flag, checked_structures
 from simindex.query import audit
@@ -38,6 +40,9 @@ from simindex.writing.recent import check_commit_s, nearer, nearest
 USUAL_FANOUT = 8
 """Segments of about one size that `compact` merges where commits merge none (min_merge=0)."""
 
+RETRY_S = 5.0
+"""After a commit that nobody waits for has failed, as on a full disk, until it is tried again."""
+
 log = logging.getLogger("simindex")
 
 
@@ -46,6 +51,7 @@ class Changes:
 
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
+        self._deadline = Deadline(self._commit_added)
 
     @property
     def _options(self) -> IndexOptions:
@@ -94,6 +100,11 @@ class Changes:
         """See `Index.commit`."""
         with self.handle.lock, WritingCall(self.handle, "commit") as writer:
             writer.commit()
+
+    def discard(self) -> None:
+        """See `Index.discard`."""
+        with self.handle.lock, WritingCall(self.handle, "discard") as writer:
+            writer.committer.discard()
 
     def compact(
         self, full: bool, structures: Sequence[str] | None, progress: Progress | None
@@ -199,8 +210,32 @@ class Changes:
                 elif recipe is None and document.recipe is not None:
                     committer.adopt_recipe(document)
                 recent = committer.recent
-                recent.add(document, committer.waiting.appended + recent.count)
+                recent.add(document, committer.waiting.appended + recent.count, commit_s)
+                if recent.due_at < inf:
+                    self._deadline.expect(recent.due_at)
             return found
+
+    def _commit_added(self) -> None:
+        """Commits what `seen_or_add` has added, once it has waited long enough."""
+        handle = self.handle
+        with handle.lock:
+            self._deadline.reached()
+            if handle.closed or handle.writer is None or handle.note is not None:
+                return
+            committer = handle.writer.committer
+            due = committer.due_at
+            if committer.failed is not None:
+                return
+            if due <= time.monotonic():
+                try:
+                    with WritingCall(handle, "seen_or_add") as writer:
+                        writer.commit()
+                    return
+                except (SimindexError, OSError, MemoryError) as error:
+                    log.warning("the rows of %s wait on: %s", handle.path, error)
+                    due = time.monotonic() + RETRY_S
+            if due < inf:
+                self._deadline.expect(due)
 
     # -- what is measured --------------------------------------------------------------------------
 

@@ -21,8 +21,10 @@ catalog what is live.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import sys
+import warnings
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,6 +60,8 @@ _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 Mode = Literal["r", "w", "c", "n"]
 
+log = logging.getLogger("simindex")
+
 _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
@@ -76,15 +80,17 @@ class CallNote:
     def under_way(self, handle: Handle) -> bool:
         """Whether the caller was itself called from within it, on this thread.
 
-        A call is a method of what has the handle as `handle`.
+        A call is a method of the handle, or of what has it as `handle`.
         That is so for the function which `compact` tells of its progress, and for signal handlers.
         """
         frame: FrameType | None = sys._getframe()
         while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
             frame = frame.f_back  # of the call that asks
         while frame is not None:
-            if frame.f_code is self.code and frame.f_locals["self"].handle is handle:
-                return True
+            if frame.f_code is self.code:
+                owner = frame.f_locals["self"]
+                if getattr(owner, "handle", owner) is handle:
+                    return True
             frame = frame.f_back
         return False
 
@@ -107,6 +113,8 @@ class Handle:
             with remedied(path):
                 self._open(options, writable=writable, refresh=refresh, verify=verify)
             _handles.add(self)
+            if writable:
+                _watch_worker()
             self.closed = False
         except BaseException:
             if not self._ended:  # it was interrupted once it was open
@@ -153,21 +161,54 @@ class Handle:
 
     # -- life --------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """See `Index.close`."""
+    def close(self, *, discard: bool = False) -> None:
+        """See `Index.close`; with `discard`, what waits is thrown away."""
         with self.lock:
             if self._ended:
                 return
             self._check_not_within_a_call()
-            self.closed = True
             if self._pid != os.getpid():
-                self._ended = True
+                self.closed = self._ended = True
                 return  # nothing here is the child's own
             try:
-                self._end()
-            except BaseException:
-                self._end()  # whatever an interrupt has kept it from
+                if not discard:
+                    self._commit_what_waits()
+            except BaseException as error:
+                if self._can_be_repeated(error):
+                    raise  # and the handle stays open, so that nothing is lost
+                self._end_for_sure()
                 raise
+            self._end_for_sure()
+
+    def _can_be_repeated(self, error: BaseException) -> bool:
+        """Whether a commit that failed may succeed later, as once there is space on the disk."""
+        refused = isinstance(error, (OSError, MemoryError)) and foreseen(error)
+        return refused and self._stopped() is None
+
+    def _stopped(self) -> str | None:
+        """Why this handle, a writer's, commits nothing any more; None if it does."""
+        assert self.writer is not None
+        if self.note is not None:
+            return self._cut_off(self.note)
+        return self.writer.committer.failed
+
+    def _commit_what_waits(self) -> None:
+        if self.writer is None or not self.writer.committer.anything_waits:
+            return
+        stopped = self._stopped()
+        if stopped is None:
+            with WritingCall(self, "close") as writer:
+                writer.commit()
+        else:
+            log.warning("%s is closed without what waited for a commit: %s", self.path, stopped)
+
+    def _end_for_sure(self) -> None:
+        self.closed = True
+        try:
+            self._end()
+        except BaseException:
+            self._end()  # whatever an interrupt has kept it from
+            raise
 
     def _end(self) -> None:
         """Gives back what the handle holds; may be called again, after an interrupt."""
@@ -191,7 +232,27 @@ class Handle:
         # A handle that was dropped must not keep the writer's lock.
         if not getattr(self, "_ended", True):
             with suppress(Exception):
-                self.close()
+                try:
+                    self.save("was dropped")
+                finally:
+                    self.close(discard=True)
+
+    def save(self, how: str) -> None:
+        """Commits what waits of a handle that nobody has closed, if it can, and warns of it."""
+        writer = self.writer
+        if writer is None or self._pid != os.getpid() or not writer.committer.anything_waits:
+            return
+        lost = self._stopped()
+        if lost is None:
+            try:
+                writer.commit()
+            except (SimindexError, OSError, MemoryError) as error:
+                lost = str(error)
+        saved = "was committed" if lost is None else f"is lost: {lost}"
+        _warn(
+            f"{self.path} {how} and not closed. What waited for a commit {saved}. Call `close`, or "
+            "use a `with` block"
+        )
 
     def check_open(self) -> None:
         """Raises ClosedIndex after `close`, and in the child of a fork."""
@@ -342,11 +403,37 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def _warn(what: str) -> None:
+    warnings.warn(what, ResourceWarning, stacklevel=2)
+
+
+EXIT_WAIT_S = 10.0
+"""A process that ends waits so long for a thread that is changing an index still."""
+
+
 def _at_exit() -> None:
-    # A process that ends does not wait for merges, nor leave their files behind.
+    # A process that ends saves what waits. It does not wait for merges, nor leave their files.
     for handle in list(_handles):
-        if handle.writer is not None and handle._pid == os.getpid():
-            handle.writer.cancel_merges()
+        if handle.writer is None or handle._pid != os.getpid():
+            continue
+        if handle.lock.acquire(timeout=EXIT_WAIT_S):
+            try:
+                handle.save("was open when its process ended")
+            finally:
+                handle.lock.release()
+        handle.writer.cancel_merges()
 
 
 atexit.register(_at_exit)
+
+_watched = 0
+"""The process that has `_watch_worker` done."""
+
+
+def _watch_worker() -> None:
+    """Has `multiprocessing` call `_at_exit`: its processes end without `atexit`."""
+    global _watched
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and _watched != os.getpid():
+        util.Finalize(None, _at_exit, exitpriority=0)
+        _watched = os.getpid()

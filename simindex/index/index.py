@@ -49,9 +49,9 @@ from simindex.writing.admission import check_recipe
 class Index:
     """A handle on an index directory; `simindex.open` makes it.
 
-    As a context manager, a writer commits on a clean exit and discards on an exception. Many
-    threads may query at once. A handle does not survive a fork. It pickles as its path, and is
-    opened for reading where it is unpickled.
+    As a context manager, a writer commits on a clean exit and discards on an exception. `close`
+    commits, too. Many threads may query at once. A handle does not survive a fork. It pickles as
+    its path, and is opened for reading where it is unpickled.
     """
 
     def __init__(
@@ -101,19 +101,37 @@ class Index:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        clean = False
         try:
             if kind is None:
                 self._changes.leave()
+                clean = True
         finally:
-            self.close()
+            self._handle.close(discard=not clean)
 
     @typed
     def close(self) -> None:
-        """Closes the handle, and discards what a writer has not committed. May be called twice.
+        """Commits what waits, and closes the handle. May be called twice.
 
         Cancels running merges, which loses only their work. Leaving a ``with`` block cleanly and
-        `compact` wait for them. The `progress` function of `compact` may not close its handle:
-        InvalidOption.
+        `compact` wait for them. To close without a commit, call `discard` before.
+
+        Raises
+        ------
+        StorageFull, StorageFailed, MemoryError
+            If the system refused the commit. Nothing is lost: the handle stays open. Call again
+            once there is space, or `discard` first.
+        CommitFailed, ClosedIndex
+            If it is not known whether it was committed, or another index has taken this one's
+            place. The handle is closed.
+        InvalidOption
+            If the `progress` function of `compact` calls it.
+
+        Notes
+        -----
+        A handle that stopped writing, after an interrupt or a failed commit, gives up what waits,
+        and logs that. A handle that is dropped, or open when the process ends, commits what waits
+        if it can, with a ResourceWarning.
         """
         self._handle.close()
 
@@ -591,7 +609,7 @@ class Index:
         keys: Any = None,
         weights: Any = None,
     ) -> U64:
-        """Adds rows to the buffer. `commit` makes them durable and visible.
+        """Adds rows to the buffer. `commit` or `close` makes them durable and visible.
 
         Parameters
         ----------
@@ -653,6 +671,11 @@ class Index:
             this commit or the one before.
         """
         self._changes.commit()
+
+    @typed
+    def discard(self) -> None:
+        """Forgets everything since the last commit: rows, replacements and deletions that wait."""
+        self._changes.discard()
 
     @typed
     def compact(
@@ -773,8 +796,8 @@ class Index:
         key : str, bytes or int, optional
             Its key, or its id in an index without keys, unless the batch has it.
         commit_s : float, optional
-            The first call this many seconds after a row was added commits it. With None, only the
-            number of rows causes commits, see below.
+            The row is committed after this many seconds at the latest, without another call. With
+            None, time causes no commit, see below.
 
         Returns
         -------
@@ -791,10 +814,12 @@ class Index:
 
         Notes
         -----
-        Later calls see an added row at once. Queries see it from the next commit on, and only then
-        does it survive a crash. A commit comes with `commit`, a clean exit, `commit_s`, or 65,536
-        waiting rows of 64 bits (fewer if rows are wider or segments smaller). What `append`,
-        `replace` and `delete` have buffered is committed first.
+        Later calls see an added row at once. Queries see it from the next commit on, and only from
+        then on does it survive a crash. A commit comes with `commit`, `close`, leaving a ``with``
+        block cleanly, `commit_s`, or 65,536 waiting rows of 64 bits (fewer if rows are wider or
+        segments smaller). What `append`, `replace` and `delete` have buffered is committed first.
+        Where a commit that `commit_s` asks for fails, as on a full disk, the row waits on: a log
+        message says so, and it is tried again every 5 seconds and by the next call.
         """
         return self._changes.seen_or_add(text_or_batch, key, h, recall, commit_s)
 

@@ -20,6 +20,7 @@ leaves its outcome unknown, so the writer then refuses to go on, and unlinks not
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from time import thread_time
 
 from simindex.arrays import U64
@@ -157,12 +158,23 @@ class Committer:
         self.check_usable()
         return self.waiting.replace(batch, self.files)
 
+    @property
+    def anything_waits(self) -> bool:
+        """Whether a commit would have anything to do."""
+        return self.recent.count > 0 or not self.waiting.empty
+
+    @property
+    def due_at(self) -> float:
+        """Time of `monotonic` at which rows that were added one at a time are to be committed."""
+        return min(self.waiting.due_at, self.recent.due_at if self.recent.count else inf)
+
     def hand_over(self) -> None:
         """Appends what was added one at a time."""
         while self.recent.count:
             batch, taken = self.recent.portion()
             others = self.recent.without(taken)
             self.append(batch)  # all of it or, after an interrupt, nothing
+            self.waiting.due_at = min(self.waiting.due_at, self.recent.due_at)
             self.recent = others
 
     def adopt_recipe(self, batch: Batch) -> None:

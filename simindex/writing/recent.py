@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from copy import copy
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,8 @@ class Recent:
         self.count = 0
         """Rows."""
         self._since = 0.0
+        self.due_at = inf
+        """Time of `monotonic` at which the first of them is to be committed."""
         self._rows: U64 = np.empty((0, options.words), np.uint64)
         self._weights: F32 | None = None
         self._weighted: list[bool] = []
@@ -115,7 +118,7 @@ class Recent:
         at = int(place[best])
         return Match(0, self._ids[at], self._keys[at], int(distance[best]))
 
-    def add(self, document: Batch, ordinal: int) -> None:
+    def add(self, document: Batch, ordinal: int, commit_s: float | None) -> None:
         """Takes a batch of one; `ordinal` is its id where it has no name."""
         count = self.count
         if count == len(self._rows):
@@ -136,8 +139,11 @@ class Recent:
             self._ids.append(key_hash(key, self._secret)[0])
         else:
             self._ids.append(ordinal if document.ids is None else int(document.ids[0]))
+        now = time.monotonic()
         if not count:
-            self._since = time.monotonic()
+            self._since, self.due_at = now, inf
+        if commit_s is not None:
+            self.due_at = min(self.due_at, now + commit_s)
         self.count = count + 1
 
     def _grow(self, capacity: int) -> None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -93,6 +94,9 @@ class Waiting:
         """Of the catalog, by name."""
         self.recipe: Recipe | None = None
         """That the commit gives an index which has none."""
+        self.due_at = inf
+        """Time of `monotonic` at which the commit is due, for rows that were added one at a time.
+        """
 
     @property
     def appended(self) -> int:

@@ -57,6 +57,10 @@ CALLS: dict[str, tuple[Callable[[simindex.Index], object], list[int]]] = {
     "ingest": (
         lambda index: (index.delete(ids=[1]), index.ingest(ROWS, ids=[7, 8])), [2, 7, 8]
     ),
+    "close": (lambda index: (index.append(ROWS, ids=[7, 8]), index.close()), [1, 2, 7, 8]),
+    "discard": (
+        lambda index: (index.append(ROWS, ids=[7, 8]), index.discard(), index.close()), [1, 2]
+    ),
     "compact": (lambda index: (index.append(ROWS, ids=[7, 8]), index.compact()), [1, 2, 7, 8]),
     "compact(full=True)": (lambda index: (index.delete(ids=[1]), index.compact(full=True)), [2]),
     "seen_or_add after delete": (
@@ -78,7 +82,8 @@ def test_kill_leaves_what_the_call_promises(index_path: Path, call: str) -> None
         index.append(np.array([0, 2**64 - 1], np.uint64), ids=[1, 2])
 
     def changed_and_killed() -> None:
-        work(simindex.open(index_path, "w"))
+        index = simindex.open(index_path, "w")
+        work(index)
         os.kill(os.getpid(), signal.SIGKILL)
 
     assert in_child(changed_and_killed) == -signal.SIGKILL

@@ -73,12 +73,15 @@ def calls(index: simindex.Index) -> dict[str, Callable[[], Any]]:
         "delete": lambda: index.delete(ids=[1]),
         "commit": lambda: index.commit(),
         "compact": lambda: index.compact(),
+        "discard": lambda: index.discard(),
         "ingest": lambda: index.ingest(one),
         "seen_or_add": lambda: index.seen_or_add(one),
     }
 
 
-WRITING = ("append", "replace", "delete", "commit", "compact", "ingest", "seen_or_add")
+WRITING = (
+    "append", "replace", "delete", "commit", "discard", "compact", "ingest", "seen_or_add",
+)
 
 
 def everything_is_refused(index: simindex.Index, error: type[Exception]) -> None:
@@ -353,9 +356,11 @@ def pair():
 for work in (ask, ask, read, pair): threading.Thread(target=work, daemon=True).start()
 time.sleep(0.1)
 """,
-    "rows that are not committed": """
+    "rows that were discarded": """
 index = simindex.open(path, mode)
-if mode == "w": index.append(numpy.arange(500, dtype=numpy.uint64))
+if mode == "w":
+    index.append(numpy.arange(500, dtype=numpy.uint64))
+    index.discard()
 """,
     "an exit within a block": """
 with simindex.open(path, mode) as index:

@@ -74,7 +74,8 @@ def test_a_writer_that_lost_its_place_writes_nothing(index_path: Path) -> None:
     simindex.open(index_path, "n").close()
     with pytest.raises(ClosedIndex, match="was repaired or built anew"):
         writer.commit()
-    writer.close()
+    with pytest.raises(ClosedIndex, match="was repaired or built anew"):
+        writer.close()
     for path, rows in ((moved, len(ROWS)), (index_path, 0)):
         with simindex.open(path, "w") as index:
             assert len(index) == rows

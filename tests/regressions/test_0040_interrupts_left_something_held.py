@@ -71,7 +71,7 @@ def test_the_lock_is_given_back(
     index.close()
     index.close()
     with simindex.open(filled, "w") as again:
-        assert len(again) == 40
+        assert len(again) == 80
     assert all(filled not in one.directory.parents for one in registry.environments())
 
 

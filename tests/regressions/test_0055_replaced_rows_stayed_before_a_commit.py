@@ -84,7 +84,7 @@ def test_calls_act_in_their_order(
         elif call == "delete":
             assert index.delete(keys=keys) == len(keys)
         elif call == "discard":
-            index._handle.writer.committer.discard()
+            index.discard()
             now = committed.copy()
         elif call == "commit":
             index.commit()
@@ -95,7 +95,7 @@ def test_calls_act_in_their_order(
         else:
             index.close()
             index = simindex.open(path, "w")
-            now = committed.copy()
+            committed = now.copy()
         assert rows_of(index) == committed
         assert len(index) == committed.total()
     index.commit()

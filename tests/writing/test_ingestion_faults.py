@@ -416,8 +416,8 @@ def test_row_that_was_interrupted_as_it_joined_leaves_nothing_to_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(recent, "key_hash", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            waiting.add(Batch(np.array([1], np.uint64), keys=["lost"]), 0)
-    waiting.add(Batch(np.array([2], np.uint64), keys=["kept"]), 0)
+            waiting.add(Batch(np.array([1], np.uint64), keys=["lost"]), 0, None)
+    waiting.add(Batch(np.array([2], np.uint64), keys=["kept"]), 0, None)
     found = waiting.nearest(np.array([[2]], np.uint64), 0)
     assert found is not None
     assert found.key == "kept"

@@ -688,6 +688,7 @@ def test_merges_give_their_space_to_a_commit_that_lacks_it(
         roomy = False
         with pytest.raises(StorageFull):
             commit(index, 100)
+        index.discard()
         index.close()
     with simindex.open(index_path) as reader:
         assert ids_of(reader) == list(range(count))

@@ -288,6 +288,7 @@ for _ in range(400):
         committed += 3000
     except (StorageFull, CommitFailed) as error:
         errors += 1
+        index.discard()
         index.close()
         break
 assert errors == 1, "the disk never filled"

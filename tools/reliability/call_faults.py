@@ -22,7 +22,7 @@ from typing import Any
 import simindex
 from reliability.aftermath import answers, one_of, opened_anew
 from reliability.brute import Rows, held
-from reliability.calls import CALLS, ENDING, LOCATED, Call, allowed
+from reliability.calls import CALLS, ENDING, LOCATED, Call, allowed, closed_with
 from reliability.examination import open_descriptors
 from reliability.interposed import CHANGES, KILL, TEAR, Plan, arm, counts, disarm, disturbed
 from reliability.report import Pace
@@ -190,7 +190,7 @@ def _refused(
         finally:
             disarm()
         if error is None:
-            _come_to_its_end(call, stage, {call.effect(stage.model).durable})
+            _come_to_its_end(call, stage, {closed_with(call, stage.model)})
             return
         judge(path, error)
         again = _repeated(call, stage, error)
@@ -281,7 +281,7 @@ def on_full_disk(
             say("StorageFull")
         filled.unlink()
         if error is None:
-            _come_to_its_end(call, stage, {call.effect(stage.model).durable})
+            _come_to_its_end(call, stage, {closed_with(call, stage.model)})
         elif free >= most:
             raise Fault("wrong", f"it needs more than {most} bytes: {error}")
         else:

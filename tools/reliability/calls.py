@@ -138,6 +138,14 @@ def allowed(call: Call, before: Model) -> set[Rows | None]:
     return {before.durable, before.waiting if before.durable is not None else None, after.durable}
 
 
+def closed_with(call: Call, model: Model) -> Rows | None:
+    """What the index holds once a call has ended well, and its handle was closed."""
+    if not call.writes:
+        return model.durable
+    after = call.effect(model)
+    return after.waiting if call.mode == "w" else after.durable
+
+
 # -- what is asked ---------------------------------------------------------------------------------
 
 ASKED = (value(1), value(2, 5), value(3), value(77))
@@ -376,9 +384,8 @@ def _admissions() -> Iterator[Call]:
                states=("recent",), answer=a_match(51, 0))
     yield Call("seen_or_add", {"text_or_batch": Batch(VALUES[:1]), "key": 71, "commit_s": None},
                states=("recent",), effect=adding(batch({71: value(71)})), answer=is_none)
-    yield Call("seen_or_add", {"text_or_batch": batch({71: value(71)}), "commit_s": 0.0},
-               states=("recent",), effect=chain(committed, adding(batch({71: value(71)}))),
-               answer=is_none)
+    yield Call("seen_or_add", {"text_or_batch": batch({71: value(71)}), "commit_s": 3600.0},
+               states=("recent",), effect=adding(batch({71: value(71)})), answer=is_none)
     for states in (("buffered",), ("buffered", "merging"), ("merged", "buffered")):
         yield Call("seen_or_add", {"text_or_batch": ONE}, states=states,
                    effect=chain(committed, adding(ONE)), answer=is_none)
@@ -414,7 +421,8 @@ def _compactions() -> Iterator[Call]:
 def _ends() -> Iterator[Call]:
     """The handle goes."""
     for states in ((), ("buffered",), ("spilled",), ("recent",), ("merging",), ("merged",)):
-        yield Call("close", states=states, effect=discarded)
+        yield Call("close", states=states, effect=committed)
+        yield Call("discard", states=states, effect=discarded)
         yield Call("__exit__", LEFT_CLEANLY, states=states, effect=committed, gate=True)
         yield Call("__exit__", LEFT_BY_ERROR, states=states, effect=discarded)
 

@@ -47,7 +47,7 @@ import simindex
 from reliability import storms
 from reliability.aftermath import answers, one_of, opened_anew
 from reliability.brute import Rows, held
-from reliability.calls import CALLS, ENDING, Call, allowed
+from reliability.calls import CALLS, ENDING, Call, allowed, closed_with
 from reliability.examination import open_descriptors
 from reliability.model import descriptors
 from reliability.planted import plant
@@ -161,8 +161,7 @@ def tried(call: Call, point: Point, specimen: Path, path: Path) -> tuple[str, st
             outcome = "ended" if interruption.left > 0 else "swallowed"
             _closed(stage)
             if examined:
-                opened_anew(call, path, {call.effect(model).durable} if call.writes else
-                             {model.durable})
+                opened_anew(call, path, {closed_with(call, model)})
     except Fault as fault:
         raise Misdeed(fault, call, at, interruption) from fault
     where = interruption.where

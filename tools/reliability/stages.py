@@ -28,6 +28,7 @@ import simindex
 from reliability.brute import Rows, named
 from reliability.wreck import wreck
 from simindex import Batch, IndexOptions, Recipe
+from simindex.index import deadline
 from simindex.index import index as index_module
 from simindex.planning.machine import Machine
 from simindex.storage.files import removal
@@ -357,7 +358,7 @@ def ended() -> None:
     """Returns once no merge is at work in this process, and no files are given up."""
     GATE.open()
     for thread in threading.enumerate():
-        if thread.name.startswith(THREADS):
+        if thread.name.startswith(THREADS) and thread.name != deadline.NAME:
             with suppress(RuntimeError):  # an interrupt of `start` has kept it from beginning
                 thread.join()
 
