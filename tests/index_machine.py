@@ -111,8 +111,36 @@ class IndexMachine(RuleBasedStateMachine):
 
     @rule(given=st.lists(numbers, max_size=8))
     def delete(self, given: list[int]) -> None:
-        self.writer.delete(**self.named(given))
-        self.model.delete(self.names(given))
+        names = self.names(given)
+        there = sum(bool(self.model.document(name)) for name in set(names))
+        assert self.writer.delete(**self.named(given)) == there
+        self.model.delete(names)
+
+    @rule(given=st.lists(numbers, max_size=8))
+    def look_up(self, given: list[int]) -> None:
+        """A writer sees what waits, a reader its commit."""
+        names = self.names(given)
+        there = [bool(self.model.document(name)) for name in names]
+        assert self.writer.contains(**self.named(given)).tolist() == there
+        for name in names:
+            self.check_document(self.writer, name, self.model.document(name))
+        if self.reader is not None:
+            self.reader.refresh()
+            committed = self.model.copy()
+            for name in names:
+                self.check_document(self.reader, name, committed.document(name))
+
+    def check_document(
+        self, index: simindex.Index, name: Any, rows: list[tuple[int, ...]]
+    ) -> None:
+        assert (name in index) == bool(rows)
+        found = index.get(name, "none")
+        if not rows:
+            assert found == "none"
+            return
+        assert sorted(map(tuple, found.rows.tolist())) == rows
+        given = found.keys if self.keyed else found.ids.tolist()
+        assert given == [name] * len(rows)
 
     @rule(given=rows)
     def replace(self, given: list[tuple[int, int]]) -> None:

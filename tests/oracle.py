@@ -95,6 +95,13 @@ class Model:
         self.deleted += names
         self.appended = [row for row in self.appended if row[1] not in names]
 
+    def document(self, name: Any) -> list[tuple[int, ...]]:
+        """The rows of a name that a commit would leave, sorted."""
+        rows = [words for words, other in self.appended if other == name]
+        if name not in self.deleted:
+            rows += [row.words for row in self.rows if row.name == name]
+        return sorted(rows)
+
     def replace(self, fingerprints: Any, names: Iterable[Any]) -> None:
         """Delete the names, append the rows; one commit."""
         names = list(names)

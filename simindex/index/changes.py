@@ -93,8 +93,8 @@ class Changes:
             self.handle.check_may_change()
             checked_ids, checked_keys = checked_names(ids, keys, self._options)
             with WritingCall(self.handle, "delete") as writer:
-                writer.committer.hand_over()
-                return writer.committer.waiting.delete(checked_ids, checked_keys)
+                names = writer.committer.waiting.names(checked_ids, checked_keys)
+                return writer.committer.delete(names)
 
     def commit(self) -> None:
         """See `Index.commit`."""

@@ -16,10 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from simindex.arrays import U64
+from simindex.arrays import U64, Bools
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.index.changes import Changes
+from simindex.index.documents import contained, document
 from simindex.index.handle import Handle, Mode
 from simindex.index.statistics import gather
 from simindex.options import IndexOptions, as_flag
@@ -167,6 +168,45 @@ class Index:
     def __bool__(self) -> bool:
         """True, also without rows: `if index:` tests whether there is an index, as for a file."""
         return True
+
+    # -- documents by name -------------------------------------------------------------------------
+
+    @typed
+    def __contains__(self, name: object) -> bool:
+        """Whether a key, or an id in an index without keys, has a live row; see `contains`."""
+        given = {"keys": [name]} if self.options.keyed else {"ids": [name]}
+        return bool(self.contains(**given)[0])
+
+    @typed
+    def contains(self, *, ids: Any = None, keys: Any = None) -> Bools:
+        """Which of some ids or keys have a live row, bool (n,).
+
+        A writer also sees rows and deletions that wait for its commit.
+
+        Raises
+        ------
+        InvalidBatch
+            If ids are given to an index with keys, or keys to one without, or of another type.
+        CorruptFile
+            If ids or keys that are looked at are damaged.
+
+        Notes
+        -----
+        The first few names are compared with the ids of all rows, 0.8 ms each for a million rows.
+        Then the handle puts the rows in order of their ids, once for each segment, in 4 bytes a
+        row: from then on a name takes about 0.1 ms, and many at once take a few microseconds each.
+        """
+        return contained(self._handle, ids, keys)
+
+    @typed
+    def get(self, name: Any, default: Any = None) -> Any:
+        """The live rows of a key, or of an id in an index without keys, as a Batch.
+
+        Returns `default` if there is none. The batch has no weights: an index stores none beside
+        rows. Raises and costs what `contains` does.
+        """
+        found = document(self._handle, name)
+        return default if found is None else found
 
     # -- questions ---------------------------------------------------------------------------------
 
@@ -648,9 +688,8 @@ class Index:
     def delete(self, *, ids: Any = None, keys: Any = None) -> int:
         """Deletes all rows that have some ids or keys so far. `commit` makes it durable.
 
-        Rows that wait for a commit are deleted, too. Rows that are appended later stay. Returns the
-        number of ids or keys that were given: rows are not looked up, so the cost is that of the
-        list.
+        Rows that wait for a commit are deleted, too. Rows that are appended later stay. Returns how
+        many documents went away: different ids or keys that had a row. Costs what `contains` does.
         """
         return self._changes.delete(ids, keys)
 

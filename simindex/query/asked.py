@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,19 +17,18 @@ from simindex.records.matches import NO_NEIGHBOUR, Matches, TopMatches
 from simindex.simhash.recipe import Recipe
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Rows to search for."""
+class Asked(NamedTuple):
+    """Rows to search for. A tuple, which is made in a third of the time of a frozen dataclass."""
 
     rows: U64
     """(m, W)."""
-    weights: F32 | None
+    weights: F32 | None = None
     """(m, b)."""
-    recipe: Recipe | None
+    recipe: Recipe | None = None
     """What made them, as far as they tell."""
     places: I64 | None = None
     """(m,): the place of each row's text, where some texts have no fingerprint."""
-    count: int = 0
+    given: int = 0
     """How many texts were given."""
 
     def numbered(self, found: Matches) -> Matches:
@@ -46,14 +44,14 @@ class Asked:
         places = self.places
         if places is None:
             return found
-        shape = (self.count, found.id.shape[1])
+        shape = (self.given, found.id.shape[1])
         ids = np.full(shape, NO_NEIGHBOUR, np.uint64)
         distance = np.full(shape, found.bits + 1, np.uint16)
         ids[places], distance[places] = found.id, found.distance
 
         def keys() -> Any:
             of_rows: Any = found.keys()
-            listed: list[Any] = [[] for _ in range(self.count)]
+            listed: list[Any] = [[] for _ in range(self.given)]
             for place, some in zip(places.tolist(), of_rows, strict=True):
                 listed[place] = some
             return listed
@@ -68,6 +66,8 @@ def asked(given: Any, *, recipe: Recipe | None, bits: int) -> Asked:
 
     Raises InvalidBatch for texts where there is no recipe, and for another width.
     """
+    if isinstance(given, np.ndarray):
+        return Asked(as_fingerprints(given, bits=bits))
     if isinstance(given, (str, bytes)):
         given = [given]
     if isinstance(given, (list, tuple)) and given and isinstance(given[0], (str, bytes)):
@@ -83,7 +83,7 @@ def asked(given: Any, *, recipe: Recipe | None, bits: int) -> Asked:
         places = np.delete(np.arange(count, dtype=np.int64), skipped)
         return Asked(batch.rows, batch.weights, recipe, places, count)
     if type(given) is not Batch:
-        return Asked(as_fingerprints(given, bits=bits), None, None)
+        return Asked(as_fingerprints(given, bits=bits))
     if given.bits != bits:
         as_fingerprints(given.rows, bits=bits)
     return Asked(given.rows, given.weights, given.recipe)

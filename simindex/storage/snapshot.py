@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from simindex.arrays import U8, U32
+from simindex.arrays import I64, U8, U32
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions, is_slicing
 from simindex.records.batch import Batch
@@ -22,6 +22,7 @@ from simindex.storage.catalog.records import Head, decode_pending
 from simindex.storage.files.envelope import ask_ahead
 from simindex.storage.files.verification import Verify, verified
 from simindex.storage.segmentfiles import checked_designs, slice_design
+from simindex.storage.tables.names import Names, named
 from simindex.storage.tables.permuted import open_permuted
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord
 from simindex.storage.tables.reservoir import Reservoir
@@ -98,6 +99,15 @@ class Snapshot:
                 mask[start : start + len(dead)] = dead
             self._dead[table.name] = mask if mask.any() else None
         return self._dead[table.name]
+
+    def named(self, names: Names) -> Iterator[tuple[Table, I64, I64]]:
+        """Live rows that have some names: a table, places of names, and rows, as of `names.named`.
+        """
+        for table in self.tables:
+            places, rows = named(table.by_id, table.keys, names)
+            if len(rows):
+                live = ~self.tombstones.dead(table, table.ids[rows], rows)
+                yield table, places[live], rows[live]
 
     @cached_property
     def live_rows(self) -> int:

@@ -19,11 +19,13 @@ leaves its outcome unknown, so the writer then refuses to go on, and unlinks not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from time import thread_time
 
-from simindex.arrays import U64
+import numpy as np
+
+from simindex.arrays import I64, U64
 from simindex.errors import (
     ClosedIndex,
     CommitFailed,
@@ -40,6 +42,8 @@ from simindex.storage.files import locks
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import SegmentFiles, Written, checked_designs
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.names import Names
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
@@ -48,6 +52,9 @@ from simindex.writing import policy
 from simindex.writing.ownership import remove_strays
 from simindex.writing.recent import Recent
 from simindex.writing.waiting import Rows, Waiting, sorted_rows
+
+Holding = Table | Rows
+"""What has columns of fingerprints, ids and keys."""
 
 FANOUT = 8
 """Runs of about one size that are merged."""
@@ -176,6 +183,32 @@ class Committer:
             self.append(batch)  # all of it or, after an interrupt, nothing
             self.waiting.due_at = min(self.waiting.due_at, self.recent.due_at)
             self.recent = others
+
+    def named(self, snapshot: Snapshot, names: Names) -> Iterator[tuple[Holding, I64, I64]]:
+        """Live rows of some names, those that wait included: rows, places of names, and which rows.
+
+        `snapshot` is the index as of the last commit.
+        """
+        hidden = self.waiting.hides(names)
+        for table, places, rows in snapshot.named(names):
+            seen = ~hidden[places]
+            yield table, places[seen], rows[seen]
+        yield from self.waiting.named(names, self.files)
+        if self.recent.count:
+            fingerprints, ids, keys, places = self.recent.named(names)
+            if len(places):
+                heap = None if names.keys is None else KeyHeap.of(keys)
+                yield Rows(fingerprints, ids, heap), places, np.arange(len(places))
+
+    def delete(self, names: Names) -> int:
+        """Deletes all rows of some names; returns how many of the names had any."""
+        self.check_usable()
+        self.hand_over()
+        there = np.zeros(len(names), np.bool_)
+        for _, places, _ in self.named(self.snapshot, names):
+            there[places] = True
+        self.waiting.delete(names)
+        return len(set(zip(names.id[there].tolist(), names.second[there].tolist(), strict=True)))
 
     def adopt_recipe(self, batch: Batch) -> None:
         """Gives an index that has no recipe a batch's; RecipeMismatch if rows came without one."""

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import F32, U64, Bools
+from simindex.arrays import F32, I64, U64, Bools
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
 from simindex.query.answerer import Answerer
@@ -31,6 +31,7 @@ from simindex.records.batch import Batch
 from simindex.records.matches import Match
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import key_hash
+from simindex.storage.tables.names import Names
 
 MOST_WORDS = 1 << 16
 """Of all rows together: half a megabyte."""
@@ -98,6 +99,8 @@ class Recent:
         self._weighted: list[bool] = []
         self._ids: list[int] = []
         self._keys: list[Any] = []
+        self._last: dict[int, int] = {}
+        """The last row that came with an id."""
 
     def due(self, commit_s: float | None) -> bool:
         """Whether they are as many as a commit should take, or have waited for `commit_s`."""
@@ -117,6 +120,25 @@ class Recent:
         best = int(np.argmin(distance))
         at = int(place[best])
         return Match(0, self._ids[at], self._keys[at], int(distance[best]))
+
+    def named(self, names: Names) -> tuple[U64, U64, list[Any], I64]:
+        """Rows of some names: fingerprints (n, W), ids and keys (None without) (n,), and places of
+        the names."""
+        places, rows = [], []
+        for place, (id_, second) in enumerate(zip(names.id.tolist(), names.second.tolist(),
+                                                  strict=True)):
+            if id_ in self._last:
+                for at in range(self.count):
+                    if self._ids[at] == id_ and self._second(at) == second:
+                        places.append(place)
+                        rows.append(at)
+        return (
+            self._rows[rows], np.array([self._ids[at] for at in rows], np.uint64),
+            [self._keys[at] for at in rows], np.array(places, np.int64),
+        )
+
+    def _second(self, at: int) -> int:
+        return 0 if self._secret is None else key_hash(self._keys[at], self._secret)[1]
 
     def add(self, document: Batch, ordinal: int, commit_s: float | None) -> None:
         """Takes a batch of one; `ordinal` is its id where it has no name."""
@@ -139,6 +161,7 @@ class Recent:
             self._ids.append(key_hash(key, self._secret)[0])
         else:
             self._ids.append(ordinal if document.ids is None else int(document.ids[0]))
+        self._last[self._ids[count]] = count
         now = time.monotonic()
         if not count:
             self._since, self.due_at = now, inf
@@ -182,4 +205,5 @@ class Recent:
         others._weighted = [self._weighted[at] for at in places]
         others._ids = [self._ids[at] for at in places]
         others._keys = [self._keys[at] for at in places]
+        others._last = {id_: at for at, id_ in enumerate(others._ids)}
         return others

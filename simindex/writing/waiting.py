@@ -20,13 +20,13 @@ that came before it, committed or not, and none that came after it:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
-from simindex.arrays import U64
+from simindex.arrays import I64, U64, Bools
 from simindex.errors import InvalidBatch
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
@@ -35,8 +35,10 @@ from simindex.storage.catalog.records import SealedHead
 from simindex.storage.segmentfiles import SegmentFiles, Written
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.reservoir import Reservoir
+from simindex.storage.tables.segment import Segment, open_segment
 from simindex.storage.tables.table import Table, sort_table
-from simindex.storage.tables.tombstones import Deletion, Tombstones, from_deletions
+from simindex.storage.tables.names import IdSet, Names, RowsById, named
+from simindex.storage.tables.tombstones import Tombstones, from_deletions
 
 MAX_DELETIONS = 1 << 26
 """In one commit: each takes up to 90 bytes while they are sorted, and 24 in every reader."""
@@ -74,10 +76,12 @@ class Waiting:
         """The commit: its head as it is stored, and decoded."""
         self._secret = secret
         self._chunks: list[Rows] = []
-        self._deletions: list[tuple[Deletion, int]] = []
+        self._deletions: list[tuple[Names, int]] = []
         """Each with the generation that its tombstones get."""
         self.deletions = self._deleted_key_bytes = 0
         """Ids or keys deleted since the commit."""
+        self._deleted = IdSet()
+        """Their ids."""
         self._follows_spill = False
         self.sequence = self.since.generation + 1
         self.rows = 0
@@ -88,6 +92,8 @@ class Waiting:
         """Of the spilled rows, those that were deleted before they were written."""
         self.spilled: list[Written] = []
         """Segments that were written ahead of the commit."""
+        self._spilled_tables: dict[str, Segment] = {}
+        """Those of them that were asked for names."""
         self.samples: list[Reservoir] = []
         """Of the weighted rows."""
         self.values: dict[str, bytes] = {}
@@ -131,24 +137,31 @@ class Waiting:
             raise
         return ids
 
+    def names(self, ids: U64 | None, keys: list[str] | list[bytes] | None) -> Names:
+        """Of ids or keys that were found to be of the index's kind."""
+        if keys is None:
+            assert ids is not None
+            return Names.of_ids(ids.copy())
+        assert self._secret is not None
+        return Names.of_keys(KeyHeap.of(keys), self._secret)
+
     def replace(self, batch: Batch, files: SegmentFiles) -> U64:
         """`delete` of the ids or keys of a checked batch, then `append` of it; all or none."""
         before = self._mark()
         try:
-            self.delete(None if batch.keys is not None else batch.ids, batch.keys)
+            self.delete(self.names(batch.ids, batch.keys))
             return self.append(batch, files)
         except BaseException:
             self._restore(before, files)
             raise
 
-    def delete(self, ids: U64 | None, keys: list[str] | list[bytes] | None) -> int:
-        """Deletes all rows that came before; returns how many ids or keys were given.
+    def delete(self, names: Names) -> None:
+        """Deletes all rows of some names that came before; keeps the names.
 
         Raises InvalidBatch if one commit would delete too many.
         """
-        heap = None if keys is None else KeyHeap.of(keys)
-        count = len(ids) if ids is not None else len(keys or [])
-        key_bytes = 0 if heap is None else len(heap.data)
+        count = len(names)
+        key_bytes = 0 if names.keys is None else len(names.keys.data)
         for found, most, what in (
             (self.deletions + count, MAX_DELETIONS, "deletions in one commit"),
             (self._deleted_key_bytes + key_bytes, MAX_DELETED_KEY_BYTES,
@@ -161,18 +174,39 @@ class Waiting:
                     expected=most,
                 )
         if not count:
-            return 0
-        if ids is not None:
-            deletion = Deletion.of_ids(ids.copy())
-        else:
-            assert heap is not None and self._secret is not None
-            deletion = Deletion.of_keys(heap, self._secret)
+            return
         if self._follows_spill:
             self.sequence, self._follows_spill = self.sequence + 1, False
-        self._deletions.append((deletion, self.sequence))
+        self._deleted.add(names.id)
+        self._deletions.append((names, self.sequence))
         self.deletions += count
         self._deleted_key_bytes += key_bytes
-        return count
+
+    def named(self, names: Names, files: SegmentFiles) -> Iterator[tuple[Rows, I64, I64]]:
+        """Rows that wait and have some names: some rows, places of names, and rows of those."""
+        for record, _ in self.spilled:
+            if record.name not in self._spilled_tables:
+                self._spilled_tables[record.name] = open_segment(
+                    files.folder, record, lambda: None
+                )
+            table = self._spilled_tables[record.name]
+            places, found = named(table.by_id, table.keys, names)
+            if len(found):
+                live = ~self.tombstones().dead(table, table.ids[found], found)
+                yield (
+                    Rows(table.fingerprints, table.ids, table.keys), places[live], found[live]
+                )
+        if self.rows and len(RowsById(self._ids())(np.unique(names.id))[1]):
+            rows = _joined(self.living()[0])
+            yield rows, *named(RowsById(rows.ids), rows.keys, names)
+
+    def _ids(self) -> U64:
+        """Of the rows in memory."""
+        return np.concatenate([chunk.ids for chunk in self._chunks])
+
+    def hides(self, names: Names) -> Bools:
+        """Which of some names were deleted since the commit, so that no row of it has them."""
+        return self._deleted.among(names.id)
 
     def _mark(self) -> Mark:
         return self._chunks, self.samples, (
@@ -188,7 +222,12 @@ class Waiting:
         ) = before
         more = self.spilled[spilled_count:]
         del samples[sample_count:], self.spilled[spilled_count:]
-        del chunks[chunk_count:], self._deletions[deletion_count:]
+        if len(self._deletions) > deletion_count:
+            del self._deletions[deletion_count:]
+            self._deleted = IdSet()
+            for names, _ in self._deletions:
+                self._deleted.add(names.id)
+        del chunks[chunk_count:]
         self.samples, self._chunks = samples, chunks
         files.remove(record for record, _ in more)  # last: it may be interrupted
 
@@ -242,21 +281,28 @@ class Waiting:
             return self._chunks, 0
         numbers = range(first + 1, len(self._deletions) + 1)
         deleted = from_deletions(later, numbers, keyed=self._secret is not None)
-        ids = np.concatenate([chunk.ids for chunk in self._chunks])
-        heaps = [chunk.keys for chunk in self._chunks if chunk.keys is not None]
-        keys = KeyHeap.joined(heaps) if heaps else None
+        rows = _joined(self._chunks)
         before = np.repeat(
             np.array([chunk.deletions for chunk in self._chunks], np.uint64),
             np.array([len(chunk) for chunk in self._chunks], np.int64),
         )
-        dead = deleted.killed(ids, keys, np.arange(len(ids)), before)
+        dead = deleted.killed(rows.ids, rows.keys, np.arange(len(rows)), before)
         count = int(np.count_nonzero(dead))
         if not count:
             return self._chunks, 0
         left = np.flatnonzero(~dead)
-        fingerprints = np.concatenate([chunk.fingerprints for chunk in self._chunks])
-        rows = Rows(fingerprints[left], ids[left], None if keys is None else keys.take(left))
-        return [rows], count
+        keys = None if rows.keys is None else rows.keys.take(left)
+        return [Rows(rows.fingerprints[left], rows.ids[left], keys)], count
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    """One after the other; there is at least one."""
+    heaps = [part.keys for part in parts if part.keys is not None]
+    return Rows(
+        np.concatenate([part.fingerprints for part in parts]),
+        np.concatenate([part.ids for part in parts]),
+        KeyHeap.joined(heaps) if heaps else None,
+    )
 
 
 def sorted_rows(parts: Sequence[Rows], options: IndexOptions, *, horizon: int) -> Table:

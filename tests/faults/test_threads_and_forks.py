@@ -55,6 +55,8 @@ def calls(index: simindex.Index) -> dict[str, Callable[[], Any]]:
     return {
         "query": lambda: index.query(FIRST[:2]),
         "top": lambda: index.top(FIRST[:2], k=1),
+        "contains": lambda: index.contains(ids=[1]),
+        "get": lambda: index.get(1),
         "pairs": lambda: list(index.pairs()),
         "clusters": lambda: index.clusters(),
         "explain": lambda: index.explain(FIRST[:1]),

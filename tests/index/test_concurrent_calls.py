@@ -197,9 +197,18 @@ def looks(of: Caller) -> bool:
     return with_it and "mode" in repr(of.index) and len(of.index.__reduce__()) == 2
 
 
+def contains(of: Caller) -> bool:
+    return of.index.contains(ids=[0, 1 << 40]).tolist() == [True, False]
+
+
+def get(of: Caller) -> bool:
+    found = of.index.get(int(of.rng.integers(OLD)))
+    return 1 in of.index and found is not None and len(found) == 1
+
+
 QUESTIONS: tuple[Callable[[Caller], object], ...] = (
     query, query_some, query_first, top, top_auto, explain, explain_top, pairs, clusters, rows,
-    length, stats, check, audit, tune, refresh, generation, looks,
+    length, contains, get, stats, check, audit, tune, refresh, generation, looks,
 )
 
 
@@ -366,7 +375,7 @@ def test_every_call_is_told_that_another_thread_has_closed_the_handle(
 
 def test_the_trial_calls_every_public_method() -> None:
     by_syntax = {"__len__": "length", "__bool__": "looks", "__repr__": "looks",
-                 "__reduce__": "looks", "recipe": "looks", "machine": "looks"}
+                 "__reduce__": "looks", "__contains__": "get", "recipe": "looks", "machine": "looks"}
     names = {call.__name__ for call in (*QUESTIONS, *CHANGES)}
     ends = {"close", "discard", "__enter__", "__exit__"}  # which end what others wait for
     methods = {

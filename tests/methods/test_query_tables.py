@@ -20,7 +20,8 @@ from simindex.methods.stream import Stream
 from simindex.planning.costs import query_design, query_tables_ns
 from simindex.planning.machine import Machine
 from simindex.storage.tables.table import Table, sort_table
-from simindex.storage.tables.tombstones import Deletion, Tombstones, from_deletions
+from simindex.storage.tables.names import Names
+from simindex.storage.tables.tombstones import Tombstones, from_deletions
 
 WIDTHS = (64, 128, 320, 4096)
 
@@ -109,7 +110,7 @@ def test_every_near_row_is_found_once(data: st.DataObject) -> None:
 
 
 def of_ids(ids: np.ndarray, commit: int) -> Tombstones:
-    return from_deletions([Deletion.of_ids(ids)], [commit], keyed=False)
+    return from_deletions([Names.of_ids(ids)], [commit], keyed=False)
 
 
 @pytest.mark.parametrize("bits", [64, 256])

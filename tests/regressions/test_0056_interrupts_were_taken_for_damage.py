@@ -16,7 +16,7 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import ReadOnlyIndex
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.tombstones import Deletion
+from simindex.storage.tables.names import Names
 from simindex.writing.waiting import Waiting
 
 
@@ -75,7 +75,7 @@ def test_deletion_is_buffered_whole_or_not_at_all(
 ) -> None:
     index = simindex.open(filled, "w")
     with monkeypatch.context() as patch:
-        patch.setattr(Deletion, "of_keys", stop)
+        patch.setattr(Names, "of_keys", stop)
         with pytest.raises(Stop):
             index.delete(keys=["k1"])
     with pytest.raises(ReadOnlyIndex, match="`delete` was interrupted"):
@@ -93,7 +93,7 @@ def test_deletion_that_fails_leaves_the_others(
     with simindex.open(filled, "w") as index:
         index.delete(keys=["k1"])
         with monkeypatch.context() as patch:
-            patch.setattr(Deletion, "of_keys", fail)
+            patch.setattr(Names, "of_keys", fail)
             with pytest.raises((MemoryError, simindex.errors.StorageFull)):
                 index.delete(keys=["k2"])
         index.delete(keys=["k3"])

@@ -180,6 +180,26 @@ def listed(found: Any, rows: Rows) -> str:
     return "" if given == rows else f"{len(given)} rows instead of {len(rows)}"
 
 
+def has(*names: Any) -> Answer:
+    """Of `contains`, and of `in`."""
+    def judge(found: Any, rows: Rows) -> str:
+        there = {name for name, _ in rows}
+        given = [found] if isinstance(found, bool) else found.tolist()
+        return "" if given == [name in there for name in names] else f"{given} of {names}"
+
+    return judge
+
+
+def got(name: Any) -> Answer:
+    """Of `get`."""
+    def judge(found: Any, rows: Rows) -> str:
+        given = [] if found in (None, "none") else sorted(found.rows[:, 0].tolist())
+        expected = sorted(number for other, number in rows if other == name)
+        return "" if given == expected else f"{given} instead of {expected}"
+
+    return judge
+
+
 def clean(found: Any, rows: Rows) -> str:
     """Of `Index.check`."""
     wrong = [one for one in found if one.severity == "error"]
@@ -276,6 +296,13 @@ def _questions() -> Iterator[Call]:
         yield Call("clusters", {"singletons": singletons}, mode="r",
                    answer=brute.wrong_clusters(3, singletons=singletons))
     yield Call("clusters", on="keyed", mode="r", answer=brute.wrong_clusters(3))
+    yield Call("contains", {"ids": [1, 6, 77]}, mode="r", answer=has(1, 6, 77))
+    yield Call("contains", {"keys": ["key1", "key2"]}, on="keyed", mode="r",
+               answer=has("key1", "key2"))
+    yield Call("__contains__", {"name": 1}, mode="r", answer=has(1))
+    yield Call("get", {"name": 1}, mode="r", answer=got(1))
+    yield Call("get", {"name": 6, "default": "none"}, mode="r", answer=got(6))
+    yield Call("get", {"name": "key1"}, on="keyed", mode="r", answer=got("key1"))
     yield Call("rows", mode="r", answer=listed)
     yield Call("rows", {"chunk_rows": 3}, on="keyed", mode="r", answer=listed)
     yield Call("__len__", mode="r", answer=counted)
@@ -303,6 +330,9 @@ LEFT_BY_ERROR: dict[str, Any] = {"kind": ValueError, "error": ValueError("of the
 
 def _questions_to_writers() -> Iterator[Call]:
     """The same of a handle that has something else in hand."""
+    for states in (("buffered",), ("spilled",), ("deleting",), ("recent",)):
+        yield Call("contains", {"ids": [1, 2, 41]}, states=states)
+        yield Call("get", {"name": 51}, states=states)
     for states in (("buffered",), ("recent",), ("merging",), ("merged",)):
         yield Call("query", {"batch": QUERIES}, states=states,
                    answer=brute.wrong_matches(ASKED, 3))
@@ -343,8 +373,8 @@ def _additions() -> Iterator[Call]:
     yield Call("replace", {"batch": REPLACED_BUFFERED}, states=("buffered",),
                effect=replacing(REPLACED_BUFFERED))
     yield Call("replace", {"batch": REPLACED_KEYED}, on="keyed", effect=replacing(REPLACED_KEYED))
-    yield Call("delete", {"ids": [1, 14]}, effect=without(1, 14), answer=lambda n, _: ""
-               if n == 2 else f"{n} deletions")
+    yield Call("delete", {"ids": [1, 14, 14, 77]}, effect=without(1, 14), answer=lambda n, _: ""
+               if n == 2 else f"{n} documents went away")
     yield Call("delete", {"ids": [7]}, states=("buffered", "deleting"), effect=without(7))
     yield Call("delete", {"ids": [41, 1]}, states=("buffered",), effect=without(41, 1))
     yield Call("delete", {"keys": ["key3", "key10"]}, on="keyed",

@@ -45,25 +45,27 @@ def delete(
         raise click.UsageError("nothing to delete: give --id, --key or --keys-from")
     with simindex.open(index_path, "w") as index:
         as_stored = _as_stored(index.options.keys)
-        before = len(index)
+        deleted = 0
         if ids:
-            index.delete(ids=np.array(ids, dtype=np.uint64))
+            deleted += index.delete(ids=np.array(ids, dtype=np.uint64))
         if keys:
-            index.delete(keys=[as_stored(key) for key in keys])
+            deleted += index.delete(keys=[as_stored(key) for key in keys])
         if keys_from:
             for group in _groups(_listed_keys(keys_from)):
-                index.delete(keys=[as_stored(key) for key in group])
+                deleted += index.delete(keys=[as_stored(key) for key in group])
         with uninterrupted():
             index.commit()
         rows = len(index)
-    deleted = before - rows
     if as_json:
         emit({"deleted": deleted, "rows": rows})
     elif deleted and not quiet:
-        say(f"deleted {count(deleted, 'row')}; {index_path} holds {rows:,}")
+        say(
+            f"deleted {count(deleted, 'document')}; {index_path} holds {count(rows, 'row')}"
+        )
     if not deleted:
         nothing_to_do(
-            f"no row has such an id or key: nothing was deleted; {index_path} holds {rows:,}",
+            f"no document has such an id or key: nothing was deleted; {index_path} holds "
+            f"{count(rows, 'row')}",
             quiet=quiet,
         )
 

@@ -20,6 +20,7 @@ from simindex._kernels import _native
 from simindex.arrays import I64, U32, U64
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.names import RowsById
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 class Table(SortedRows):
     """One sorted run of rows, table 0 of whatever else was built over them."""
 
-    __slots__ = ("_checked", "horizon", "ids", "keys", "name", "slices", "structures")
+    __slots__ = (
+        "_checked", "by_id", "horizon", "ids", "keys", "name", "slices", "structures",
+    )
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Table(SortedRows):
         super().__init__(fingerprints, header_bits=header_bits, load_directory=load_directory)
         self.name, self.horizon = name, horizon
         self.ids, self.keys = ids, keys
+        self.by_id = RowsById(ids)
         self.structures: Mapping[str, PermutedTables] = {}
         self.slices: SliceLists | None = None
         self._checked: _native.CheckedTable | None = None

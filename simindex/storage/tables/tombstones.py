@@ -20,6 +20,7 @@ from simindex.arrays import I64, U8, U64, Bools
 from simindex.errors import CorruptFile
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.names import Names
 from simindex.storage.tables.table import Table
 
 TOMBSTONE = np.dtype([("id", "<u8"), ("second", "<u8"), ("commit", "<u8")])
@@ -212,33 +213,8 @@ class Tombstones:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """What one call deletes: some ids or, in an index with keys, some keys."""
-
-    id: U64
-    second: U64
-    keys: KeyHeap | None
-
-    @classmethod
-    def of_ids(cls, ids: U64) -> Deletion:
-        """Of all rows of some ids."""
-        return cls(ids, np.zeros(len(ids), np.uint64), None)
-
-    @classmethod
-    def of_keys(cls, keys: KeyHeap, secret: bytes) -> Deletion:
-        """Of all rows of some keys, in an index with that secret."""
-        hashes = keys.hashes(secret)
-        return cls(
-            np.ascontiguousarray(hashes[:, 0]), np.ascontiguousarray(hashes[:, 1]), keys
-        )
-
-    def __len__(self) -> int:
-        return len(self.id)
-
-
 def from_deletions(
-    deletions: Sequence[Deletion], commits: Sequence[int], *, keyed: bool
+    deletions: Sequence[Names], commits: Sequence[int], *, keyed: bool
 ) -> Tombstones:
     """Tombstones of some calls, each with the commit, or whatever number, given for it."""
     parts = [

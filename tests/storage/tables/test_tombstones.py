@@ -15,11 +15,11 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
 from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.names import Names
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import (
     KEYED,
     TOMBSTONE,
-    Deletion,
     Tombstones,
     from_deletions,
 )
@@ -43,7 +43,7 @@ def table_of(rows: list[Key], horizon: int, *, keyed: bool) -> Table:
 
 
 def of_keys(keys: list[str], *, commit: int) -> Tombstones:
-    return from_deletions([Deletion.of_keys(KeyHeap.of(keys), SECRET)], [commit], keyed=True)
+    return from_deletions([Names.of_keys(KeyHeap.of(keys), SECRET)], [commit], keyed=True)
 
 
 def tombstones_of(triples: list[tuple[int, str, int]], *, keyed: bool) -> Tombstones:
@@ -165,7 +165,7 @@ def test_counts_of_tombstones_that_do_not_fit_are_noticed(rows: int, key_bytes: 
 
 
 def test_only_later_commits_concern_a_table() -> None:
-    dead = from_deletions([Deletion.of_ids(np.array([1], np.uint64))], [5], keyed=False)
+    dead = from_deletions([Names.of_ids(np.array([1], np.uint64))], [5], keyed=False)
     assert dead.later_than(4)
     assert not dead.later_than(5)
     assert not Tombstones.merged([], keyed=False).later_than(0)

@@ -1,0 +1,59 @@
+"""Documents by their names: whether an index has them, and their rows.
+
+A writer also sees what waits for its commit, as a dict sees what was put into it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from simindex.arrays import Bools
+from simindex.index.handle import Handle
+from simindex.records.batch import Batch
+from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.names import Names
+from simindex.writing.admission import checked_names
+
+
+def contained(handle: Handle, ids: Any, keys: Any) -> Bools:
+    """Which of some ids or keys have a row; see `Index.contains`."""
+    names = _names(handle, ids, keys)
+    found = np.zeros(len(names), np.bool_)
+    for _, places, _ in _held(handle, names):
+        found[places] = True
+    return found
+
+
+def document(handle: Handle, name: Any) -> Batch | None:
+    """The rows of one document; see `Index.get`."""
+    given = {"ids": None, "keys": [name]} if handle.view.options.keyed else {
+        "ids": [name], "keys": None
+    }
+    names = _names(handle, **given)
+    parts = [holding.fingerprints[rows] for holding, _, rows in _held(handle, names)]
+    count = sum(map(len, parts))
+    if not count:
+        return None
+    repeated: dict[str, Any] = {name: one * count for name, one in given.items() if one is not None}
+    return Batch(np.concatenate(parts), recipe=handle.recipe, **repeated)
+
+
+def _names(handle: Handle, ids: Any, keys: Any) -> Names:
+    handle.check_open()
+    options = handle.view.options
+    checked_ids, checked_keys = checked_names(ids, keys, options)
+    if checked_keys is None:
+        assert checked_ids is not None
+        return Names.of_ids(checked_ids)
+    assert options.key_secret is not None
+    return Names.of_keys(KeyHeap.of(checked_keys), options.key_secret)
+
+
+def _held(handle: Handle, names: Names) -> list[Any]:
+    """What `Committer.named` gives; of a reader, what its snapshot does."""
+    if handle.writer is None:
+        return list(handle.view.current().named(names))
+    with handle.lock:
+        return list(handle.writer.committer.named(handle.view.current(), names))
