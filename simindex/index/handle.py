@@ -171,7 +171,7 @@ class Handle:
                 self.closed = self._ended = True
                 return  # nothing here is the child's own
             try:
-                if not discard:
+                if not discard and not self.closed:  # else a close went on to its end
                     self._commit_what_waits()
             except BaseException as error:
                 if self._can_be_repeated(error):

@@ -34,10 +34,10 @@ from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.records import SealedHead
 from simindex.storage.segmentfiles import SegmentFiles, Written
 from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.names import IdSet, Names, RowsById, named
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import Segment, open_segment
 from simindex.storage.tables.table import Table, sort_table
-from simindex.storage.tables.names import IdSet, Names, RowsById, named
 from simindex.storage.tables.tombstones import Tombstones, from_deletions
 
 MAX_DELETIONS = 1 << 26

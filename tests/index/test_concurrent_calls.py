@@ -375,7 +375,8 @@ def test_every_call_is_told_that_another_thread_has_closed_the_handle(
 
 def test_the_trial_calls_every_public_method() -> None:
     by_syntax = {"__len__": "length", "__bool__": "looks", "__repr__": "looks",
-                 "__reduce__": "looks", "__contains__": "get", "recipe": "looks", "machine": "looks"}
+                 "__reduce__": "looks", "__contains__": "get", "recipe": "looks",
+                 "machine": "looks"}
     names = {call.__name__ for call in (*QUESTIONS, *CHANGES)}
     ends = {"close", "discard", "__enter__", "__exit__"}  # which end what others wait for
     methods = {

@@ -17,6 +17,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions, Recipe
 from simindex.errors import ClosedIndex, CommitFailed, StorageFull
+from simindex.index.handle import Handle
 from simindex.storage.catalog.catalog import Catalog
 
 ROWS = np.arange(9, dtype=np.uint64)
@@ -114,6 +115,23 @@ def test_an_interrupted_handle_says_what_it_gives_up(
     index.close()
     assert "closed without what waited" in caplog.text
     assert "`append` was interrupted" in caplog.text
+    assert held(index_path) == 0
+
+
+def test_a_close_that_was_interrupted_at_its_end_is_ended_by_the_next(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waited had been thrown away by then."""
+    index = simindex.open(index_path, "n")
+    index.append(ROWS)
+    with monkeypatch.context() as patch:
+        def interrupted(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(Handle, "_end", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            index.__exit__(KeyError, KeyError(), None)
+    index.close()
     assert held(index_path) == 0
 
 

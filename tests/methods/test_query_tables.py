@@ -19,8 +19,8 @@ from simindex.methods.base import Asked, Found, TablePlan
 from simindex.methods.stream import Stream
 from simindex.planning.costs import query_design, query_tables_ns
 from simindex.planning.machine import Machine
-from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.names import Names
+from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.tombstones import Tombstones, from_deletions
 
 WIDTHS = (64, 128, 320, 4096)

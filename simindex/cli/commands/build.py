@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
-from contextlib import closing, nullcontext, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from os.path import samestat
@@ -33,6 +33,7 @@ from simindex.cli.chunks import (
     read_ahead,
 )
 from simindex.cli.console import Progress, count, duration, emit, megabytes, say
+from simindex.cli.existing import CHOICES, Choice, Existing
 from simindex.cli.new_index import NewIndex, clear_up, replacing
 from simindex.cli.numbers import Count
 from simindex.cli.recipes import (
@@ -47,6 +48,13 @@ from simindex.errors import IndexExists, IndexNotFound, SimindexError
 from simindex.inputs import Document, require_inputs
 from simindex.storage.location import checked_call
 from simindex.writing.creation import require_place
+from simindex.writing.ownership import exists
+
+EXISTING = {
+    "replaced": "replaced {0} that {1} had",
+    "skipped": "passed over {0} that {1} had",
+}
+"""What is said of documents that an index had before."""
 
 NO_TEXTS = (
     "texts cannot be added to it from the command line",
@@ -57,7 +65,15 @@ NO_TEXTS = (
 @program.command()
 @index_argument
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
-@click.option("--append", is_flag=True, help="Add to an existing index, by its own recipe.")
+@click.option(
+    "--append", is_flag=True,
+    help="Add to an index, by its own recipe; create it if there is none.",
+)
+@click.option(
+    "--on-existing", type=click.Choice(CHOICES),
+    help="With --append, what to do about documents whose key the index has: replace them (the "
+    "default), skip the new ones, or end with an error.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace an existing index.")
 @click.option(
     "--commit-every", type=Count(), default=0, metavar="N",
@@ -72,11 +88,12 @@ NO_TEXTS = (
 @input_options
 @output_options
 def build(
-    index_path: str, inputs: tuple[str, ...], append: bool, overwrite: bool, commit_every: int,
+    index_path: str, inputs: tuple[str, ...], append: bool,
+    on_existing: Choice | None, overwrite: bool, commit_every: int,
     batch_rows: int | None, structures: tuple[str, ...] | None, key_secret: bytes | None,
     recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
-    """Create INDEX from documents, or add to it.
+    """Create INDEX from documents, or add to it with --append.
 
     An INPUT is a text file, .jsonl, .csv or .tsv (also .gz and .zst), a folder of such files, or -
     for JSON lines on standard input.
@@ -84,18 +101,26 @@ def build(
     started = time.perf_counter()
     if append and overwrite:
         raise click.UsageError("--append and --overwrite exclude each other")
+    if on_existing is not None and not append:
+        raise click.UsageError("--on-existing goes with --append")
     options: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
     if structures is not None:
         options["structures"] = structures
     if key_secret is not None:
         options["key_secret"] = key_secret
+    path = Path(index_path)
+    clear_up(path)
+    if append:
+        checked_call(path, "c", None)
+        append = exists(path)
     if append and (recipe_given or learning.asked or options):
-        raise click.UsageError("--append uses the index's own recipe and options; drop the others")
+        raise click.UsageError(
+            f"{path} is an index already, and --append uses its own recipe and options: drop the "
+            "others"
+        )
     require_inputs(inputs)
     reading = reading.lasting()
-    path = Path(index_path)
     without = Path(os.path.realpath(path))
-    clear_up(path)
     if append:
         intake = reading.intake()
         documents = reading.documents(inputs, intake, without)
@@ -104,7 +129,9 @@ def build(
     else:
         _require_free(path, overwrite)
         prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
-    run = _Run(path, prepared, append, overwrite, commit_every, started)
+    run = _Run(
+        path, prepared, append, overwrite, commit_every, started, on_existing or "replace"
+    )
     place = replacing(run.path) if overwrite else nullcontext(run.path)
     try:
         with Progress("indexing", quiet=quiet) as run.progress, place as run.place:
@@ -139,6 +166,7 @@ class _Run:
     overwrite: bool
     commit_every: int
     started: float
+    on_existing: Choice
     progress: Progress = field(init=False)
     """Of what was added to the index."""
     place: Path = field(init=False)
@@ -149,6 +177,8 @@ class _Run:
     committed: int = 0
     rows: int = 0
     without: SkippedReport = field(default_factory=SkippedReport)
+    existing: Existing | None = None
+    """What of the index was there before; None of one that this run makes."""
 
     def __post_init__(self) -> None:
         self.place = self.path
@@ -166,9 +196,9 @@ class _Run:
     def _add(
         self, batches: Iterable[tuple[list[Document], Any]], options: dict[str, Any]
     ) -> None:
-        with self._open(options) as index:
+        with self._open(options) as index, self._looking() as before:
             for chunk, batch in batches:
-                index.append(batch)
+                index.append(batch if before is None else before.admitted(index, chunk, batch))
                 self.without.add(chunk, batch.skipped)
                 self.progress.advance(len(chunk), characters_of(chunk))
                 fresh = self.progress.documents - self.committed
@@ -184,6 +214,18 @@ class _Run:
         self.made = NewIndex.at(self.place, stored, overwrite=self.overwrite)
         self.inode = self.place.stat()
         return self.made.index
+
+    @contextmanager
+    def _looking(self) -> Iterator[Existing | None]:
+        """What the index had before this run."""
+        if not self.append:
+            yield None
+            return
+        self.existing = Existing(self.place, self.on_existing)
+        try:
+            yield self.existing
+        finally:
+            self.existing.close()
 
     def _commit(self, index: Any) -> None:
         with uninterrupted():
@@ -210,6 +252,10 @@ class _Run:
             and samestat(self.inode, self.path.stat())
         )
 
+    def _existing_counts(self) -> dict[str, int]:
+        found = self.existing
+        return {} if found is None else {"replaced": found.replaced, "skipped": found.skipped}
+
     def report(self, as_json: bool, quiet: bool) -> None:
         seconds = time.perf_counter() - self.started
         done, lesson = self.progress, self.prepared.lesson
@@ -219,6 +265,7 @@ class _Run:
                     "documents": done.documents,
                     "without_fingerprint": self.without.number,
                     "bad_records": self.prepared.intake.bad_records,
+                    **self._existing_counts(),
                     "characters": done.characters,
                     "rows": self.rows,
                     "seconds": round(seconds, 3),
@@ -229,6 +276,9 @@ class _Run:
         if quiet or as_json:
             return
         self.prepared.say()
+        for what, number in self._existing_counts().items():
+            if number:
+                say(EXISTING[what].format(count(number, "document"), self.path))
         say(
             f"{count(done.documents, 'document')} ({megabytes(done.characters)}) in "
             f"{duration(seconds)}, {done.documents / seconds:,.0f} a second; {self.path} holds "

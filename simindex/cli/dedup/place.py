@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,8 @@ class Place:
 
     def _left(self) -> str:
         if self.lasting and self.made is not None and not self.committed:
+            with suppress(SimindexError):  # of a handle that stopped writing
+                self.index.discard()
             self.index.close()
             if self.made.removed():
                 return f"{self.path} was not created"

@@ -14,7 +14,6 @@ import pytest
 from siphash import key_id
 
 import simindex
-from simindex.errors import IndexNotFound
 
 Run = Callable[..., Any]
 WORDS = [f"word{number}" for number in range(500)]
@@ -166,9 +165,16 @@ def test_append_adds_by_the_stored_recipe(run: Run, texts: list[str]) -> None:
     assert rows_of() == 11
 
 
-def test_append_needs_an_index(run: Run, texts: list[str], tmp_path: Path) -> None:
-    run("build", "i.sim", "docs", "--append", code=IndexNotFound("").exit_code)
-    assert not (tmp_path / "i.sim").exists()
+def test_append_makes_an_index_that_is_missing(run: Run, texts: list[str]) -> None:
+    run("build", "i.sim", "docs/sub", "--append", "--unit", "char", "--batch-rows", 64)
+    with simindex.open("i.sim") as index:
+        assert index.recipe is not None and index.recipe.unit == "char"
+        assert index.options.batch_rows == 64
+    refused = run("build", "i.sim", "docs", "--append", "--unit", "char", code=2).stderr
+    assert "is an index already, and --append uses its own recipe" in refused
+    assert rows_of() == 10
+    run("build", "i.sim", "docs", "--append")
+    assert rows_of() == 20
 
 
 def test_an_index_is_kept_unless_overwriting_is_asked(run: Run, texts: list[str]) -> None:
@@ -228,7 +234,7 @@ def test_tfidf_reports_a_bad_record_once(run: Run, tmp_path: Path) -> None:
 def test_the_index_itself_is_not_indexed(run: Run, texts: list[str]) -> None:
     run("build", "docs/i.sim", "docs")
     run("build", "docs/i.sim", "docs", "--append")
-    assert rows_of("docs/i.sim") == 40
+    assert rows_of("docs/i.sim") == 20
 
 
 def test_bad_records_are_counted_and_skipped_up_to_a_limit(run: Run, tmp_path: Path) -> None:

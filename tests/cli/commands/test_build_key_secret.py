@@ -85,7 +85,7 @@ def test_an_index_that_is_added_to_has_its_own(
     run("build", "a.sim", source)
     before = exported(run, objects, "a.sim")
     refused = run("build", "a.sim", source, "--append", "--key-secret", "secret", code=2)
-    assert "--append uses the index's own recipe and options" in refused.stderr
+    assert "--append uses its own recipe and options" in refused.stderr
     run("build", "a.sim", source, "--append")
     assert exported(run, objects, "a.sim") == before
     with simindex.open("a.sim", "r") as index:

@@ -1,0 +1,97 @@
+"""What `build --append` does about documents that the index had before the run began.
+
+    replace   the document takes the old one's place
+    skip      the old one stays
+    error     the run ends there
+
+A key that nobody gave, FILE:LINE of a record without an id, names no document. If the index has a
+row of it with the same fingerprint, the record was read before, and is passed over. Else it is
+another record, and gets a key of its own, FILE:LINE#2.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+import simindex
+from simindex.errors import InvalidInput
+from simindex.inputs import Document
+
+Choice = Literal["replace", "skip", "error"]
+
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+
+
+class Existing:
+    """Of one run, that adds to the index at `path`."""
+
+    def __init__(self, path: Path, choice: Choice) -> None:
+        self._before = simindex.open(path, "r", refresh=False)
+        self._choice = choice
+        self._gone: set[str] = set()
+        self.skipped = 0
+        """Documents that were passed over."""
+
+    @property
+    def replaced(self) -> int:
+        """Documents of the index that others took the place of."""
+        return len(self._gone)
+
+    def close(self) -> None:
+        """Gives the index up."""
+        self._before.close()
+
+    def admitted(
+        self, index: simindex.Index, chunk: list[Document], batch: simindex.Batch
+    ) -> simindex.Batch:
+        """What of a chunk's batch is to be appended, once the documents that it replaces are gone.
+
+        Raises InvalidInput at the first document that is there, if that is the choice.
+        """
+        keys: list[Any] = list(batch.keys or [])
+        there = np.flatnonzero(self._before.contains(keys=keys)) if keys else ()
+        if not len(there):
+            return batch
+        without = {one.position for one in batch.skipped}
+        documents = [one for place, one in enumerate(chunk) if place not in without]
+        kept = np.ones(len(keys), np.bool_)
+        gone: list[str] = []
+        for row in map(int, there):
+            document = documents[row]
+            if document.numbered:
+                name = self._own_name(keys[row], batch.rows[row])
+                kept[row] = name is not None
+                keys[row] = name or keys[row]
+            elif self._choice == "error":
+                raise InvalidInput(
+                    f"{document.place}: the index has a document {document.key!r} already",
+                    remedy="take the new one with --on-existing replace, or leave it out with "
+                    "--on-existing skip", path=document.path, line=document.line,
+                )
+            elif self._choice == "skip":
+                kept[row] = False
+            elif document.key not in self._gone:
+                self._gone.add(document.key)
+                gone.append(document.key)
+        if gone:
+            index.delete(keys=gone)
+        self.skipped += int(np.count_nonzero(~kept))
+        places = np.flatnonzero(kept)
+        return simindex.Batch(
+            batch.rows[places], keys=[keys[place] for place in places.tolist()],
+            weights=None if batch.weights is None else batch.weights[places],
+            recipe=batch.recipe, skipped=batch.skipped,
+        )
+
+    def _own_name(self, key: str, row: Any) -> str | None:
+        """A key that the index has no row of; None if one of this record's has this fingerprint."""
+        name, number = key, 1
+        while (stored := self._before.get(name)) is not None:
+            if (stored.rows == row).all(axis=1).any():
+                return None
+            number += 1
+            name = f"{key}#{number}"
+        return name
