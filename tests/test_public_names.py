@@ -39,7 +39,9 @@ def _is_own(name: str) -> bool:
     return not hasattr(typing, name) and name not in KNOWN
 
 
-KNOWN = frozenset({"None", "U16", "U32", "U64", "F32", "I64", "NDArray", "KeyKind", "IdfTable"})
+KNOWN = frozenset(
+    {"None", "U16", "U32", "U64", "F32", "I64", "Bools", "NDArray", "KeyKind", "IdfTable"}
+)
 """Arrays and parts of them; `KeyKind` is a choice of strings, `IdfTable` a part of a recipe."""
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import leave_open
 
 import simindex
 from simindex import Batch, IndexOptions, Recipe
@@ -198,19 +199,13 @@ def test_a_process_that_ends_commits_what_its_writers_hold(index_path: Path, end
     assert held(index_path) == 18
 
 
-def _crawl(path: str, number: int) -> None:
-    global kept
-    kept = simindex.open(path, "c")
-    kept.append(np.array([number], np.uint64))
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_process_of_multiprocessing_commits_too(index_path: Path, method: str) -> None:
     """It ends without what `atexit` calls."""
     context = multiprocessing.get_context(method)
     for number in range(2):
-        process = context.Process(target=_crawl, args=(str(index_path), number))
+        process = context.Process(target=leave_open, args=(str(index_path), number))
         process.start()
         process.join()
         assert process.exitcode == 0

@@ -150,7 +150,7 @@ def prepared(
     if operation == "create":
         return 0, None, partial(simindex.open, path, "c", options=OPTIONS)
     index = simindex.open(path, "c", options=OPTIONS)
-    numbers = {"append": 1, "delete": 2, "seal": 3, "ingest": 4, "replace": 5}
+    numbers = {"append": 1, "delete": 2, "seal": 3, "close": 3, "ingest": 4, "replace": 5}
     before = numbers.get(operation, 6) - 1
     for number in range(1, before + 1):
         story.step(number).commit(index)
@@ -166,19 +166,13 @@ def prepared(
         return before, index, partial(index.compact, full=True)
     if operation == "structures":
         return before, index, partial(index.compact, structures=("psm", "bphs:G=2,g=1,r=1"))
-    if operation == "close":  # of what waits in a file for its commit
-        return before, index, partial(_spill_and_close, index, story)
+    if operation == "close":  # which commits what waits in a file
+        index.append(story.step(before + 1).batch())
+        return before, index, index.close
     calls = story.step(before + 1).calls(index)
     for call in calls[:-1]:
         call()
     return before, index, calls[-1]
-
-
-def _spill_and_close(index: simindex.Index, story: Story) -> None:
-    try:
-        index.append(story.step(3).batch())
-    finally:
-        index.close()
 
 
 def fill(place: Path, free: int) -> Path:

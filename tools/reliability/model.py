@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -338,7 +339,6 @@ class Walk:
         if way == 0:
             with self.writer:
                 pass
-            self.model.commit()
         elif way == 1:
             self.writer.close()
             self.writer.close()
@@ -347,18 +347,27 @@ class Walk:
                 with self.writer:
                     raise InterruptedError
             except InterruptedError:
-                pass
+                self.model.discard()
         else:
-            del self.writer
-            gc.collect()
-        self.model.discard()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)
+                del self.writer
+                gc.collect()
+        self.model.commit()
         self.writer = simindex.open(self.path, "w")
         self.check_files()
 
+    def close_writer(self) -> None:
+        """Closes the writer, which commits what waits, or after throwing that away."""
+        if self.rng.random() < 0.5:
+            self.writer.discard()
+            self.model.discard()
+        self.writer.close()
+        self.model.commit()
+
     def close_all(self) -> None:
         """With all handles, descriptors and maps are given back."""
-        self.writer.close()
-        self.model.discard()
+        self.close_writer()
         for index, _ in self.pinned:
             index.close()
         self.pinned = []
@@ -385,8 +394,7 @@ class Walk:
 
     def crash(self) -> None:
         """A writer that ends in the middle leaves its commits and nothing else."""
-        self.writer.close()
-        self.model.discard()
+        self.close_writer()
         first, values, names = self.batch(40)
         second, more_values, more_names = self.batch(40)
         gone, (waiting,) = self.names(self.rng.randrange(3)), self.names(1)
@@ -416,8 +424,7 @@ class Walk:
 
     def damage(self) -> None:
         """A copy with a changed file: an error with a name, or the right answers."""
-        self.writer.close()
-        self.model.discard()
+        self.close_writer()
         copy = self.directory / "damaged.sim"
         shutil.copytree(self.path, copy, ignore=shutil.ignore_patterns("lock.mdb", "LOCK"))
         files = sorted(path for path in copy.rglob("*") if path.is_file())
