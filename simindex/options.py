@@ -69,8 +69,9 @@ class IndexOptions:
         The most rows an uncommitted append holds in memory before it writes a segment file. Commits
         of fewer than an eighth of it, and fewer than 65,536, collect in the catalog until they are
         that many together.
-    keys : False, "str" or "bytes"
-        Whether rows are named by keys instead of ids, and of which type. True means ``"str"``.
+    keys : None, False, "str" or "bytes"
+        Whether rows are named by keys instead of ids, and of which type. True means ``"str"``. By
+        default, None, a new index takes what its first rows have.
     min_merge : int
         How many small segments a commit merges into one, at least; 0 leaves merging to
         `Index.compact`.
@@ -94,7 +95,7 @@ class IndexOptions:
     bits: int = 64
     structures: tuple[str, ...] = DEFAULT_STRUCTURES
     batch_rows: int = 1 << 20
-    keys: bool | KeyKind = False
+    keys: bool | KeyKind | None = None
     min_merge: int = 8
     reservoir_rows: int = 1 << 14
     slice_memory: int = 1 << 28
@@ -126,8 +127,9 @@ class IndexOptions:
             "batch_rows", self.batch_rows, f"from 1 to {1 << 26}",
         )
         require(
-            self.keys is False or (isinstance(self.keys, str) and self.keys in ("str", "bytes")),
-            "keys", self.keys, 'True, False, "str" or "bytes"',
+            self.keys is None or self.keys is False
+            or (isinstance(self.keys, str) and self.keys in ("str", "bytes")),
+            "keys", self.keys, 'True, False, "str" or "bytes", or leave it out',
         )
         _check_secret(self.key_secret, keyed=self.keyed)
         require(
@@ -170,7 +172,7 @@ class IndexOptions:
     @property
     def keyed(self) -> bool:
         """Whether rows have keys."""
-        return self.keys is not False
+        return bool(self.keys)
 
     @property
     def key_kind(self) -> KeyKind:
@@ -212,10 +214,13 @@ class IndexOptions:
     def differences(self, other: IndexOptions) -> dict[str, tuple[Any, Any]]:
         """Options that differ, as name -> (mine, other's).
 
-        Structures and the secret of keys only if the other has any, and of secrets only that they
-        differ.
+        Structures, keys and the secret of keys only if the other names any, and of secrets only
+        that they differ.
         """
         mine, theirs = self.to_dict(), other.to_dict()
+        mine["keys"] = mine["keys"] or False
+        if theirs["keys"] is None:
+            theirs["keys"] = mine["keys"]
         if other.has_usual_structures:
             theirs["structures"] = mine["structures"]
         secret = theirs.pop("key_secret", None)

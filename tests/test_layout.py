@@ -40,7 +40,6 @@ TESTED_BY = {
     "cli/dedup/place.py": "cli/commands/test_dedup_index.py",
     "cli/dedup/ranks.py": "cli/commands/test_dedup.py",
     "cli/recipes.py": "cli/commands/test_fingerprint.py",
-    "index/changes.py": "index/test_index_model.py",
     "index/opening.py": "test_bad_input.py",
     "methods/base.py": "methods/test_query_tables.py",
     "methods/bphs.py": "methods/test_contract_bphs.py",

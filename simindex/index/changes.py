@@ -24,6 +24,7 @@ from simindex.records.batch import Batch
 from simindex.records.matches import Match, Matches
 from simindex.records.reports import Audit, Finding, Progress
 from simindex.repair.check import strays
+from simindex.simhash.recipe import Recipe
 from simindex.storage.segmentfiles import checked_designs
 from simindex.storage.snapshot import Snapshot
 from simindex.threads import thread_count
@@ -33,7 +34,9 @@ from simindex.writing.admission import (
     checked_batch,
     checked_document,
     checked_names,
+    kind_of_keys,
 )
+from simindex.writing.committer import Committer
 from simindex.writing.merges import wait_for
 from simindex.writing.recent import check_commit_s, nearer, nearest
 
@@ -65,26 +68,41 @@ class Changes:
                 writer.commit()
                 writer.finish_merges(start=True)
 
+    def _fitting(self, given: Any, keys: Any) -> IndexOptions:
+        """The options; with the kind of keys of the first rows, where they say nothing of keys.
+
+        `given` is a batch, or has its `keys` beside it. Under the lock.
+        """
+        options, writer = self._options, self.handle.check_may_change()
+        kind = kind_of_keys(given, keys) if options.keys is None else None
+        return replace(options, keys=kind) if kind and writer.committer.may_take_keys else options
+
+    def _admit(self, committer: Committer, batch: Batch, options: IndexOptions) -> None:
+        """Has the index take the options and the recipe of its first rows."""
+        if options.keys != self._options.keys:
+            committer.take_keys(options.key_kind)
+        committer.adopt_recipe(batch)
+
     def append(self, batch: Batch | Any, named: Mapping[str, Any]) -> U64:
         """See `Index.append`; `named` are ids, keys and weights beside plain fingerprints."""
         with self.handle.lock:
-            self.handle.check_may_change()
-            checked = checked_batch(batch, self._options, self.handle.recipe, **named)
+            options = self._fitting(batch, named.get("keys"))
+            checked = checked_batch(batch, options, self.handle.recipe, **named)
             with WritingCall(self.handle, "append") as writer:
-                writer.committer.adopt_recipe(checked)
+                self._admit(writer.committer, checked, options)
                 return writer.given_space(writer.committer.append, checked)
 
     def replace(self, batch: Batch) -> U64:
         """See `Index.replace`."""
         with self.handle.lock:
-            self.handle.check_may_change()
-            checked = checked_batch(batch, self._options, self.handle.recipe)
+            options = self._fitting(batch, None)
+            checked = checked_batch(batch, options, self.handle.recipe)
             if checked.keys is None and checked.ids is None:
                 raise InvalidBatch(
                     "a replacement has neither ids nor keys", remedy="give a batch with them"
                 )
             with WritingCall(self.handle, "replace") as writer:
-                writer.committer.adopt_recipe(checked)
+                self._admit(writer.committer, checked, options)
                 return writer.given_space(writer.committer.replace, checked)
 
     def delete(self, ids: Any, keys: Any) -> int:
@@ -153,8 +171,8 @@ class Changes:
         """See `Index.ingest`; `asked` are the options of the search of the index."""
         started = time.perf_counter()
         with self.handle.lock:
-            self.handle.check_may_change()
-            checked = checked_batch(batch, self._options, self.handle.recipe, **named)
+            options = self._fitting(batch, named.get("keys"))
+            checked = checked_batch(batch, options, self.handle.recipe, **named)
             answerer = self.handle.answerer
             question = answerer.question(**asked)
             workers = thread_count(question.threads, len(checked), worth=THREADED_QUERIES)
@@ -162,7 +180,7 @@ class Changes:
                 committer = writer.committer
                 writer.commit()
                 try:
-                    committer.adopt_recipe(checked)
+                    self._admit(committer, checked, options)
                     inside = ingestion.within(
                         checked.rows, question.h, first=question.first, threads=workers
                     )
@@ -186,12 +204,17 @@ class Changes:
         self, given: str | bytes | Batch, key: Any, h: int, recall: float, commit_s: float | None
     ) -> Match | None:
         """See `Index.seen_or_add`."""
-        self.handle.writing()
+        writer = self.handle.writing()
         check_commit_s(commit_s)
         answerer = self.handle.answerer
         answerer.question(h=h, recall=recall)
-        recipe = self.handle.recipe
-        document = checked_document(given, key, self._options, recipe)
+        options, recipe = self._options, self.handle.recipe
+        if recipe is None or options.keys is None:
+            with self.handle.lock:
+                options, recipe = self._fitting(given, [key]), self.handle.recipe
+                if recipe is None and writer.committer.no_rows and isinstance(given, (str, bytes)):
+                    recipe = Recipe(bits=options.bits)
+        document = checked_document(given, key, options, recipe)
         if document is None:
             return None
         snapshot = self.handle.view.current()
@@ -205,10 +228,13 @@ class Changes:
                 found = nearest(answerer, snapshot, document, h, recall)
             found = nearer(found, committer.recent.nearest(document.rows, h))
             if found is None:
-                if self.handle.recipe is not recipe:
+                names_rows = options.keys != self._options.keys
+                if names_rows and not committer.may_take_keys:  # another thread was first
+                    checked_document(given, key, self._options, recipe)
+                if names_rows or (self.handle.recipe is None and document.recipe is not None):
+                    self._admit(committer, document, options)
+                elif self.handle.recipe is not recipe:
                     check_recipe(document.recipe, self.handle.recipe)
-                elif recipe is None and document.recipe is not None:
-                    committer.adopt_recipe(document)
                 recent = committer.recent
                 recent.add(document, committer.waiting.appended + recent.count, commit_s)
                 if recent.due_at < inf:

@@ -83,6 +83,8 @@ class Index:
     @property
     def recipe(self) -> Recipe | None:
         """How texts become fingerprints of this index; None if it does not know."""
+        if self._handle.recipe is None and not self._handle.closed:
+            self._current()  # of which a commit may have told since
         return self._handle.recipe
 
     def __repr__(self) -> str:
@@ -273,8 +275,8 @@ class Index:
         slices of two fingerprints within it, one differs in at most h // s bits.
         """
         self._check_open()
+        snapshot = self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(batch)
-        snapshot = self._current()
         answerer = self._answerer
         question = answerer.question(
             h=h, first=first, recall=recall, method=method, memory=memory,
@@ -345,8 +347,8 @@ class Index:
         with deleted rows has a mask of one byte a row in memory.
         """
         self._check_open()
+        snapshot = self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(batch)
-        snapshot = self._current()
         answerer = self._answerer
         question = answerer.top_question(
             snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
@@ -506,8 +508,8 @@ class Index:
         of a large batch may differ from that of a single query.
         """
         self._check_open()
+        snapshot = self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(batch)
-        snapshot = self._current()
         answerer = self._answerer
         question = answerer.question(h=h, recall=recall, method=method, memory=memory)
         return answerer.explain(snapshot, asking.rows, asking.weights, question)
@@ -529,8 +531,8 @@ class Index:
         thread.
         """
         self._check_open()
+        snapshot = self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(batch)
-        snapshot = self._current()
         answerer = self._answerer
         question = answerer.top_question(
             snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall

@@ -57,7 +57,7 @@ def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
         pending_rows=snapshot.head.pending_rows,
         tombstones=len(snapshot.tombstones),
         bits=options.bits,
-        keys=options.keys,
+        keys=options.keys or False,
         bytes_segments=segment_bytes,
         bytes_catalog=catalog_bytes,
         bytes_per_row=(segment_bytes + catalog_bytes) / live if live else 0.0,

@@ -20,6 +20,7 @@ from simindex.errors import ClosedIndex, CorruptFile
 from simindex.options import IndexOptions
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.records import Head
 from simindex.storage.catalog.registry import check_place
 from simindex.storage.files.verification import Verify
 from simindex.storage.location import Described, described
@@ -87,8 +88,12 @@ class View:
         with self._lock:
             snapshot = self.last()
             if self.catalog.head_value() != snapshot.value:
-                before, snapshot = snapshot, self._followed(snapshot)
-                if self._follow(snapshot):
+                before = snapshot
+                with self.catalog.reading() as reading:
+                    _, head = reading.head()
+                self._follow(head)  # first: it says how rows are stored
+                snapshot = self._followed(before)
+                while self._follow(snapshot.head):  # of a commit that came in between
                     snapshot = self._followed(before)
                 self._snapshot = snapshot  # last: after an interrupt all of it is done again
             return snapshot
@@ -112,12 +117,12 @@ class View:
             self.check_place()  # files of an index that was replaced are missing, or another's
             raise
 
-    def _follow(self, snapshot: Snapshot) -> bool:
+    def _follow(self, head: Head) -> bool:
         """Takes the recipe and the options that came with a commit; whether the options changed.
 
-        Structures are the one option that changes, by a compaction.
+        Structures change, by a compaction, and whether rows have keys, before there are any.
         """
-        values = snapshot.head.values
+        values = head.values
         changed = values.get("options") != self._options_crc
         if changed or (self.recipe is None and "recipe" in values):
             found = described(self.catalog, index=self.index)

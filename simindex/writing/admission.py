@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from simindex.arrays import U64
 from simindex.errors import InvalidBatch, RecipeMismatch
-from simindex.options import IndexOptions
+from simindex.options import IndexOptions, KeyKind
 from simindex.records.batch import Batch, as_fingerprints, as_ids, as_keys
 from simindex.simhash.recipe import Recipe
 
@@ -98,6 +99,16 @@ def checked_document(
             remedy="give one, or all of them to Index.ingest", found=len(batch), expected=1,
         )
     return checked_batch(batch, options, recipe)
+
+
+def kind_of_keys(given: Any, keys: Any) -> KeyKind | None:
+    """What keys rows have, by the first: those of a batch, or the `keys` given beside it."""
+    if isinstance(given, Batch) and given.keys is not None:
+        keys = given.keys
+    first = next(iter(keys), None) if isinstance(keys, Iterable) else None
+    if isinstance(first, str):
+        return "str"
+    return "bytes" if isinstance(first, bytes) else None
 
 
 def checked_names(

@@ -20,7 +20,9 @@ leaves its outcome unknown, so the writer then refuses to go on, and unlinks not
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import inf
+from secrets import token_bytes
 from time import thread_time
 
 import numpy as np
@@ -33,11 +35,13 @@ from simindex.errors import (
     RecipeMismatch,
     what_happened,
 )
+from simindex.options import SECRET_BYTES, KeyKind
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog, Edit
-from simindex.storage.catalog.records import Pages, Run, encode_pending
+from simindex.storage.catalog.records import Pages, Run, SealedHead, encode_pending
 from simindex.storage.catalog.registry import check_place
+from simindex.storage.catalog.values import pack
 from simindex.storage.files import locks
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import SegmentFiles, Written, checked_designs
@@ -222,6 +226,32 @@ class Committer:
                 )
             self.check_usable()
             self.waiting.recipe = batch.recipe
+
+    @property
+    def no_rows(self) -> bool:
+        """Whether no row ever came into the index, nor waits for a commit."""
+        return not self.waiting.appended + self.recent.count
+
+    @property
+    def may_take_keys(self) -> bool:
+        """Whether the first rows decide if this index has keys: nobody has, and none came yet."""
+        return self.view.options.keys is None and self.no_rows
+
+    def take_keys(self, kind: KeyKind) -> None:
+        """Has the rows of this index named by keys from now on, by a commit of its own."""
+        self.check_usable()
+        snapshot = self.alone()
+        options = replace(self.view.options, keys=kind, key_secret=token_bytes(SECRET_BYTES))
+        edit = Edit(snapshot.value, snapshot.head)
+        edit.set_value("options", pack(options.to_dict()))
+        waiting = self.waiting
+        self.finish(edit, ())
+        _ = self.snapshot  # which the view takes the options with
+        self.waiting = Waiting(
+            self.view.options.key_secret, SealedHead(self.waiting.value, self.waiting.since)
+        )
+        self.waiting.values, self.waiting.recipe = waiting.values, waiting.recipe
+        self.recent = Recent(self.view.options)
 
     def set_value(self, name: str, payload: bytes) -> None:
         """Sets a whole value of the catalog."""

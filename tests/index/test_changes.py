@@ -1,0 +1,105 @@
+"""A new index takes keys and a recipe from what it is given first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Barrier, Thread
+
+import numpy as np
+import pytest
+
+import simindex
+from simindex import Batch, IndexOptions, Recipe
+from simindex.errors import InvalidBatch, InvalidOption
+
+TEXT = "a page of some length, which nobody has seen before in this crawl"
+ROWS = np.arange(4, dtype=np.uint64)
+
+
+def test_texts_with_keys_can_be_added_to_a_new_index_at_once(index_path: Path) -> None:
+    with simindex.open(index_path, "c") as index:
+        assert index.seen_or_add(TEXT, "first") is None
+        found = index.seen_or_add(TEXT, "second")
+        assert found is not None
+        assert found.key == "first"
+    with simindex.open(index_path, "c") as again:
+        assert "first" in again
+        assert again.options.keys == "str"
+        assert again.recipe == Recipe()
+        assert again.seen_or_add(TEXT, "third") is not None
+
+
+def test_texts_without_keys_are_named_by_ids(index_path: Path) -> None:
+    with simindex.open(index_path, "c") as index:
+        assert index.seen_or_add(TEXT) is None
+        assert index.options.keyed is False
+        with pytest.raises(InvalidBatch):
+            index.seen_or_add("another page of a crawl that nobody knows", "key")
+        assert len(index) == 0
+
+
+@pytest.mark.parametrize("call", ["append", "replace", "ingest"])
+def test_the_first_rows_say_what_names_rows(index_path: Path, call: str) -> None:
+    keys = [b"a", b"b", b"c", b"d"]
+    with simindex.open(index_path, "n") as index, simindex.open(index_path) as reader:
+        getattr(index, call)(Batch(ROWS, keys=keys))
+        index.commit()
+        assert reader.query(ROWS[:1], h=0).keys() == [b"a"]
+        assert index.options.keys == reader.options.keys == "bytes"
+        assert b"d" in reader
+        with pytest.raises(InvalidBatch):
+            index.append(ROWS, keys=list("abcd"))
+        with pytest.raises(InvalidBatch):
+            index.append(ROWS)
+        assert index.check() == []
+
+
+def test_an_index_that_was_made_without_keys_refuses_them(index_path: Path) -> None:
+    with simindex.open(index_path, "n", options=IndexOptions(keys=False)) as index:
+        with pytest.raises(InvalidBatch):
+            index.append(ROWS, keys=list("abcd"))
+        assert index.seen_or_add(TEXT) is None
+
+
+def test_an_index_with_rows_takes_no_keys_any_more(index_path: Path) -> None:
+    with simindex.open(index_path, "n") as index:
+        index.append(ROWS)
+        with pytest.raises(InvalidBatch):
+            index.append(ROWS, keys=list("abcd"))
+        index.commit()
+        with pytest.raises(InvalidBatch):
+            index.append(ROWS, keys=list("abcd"))
+
+
+def test_a_reader_learns_the_recipe_of_the_first_commit(index_path: Path) -> None:
+    with simindex.open(index_path, "n") as index, simindex.open(index_path) as reader:
+        assert index.seen_or_add(TEXT, "first") is None
+        index.commit()
+        assert reader.query(TEXT, h=3).keys() == ["first"]
+
+
+def test_many_threads_may_add_the_first_text(index_path: Path) -> None:
+    with simindex.open(index_path, "n") as index:
+        together = Barrier(8)
+        found: list[simindex.Match | None] = []
+
+        def add(number: int) -> None:
+            together.wait()
+            found.append(index.seen_or_add(TEXT, f"k{number}"))
+
+        threads = [Thread(target=add, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found.count(None) == 1
+        assert len(found) == 8
+
+
+def test_what_does_not_fit_leaves_a_new_index_free(index_path: Path) -> None:
+    with simindex.open(index_path, "n") as index:
+        with pytest.raises(InvalidOption):
+            index.seen_or_add(TEXT, "k", h=65)
+        with pytest.raises(InvalidBatch):
+            index.append(np.zeros((2, 2), np.uint64), keys=["a", "b"])
+        assert index.seen_or_add(TEXT) is None
