@@ -2,7 +2,7 @@
 # make check   lint, types, layers, and the quick tests of modules and contracts
 # make test    all tests, as many at once as there are cores
 # make lint    ruff, mypy --strict
-# make torture, make soak, make fuzz    the long trials of docs/reliability.md, an hour or more
+# make torture, make soak, make fuzz    the long trials of docs/explanation/reliability.md, an hour or more
 # make sanitize    the tests that reach kernels, under sanitizers of gcc: an hour or more
 PYTHON ?= python3
 VENV ?= .venv

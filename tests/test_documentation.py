@@ -34,6 +34,7 @@ from simindex.storage.tables.slicelist import SliceDesign
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+LINKING = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)$")
 _EXIT = re.compile(r"\s+# exit (\d+)\s*$")
@@ -160,12 +161,34 @@ def test_the_python_of_the_readme_runs_a_second_time(
                 run_python(block, page.name, names)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_of_a_page_lead_to_files(page: Path) -> None:
-    text = re.sub(r"^ *(```|~~~).*?^ *\1", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if not re.match(r"[a-z]+:|#", target):
-            assert (page.parent / target.split("#")[0]).exists(), target
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_to_files_and_headings(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_fences(page)):
+        if not re.match(r"[a-z]+:", target):
+            path, _, heading = target.partition("#")
+            found = page.parent / path if path else page
+            assert found.exists(), target
+            assert not heading or heading in anchors(found), target
+
+
+def without_fences(page: Path) -> str:
+    """The text of a page without its fenced blocks."""
+    return re.sub(r"^ *(```|~~~).*?^ *\1", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name after `#`: the headings of a page, spelled as GitHub spells them."""
+    headings = re.findall(r"^#+ +(.*?) *$", without_fences(page), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_index_of_the_pages_lists_every_page() -> None:
+    """docs/README.md; pages of decisions and plots stand in their folders."""
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\]\(([\w-]+/[\w-]+\.md)\)", index))
+    parts = ("tutorial", "how-to", "reference", "explanation")
+    pages = [page for part in parts for page in (ROOT / "docs" / part).glob("*.md")]
+    assert listed == {f"{page.parent.name}/{page.name}" for page in pages}
 
 
 # The runner itself -------------------------------------------------------------------------------
@@ -217,7 +240,7 @@ def test_every_equation_is_mapped() -> None:
 
 def mapping(title: str) -> str:
     """The lines of the table below a title of methods.md."""
-    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "methods.md").read_text(encoding="utf-8")
     section = page.split(f"\n## {title}\n")[1].split("\n## ")[0]
     return "\n".join(line for line in section.splitlines() if line.startswith("| "))
 

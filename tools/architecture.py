@@ -1,4 +1,4 @@
-"""Draws the folders of the package and their imports, as docs/architecture.md shows them.
+"""Draws the folders of the package and their imports for docs/explanation/architecture.md.
 
     python tools/architecture.py            prints the drawing
     python tools/architecture.py --write    puts it into the page
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "simindex"
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 BEGIN, END = "<!-- drawn by tools/architecture.py -->\n", "<!-- end of the drawing -->\n"
 
 WORDS = ("words", "errors, checks, options, threads, arrays")
@@ -133,7 +133,7 @@ def page_with_drawing(page: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--write", action="store_true", help="put it into docs/architecture.md")
+    parser.add_argument("--write", action="store_true", help=f"put it into {PAGE.name}")
     if parser.parse_args().write:
         PAGE.write_text(page_with_drawing(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     else:

@@ -1,7 +1,7 @@
 """Named workloads on one thread, each beside a peer: `python tools/bench.py WORKLOAD`.
 
-Prints the machine and a Markdown table; `docs/performance.md` holds what was measured, with the
-command that made it.
+Prints the machine and a Markdown table; docs/explanation/performance.md holds what was measured,
+with the command that made it.
 """
 
 from __future__ import annotations

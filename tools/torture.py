@@ -1,8 +1,8 @@
 """The long trials of an index: `python tools/torture.py WHAT [WHAT ...]`, or `all`.
 
 Each prints what it did beside its goal; the exit code is 1 if one did less than its goal or
-anything was lost, wrong, ended by a signal, hung or left behind. `docs/reliability.md` holds what
-was seen, with the command that made it.
+anything was lost, wrong, ended by a signal, hung or left behind.
+docs/explanation/reliability.md holds what was seen, with the command that made it.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ ROWS = np.array([1 << 20, 1 << 40], np.uint64) - np.uint64(1)
 
 @pytest.mark.parametrize("call", CALLS)
 def test_kill_leaves_what_the_call_promises(index_path: Path, call: str) -> None:
-    """The table of docs/operations.md that says when a change is durable."""
+    """The table of docs/reference/promises.md that says when a change is durable."""
     work, left = CALLS[call]
     with simindex.open(index_path, "n") as index:
         index.append(np.array([0, 2**64 - 1], np.uint64), ids=[1, 2])

@@ -1,6 +1,6 @@
 """Rows of a segment that no damage reaches come back.
 
-Which rows a damaged chunk reaches is worked out from docs/format.md.
+Which rows a damaged chunk reaches is worked out from docs/reference/format.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The drawing of the folders in docs/architecture.md."""
+"""The drawing of the folders in docs/explanation/architecture.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def architecture() -> ModuleType:
 
 def test_the_page_shows_the_folders_and_imports_of_the_source(architecture: ModuleType) -> None:
     """`python tools/architecture.py --write` draws it anew."""
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     assert architecture.page_with_drawing(page) == page
     assert page.count("-->") > 20
 
@@ -33,6 +33,6 @@ def test_an_arrow_that_longer_ways_stand_for_is_left_out(architecture: ModuleTyp
 
 
 def test_a_stale_page_is_seen(architecture: ModuleType) -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     stale = page.replace("planning --> methods", "planning --> query")
     assert stale != page and architecture.page_with_drawing(stale) != stale

@@ -1,1 +1,1 @@
-"""What proves that an index survives crashes, errors and damage; see docs/reliability.md."""
+"""Trials of crashes, errors and damage. docs/explanation/reliability.md describes them."""

@@ -27,7 +27,7 @@ PACKAGE = str(Path(simindex.__file__).parent) + "/"
 FUTURES = str(Path(futures.__file__).parent) + "/"
 WATCHED = (PACKAGE, threading.__file__, contextlib.__file__)
 """Folders and files. Pools of threads are not among them: they do not survive interrupts, see
-docs/reliability.md."""
+docs/explanation/reliability.md."""
 
 Event = tuple[CodeType, int, str, CodeType | None, int]
 """Where a call was: line, or return, and the line that called its function."""

@@ -1,6 +1,7 @@
 """How well `simindex dedup` drops near-duplicates: `python tools/reproduce/dedup.py --data DIR`.
 
-Prints the tables of docs/performance.md; some minutes on one core. DIR holds `peps.jsonl.zst`
+Prints the tables of docs/explanation/performance.md. Takes some minutes on one core. DIR holds
+`peps.jsonl.zst`
 (path, seq and text a line, sorted) and `labelled/articles_*.jsonl.gz` with their `.pairs.tsv`.
 Needs the extra `zst`, and scipy.
 
