@@ -3,8 +3,10 @@
     ```python             the blocks of one file share their names and a temporary directory
     ```console            lines that begin with `$ ` are run by bash, in order; the blocks of one
                           file share a temporary directory, another one than the Python blocks;
-                          the lines below one must stand in its output, unless they hold `...`;
+                          every line below a command must be a line of its output; `...` within
+                          a line stands for any text, and a line of `...` for any lines;
                           `# exit 3` at the end of a command says how it ends, 0 otherwise
+    ```jsonl file:NAME    saved as NAME in the directory of the console blocks, whatever language
     ```python no-run      not run: needs a network, a build or another machine
     ```console no-run
 
@@ -100,7 +102,7 @@ def commands(text: str) -> Iterator[Command]:
         yield Command(
             _EXIT.sub("", command),
             int(ends[1]) if ends else 0,
-            tuple(line for line in shown if line.strip() and "..." not in line),
+            tuple(line for line in shown if line.strip() not in ("", "...")),
         )
 
 
@@ -108,9 +110,11 @@ def run_console(block: Block, where: Path) -> None:
     """Runs the commands of a block; fails at the first that does not do what is said."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100"}
+    environment["PYTHONUNBUFFERED"] = "1"  # as on a terminal, also before a kill
+    environment.pop("PYTHONSAFEPATH", None)  # a script of a page imports the one next to it
     for command in commands(block.text):
         finished = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command.text],
+            ["bash", "-o", "pipefail", "-c", f"{command.text}\nexit $?"],
             cwd=where, env=environment, stdin=subprocess.DEVNULL, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False,
         )
@@ -118,7 +122,8 @@ def run_console(block: Block, where: Path) -> None:
         report = f"$ {command.text}\n{finished.stdout}"
         assert finished.returncode == command.exit_code, f"exit {finished.returncode}\n{report}"
         for line in command.shown:
-            assert line in printed, f"not printed: {line!r}\n{report}"
+            like = re.compile(".*".join(map(re.escape, line.split("..."))))
+            assert any(map(like.fullmatch, printed)), f"not printed: {line!r}\n{report}"
 
 
 def run_python(block: Block, name: str, names: dict[str, object]) -> None:
@@ -142,7 +147,11 @@ def test_examples_of_a_page_run(
         words = block.info.split()
         if not words or "no-run" in words[1:]:
             continue
-        if words[0] == "console":
+        if len(words) == 2 and words[1].startswith("file:"):
+            saved = tmp_path / "console" / words[1].removeprefix("file:")
+            saved.parent.mkdir(parents=True, exist_ok=True)
+            saved.write_text(block.text, encoding="utf-8")
+        elif words[0] == "console":
             run_console(block, tmp_path / "console")
         elif words[0] == "python":
             run_python(block, f"{page.relative_to(ROOT)}", names)
@@ -210,13 +219,16 @@ def test_a_console_block_that_keeps_its_word_passes(tmp_path: Path) -> None:
     run_console(
         one(
             "```console\n$ cat > a <<'END'\n> one\n> two\n> END\n$ cat a \\\n>   a\none\n...\n"
+            "o...e\n"
             "\n$ sh -c 'exit 3'  # exit 3\n```\n"
         ),
         tmp_path,
     )
 
 
-@pytest.mark.parametrize("lines", ["$ false", "$ echo a\nb", "$ true  # exit 3", "$ false | cat"])
+@pytest.mark.parametrize(
+    "lines", ["$ false", "$ echo a\nb", "$ echo a.c\na...b", "$ true  # exit 3", "$ false | cat"]
+)
 def test_a_console_block_that_breaks_its_word_fails(lines: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         run_console(one(f"```console\n{lines}\n```\n"), tmp_path)
