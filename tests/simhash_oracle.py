@@ -65,7 +65,7 @@ PYTHON_UNICODE = tuple(map(int, unicodedata.unidata_version.split(".")))
 NEWER_FOLDS = frozenset(map(chr, FOLDED_LATER)) if PYTHON_UNICODE > (15, 1, 0) else frozenset()
 """What this Python folds and the tables do not: nothing up to Python 3.13."""
 
-UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}〆〱-〵〼ーｰﾞﾟ]"
+UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}〆〱-〵〼ーｰﾞﾟ]"
 PIECES = regex.compile(rf"{UNSPACED}(?:{UNSPACED}|\p{{M}})*|(?:(?!{UNSPACED}).)+", regex.DOTALL)
 PAIRED = regex.compile(UNSPACED)
 

@@ -27,8 +27,8 @@ BLOCK = 128
 SEPARATOR, WORD, BIGRAM, MARK, SPACE, SEVERAL = 0, 1, 2, 3, 4, 8
 """Two bits of class, and two flags; the C++ header draws them."""
 
-UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}〆〱-〵〼ーｰﾞﾟ]"
-"""Letters that are paired: those of the five scripts, and the signs that Han and Kana share."""
+UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}〆〱-〵〼ーｰﾞﾟ]"
+"""Letters that are paired: those of the four scripts, and the signs that Han and Kana share."""
 
 TEMPLATE = """\
 // Written by tools/unicode_tables.py. Words and scripts: regex {version}, Unicode {words};

@@ -38,7 +38,7 @@ class Recipe:
         Width b of a fingerprint: a multiple of 64, at most 4096.
     unit : "word" or "char"
         What an n-gram is made of: words (matches of ``\\w+`` on the case-folded text; letters of
-        Han, Kana, Hangul and Thai in overlapping pairs), or code points of the case-folded text
+        Han, Kana and Thai in overlapping pairs), or code points of the case-folded text
         with runs of white space made one space.
     ngram : int or tuple of int
         Units in a feature, from 1 to 5 words or 16 code points; several sizes are features

@@ -95,7 +95,7 @@ def _stemming() -> Any:
     return Stemmer
 
 
-PAIRED_LANGUAGES = frozenset({"ja", "ko", "th", "zh"})
+PAIRED_LANGUAGES = frozenset({"ja", "th", "zh"})
 """Languages whose words the built-in tokenizer gives as pairs of letters."""
 
 STORED_STEMMER = re.compile(r"[a-z_]+/[0-9]+\.[0-9]+")

@@ -156,10 +156,10 @@ def test_the_rule_of_pairs():
     assert oracle.words("漢字の") == ["漢字", "字の"]
     assert oracle.words("か\u3099き") == ["か\u3099", "\u3099き"]
     assert oracle.words("a\u0301漢x") == ["a\u0301", "漢", "x"]
-    texts = ["漢", "漢字の", "か\u3099き", "a\u0301漢x", "ไทย-한글a漢字", "Cafe\u0301 हिन्दी"]
+    texts = ["漢", "漢字の", "か\u3099き", "a\u0301漢x", "ไทย-한글a漢字", "한국어 문장은", "Cafe\u0301 हिन्दी"]
     assert split(texts) == [
         ["漢"], ["漢字", "字の"], ["か\u3099", "\u3099き"], ["a\u0301", "漢", "x"],
-        ["ไท", "ทย", "한글", "a", "漢字"], ["cafe\u0301", "हिन्दी"],
+        ["ไท", "ทย", "한글a", "漢字"], ["한국어", "문장은"], ["cafe\u0301", "हिन्दी"],
     ]  # fmt: skip
     assert split(texts, pairs=False) == [oracle.words(text, False) for text in texts]
 

@@ -35,7 +35,7 @@ def regex() -> Any:
 
 @cache
 def _unspaced() -> Any:
-    scripts = ("Han", "Hiragana", "Katakana", "Hangul", "Thai")
+    scripts = ("Han", "Hiragana", "Katakana", "Thai")
     letter = "".join(rf"\p{{Script_Extensions={name}}}" for name in scripts)
     return regex().compile(rf"((?:[{letter}]\p{{M}}*)+)")
 

@@ -4,7 +4,7 @@
          -> counts (documents x features, sparse) -> weights -> rows of length 1
 
 A feature is a 64-bit mix of its units' numbers, so two features are taken for one about once in
-10^6 collections of this size. Han, Kana, Hangul and Thai runs are whole words here, not pairs of
+10^6 collections of this size. Han, Kana and Thai runs are whole words here, not pairs of
 letters as the recipe takes them: few pages quote them and none is written in them.
 """
 
