@@ -210,3 +210,41 @@ def near_duplicates(rng: np.random.Generator, weights: F32, h: int) -> tuple[F32
             break
     rows = np.setdiff1d(np.arange(len(weights)), pending)
     return rewritten[rows], rows
+
+
+def _gaussian(rng: np.random.Generator, weights: F32) -> F32:
+    return weights + 0.08 * rng.standard_normal(weights.shape, np.float32)
+
+
+def _laplace(rng: np.random.Generator, weights: F32) -> F32:
+    return weights + 0.06 * rng.laplace(size=weights.shape).astype(np.float32)
+
+
+def _rare_and_large(rng: np.random.Generator, weights: F32) -> F32:
+    """One weight in ten changes, by noise of twice the deviation of a weight."""
+    changed = rng.random(weights.shape) < 0.1
+    return weights + 2.0 * changed * rng.standard_normal(weights.shape, np.float32)
+
+
+def _independent(rng: np.random.Generator, weights: F32) -> F32:
+    """Three bits flip, whatever their weights."""
+    places = np.argpartition(rng.random(weights.shape), 3, axis=1)[:, :3]
+    changed = weights.copy()
+    np.put_along_axis(changed, places, -np.take_along_axis(weights, places, 1), 1)
+    return changed
+
+
+KINDS = {
+    "Gaussian": _gaussian, "Laplace": _laplace, "rare large changes": _rare_and_large,
+    "independent of weights": _independent,
+}
+"""How rewrites change weights. The flips of the first two follow |W|; of the last two they do not.
+"""
+
+
+def rewritten(rng: np.random.Generator, kind: str, weights: F32, h: int) -> tuple[F32, I64]:
+    """Rewrites of a kind at distance 1 to h, and the row that each was made of, in rising order."""
+    found = KINDS[kind](rng, weights)
+    apart = np.bitwise_count(signs(found) ^ signs(weights)).sum(axis=1)
+    near = np.flatnonzero((apart >= 1) & (apart <= h))
+    return found[near], near

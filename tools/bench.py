@@ -21,6 +21,7 @@ Workload = Callable[[argparse.Namespace, Path, Stopwatch], list[report.Measureme
 
 WORKLOADS = {
     "online-psm": (10_000_000, "a million queries with weights in a call, recall 0.95"),
+    "assumed-recall": (1_000_000, "recall 0.95 of an index that knows no near-duplicates"),
     "online-single": (10_000_000, "one query in a call: p50 and p99"),
     "online-exact": (1_000_000, "a million exact queries in a call, for each structure"),
     "online-exact-skewed": (1_000_000, "the same with templates among rows and queries; p50, p99"),
@@ -49,6 +50,7 @@ def workload(name: str) -> Workload:
     """The function that measures a workload."""
     from benchmarks import (
         appending,
+        assumed,
         batches,
         building,
         exact,
@@ -69,6 +71,7 @@ def workload(name: str) -> Workload:
         "batch-psm": batches.batch_psm,
         "batch-model": batches.batch_model,
         "online-psm": online.online_psm,
+        "assumed-recall": assumed.assumed_recall,
         "online-single": online.online_single,
         "online-exact": exact.online_exact,
         "online-exact-skewed": exact.online_exact_skewed,

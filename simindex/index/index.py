@@ -236,7 +236,8 @@ class Index:
             Return at most one match for each query, the first that is found (PSMF).
         recall : float
             Share of the matches to find. 1.0 is always exact. Below 1, the number of bit flips is
-            learned from near-duplicates in the index; `Matches.stats.guarantee` states the result.
+            learned from near-duplicates in the index, and assumed while it has too few of them.
+            `Matches.stats.guarantee` says which.
         method : str
             ``"psm"``, ``"scan"``, ``"bphs"`` for the index's permuted tables (or the name of one
             design), ``"issl"`` for its slice lists, or ``"auto"`` for the cheapest of those that

@@ -111,7 +111,7 @@ def plan(
     ]
     guarantee = "exact"
     if calibration is not None and not all(plan.exact for plan in plans):
-        guarantee = f"expected recall >= {question.recall:g}, learned from {calibration.source}"
+        guarantee = calibration.promise(question.h, question.recall)
     elif question.recall < 1 and calibration is None and any(row.lossy for row in methods):
         guarantee = "exact, since the queries have no weights"
     if calibration is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from simindex.arrays import F32, I64, U64
-from simindex.bits.volatility import from_near_pairs, from_random_pairs
+from simindex.bits.volatility import from_near_pairs, from_random_pairs, hedged
 from simindex.methods.base import Asked
 from simindex.planning.calibration import ENOUGH_TEXTS, MODEL_ROWS, Calibration, NearPairs
 from simindex.planning.candidates import Conditions, exact_plan
@@ -36,9 +36,11 @@ def calibrate(
     queries: F32 | None = None,
     machine: Machine = USUAL,
 ) -> Calibration:
-    """Learns from the index's reservoir, or, if it is empty, from the weights of some queries.
+    """Learns from the index's near-duplicates; while it knows few, flips are assumed.
 
-    Where there are neither, weights are taken to be normal, and the result is provisional.
+    The assumption is judged by the weights of the index's reservoir, or, if it is empty, by those
+    of some queries. Where there are neither, weights are taken to be normal, and the result is
+    provisional.
 
     Parameters
     ----------
@@ -50,21 +52,27 @@ def calibrate(
     """
     reservoir = snapshot.reservoir
     sample = reservoir.weights
+    source = f"the weights of {len(sample)} rows of the index"
     if not len(sample) and queries is not None:
         sample = in_root_mean_squares(queries[:MODEL_ROWS])
+        source = f"the weights of {len(sample)} of the queries themselves"
     provisional = not len(sample)
     if provisional:
         shape = (MODEL_ROWS, sample.shape[1])
         sample = np.random.default_rng(0).normal(size=shape).astype(np.float16)
+        source = "weights of a normal distribution"
     pairs = find_near_pairs(snapshot, h=h, budget_s=budget_s, machine=machine)
     if pairs.texts >= ENOUGH_TEXTS:
         bits = np.unpackbits(
             pairs.differing.astype(">u8").view(np.uint8), axis=1
         ).astype(np.bool_)
         volatility = from_near_pairs(pairs.weights[pairs.text], bits)
-    else:
-        volatility = from_random_pairs(sample, distance=h)
-    return Calibration(volatility, pairs, sample, snapshot.stored_rows, provisional)
+        return Calibration(volatility, pairs, sample, snapshot.stored_rows, provisional)
+    by_weight = from_random_pairs(sample, distance=h)
+    return Calibration(
+        hedged(by_weight, chance=min(0.5, h / sample.shape[1]), source=source),
+        pairs, sample, snapshot.stored_rows, provisional, by_weight,
+    )
 
 
 def find_near_pairs(

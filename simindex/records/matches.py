@@ -33,7 +33,8 @@ class QueryStats(NamedTuple):
     """`"psm"`, `"scan"` or a block design, with `" over queries"` where its tables were built over
     the queries; or several joined by `+` when segments differ."""
     guarantee: str
-    """`"exact"`, or `"expected recall >= 0.95"` with what that expectation rests on."""
+    """`"exact"`; or `"expected recall >= 0.95"`, with the near-duplicates of the index on which it
+    was counted; or `"assumed: recall >= 0.95"`, with the assumption, while there are too few."""
     exact: bool
     """Whether every stored row within h was found for certain."""
     flips: int

@@ -173,5 +173,6 @@ class IndexStats:
     spot_checks: list[SpotCheck] = field(default_factory=list)
     """The recall of this handle's own queries, for each h, recall and `first` they asked for."""
     flips_from: dict[int, str] = field(default_factory=dict)
-    """What this handle has learned how bits flip from, by h: near-duplicates of the index, or
-    random pairs while there are too few of them. Empty before a query below recall 1."""
+    """What the number of flips is judged by, for each h that this handle was asked: near-duplicates
+    of the index, or weights while there are too few of them. Empty before a query below recall 1.
+    """

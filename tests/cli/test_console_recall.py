@@ -116,9 +116,9 @@ def test_queries_without_weights_are_exact_and_it_is_said(run: Run, built: str) 
     assert "exact, since the queries have no weights; psm, expected recall >= 0.6" in both.stderr
     explained = run("explain", built, "--fingerprint", "0" * 16, "--recall", 0.9)
     assert "exact, since the queries have no weights" in explained.stderr
-    assert "learned from" not in explained.stderr
+    assert "judged by" not in explained.stderr
     explained = run("explain", built, *with_weights, "--recall", 0.9)
-    assert "which bits flip is learned from" in explained.stderr
+    assert "the number of flips is judged by" in explained.stderr
 
 
 # -- memory ---------------------------------------------------------------------------------------

@@ -175,20 +175,21 @@ def test_few_texts_and_larger_radii_fall_back_to_the_model(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
-    for name in ("_counted", "_expected"):
+    for name in ("_counted", "_assumed"):
         real = getattr(Calibration, name)
         monkeypatch.setattr(
             Calibration, name,
             lambda self, *args, real=real, name=name: (calls.append(name), real(self, *args))[1],
         )
-    counted(20).flips(6, 3, 0.9)
-    assert calls == ["_expected"]
-    calls.clear()
-    counted(150).flips(6, 4, 0.9)
-    assert calls == ["_expected"]
-    calls.clear()
-    counted(150).flips(6, 3, 0.9999)  # 150 texts cannot vouch for that
-    assert calls == ["_counted", "_expected"]
+    for texts, h, recall in ((20, 3, 0.9), (150, 4, 0.9), (150, 3, 0.9999)):
+        found = counted(texts)
+        found.flips(6, h, recall)
+        assert calls == ["_assumed"]
+        assert found.promise(h, recall).startswith(f"assumed: recall >= {recall:g} where bits flip")
+        calls.clear()
+    found.flips(6, 3, 0.9)
+    assert calls == ["_counted"]
+    assert found.promise(3, 0.9) == "expected recall >= 0.9, learned from a line"
 
 
 def test_confidence_asks_for_more_than_the_recall() -> None:
@@ -344,14 +345,17 @@ def test_near_pairs_take_over_from_random_ones_as_the_index_grows(
             source = reader.explain(batch, recall=0.9).flips_from
             assert source is not None
             assert reader.stats().flips_from == {3: source}
-            assert stats.guarantee == f"expected recall >= 0.9, learned from {source}"
+            assert stats.guarantee.endswith(f" {source}")
+            learned = stats.guarantee == f"expected recall >= 0.9, learned from {source}"
+            assert learned == source.endswith("near-duplicate pairs of the index")
+            assert learned != stats.guarantee.startswith("assumed: recall >= 0.9 where ")
             assert reader.explain(batch, recall=0.9, method="psm").guarantee == stats.guarantee
             return reader._answerer.plans._calibrations[3].flips(11, 3, 0.9), source
 
         append(np.concatenate([originals, copies[:30]]))
         assert reader.stats().flips_from == {}
         expected, source = flips()
-        assert source == "random pairs of 2030 sampled rows"
+        assert source == "the weights of 2030 rows of the index"
         append(copies[30:130])
         assert flips() == (expected, source), "a twentieth more rows"
         append(copies[130:])

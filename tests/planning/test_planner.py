@@ -47,6 +47,9 @@ class Learned:
     """A calibration of which only the number of flips is known."""
 
     source = "nothing"
+
+    def promise(self, h: int, recall: float) -> str:
+        return f"recall {recall:g} within {h}"
     volatility = None
 
     def __init__(self, flips: Any) -> None:

@@ -83,7 +83,7 @@ def test_no_weights_fall_back_to_an_exact_plan_that_is_named(stored: simindex.In
     words = asked(500).fingerprints
     with_weights = stored.explain(asked(500), recall=0.9, method="psm")
     without = stored.explain(words, recall=0.9, method="psm")
-    assert not with_weights.exact and with_weights.guarantee.startswith("expected recall >= 0.9")
+    assert not with_weights.exact and with_weights.guarantee.startswith("assumed: recall >= 0.9")
     assert without.exact and without.guarantee == "exact, since the queries have no weights"
     auto = stored.explain(words, recall=0.9)
     assert auto.exact and auto.guarantee == "exact, since the queries have no weights"

@@ -50,6 +50,20 @@ def test_online_psm_reports_rate_recall_and_flips(tmp_path: Path) -> None:
     assert "truth of 4,000 queries" in ours["notes"]
 
 
+def test_assumed_recall_is_measured_of_every_kind(tmp_path: Path) -> None:
+    """Nothing is learned from, and exact tables answer where they are cheaper."""
+    _, measured = bench(
+        "assumed-recall", "--rows", "200000", "--queries", "3000", into=tmp_path / "a.json"
+    )
+    by_flips, exactly = measured[:4], measured[4:]
+    assert [one["workload"] for one in by_flips] == [
+        f"assumed-recall, {kind}" for kind in oracle.KINDS
+    ]
+    assert all(one["notes"].endswith("; assumed: recall >= 0.95") for one in by_flips)
+    assert all(0.93 < one["recall"] for one in by_flips)
+    assert [one["recall"] for one in exactly] == [1.0] * 4
+
+
 def test_online_single_reports_percentiles(tmp_path: Path) -> None:
     _, measured = bench(
         "online-single", "--rows", "5000", "--queries", "600", "--calls", "300",

@@ -321,7 +321,7 @@ def test_recall_below_one_concerns_the_index_only(
                       ids=np.arange(50_000, 50_000 + len(both)))
         stored = set(oracle.answers(oracle.signs(weights), np.arange(20_000), both, 3))
         found = index.ingest(batch, h=3, recall=0.8, method="psm")
-        assert found.stats.guarantee.startswith("expected recall >= 0.8")
+        assert found.stats.guarantee.startswith("assumed: recall >= 0.8")
         assert found.stats.guarantee.endswith("; exact within the batch")
         assert not found.stats.exact
         answered = set(answers(found))

@@ -53,7 +53,7 @@ def explain(
         click.echo("\t".join(line))
     if not quiet:
         if isinstance(found, Explanation) and found.flips_from is not None:
-            say(f"which bits flip is learned from {found.flips_from}")
+            say(f"the number of flips is judged by {found.flips_from}")
         whose = "measured here" if found.measured else "usual ones: run `simindex tune`"
         say(f"{found.guarantee}; predicted -> actual; constants of the machine: {whose}")
 

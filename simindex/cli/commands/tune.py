@@ -74,8 +74,8 @@ def tune(
         click.echo(f"{'audit':<17} {audited(audit)}")
     if not quiet:
         say(
-            f"measured and stored in {duration(time.perf_counter() - started)}; flips are learned "
-            f"from {learned.source}"
+            f"measured and stored in {duration(time.perf_counter() - started)}; the number of "
+            f"flips is judged by {learned.source}"
         )
 
 
