@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,6 @@ from simindex.writing.admission import (
     checked_names,
     kind_of_keys,
 )
-from simindex.writing.committer import Committer
 from simindex.writing.merges import wait_for
 from simindex.writing.recent import check_commit_s, nearer, nearest
 
@@ -58,7 +58,7 @@ class Changes:
 
     @property
     def _options(self) -> IndexOptions:
-        return self.handle.view.options
+        return self.handle.options
 
     def leave(self) -> None:
         """What leaving a ``with`` block cleanly does before it closes the handle."""
@@ -77,20 +77,16 @@ class Changes:
         kind = kind_of_keys(given, keys) if options.keys is None else None
         return replace(options, keys=kind) if kind and writer.committer.may_take_keys else options
 
-    def _admit(self, committer: Committer, batch: Batch, options: IndexOptions) -> None:
-        """Has the index take the options and the recipe of its first rows."""
-        if options.keys != self._options.keys:
-            committer.take_keys(options.key_kind)
-        committer.adopt_recipe(batch)
-
     def append(self, batch: Batch | Any, named: Mapping[str, Any]) -> U64:
         """See `Index.append`; `named` are ids, keys and weights beside plain fingerprints."""
         with self.handle.lock:
             options = self._fitting(batch, named.get("keys"))
             checked = checked_batch(batch, options, self.handle.recipe, **named)
             with WritingCall(self.handle, "append") as writer:
-                self._admit(writer.committer, checked, options)
-                return writer.given_space(writer.committer.append, checked)
+                committer = writer.committer
+                return committer.admitted(
+                    checked, options, lambda batch: writer.given_space(committer.append, batch)
+                )
 
     def replace(self, batch: Batch) -> U64:
         """See `Index.replace`."""
@@ -102,8 +98,10 @@ class Changes:
                     "a replacement has neither ids nor keys", remedy="give a batch with them"
                 )
             with WritingCall(self.handle, "replace") as writer:
-                self._admit(writer.committer, checked, options)
-                return writer.given_space(writer.committer.replace, checked)
+                committer = writer.committer
+                return committer.admitted(
+                    checked, options, lambda batch: writer.given_space(committer.replace, batch)
+                )
 
     def delete(self, ids: Any, keys: Any) -> int:
         """See `Index.delete`."""
@@ -180,16 +178,15 @@ class Changes:
                 committer = writer.committer
                 writer.commit()
                 try:
-                    self._admit(committer, checked, options)
                     inside = ingestion.within(
                         checked.rows, question.h, first=question.first, threads=workers
                     )
                     stored = answerer.search(
                         self.handle.view.current(), checked.rows, checked.weights, question
                     )
+                    ids = committer.admitted(checked, options, committer.append)
                     found = ingestion.joined(
-                        stored, inside, committer.append(checked), checked.keys,
-                        first=question.first, started=started,
+                        stored, inside, ids, checked.keys, first=question.first, started=started
                     )
                     seal = len(checked) >= ingestion.sealed_rows(self._options)
                     writer.commit(seal_pending=seal)
@@ -231,14 +228,15 @@ class Changes:
                 names_rows = options.keys != self._options.keys
                 if names_rows and not committer.may_take_keys:  # another thread was first
                     checked_document(given, key, self._options, recipe)
+                add = partial(committer.add_recent, commit_s=commit_s)
                 if names_rows or (self.handle.recipe is None and document.recipe is not None):
-                    self._admit(committer, document, options)
-                elif self.handle.recipe is not recipe:
-                    check_recipe(document.recipe, self.handle.recipe)
-                recent = committer.recent
-                recent.add(document, committer.waiting.appended + recent.count, commit_s)
-                if recent.due_at < inf:
-                    self._deadline.expect(recent.due_at)
+                    committer.admitted(document, options, add)
+                else:
+                    if self.handle.recipe is not recipe:
+                        check_recipe(document.recipe, self.handle.recipe)
+                    add(document)
+                if committer.recent.due_at < inf:
+                    self._deadline.expect(committer.recent.due_at)
             return found
 
     def _commit_added(self) -> None:

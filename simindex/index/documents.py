@@ -28,7 +28,7 @@ def contained(handle: Handle, ids: Any, keys: Any) -> Bools:
 
 def document(handle: Handle, name: Any) -> Batch | None:
     """The rows of one document; see `Index.get`."""
-    given = {"ids": None, "keys": [name]} if handle.view.options.keyed else {
+    given = {"ids": None, "keys": [name]} if handle.options.keyed else {
         "ids": [name], "keys": None
     }
     names = _names(handle, **given)
@@ -42,7 +42,7 @@ def document(handle: Handle, name: Any) -> Batch | None:
 
 def _names(handle: Handle, ids: Any, keys: Any) -> Names:
     handle.check_open()
-    options = handle.view.options
+    options = handle.options
     checked_ids, checked_keys = checked_names(ids, keys, options)
     if checked_keys is None:
         assert checked_ids is not None

@@ -309,6 +309,11 @@ class Handle:
         return self.lease.environment
 
     @property
+    def options(self) -> IndexOptions:
+        """Of the index, or of what waits for a commit."""
+        return self.view.options if self.writer is None else self.writer.committer.options
+
+    @property
     def recipe(self) -> Recipe | None:
         """Of the index, or of what waits for a commit."""
         return self.view.recipe if self.writer is None else self.writer.committer.recipe

@@ -77,8 +77,9 @@ class Index:
 
     @property
     def options(self) -> IndexOptions:
-        """The options it was created with, and the structures that segments get now."""
-        return self._handle.view.options
+        """The options it was created with, the structures that segments get now, and the keys that
+        its first rows gave it."""
+        return self._handle.options
 
     @property
     def recipe(self) -> Recipe | None:

@@ -38,7 +38,7 @@ Counted = tuple[U64, I64]
 
 def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
     """The counts of a snapshot; see `Index.stats`."""
-    options, recipe, answerer = handle.view.options, handle.recipe, handle.answerer
+    options, recipe, answerer = handle.options, handle.recipe, handle.answerer
     catalog_bytes = handle.environment.file_bytes
     structures: dict[str, int] = {}
     for segment in snapshot.segments:

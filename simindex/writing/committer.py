@@ -10,7 +10,7 @@ What a commit changes:
                 fewer: a pending run, with as many earlier ones as there are too many
     deletions   a run of tombstones, likewise; those that every table has been purged of are dropped
     samples     join the stored reservoir, unless the pending run holds them
-    values      as they are, and the recipe's bytes
+    values      as they are, the recipe's bytes, and the options where the first rows gave them keys
 
 The commit rule: data is durable under its final name before the transaction that names it, and
 files are unlinked after the transaction that stops naming them. An error inside that transaction
@@ -19,11 +19,12 @@ leaves its outcome unknown, so the writer then refuses to go on, and unlinks not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from secrets import token_bytes
 from time import thread_time
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,11 +36,11 @@ from simindex.errors import (
     RecipeMismatch,
     what_happened,
 )
-from simindex.options import SECRET_BYTES, KeyKind
+from simindex.options import SECRET_BYTES, IndexOptions, KeyKind
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog, Edit
-from simindex.storage.catalog.records import Pages, Run, SealedHead, encode_pending
+from simindex.storage.catalog.records import Pages, Run, encode_pending
 from simindex.storage.catalog.registry import check_place
 from simindex.storage.catalog.values import pack
 from simindex.storage.files import locks
@@ -59,6 +60,8 @@ from simindex.writing.waiting import Rows, Waiting, sorted_rows
 
 Holding = Table | Rows
 """What has columns of fingerprints, ids and keys."""
+
+Result = TypeVar("Result")
 
 FANOUT = 8
 """Runs of about one size that are merged."""
@@ -94,14 +97,18 @@ class Committer:
 
     @property
     def files(self) -> SegmentFiles:
-        """Where segment files are written, and what they carry by the options of the last commit.
-        """
-        options = self.view.options
+        """Where segment files are written, and what they carry."""
+        options = self.options
         if self._files is None or self._files.options is not options:
             self._files = SegmentFiles(
                 self.view.segments, self.view.index, options, tuple(checked_designs(options))
             )
         return self._files
+
+    @property
+    def options(self) -> IndexOptions:
+        """Of the index, or of what waits."""
+        return self.waiting.options or self.view.options
 
     @property
     def recipe(self) -> Recipe | None:
@@ -164,6 +171,11 @@ class Committer:
         self.check_usable()
         return self.waiting.append(batch, self.files)
 
+    def add_recent(self, document: Batch, commit_s: float | None) -> None:
+        """Adds a checked batch of one row, to be appended with others like it."""
+        recent = self.recent
+        recent.add(document, self.waiting.appended + recent.count, commit_s)
+
     def replace(self, batch: Batch) -> U64:
         """`delete` of the ids or keys of a checked batch, then `append` of it; all or none."""
         self.check_usable()
@@ -214,9 +226,28 @@ class Committer:
         self.waiting.delete(names)
         return len(set(zip(names.id[there].tolist(), names.second[there].tolist(), strict=True)))
 
-    def adopt_recipe(self, batch: Batch) -> None:
-        """Gives an index that has no recipe a batch's; RecipeMismatch if rows came without one."""
+    def admitted(
+        self, batch: Batch, options: IndexOptions, add: Callable[[Batch], Result]
+    ) -> Result:
+        """What `add` returns, which adds a checked batch to what waits.
+
+        The index takes its recipe, and the keys of `options`, unless it has them; if `add` fails,
+        it does not. Raises RecipeMismatch if rows came without a recipe.
+        """
+        self.check_usable()
         self.hand_over()
+        waiting, recent, recipe = self.waiting, self.recent, self.waiting.recipe
+        try:
+            if options.keys != self.options.keys:
+                self._take_keys(options.key_kind)
+            self._adopt_recipe(batch)
+            return add(batch)
+        except BaseException:
+            waiting.recipe = recipe
+            self.waiting, self.recent = waiting, recent
+            raise
+
+    def _adopt_recipe(self, batch: Batch) -> None:
         if self.recipe is None and batch.recipe is not None:
             if self.waiting.appended:
                 raise RecipeMismatch(
@@ -224,8 +255,11 @@ class Committer:
                     remedy="append its fingerprints alone if they are alike",
                     differences={"recipe": (repr(batch.recipe), None)},
                 )
-            self.check_usable()
             self.waiting.recipe = batch.recipe
+
+    def _take_keys(self, kind: KeyKind) -> None:
+        options = replace(self.view.options, keys=kind, key_secret=token_bytes(SECRET_BYTES))
+        self.waiting, self.recent = self.waiting.keyed(options), Recent(options)
 
     @property
     def no_rows(self) -> bool:
@@ -235,23 +269,7 @@ class Committer:
     @property
     def may_take_keys(self) -> bool:
         """Whether the first rows decide if this index has keys: nobody has, and none came yet."""
-        return self.view.options.keys is None and self.no_rows
-
-    def take_keys(self, kind: KeyKind) -> None:
-        """Has the rows of this index named by keys from now on, by a commit of its own."""
-        self.check_usable()
-        snapshot = self.alone()
-        options = replace(self.view.options, keys=kind, key_secret=token_bytes(SECRET_BYTES))
-        edit = Edit(snapshot.value, snapshot.head)
-        edit.set_value("options", pack(options.to_dict()))
-        waiting = self.waiting
-        self.finish(edit, ())
-        _ = self.snapshot  # which the view takes the options with
-        self.waiting = Waiting(
-            self.view.options.key_secret, SealedHead(self.waiting.value, self.waiting.since)
-        )
-        self.waiting.values, self.waiting.recipe = waiting.values, waiting.recipe
-        self.recent = Recent(self.view.options)
+        return self.options.keys is None and self.no_rows
 
     def set_value(self, name: str, payload: bytes) -> None:
         """Sets a whole value of the catalog."""
@@ -260,9 +278,9 @@ class Committer:
 
     def discard(self) -> None:
         """Forgets everything since the last commit."""
-        waiting = self.waiting
-        self.recent = Recent(self.view.options)
-        self.waiting = waiting.emptied()
+        waiting, options = self.waiting, self.view.options
+        self.recent = Recent(options)
+        self.waiting = waiting.emptied(options.key_secret)
         if self.failed is None:
             self.files.remove(record for record, _ in waiting.spilled)
             # last: it may be interrupted
@@ -324,6 +342,8 @@ class Committer:
             edit.set_value(name, payload)
         if waiting.recipe is not None:
             edit.set_value("recipe", waiting.recipe.to_bytes())
+        if waiting.options is not None:
+            edit.set_value("options", pack(waiting.options.to_dict()))
         horizons = [segment.horizon for segment in snapshot.segments]
         horizons += [run.horizon for run in edit.head.pending]
         horizons += [record.horizon for record, _ in waiting.spilled]
@@ -345,6 +365,8 @@ class Committer:
             self.files.require(edit.files)
             commit = self.catalog.commit(edit)
             self.view.recipe = self.recipe
+            if self.waiting.options is not None:
+                self.view.options = self.waiting.options
             self.waiting = Waiting(self.view.options.key_secret, commit)
         except BaseException as error:
             if isinstance(error, (ClosedIndex, OSError)) and not edit.begun:

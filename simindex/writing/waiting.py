@@ -5,6 +5,7 @@
     spilled   rows as segment files that are not part of the index yet: every batch_rows rows are
     values    whole values of the catalog, such as an audit
     recipe    of the first batch that had one, in an index without a recipe
+    options   with the keys of the first rows, in an index that left them open
     samples   drawn of weighted rows as they come
 
 A call adds all that it is given, or nothing: `_mark` and `_restore`. A deletion concerns all rows
@@ -100,6 +101,8 @@ class Waiting:
         """Of the catalog, by name."""
         self.recipe: Recipe | None = None
         """That the commit gives an index which has none."""
+        self.options: IndexOptions | None = None
+        """That the commit gives an index whose first rows decide if it has keys."""
         self.due_at = inf
         """Time of `monotonic` at which the commit is due, for rows that were added one at a time.
         """
@@ -112,11 +115,21 @@ class Waiting:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to commit."""
-        return not (self.rows or self.deletions or self.spilled or self.values or self.recipe)
+        return not (
+            self.rows or self.deletions or self.spilled or self.values or self.recipe
+            or self.options
+        )
 
-    def emptied(self) -> Waiting:
+    def emptied(self, secret: bytes | None) -> Waiting:
         """What comes after the same commit, and nothing yet."""
-        return Waiting(self._secret, SealedHead(self.value, self.since))
+        return Waiting(secret, SealedHead(self.value, self.since))
+
+    def keyed(self, options: IndexOptions) -> Waiting:
+        """The same without its deletions, for rows with the keys of these options; there are none
+        yet, of which a deletion could have told."""
+        keyed = self.emptied(options.key_secret)
+        keyed.values, keyed.recipe, keyed.options = dict(self.values), self.recipe, options
+        return keyed
 
     def append(self, batch: Batch, files: SegmentFiles) -> U64:
         """Adds the rows of a checked batch, all or none; returns their ids, uint64 (n,)."""
