@@ -51,6 +51,8 @@ def opened_anew(call: Call, path: Path, holds: set[Rows | None]) -> None:
             cleared(simindex.repair(path, apply=True), path)
         with _opened(call, path) as again:
             one_of(held(again), holds, "the index opened anew holds")
+            if call.on == "empty" and not len(again) and (again.options.keys or again.recipe):
+                raise Fault("wrong", "without any row the index has taken keys or a recipe")
             findings = again.check()
             pages = pages_left(again)
     except SimindexError as error:

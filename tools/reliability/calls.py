@@ -406,6 +406,41 @@ def _ingests() -> Iterator[Call]:
     yield one({"batch": VALUES, "keys": ["a71", "a72"]}, NAMED_KEYED, on="keyed")
 
 
+def _beginnings() -> Iterator[Call]:
+    """The first rows of an index, which decide whether it has keys; and calls while they wait."""
+    added = keyed(41, 42)
+    for states in ((), ("deleting",), ("tuned",)):
+        yield Call("append", {"batch": added}, on="empty", states=states, effect=adding(added))
+        yield Call("seen_or_add", {"text_or_batch": text(51), "key": "key51"}, on="empty",
+                   states=states, effect=chain(committed, adding(keyed(51))), answer=is_none)
+    yield Call("append", {"batch": VALUES, "keys": ["a71", "a72"]}, on="empty",
+               effect=adding(NAMED_KEYED))
+    yield Call("append", {"batch": ONE}, on="empty", effect=adding(ONE))
+    yield Call("append", {"batch": LARGE_KEYED}, on="empty", effect=adding(LARGE_KEYED))
+    yield Call("replace", {"batch": added}, on="empty", effect=adding(added))
+    yield Call("seen_or_add", {"text_or_batch": ONE}, on="empty", effect=adding(ONE),
+               answer=is_none)
+    for rows in (added, LARGE_KEYED, ONE):
+        yield Call("ingest", {"batch": rows}, on="empty", effect=chain(adding(rows), committed),
+                   answer=brute.wrong_ingest(rows, 3))
+    yield Call("append", {"batch": added}, on="empty", states=("named",), effect=adding(added))
+    yield Call("replace", {"batch": keyed(31, 43)}, on="empty", states=("named",),
+               effect=replacing(keyed(31, 43)))
+    yield Call("ingest", {"batch": added}, on="empty", states=("named",),
+               effect=chain(committed, adding(added), committed))
+    yield Call("seen_or_add", {"text_or_batch": text(51), "key": "key51"}, on="empty",
+               states=("named",), effect=chain(committed, adding(keyed(51))), answer=is_none)
+    yield Call("delete", {"keys": ["key31", "none"]}, on="empty", states=("named",),
+               effect=without("key31"))
+    yield Call("contains", {"keys": ["key31"]}, on="empty", states=("named",))
+    yield Call("get", {"name": "key31"}, on="empty", states=("named",))
+    for method in ("query", "commit", "compact", "discard", "close"):
+        for more in ((), ("recent",)):
+            yield Call(method, {"batch": KEYED_QUERIES} if method == "query" else {}, on="empty",
+                       states=("named", *more), effect=same if method == "query" else discarded
+                       if method == "discard" else committed, gate=method == "compact")
+
+
 def _admissions() -> Iterator[Call]:
     """One document, unless there is one like it."""
     yield Call("seen_or_add", {"text_or_batch": ONE}, effect=adding(ONE), answer=is_none)
@@ -512,8 +547,8 @@ def _functions() -> Iterator[Call]:
 
 CALLS: tuple[Call, ...] = tuple(
     call for part in (
-        _questions, _questions_to_writers, _additions, _ingests, _admissions, _commits,
-        _compactions, _ends, _openings, _functions,
+        _questions, _questions_to_writers, _additions, _ingests, _beginnings, _admissions,
+        _commits, _compactions, _ends, _openings, _functions,
     ) for call in part()
 )
 """The table."""

@@ -317,7 +317,8 @@ def _gone_on(
 ) -> set[Rows | None]:
     """Appends, deletes and compacts; returns what the index then holds, or raises _Refused."""
     index = stage.index
-    later = LATER_KEYED if stage.keys else LATER
+    has_keys = index.options.keyed
+    later = LATER_KEYED if has_keys else LATER
     ends = {model.waiting, call.effect(model).waiting}
     with_later = {adding(later)(Model((), rows)).waiting for rows in ends}
     try:
@@ -328,7 +329,7 @@ def _gone_on(
         holds = {rows}
         gone = rows[0][0]
         without_it = without(gone)(Model((), rows)).waiting
-        index.delete(**{"keys" if stage.keys else "ids": [gone]})
+        index.delete(**{"keys" if has_keys else "ids": [gone]})
         holds.add(without_it)
         index.compact()
         holds = {without_it}

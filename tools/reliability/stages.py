@@ -242,6 +242,11 @@ def _abandoned(path: Path) -> None:
     os.waitpid(pid, 0)
 
 
+def _empty(path: Path) -> None:
+    """New: its first rows decide whether they have keys, and by which recipe they were made."""
+    simindex.open(path, "n", options=PLAIN).close()
+
+
 def _nothing(path: Path) -> None:
     """No index."""
 
@@ -256,7 +261,7 @@ def _keyed(path: Path) -> None:
 
 SPECIMENS: dict[str, Callable[[Path], None]] = {
     "plain": _plain, "keyed": _keyed, "wrecked": _wrecked, "abandoned": _abandoned,
-    "nothing": _nothing,
+    "empty": _empty, "nothing": _nothing,
 }
 
 MORE = batch({31: value(31), 32: value(32)})
@@ -270,8 +275,8 @@ SMALL_KEYED = keyed(41, 42)
 
 def contents(specimen: str) -> Rows | None:
     """What the specimen holds."""
-    if specimen == "nothing":
-        return None
+    if specimen in ("empty", "nothing"):
+        return () if specimen == "empty" else None
     rows = [*FIRST_KEYED, PENDING_KEYED] if specimen == "keyed" else [*FIRST, PENDING]
     gone = set(DELETED_KEYED if specimen == "keyed" else DELETED)
     found = tuple(sorted(
@@ -318,7 +323,13 @@ def _deleting(stage: Stage) -> Effect:
 def _recent(stage: Stage) -> Effect:
     rows = keyed(51) if stage.keys else ONE
     stage.index.seen_or_add(rows, h=1, commit_s=None)
-    return adding(rows)
+    return chain(committed, adding(rows))
+
+
+def _named(stage: Stage) -> Effect:
+    stage.index.append(MORE_KEYED)
+    stage.keys = True
+    return adding(MORE_KEYED)
 
 
 def _merging(stage: Stage) -> Effect:
@@ -349,7 +360,7 @@ def _tuned(stage: Stage) -> Effect:
 
 STATES: dict[str, Callable[[Stage], Effect]] = {
     "buffered": _buffered, "spilled": _spilled, "deleting": _deleting, "recent": _recent,
-    "merging": _merging, "merged": _merged, "behind": _behind, "tuned": _tuned,
+    "merging": _merging, "merged": _merged, "behind": _behind, "tuned": _tuned, "named": _named,
 }
 """Of a handle when the call begins. Each returns what it does to the model."""
 
