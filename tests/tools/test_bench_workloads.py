@@ -291,7 +291,7 @@ def test_text_reports_every_recipe_and_level_and_checks_them(tmp_path: Path) -> 
         checked = 25 if one["rows"] >= 25 else one["rows"]
         assert f"equal to regex + mmh3 on {checked} of {checked} documents" in one["notes"]
     assert "times the 40,000 asked for" in ours["text: tf, words 1-3"]["notes"]
-    assert "MiB beside the texts" in ours["text: tf, words 1-3"]["notes"]
+    assert "MiB without the texts" in ours["text: tf, words 1-3"]["notes"]
     # 300 words, 299 pairs, 298 triples.
     rate, features = ours["text: tf, words 1-3"]["median"], 897
     assert f"{rate * features / 1e6:.1f} M features/s" in ours["text: tf, words 1-3"]["notes"]

@@ -44,7 +44,7 @@ class Measurement:
 
 
 HEADINGS = (
-    "workload", "engine", "rows", "median", "min - max", "bytes a row", "recall", "beside peer",
+    "workload", "engine", "rows", "median", "min - max", "bytes a row", "recall", "times peer",
     "notes",
 )
 

@@ -116,7 +116,7 @@ def beside_texts(kept: Path, name: str) -> str:
     runs = in_fresh_process("fingerprint", texts=str(kept), recipes=[name], repeat=1, clock="wall")
     run = runs[name]
     return (
-        f"peak memory {run['peak_bytes'] / 2**20:.1f} MiB beside the texts, "
+        f"peak memory {run['peak_bytes'] / 2**20:.1f} MiB without the texts, "
         f"{run['result_bytes'] / 2**20:.1f} MiB of it the result"
     )
 
