@@ -18,6 +18,7 @@ import click
 from simindex.cli.app import AS_JSON
 from simindex.cli.console import say
 from simindex.cli.numbers import Count, Size
+from simindex.cli.progress import Extent
 from simindex.errors import InvalidInput
 from simindex.inputs import ID_FIELDS, Document, Intake, ReadOptions, formats, read
 from simindex.options import SECRET_BYTES, split_structures
@@ -157,6 +158,12 @@ class Reading:
         """The same, with names for records of standard input that no other run gives."""
         stdin_name = f"stdin-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
         return replace(self, options=replace(self.options, stdin_name=stdin_name))
+
+    def extent(
+        self, inputs: Sequence[str], intake: Intake, without: Path | None = None
+    ) -> Extent:
+        """How much of the inputs was read, where `documents` is given the same."""
+        return Extent(intake, inputs, replace(self.options, without=without))
 
     def documents(
         self, inputs: Sequence[str], intake: Intake, without: Path | None = None

@@ -1,22 +1,15 @@
-"""What is written where: data to standard output, sentences and progress to standard error.
-
-Progress is a live line with rich, and without it a plain line now and then.
-"""
+"""What is written where: data to standard output, sentences to standard error."""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
-import time
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 
 import click
 
 from simindex.records.reports import Audit, SpotCheck
-
-PLAIN_INTERVAL_S = 5.0
 
 _HALVES = re.compile("[\ud800-\udfff]")
 """Of surrogate pairs: Python has one for each byte of a path that is no UTF-8."""
@@ -113,66 +106,3 @@ def _interval(measured: Audit | SpotCheck) -> str:
     return (
         f"recall {measured.recall:.4f} ({measured.recall_low:.4f} - {measured.recall_high:.4f})"
     )
-
-
-class Progress:
-    """Says how far a long command is while standard error is a terminal, else does nothing.
-
-    Parameters
-    ----------
-    label, noun : str
-        What is being done, and with what, such as ``"indexing"`` documents.
-    quiet : bool
-        Show nothing in any case.
-    """
-
-    def __init__(self, label: str, noun: str = "document", *, quiet: bool) -> None:
-        self._label, self._noun = label, noun
-        self._shown = not quiet and sys.stderr.isatty()
-        self._live: Any = _live_line() if self._shown else None
-        self._started = self._last = time.monotonic()
-        self.documents = 0
-        self.characters = 0
-
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def advance(self, documents: int, characters: int) -> None:
-        """Note that so many more documents were done, of an unknown number."""
-        self.documents += documents
-        self.characters += characters
-        rate = self.documents / max(time.monotonic() - self._started, 1e-9)
-        self._show(
-            f"{count(self.documents, self._noun)}, {megabytes(self.characters)}, "
-            f"{rate:,.0f} a second"
-        )
-
-    def tell(self, done: int, total: int) -> None:
-        """Note that so much of a known total is done."""
-        self._show(f"{100 * done / max(1, total):.0f}% of {count(total, self._noun)}")
-
-    def _show(self, how_far: str) -> None:
-        if not self._shown:
-            return
-        now = time.monotonic()
-        if self._live is not None:
-            self._live.update(f"{self._label}: {how_far}")
-        elif now - self._last >= PLAIN_INTERVAL_S:
-            self._last = now
-            say(f"{self._label}: {how_far}")
-
-
-def _live_line() -> Any:
-    try:
-        from rich.console import Console
-        from rich.status import Status
-    except ImportError:
-        return None
-    # rich honours NO_COLOR and TERM=dumb itself, and lets other lines on standard error pass above.
-    return Status("", console=Console(stderr=True, highlight=False))

@@ -17,7 +17,8 @@ from typing import Any
 import mmh3
 
 from simindex.cli.chunks import characters_of, chunks
-from simindex.cli.console import Progress, count, megabytes
+from simindex.cli.console import count, megabytes
+from simindex.cli.progress import Extent, Progress
 from simindex.errors import InvalidOption
 from simindex.inputs import Document
 
@@ -70,7 +71,8 @@ def in_sample(name: str, fraction: float) -> bool:
 
 
 def learned_from_sample(
-    recipe: Any, documents: Iterable[Document], fraction: float, *, quiet: bool
+    recipe: Any, documents: Iterable[Document], fraction: float, *, quiet: bool,
+    extent: Extent | None = None,
 ) -> tuple[Any, Lesson]:
     """The recipe fitted on a share of the documents, all of which are read."""
     chosen = 0
@@ -84,7 +86,7 @@ def learned_from_sample(
                     yield document.text
             progress.advance(len(chunk), characters_of(chunk))
 
-    with Progress("learning", quiet=quiet) as progress:
+    with Progress("learning word weights", quiet=quiet, extent=extent) as progress:
         try:
             fitted = recipe.fit(texts(progress))
         except InvalidOption as error:
@@ -107,7 +109,7 @@ def learned_from_first(
     held: deque[Document] = deque()
     held_bytes = 0
     ended = True
-    with Progress("learning", quiet=quiet) as progress:
+    with Progress("learning word weights", quiet=quiet) as progress:
         for document in documents:
             held.append(_slim(document, printed))
             held_bytes += held[-1].held_bytes

@@ -23,6 +23,7 @@ from simindex.cli.learning import (
     learned_from_sample,
 )
 from simindex.cli.numbers import Count
+from simindex.cli.progress import Extent
 from simindex.errors import InvalidOption
 from simindex.inputs import ID_FIELDS, Document, Intake, rereadable
 from simindex.simhash.projection import PROJECTIONS
@@ -212,6 +213,8 @@ class Prepared:
     documents: Iterator[Document]
     intake: Intake
     """The account of reading these documents."""
+    extent: Extent
+    """How much of the inputs was read."""
     lesson: Lesson | None = None
     """What idf was learned from, if it was."""
     id_field: str | None = None
@@ -260,16 +263,20 @@ def prepare(
     learning.check(recipe, inputs)
     intake, id_field = reading.intake(), reading.options.id_field
     documents = reading.documents(inputs, intake, without)
+    extent = reading.extent(inputs, intake, without)
     if recipe.fitted:
-        return Prepared(recipe, documents, intake, id_field=id_field)
+        return Prepared(recipe, documents, intake, extent, id_field=id_field)
     if learning.first is None and rereadable(inputs):
         fraction = 1 if learning.sample is None else learning.sample
-        fitted, lesson = learned_from_sample(recipe, documents, fraction, quiet=quiet)
+        fitted, lesson = learned_from_sample(
+            recipe, documents, fraction, quiet=quiet, extent=extent
+        )
         intake = reading.intake(silent=True)
         documents = reading.documents(inputs, intake, without)
-        return Prepared(fitted, documents, intake, lesson, id_field)
+        extent = reading.extent(inputs, intake, without)
+        return Prepared(fitted, documents, intake, extent, lesson, id_field)
     source = "the inputs" if rereadable(inputs) else "the stream"
     fitted, lesson, documents = learned_from_first(
         recipe, documents, learning.first or FIRST_DOCUMENTS, source, quiet=quiet, printed=printed
     )
-    return Prepared(fitted, documents, intake, lesson, id_field)
+    return Prepared(fitted, documents, intake, extent, lesson, id_field)

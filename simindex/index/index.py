@@ -869,17 +869,19 @@ class Index:
     # -- looking after it --------------------------------------------------------------------------
 
     @typed
-    def check(self) -> list[Finding]:
+    def check(self, *, progress: Progress | None = None) -> list[Finding]:
         """Reads and verifies everything. An empty list means that nothing is wrong.
 
         Severity ``"error"`` is damage. A ``"note"`` is harmless, such as a stray file. A writer
-        waits for its merges. A reader reports a file that is being written as stray.
+        waits for its merges. A reader reports a file that is being written as stray. `progress` is
+        called from time to time with the rows verified and all rows; a row counts once for each
+        table that holds it.
         """
         self._check_open()
         handle = self._handle
         found = faults(
             handle.path, handle.catalog, index=handle.view.index, options=self.options,
-            snapshot=self._current(),
+            snapshot=self._current(), progress=progress,
         )
         return [*found, *self._changes.strays()]
 

@@ -21,7 +21,7 @@ are counted and passed over.
 from __future__ import annotations
 
 from simindex.inputs.document import ID_FIELDS, BadRecord, Document, Intake
-from simindex.inputs.reading import ReadOptions, read, require_inputs, rereadable
+from simindex.inputs.reading import ReadOptions, read, require_inputs, rereadable, size_bytes
 
 __all__ = [
     "ID_FIELDS",
@@ -32,4 +32,5 @@ __all__ = [
     "read",
     "require_inputs",
     "rereadable",
+    "size_bytes",
 ]

@@ -90,6 +90,9 @@ class Intake:
     report: Callable[[BadRecord], None] | None = None
     bad_records: int = 0
     files: int = 0
+    documents: int = 0
+    read_bytes: int = 0
+    """Of files, as they are on the disk: of compressed ones their compressed bytes."""
     numbered: int = 0
     """Records without an id, which are named by their line."""
     id_fields: Counter[str] = field(default_factory=Counter)
@@ -98,6 +101,10 @@ class Intake:
     """HTML files that were read as texts, markup included."""
     passed_over: Counter[str] = field(default_factory=Counter)
     """Files in folders that were not read, by the reason; not errors."""
+
+    def count_bytes(self, size: int) -> None:
+        """Note that so much more was read of the files."""
+        self.read_bytes += size
 
     def bad(self, path: str, line: int | None, reason: str) -> None:
         """Note a bad record; InvalidInput when it is one more than may be skipped."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +88,19 @@ def rereadable(inputs: Sequence[str]) -> bool:
     return all(path != STDIN and (Path(path).is_file() or Path(path).is_dir()) for path in inputs)
 
 
+def size_bytes(inputs: Sequence[str], options: ReadOptions | None = None) -> int | None:
+    """Bytes on the disk of the files that `read` reads; None with standard input or a pipe."""
+    options = options or ReadOptions()
+    if not rereadable(inputs):
+        return None
+    patterns = Patterns(options.include, options.exclude)
+    size = 0
+    for file in found(inputs, patterns, Intake(max_errors=None), options.without):
+        with suppress(OSError):
+            size += Path(file.path).stat().st_size
+    return size
+
+
 def read(
     inputs: Sequence[str], options: ReadOptions | None = None, intake: Intake | None = None
 ) -> Iterator[Document]:
@@ -121,7 +135,9 @@ def read(
     require_inputs(inputs)
     patterns = Patterns(options.include, options.exclude)
     for file in found(inputs, patterns, intake, options.without):
-        yield from _read_file(file, options, intake)
+        for document in _read_file(file, options, intake):
+            intake.documents += 1
+            yield document
 
 
 def _read_file(file: Found, options: ReadOptions, intake: Intake) -> Iterator[Document]:
@@ -133,7 +149,7 @@ def _read_file(file: Found, options: ReadOptions, intake: Intake) -> Iterator[Do
         options.id_field,
     )
     try:
-        with open_bytes(file.path) as stream:
+        with open_bytes(file.path, intake.count_bytes) as stream:
             row = FORMATS.get(options.format)
             if row is None:
                 head = first_bytes(stream, HEAD_BYTES)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,6 +21,9 @@ from typing import Any, BinaryIO, cast
 from simindex.errors import MissingExtra
 
 STDIN = "-"
+BUFFER_BYTES = 1 << 17
+"""Read of a file at once: so much that counting the bytes takes no time."""
+
 SLICE_BYTES = 2048
 """Compressed .zst bytes given to the decompressor at once. Its densest block is 4 bytes for
 128 KiB, so one slice yields at most 64 MiB; larger slices were not measurably faster."""
@@ -42,21 +46,51 @@ class Unreadable(Exception):
 
 
 @contextmanager
-def open_bytes(path: str) -> Iterator[BinaryIO]:
+def open_bytes(path: str, read: Callable[[int], None] | None = None) -> Iterator[BinaryIO]:
     """The decompressed bytes of a file, or of standard input for `-`.
 
-    Compression is told by the suffix; by the first bytes for standard input. Raises Unreadable
-    when the file cannot be opened, MissingExtra for .zst without its library.
+    Compression is told by the suffix; by the first bytes for standard input. `read` is told how
+    many bytes of a file were read, as they are on the disk: at the end its size, also of a file
+    that was not read to its end. Raises Unreadable when the file cannot be opened, MissingExtra for
+    .zst without its library.
     """
     if path == STDIN:
         yield _decompressed(sys.stdin.buffer, _compression_of_bytes(sys.stdin.buffer))
         return
     try:
-        file = Path(path).open("rb")  # noqa: SIM115
+        raw = _CountedFile(path, read)
     except OSError as error:
         raise Unreadable(f"cannot be opened: {error.strerror or error}") from error
-    with file:
+    with io.BufferedReader(raw, BUFFER_BYTES) as file:
         yield _decompressed(file, compression_of(path))
+
+
+class _CountedFile(io.FileIO):
+    """A file that tells how much of it was read."""
+
+    def __init__(self, path: str, read: Callable[[int], None] | None) -> None:
+        super().__init__(path)
+        self._read = read or (lambda size: None)
+        self._left = os.fstat(self.fileno()).st_size
+
+    def readinto(self, buffer: Any) -> int:
+        size = super().readinto(buffer) or 0
+        self._count(size)
+        return size
+
+    def readall(self) -> bytes:
+        data = super().readall()
+        self._count(len(data))
+        return data
+
+    def close(self) -> None:
+        if not self.closed:
+            self._count(max(0, self._left))
+        super().close()
+
+    def _count(self, size: int) -> None:
+        self._left -= size
+        self._read(size)
 
 
 def compression_of(path: str) -> str:

@@ -21,7 +21,7 @@ from simindex.errors import (
 from simindex.options import IndexOptions
 from simindex.planning.machine import Machine
 from simindex.query import audit
-from simindex.records.reports import Finding
+from simindex.records.reports import Finding, Progress
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog import pages
 from simindex.storage.catalog.catalog import Catalog
@@ -43,15 +43,28 @@ from simindex.storage.tables.table import Table
 
 SLICE_ROWS = 1 << 20
 
+Verified = Callable[[int], None]
+"""Is told of so many rows of a file."""
+
 
 def faults(
-    path: Path, catalog: Catalog, *, index: bytes, options: IndexOptions, snapshot: Snapshot
+    path: Path, catalog: Catalog, *, index: bytes, options: IndexOptions, snapshot: Snapshot,
+    progress: Progress | None = None,
 ) -> list[Finding]:
     """What is wrong with the files of a commit, and with what the catalog holds now.
 
     See `Index.check`. Reads each file once, in bounded memory.
     """
     found: list[Finding] = []
+    total = sum(len(segment) * _files_of(segment) for segment in snapshot.segments)
+    done = 0
+
+    def verified(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if progress is not None:
+            progress(done, total)
+
     try:
         if read_format(path) != index:
             found.append(_error(path / "FORMAT", "names another index than the one opened"))
@@ -61,7 +74,7 @@ def faults(
     found += _check_values(path, catalog, options)
     found += _check_deletions(path, snapshot, options.key_secret)
     for segment in snapshot.segments:
-        found += _check_segment(path, catalog, segment, options)
+        found += _check_segment(path, catalog, segment, options, verified)
     for table, sample in zip(snapshot.pending, snapshot.samples, strict=True):
         wrong = [*_disorder(table, options), *_fault(sample.check)]
         found += [_error(path / "catalog", f"{table.name}: {what}") for what in wrong]
@@ -133,13 +146,18 @@ def _check_values(path: Path, catalog: Catalog, options: IndexOptions) -> Iterat
                 yield _error(path / "catalog", what)
 
 
+def _files_of(segment: Segment) -> int:
+    return 1 + len(segment.structures) + (segment.slices is not None)
+
+
 def _check_segment(
-    path: Path, catalog: Catalog, segment: Segment, options: IndexOptions
+    path: Path, catalog: Catalog, segment: Segment, options: IndexOptions, verified: Verified
 ) -> Iterator[Finding]:
+    """`verified` is told of the rows that were verified, in each file of the segment."""
     file = path / "segments" / segment.name
     damaged = segment.envelope.damaged_chunks()
     yield from _check_bytes(file, segment.envelope, damaged)
-    wrong = [] if damaged else list(_disorder(segment, options))
+    wrong = [] if damaged else list(_disorder(segment, options, verified))
     for what in wrong:
         yield _error(file, what)
     sound = not damaged and not wrong
@@ -151,11 +169,13 @@ def _check_segment(
                 path, catalog, segment.record, structure,
                 partial(permuted.disorder, structure, expected),
             )
+            verified(len(segment))
     if segment.slices is not None and not damaged:
         yield from _check_structure(
             path, catalog, segment.record, segment.slices,
             partial(slicelist.disorder, segment.slices, segment.fingerprints),
         )
+        verified(len(segment))
 
 
 def _check_bytes(
@@ -205,11 +225,14 @@ def _check_directory(
         yield _error(path / "catalog", str(error))
 
 
-def _disorder(table: Table, options: IndexOptions) -> Iterator[str]:
+def _disorder(
+    table: Table, options: IndexOptions, verified: Verified = lambda rows: None
+) -> Iterator[str]:
     """What is inconsistent in a table's rows."""
     previous, kind, secret = 0, options.key_kind, options.key_secret
     for start in range(0, len(table), SLICE_ROWS):
         stop = min(start + SLICE_ROWS, len(table))
+        verified(stop - start)
         words = table.fingerprints[start:stop, 0]
         if int(words[0]) < previous or (words[1:] < words[:-1]).any():
             yield f"rows {start} to {stop} are not sorted"

@@ -218,9 +218,7 @@ def test_learning_shows_its_progress(
     (tmp_path / "a.jsonl").write_text(LINES)
     code, shown = on_terminal("build", "i.sim", "a.jsonl", *TFIDF, *options)
     assert code == 0
-    number = 9 if options else 40
-    assert f"learning: {number} documents".encode() in shown
-    assert b"indexing: 40 documents" in shown
+    assert shown.index(b"learning word weights") < shown.index(b"indexing")
 
 
 def test_ctrl_c_while_learning_leaves_nothing(spawn: Spawn, tmp_path: Path) -> None:

@@ -310,6 +310,7 @@ def _questions() -> Iterator[Call]:
     for skew in (False, True):
         yield Call("stats", {"skew": skew}, mode="r", answer=stated)
     yield Call("check", mode="r", answer=clean)
+    yield Call("check", {"progress": progress}, mode="r", answer=clean)
     yield Call("audit", {"h": 3, "recall": 0.8, "sample": 8, "threads": 2}, mode="r")
     yield Call("audit", {"method": "psm"}, mode="r")
     yield Call("tune", {"h": 3, "machine": False}, mode="r")

@@ -32,10 +32,11 @@ from simindex.cli.chunks import (
     chunks,
     read_ahead,
 )
-from simindex.cli.console import Progress, count, duration, emit, megabytes, say
+from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.existing import CHOICES, Choice, Existing
 from simindex.cli.new_index import NewIndex, clear_up, replacing
 from simindex.cli.numbers import Count
+from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
     Learning,
     Prepared,
@@ -125,7 +126,8 @@ def build(
         intake = reading.intake()
         documents = reading.documents(inputs, intake, without)
         recipe, id_field = stored_recipe(path, *NO_TEXTS), reading.options.id_field
-        prepared = Prepared(recipe, documents, intake, id_field=id_field)
+        extent = reading.extent(inputs, intake, without)
+        prepared = Prepared(recipe, documents, intake, extent, id_field=id_field)
     else:
         _require_free(path, overwrite)
         prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
@@ -134,7 +136,8 @@ def build(
     )
     place = replacing(run.path) if overwrite else nullcontext(run.path)
     try:
-        with Progress("indexing", quiet=quiet) as run.progress, place as run.place:
+        shown = Progress("indexing", quiet=quiet, extent=prepared.extent)
+        with shown as run.progress, place as run.place:
             run.fill(options)
     except _NothingRead:
         prepared.say()
@@ -204,6 +207,7 @@ class _Run:
                 fresh = self.progress.documents - self.committed
                 if self.commit_every and fresh >= self.commit_every:
                     self._commit(index)
+            self.progress.then("writing the index")
             self._commit(index)
             self.rows = len(index)
 

@@ -10,6 +10,7 @@ import simindex
 from simindex.cli.app import DAMAGED, program
 from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import cell, count, duration, emit, say
+from simindex.cli.progress import Progress
 
 
 @program.command()
@@ -22,7 +23,8 @@ def check(index_path: str, as_json: bool, quiet: bool) -> None:
     """
     started = time.perf_counter()
     with simindex.open(index_path, "r") as index:
-        findings = index.check()
+        with Progress("verifying", "row", quiet=quiet) as progress:
+            findings = index.check(progress=progress.tell)
         rows = len(index)
     for finding in findings:
         if as_json:

@@ -17,7 +17,8 @@ from simindex.cli.choices import (
     threads_option,
 )
 from simindex.cli.commands.pairs import LINES_AT_ONCE, shown
-from simindex.cli.console import Progress, as_json_line, count, duration, key_text, say
+from simindex.cli.console import as_json_line, count, duration, key_text, say
+from simindex.cli.progress import Progress
 from simindex.records.clusters import Clusters
 
 

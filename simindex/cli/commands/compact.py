@@ -10,6 +10,7 @@ import simindex
 from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import index_argument, output_options, structures_option
 from simindex.cli.console import count, duration, emit, megabytes, say
+from simindex.cli.progress import Progress
 
 
 @program.command()
@@ -27,7 +28,8 @@ def compact(
     started = time.perf_counter()
     with simindex.open(index_path, "w") as index:
         before = index.stats()
-        index.compact(full=full, structures=structures)
+        with Progress("merging", "row", quiet=quiet) as progress:
+            index.compact(full=full, structures=structures, progress=progress.tell)
         with uninterrupted():
             index.commit()
         after = index.stats()

@@ -48,11 +48,12 @@ from simindex.cli.chunks import (
     portions,
     read_ahead,
 )
-from simindex.cli.console import Progress, count, duration, key_text, say
+from simindex.cli.console import count, duration, key_text, say
 from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
 from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import Keep, keep_option
 from simindex.cli.numbers import Count
+from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.errors import InvalidOption
 from simindex.inputs import ID_FIELDS, require_inputs
@@ -142,7 +143,9 @@ def dedup(
         else:
             place = lasting(Path(index_path), asked)
         opened.enter_context(place.index)
-        with place.outcome_told(), Progress("deduplicating", quiet=silent) as progress:
+        extent = place.prepared.extent
+        shown = Progress("deduplicating", quiet=silent, extent=extent)
+        with place.outcome_told(), shown as progress:
             listing = opened.enter_context(_audit_file(audit, inputs, index_path))
             output = opened.enter_context(_whole_writes())
             run = _Run(place, h, keep, recall, mark, reading, output, listing)

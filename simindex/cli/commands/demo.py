@@ -21,8 +21,9 @@ import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import distance, json_option
 from simindex.cli.chunks import batch_of, characters_of, chunks
-from simindex.cli.console import Progress, count, duration, emit, megabytes, say
+from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.new_index import NewIndex
+from simindex.cli.progress import Progress
 from simindex.errors import IndexExists, InvalidInput
 from simindex.inputs import Document, Intake, ReadOptions, read
 from simindex.pairs.clusters import connected

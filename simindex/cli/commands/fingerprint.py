@@ -36,7 +36,8 @@ from simindex.cli.chunks import (
     places_of_rows,
     read_ahead,
 )
-from simindex.cli.console import Progress, as_json_line, cell, count, duration, megabytes, say
+from simindex.cli.console import as_json_line, cell, count, duration, megabytes, say
+from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
     Learning,
     Prepared,
@@ -91,7 +92,8 @@ def fingerprint(
         recipe = stored_recipe(recipe_of, *NO_TEXTS)
         intake = reading.intake()
         documents = reading.documents(inputs, intake)
-        prepared = Prepared(recipe, documents, intake, id_field=reading.options.id_field)
+        extent = reading.extent(inputs, intake)
+        prepared = Prepared(recipe, documents, intake, extent, id_field=reading.options.id_field)
     elif not inputs and not (recipe := asked_recipe(recipe_given)).fitted:
         raise InvalidOption(
             f"--weighting {recipe.weighting} learns idf from documents, and there is no INPUT",
@@ -103,7 +105,8 @@ def fingerprint(
     printer = _Printer(prepared.recipe, weights, features, as_json)
     started = time.perf_counter()
     read = read_ahead(chunks(chain(_given(texts), prepared.documents)))
-    with closing(read), Progress("fingerprinting", quiet=silent) as progress:
+    shown = Progress("fingerprinting", quiet=silent, extent=prepared.extent)
+    with closing(read), shown as progress:
         for chunk in read:
             batch = prepared.recipe.batch([document.text for document in chunk], threads=threads)
             printer.print(chunk, batch)

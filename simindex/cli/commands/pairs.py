@@ -18,7 +18,8 @@ from simindex.cli.choices import (
     output_options,
     threads_option,
 )
-from simindex.cli.console import Progress, as_json_line, cell, count, duration, key_text, say
+from simindex.cli.console import as_json_line, cell, count, duration, key_text, say
+from simindex.cli.progress import Progress
 from simindex.records.pairs import CollapsedPairs
 
 

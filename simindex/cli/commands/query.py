@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
@@ -38,6 +39,7 @@ from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
 from simindex.cli.commands.pairs import LINES_AT_ONCE
 from simindex.cli.console import as_json_line, cell, count, duration, key_text, say, spot_checked
 from simindex.cli.numbers import Count
+from simindex.cli.progress import Progress
 from simindex.cli.recipes import required_recipe
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import SpotCheck
@@ -158,6 +160,7 @@ def query(
     if not (inputs or texts or fingerprints):
         inputs = piped_input("nothing to look up: give an INPUT, --text or --fingerprint")
     intake = reading.intake()
+    extent = reading.extent(inputs, intake) if inputs else None
     without = SkippedReport()
     asked = matched = found = 0
     searching = 0.0
@@ -191,7 +194,10 @@ def query(
             threads=threads,
         )
         answered = _answers(questions(), ask, index.options.bits, memory_limit)
-        with closing(answered):
+        # Not on a terminal that matches are printed to.
+        silent = quiet or not inputs or sys.stdout.isatty()
+        shown = Progress("looking up", quiet=silent, extent=extent)
+        with closing(answered), shown as progress:
             for names, batch, answers in answered:
                 asked += len(names)
                 if asked <= FEW:
@@ -204,6 +210,7 @@ def query(
                     exact = exact and matches.stats.exact
                     for lines in _lines(names, start, matches, as_json):
                         click.echo(lines)
+                progress.advance(len(names), 0)
         if not (exact or quiet):
             measured = index.stats().spot_checks
         if nearest is None and not (quiet or found) and asked <= FEW:

@@ -9,7 +9,8 @@ import click
 import simindex
 from simindex.cli.app import DAMAGED, program
 from simindex.cli.choices import index_argument, output_options
-from simindex.cli.console import Progress, cell, count, emit, say
+from simindex.cli.console import cell, count, emit, say
+from simindex.cli.progress import Progress
 
 
 @program.command()

@@ -138,9 +138,13 @@ def lasting(path: Path, asked: Asked) -> Place:
                 path=str(path), found=index.options.keys, expected="str",
             )
         intake = asked.reading.intake()
-        documents = asked.reading.documents(asked.inputs, intake, Path(os.path.realpath(path)))
+        without = Path(os.path.realpath(path))
+        documents = asked.reading.documents(asked.inputs, intake, without)
+        extent = asked.reading.extent(asked.inputs, intake, without)
         opened.pop_all()
-    prepared = Prepared(recipe, documents, intake, id_field=asked.reading.options.id_field)
+    prepared = Prepared(
+        recipe, documents, intake, extent, id_field=asked.reading.options.id_field
+    )
     return Place(path, index, prepared, lasting=True)
 
 
