@@ -134,7 +134,7 @@ class IndexExists(SimindexError, FileExistsError):
 
 
 class IndexLocked(SimindexError):
-    """Another writer holds the index; `data["holder"]` says who."""
+    """Another writer, or other code of this process, holds the index; `data["holder"]` says who."""
 
 
 class StorageFailed(SimindexError, OSError):

@@ -144,8 +144,9 @@ class Changes:
                 # What is to go is not merged first, and what is to come is built once.
                 kept = [name for name in self._options.structures if name in wanted]
                 writer.restructure(kept if full else wanted)
-            if full:
+            if full or structures is not None:
                 committer.commit(seal_pending=True)
+            if full:
                 segments = committer.snapshot.segments
                 for places in policy.fitting([len(segment) for segment in segments]):
                     inputs = [segments[place] for place in places]

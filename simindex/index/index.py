@@ -738,7 +738,8 @@ class Index:
             Merge all segments into one, or into as few as their row numbers allow.
         structures : sequence of str, optional
             The structures of each segment from now on, as `IndexOptions.structures`. One commit
-            builds missing and damaged permuted tables and slice lists, and drops those not named.
+            builds missing and damaged permuted tables and slice lists, and drops those not named;
+            another makes a segment of the rows that wait for one.
         progress : function (done, all), optional
             Called from time to time with the number of rows merged and of rows to merge.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lmdb
 
-from simindex.errors import CorruptFile, StorageFull, UnsupportedStorage
+from simindex.errors import CorruptFile, IndexLocked, StorageFull, UnsupportedStorage
 from simindex.storage.catalog.pages import MAP_BYTES
 from simindex.storage.files import disk
 from simindex.storage.files.refusals import NO_SPACE, no_space, storage_failed
@@ -18,6 +18,10 @@ from simindex.storage.files.refusals import NO_SPACE, no_space, storage_failed
 MAX_READERS = 1024
 
 _LOCK_FILE_BYTES = 128 + 64 * MAX_READERS
+
+_ALREADY_OPEN = "already open in this process"
+"""Of an error that has no type of its own. A second environment of the same file would drop the
+locks of the first when it is closed, so LMDB refuses it."""
 
 
 def require_plain(path: Path, *, alone: bool) -> None:
@@ -73,6 +77,13 @@ def opening_error(error: lmdb.Error, data: Path) -> Exception:
         return UnsupportedStorage(
             f"cannot map {MAP_BYTES >> 30} GiB of address space for {data}",
             remedy="raise the limit on virtual memory", path=str(data),
+        )
+    if _ALREADY_OPEN in str(error):
+        return IndexLocked(
+            f"{data.parent.parent} cannot be opened: other code of this process has its catalog "
+            "open with LMDB",
+            remedy="close that environment, or open the index in another process",
+            path=str(data.parent.parent), holder="this process",
         )
     return system_error(error, data) or CorruptFile(
         f"cannot open the catalog {data}: {error}", path=str(data)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import lmdb
 import numpy as np
 import pytest
 
 import simindex
-from simindex.errors import StorageFull
+from simindex.errors import IndexLocked, StorageFull
 from simindex.storage.catalog import environment as module
 from simindex.storage.catalog import lmdb_files
 
@@ -55,3 +56,18 @@ def test_existing_lock_file_is_never_opened(filled: Path, monkeypatch: pytest.Mo
         assert index.check() == []
     assert "lock.mdb" not in opened
     assert "LOCK" in opened
+
+
+def test_a_catalog_that_other_code_has_open_is_no_damage(filled: Path) -> None:
+    """`repair` refuses, too: it would replace a catalog that is whole."""
+    calls = (
+        lambda: simindex.open(filled), lambda: simindex.open(filled, "w"),
+        lambda: simindex.repair(filled), lambda: simindex.repair(filled, apply=True),
+    )
+    with lmdb.open(str(filled / "catalog"), readonly=True):
+        for call in calls:
+            with pytest.raises(IndexLocked, match="has its catalog open with LMDB") as refused:
+                call()
+            assert refused.value.data["holder"] == "this process"
+    with simindex.open(filled) as reader:
+        assert len(reader) == 30
