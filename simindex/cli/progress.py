@@ -107,7 +107,7 @@ class Progress:
         if done < self._done:
             self._started, self._share = time.monotonic(), None
         self._done = done
-        if self._is_due():
+        if self._is_due() or (self._live is not None and done >= total):
             self._show(done / max(1, total), done, f"{done:,} of {count(total, self._noun)}")
 
     def then(self, label: str) -> None:

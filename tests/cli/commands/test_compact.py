@@ -43,6 +43,16 @@ def test_slice_lists_are_added_shown_and_dropped(
     assert "issl:w=8" in run("compact", keyed, "--structures", "issl:w=9", code=2).stderr
 
 
+def test_rows_that_wait_get_structures_too(run: Run, write_jsonl: Callable[..., Path]) -> None:
+    """Else nothing is built for them, and a query by the new tables compares every row."""
+    texts = [{"id": f"k{n}", "text": f"{n} some text that is number {n} of ten"} for n in range(10)]
+    run("build", "i.sim", write_jsonl("a.jsonl", texts))
+    run("compact", "i.sim", "--structures", "bphs:G=4,g=1")
+    told = run("query", "i.sim", "a.jsonl", "--method", "bphs:G=4,g=1").stderr
+    assert "(bphs:G=4,g=1, exact)" in told
+    assert run("check", "i.sim").stdout == ""
+
+
 def test_structures_are_built_listed_and_dropped(
     run: Run, write_jsonl: Callable[..., Path], objects: Any
 ) -> None:
