@@ -60,7 +60,7 @@ def test_assumed_recall_is_measured_of_every_kind(tmp_path: Path) -> None:
         f"assumed-recall, {kind}" for kind in oracle.KINDS
     ]
     assert all(one["notes"].endswith("; assumed: recall >= 0.95") for one in by_flips)
-    assert all(0.93 < one["recall"] for one in by_flips)
+    assert all(one["recall"] > 0.93 for one in by_flips)
     assert [one["recall"] for one in exactly] == [1.0] * 4
 
 
