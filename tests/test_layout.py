@@ -47,7 +47,6 @@ TESTED_BY = {
     "planning/candidates.py": "planning/test_planner.py",
     "planning/registry.py": "methods/test_contract_toy.py",
     "query/answerer.py": "query/test_audit.py",
-    "query/learning.py": "planning/test_calibration.py",
     "query/nearest.py": "methods/test_contract_top.py",
     "query/plans.py": "planning/test_calibration.py",
     "records/clusters.py": "pairs/test_clusters.py",
