@@ -76,15 +76,16 @@ output_options = together(
 
 index_argument = click.argument("index_path", metavar="INDEX", type=click.Path())
 
-def distance(default: int = 3) -> Callable[[Command], Command]:
-    """The option of the radius."""
+def distance(recipe: str, meaning: str = "The radius") -> Callable[[Command], Command]:
+    """The option of the radius; without it that of a recipe counts."""
     return click.option(
-        "-d", "--distance", "h", type=Count(), default=default, show_default=True, metavar="BITS",
-        help="Hamming distance, inclusive: bits in which near-duplicates differ at most.",
+        "-d", "--distance", "h", type=Count(), metavar="BITS",
+        help=f"{meaning}: in how many bits near-duplicates may differ; by default the radius that "
+        f"{recipe} recommends.",
     )
 
 
-distance_option = distance()
+distance_option = distance("the index's recipe")
 
 threads_option = click.option("--threads", type=Count(1), help="Threads to use.")
 

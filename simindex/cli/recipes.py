@@ -24,6 +24,7 @@ from simindex.cli.learning import (
 )
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Extent
+from simindex.cli.wording import OPTIONS
 from simindex.errors import InvalidOption
 from simindex.inputs import ID_FIELDS, Document, Intake, rereadable
 from simindex.simhash.projection import PROJECTIONS
@@ -132,7 +133,7 @@ def asked_recipe(given: dict[str, Any]) -> Any:
         said = error.what.removeprefix(f"option {name}={found!r}")
         if said == error.what:
             said = f": {said}"
-        option = f"--{name.replace('_', '-')} {typed}"
+        option = f"{OPTIONS.get(name) or '--' + name.replace('_', '-')} {typed}"
         raise InvalidOption(f"{option}{said}", remedy=error.remedy, **error.data) from error
 
 

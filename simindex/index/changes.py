@@ -173,7 +173,8 @@ class Changes:
             options = self._fitting(batch, named.get("keys"))
             checked = checked_batch(batch, options, self.handle.recipe, **named)
             answerer = self.handle.answerer
-            question = answerer.question(**asked)
+            h = self.handle.radius(asked["h"], self.handle.recipe or checked.recipe)
+            question = answerer.question(**{**asked, "h": h})
             workers = thread_count(question.threads, len(checked), worth=THREADED_QUERIES)
             with WritingCall(self.handle, "ingest") as writer:
                 committer = writer.committer
@@ -199,19 +200,21 @@ class Changes:
                 return found
 
     def seen_or_add(
-        self, given: str | bytes | Batch, key: Any, h: int, recall: float, commit_s: float | None
+        self, given: str | bytes | Batch, key: Any, h: int | None, recall: float,
+        commit_s: float | None,
     ) -> Match | None:
         """See `Index.seen_or_add`."""
         writer = self.handle.writing()
         check_commit_s(commit_s)
-        answerer = self.handle.answerer
-        answerer.question(h=h, recall=recall)
         options, recipe = self._options, self.handle.recipe
         if recipe is None or options.keys is None:
             with self.handle.lock:
                 options, recipe = self._fitting(given, [key]), self.handle.recipe
                 if recipe is None and writer.committer.no_rows and isinstance(given, (str, bytes)):
                     recipe = Recipe(bits=options.bits)
+        answerer, brought = self.handle.answerer, getattr(given, "recipe", None)
+        h = self.handle.radius(h, recipe or brought)
+        answerer.question(h=h, recall=recall)
         document = checked_document(given, key, options, recipe)
         if document is None:
             return None
@@ -282,8 +285,9 @@ class Changes:
 
         What damage prevents is left out with a warning: the caller's own work is done.
         """
+        usual_h = self.handle.radius(None, self.handle.recipe)
         try:
-            return self.handle.answerer.self_audit(snapshot, h=h)
+            return self.handle.answerer.self_audit(snapshot, h=h, usual_h=usual_h)
         except (CorruptFile, OSError) as error:
             if raised_by_a_handler(error):
                 raise

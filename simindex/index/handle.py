@@ -44,6 +44,7 @@ from simindex.errors import (
 from simindex.options import IndexOptions
 from simindex.query.answerer import Answerer
 from simindex.records.reports import Progress
+from simindex.simhash.radius import raw_radius
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.environment import Environment
@@ -317,6 +318,12 @@ class Handle:
     def recipe(self) -> Recipe | None:
         """Of the index, or of what waits for a commit."""
         return self.view.recipe if self.writer is None else self.writer.committer.recipe
+
+    def radius(self, h: int | None, recipe: Recipe | None) -> int:
+        """The radius of a call: h, or where that is None the recipe's, or that of raw rows."""
+        if h is None and recipe is not None:
+            h = recipe.h
+        return raw_radius(self.view.options.bits) if h is None else h
 
 
 def _check_agreement(

@@ -88,6 +88,14 @@ class Index:
             self._current()  # of which a commit may have told since
         return self._handle.recipe
 
+    @property
+    def h(self) -> int:
+        """The radius of calls without an h: that of the recipe that the index stores.
+
+        Of an index without a recipe it is 3 for each 64 bits.
+        """
+        return self._radius(None)
+
     def __repr__(self) -> str:
         state = "closed" if self._handle.closed else f"mode {self.mode!r}"
         return f"<simindex.Index {str(self.path)!r}, {state}>"
@@ -218,7 +226,7 @@ class Index:
         self,
         batch: Batch | Any,
         *,
-        h: int = 3,
+        h: int | None = None,
         first: bool = False,
         recall: float = 1.0,
         method: str = "auto",
@@ -233,6 +241,8 @@ class Index:
         batch : str, sequence of str, Batch, or uint64 (m,) or (m, W)
             Texts become fingerprints by the index's recipe; one without a fingerprint has no
             matches. Plain fingerprints have no weights, so they are searched exactly.
+        h : int, optional
+            Bits in which a match may differ. Default: `Index.h`, as in every call that takes h.
         first : bool
             Return at most one match for each query, the first that is found (PSMF).
         recall : float
@@ -281,7 +291,7 @@ class Index:
         asking = self._asked(batch)
         answerer = self._answerer
         question = answerer.question(
-            h=h, first=first, recall=recall, method=method, memory=memory,
+            h=self._radius(h), first=first, recall=recall, method=method, memory=memory,
             memory_limit=memory_limit, threads=threads,
         )
         return asking.numbered(answerer.search(snapshot, asking.rows, asking.weights, question))
@@ -361,7 +371,7 @@ class Index:
     def pairs(
         self,
         *,
-        h: int = 3,
+        h: int | None = None,
         method: str = "auto",
         memory_limit: int | None = None,
         collapse_equal: bool = False,
@@ -411,7 +421,7 @@ class Index:
         with told(self.path):
             snapshot = self._current()
         return each(self.path, index_pairs(
-            snapshot, self.options, h=h, method=method, memory_limit=memory_limit,
+            snapshot, self.options, h=self._radius(h), method=method, memory_limit=memory_limit,
             collapse_equal=collapse_equal, threads=threads, progress=progress,
         ))
 
@@ -419,7 +429,7 @@ class Index:
     def clusters(
         self,
         *,
-        h: int = 3,
+        h: int | None = None,
         mode: str = "components",
         singletons: bool = True,
         memory_limit: int | None = None,
@@ -470,8 +480,9 @@ class Index:
         of those.
         """
         self._check_open()
+        snapshot = self._current()  # first: it knows the recipe of the last commit
         return index_clusters(
-            self._current(), self.options, h=h, mode=mode, singletons=singletons,
+            snapshot, self.options, h=self._radius(h), mode=mode, singletons=singletons,
             memory_limit=memory_limit, threads=threads, progress=progress,
         )
 
@@ -495,7 +506,7 @@ class Index:
         self,
         batch: Batch | Any,
         *,
-        h: int = 3,
+        h: int | None = None,
         recall: float = 1.0,
         method: str = "auto",
         memory: int | None = None,
@@ -513,7 +524,9 @@ class Index:
         snapshot = self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(batch)
         answerer = self._answerer
-        question = answerer.question(h=h, recall=recall, method=method, memory=memory)
+        question = answerer.question(
+            h=self._radius(h), recall=recall, method=method, memory=memory
+        )
         return answerer.explain(snapshot, asking.rows, asking.weights, question)
 
     @typed
@@ -541,6 +554,9 @@ class Index:
         )
         return answerer.explain_top(snapshot, asking.rows, question)
 
+    def _radius(self, h: int | None) -> int:
+        return self._handle.radius(h, self.recipe)
+
     def _asked(self, given: Any) -> Asked:
         """A question that fits the index."""
         question = asked(given, recipe=self.recipe, bits=self.options.bits)
@@ -549,12 +565,12 @@ class Index:
         return question
 
     @typed
-    def tune(self, *, h: int = 3, machine: bool = True) -> Calibration:
+    def tune(self, *, h: int | None = None, machine: bool = True) -> Calibration:
         """Learns from the whole sample how bits flip, and measures the steps of this machine.
 
         Parameters
         ----------
-        h : int
+        h : int, optional
             Largest distance of the near-duplicates to learn from.
         machine : bool
             Also measure the machine, in about five seconds and 600 MB of memory; see
@@ -577,8 +593,9 @@ class Index:
         about half a second at 64 bits, and seconds for wide rows and large h.
         """
         self._changes.check_may_keep()
-        self._answerer.question(h=h)
         snapshot = self._current()
+        h = self._radius(h)
+        self._answerer.question(h=h)
         if machine:
             largest = max(snapshot.segments, key=len, default=None)
             file = None if largest is None else self.path / "segments" / largest.name
@@ -604,7 +621,7 @@ class Index:
     def audit(
         self,
         *,
-        h: int = 3,
+        h: int | None = None,
         recall: float = auditing.USUAL_RECALL,
         method: str = "auto",
         sample: int = auditing.SAMPLE_ROWS,
@@ -637,7 +654,9 @@ class Index:
         """
         self._changes.check_may_keep()
         snapshot = self._current()
-        question = self._answerer.question(h=h, recall=recall, method=method, threads=threads)
+        question = self._answerer.question(
+            h=self._radius(h), recall=recall, method=method, threads=threads
+        )
         found = self._answerer.audit(snapshot, question, sample=sample)
         self._changes.keep("audit", "audit", auditing.encode(found))
         return found
@@ -768,7 +787,7 @@ class Index:
         ids: Any = None,
         keys: Any = None,
         weights: Any = None,
-        h: int = 3,
+        h: int | None = None,
         recall: float = 1.0,
         first: bool = False,
         method: str = "auto",
@@ -825,7 +844,7 @@ class Index:
         text_or_batch: str | bytes | Batch,
         key: Any = None,
         *,
-        h: int = 3,
+        h: int | None = None,
         recall: float = 1.0,
         commit_s: float | None = 5.0,
     ) -> Match | None:

@@ -57,6 +57,7 @@ def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
         pending_rows=snapshot.head.pending_rows,
         tombstones=len(snapshot.tombstones),
         bits=options.bits,
+        h=handle.radius(None, recipe),
         keys=options.keys or False,
         bytes_segments=segment_bytes,
         bytes_catalog=catalog_bytes,

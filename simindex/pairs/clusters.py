@@ -31,6 +31,7 @@ from simindex.pairs.tiles import Room
 from simindex.records.batch import as_fingerprints
 from simindex.records.clusters import Clusters, Fetch
 from simindex.records.reports import Progress
+from simindex.simhash.radius import raw_radius
 from simindex.storage.files.verification import verified
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import sort_table
@@ -78,7 +79,7 @@ def index_clusters(
 def find_clusters(
     fingerprints: Any,
     *,
-    h: int = 3,
+    h: int | None = None,
     mode: str = "components",
     singletons: bool = True,
     threads: int | None = None,
@@ -90,6 +91,8 @@ def find_clusters(
     Parameters
     ----------
     fingerprints : uint64 (n,) or (n, W)
+    h : int, optional
+        Default: 3 for each 64 bits.
 
     Raises
     ------
@@ -97,7 +100,9 @@ def find_clusters(
         If the rows are no fingerprints, or an option is out of its range.
     """
     rows = as_fingerprints(fingerprints)
-    require_distance(h, 64 * rows.shape[1])
+    bits = 64 * rows.shape[1]
+    h = raw_radius(bits) if h is None else h
+    require_distance(h, bits)
     if len(rows) > MOST_ROWS:
         raise InvalidBatch(f"{len(rows):,} rows: at most {MOST_ROWS:,} are clustered at once")
     table = sort_table("rows", rows, np.arange(len(rows), dtype=np.uint64), None, horizon=0)

@@ -24,6 +24,7 @@ from simindex.errors import InvalidBatch, InvalidOption
 from simindex.options import as_flag
 from simindex.records.batch import as_fingerprints
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
+from simindex.simhash.radius import raw_radius
 from simindex.threads import thread_count
 
 MAX_ROWS = 1 << 32
@@ -50,7 +51,7 @@ _PAIR_BYTES = 32
 def find_all(
     fingerprints: Any,
     *,
-    h: int = 3,
+    h: int | None = None,
     blocks: int | None = None,
     collapse_equal: bool = False,
     threads: int | None = None,
@@ -61,8 +62,9 @@ def find_all(
     ----------
     fingerprints : uint64 (n,) or (n, W)
         Fewer than 2**32 rows; they may repeat.
-    h : int
-        From 0 to b, inclusive.
+    h : int, optional
+        From 0 to b, inclusive. Default: 3 for each 64 bits; no recipe of plain fingerprints is
+        known.
     blocks : int, optional
         Blocks that the bits are divided into, from h + 1 to b, as in [SHP]: rows are compared if
         they agree on blocks - h of them, which takes blocks-choose-h passes. Without it, the number
@@ -100,7 +102,7 @@ def find_all(
             found=n, expected=f"at most {MAX_ROWS - 1}",
         )
     collapse_equal = as_flag(collapse_equal, "collapse_equal")
-    h = require_whole(h, "h", 0, bits)
+    h = require_whole(raw_radius(bits) if h is None else h, "h", 0, bits)
     if blocks is not None:
         blocks = require_whole(blocks, "blocks", min(h + 1, bits), bits)
         if comb(blocks, h) > MAX_PASSES:

@@ -35,6 +35,7 @@ from simindex.methods.psm import exhaustive_masks
 from simindex.query.audit import wilson
 from simindex.records.batch import as_fingerprints
 from simindex.records.pairs import Pairs, RotationPairs, RotationStats
+from simindex.simhash.radius import raw_radius
 from simindex.storage.tables.table import sort_table
 
 ROTATIONS = 25
@@ -59,7 +60,7 @@ MAX_ROWS = 1 << 32
 def rotation_pairs(
     fingerprints: Any,
     *,
-    h: int = 3,
+    h: int | None = None,
     rotations: int = ROTATIONS,
     window: int = WINDOW,
     comparisons: int = COMPARISONS,
@@ -70,6 +71,8 @@ def rotation_pairs(
     Parameters
     ----------
     fingerprints : uint64 (n,) or (n, W)
+    h : int, optional
+        From 0 to b, inclusive. Default: 3 for each 64 bits.
     rotations : int
         k, from 1 to b; the bits are rotated by i b / k, i = 0 .. k - 1, rounded down.
     window : int
@@ -99,7 +102,7 @@ def rotation_pairs(
     n, bits = len(rows), 64 * rows.shape[1]
     if n >= MAX_ROWS:
         raise InvalidBatch(f"{n:,} rows: all pairs of at most {MAX_ROWS - 1:,} are found at once")
-    h = require_whole(h, "h", 0, bits)
+    h = require_whole(raw_radius(bits) if h is None else h, "h", 0, bits)
     rotations = require_whole(rotations, "rotations", 1, bits)
     window = require_whole(window, "window", 1)
     comparisons = require_whole(comparisons, "comparisons", 0)

@@ -20,6 +20,7 @@ from simindex.planning.costs import CALL_NS, issl_ns, top_scanning_ns
 from simindex.planning.machine import Machine
 from simindex.planning.model import ONLINE_QUERIES, Forecast, Sizes
 from simindex.planning.question import check_options
+from simindex.simhash.radius import raw_radius
 from simindex.storage.tables.record import MAX_ROWS
 from simindex.storage.tables.slicelist import WIDE_BITS, SliceDesign
 
@@ -85,7 +86,7 @@ def slice_forecast(
 def forecast(
     rows: int,
     *,
-    h: int = 3,
+    h: int | None = None,
     recall: float = 1.0,
     bits: int = 64,
     memory_bytes: int | None = None,
@@ -95,6 +96,8 @@ def forecast(
 
     Parameters
     ----------
+    h : int, optional
+        By default 3 for each 64 bits.
     recall : float
         Below 1, queries are taken to have weights: flips are those expected of weights of a normal
         distribution under the paper's model, more than an index finds that knows near-duplicates.
@@ -109,6 +112,7 @@ def forecast(
         If an option is out of range, or nothing fits the memory; says the least that would do.
     """
     _check_size(rows, bits)
+    h = raw_radius(bits) if h is None else h
     recall = check_options(h=h, recall=recall, method="auto", bits=bits)
     asked = Sizes(rows, h, recall, bits, memory_bytes, machine or Machine())
     found = [

@@ -21,7 +21,7 @@ USUAL_RECALL = 0.95
 class Question:
     """Checked options of a query; see `Index.query`."""
 
-    h: int = 3
+    h: int
     first: bool = False
     recall: float = 1.0
     method: str = "auto"
@@ -39,7 +39,7 @@ class Questions:
         self._known: dict[tuple[object, ...], Question] = {}
 
     def asked(
-        self, *, h: int = 3, first: bool = False, recall: float = 1.0, method: str = "auto",
+        self, *, h: int, first: bool = False, recall: float = 1.0, method: str = "auto",
         memory: int | None = None, memory_limit: int | None = None, threads: int | None = None,
     ) -> Question:
         """The question of these options; InvalidOption names one that is out of range."""

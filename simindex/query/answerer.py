@@ -251,7 +251,9 @@ class Answerer:
         own = self._audit
         return own if own and (stored is None or own.generation >= stored.generation) else stored
 
-    def self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> Audit | None:
+    def self_audit(
+        self, snapshot: Snapshot, *, h: int | None = None, usual_h: int
+    ) -> Audit | None:
         """Measures anew, for about `SELF_AUDIT_S`, where the last audit tells of another index.
 
         That is one of less than half or over twice the rows. Asks for the recall and the radius
@@ -268,7 +270,7 @@ class Answerer:
             return None
         recall = auditing.USUAL_RECALL if last is None else last.asked
         if h is None:
-            h = auditing.USUAL_H if last is None else last.h
+            h = usual_h if last is None else last.h
         self._follow_machine(snapshot)
         weights = snapshot.reservoir.weights[:1].astype("f4")
         question = self.question(h=h, recall=recall)

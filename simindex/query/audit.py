@@ -33,8 +33,6 @@ SAMPLE_ROWS = 1000
 
 USUAL_RECALL = 0.95
 
-USUAL_H = 3
-
 MATCHES_AT_ONCE = 1 << 20
 """Matches that a call should bring at a time."""
 

@@ -155,6 +155,8 @@ class IndexStats:
     pending_rows: int
     tombstones: int
     bits: int
+    h: int
+    """The radius of calls without an h, as `Index.h`."""
     keys: bool | str
     bytes_segments: int
     """Of all their files: rows, permuted tables and slice lists."""

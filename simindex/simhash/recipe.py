@@ -18,6 +18,7 @@ from simindex.simhash import recipe_bytes, words
 from simindex.simhash.document_frequencies import MAX_FEATURES, DocumentFrequencies, require_source
 from simindex.simhash.features import TOKENIZER, UNICODE, Unit
 from simindex.simhash.projection import ProjectionName
+from simindex.simhash.radius import recommended_radius
 from simindex.simhash.reader import Reader, batched
 from simindex.simhash.recipe_checks import (
     checked,
@@ -63,6 +64,10 @@ class Recipe:
     stemmer : str, optional
         A Snowball algorithm, such as "english", that words are cut down by; needs the extra
         ``stem``.
+    h : int, optional
+        The radius: in how many bits near-duplicates may differ, 0 to b. An index stores it, and
+        calls without an h use it. By default the one recommended for the recipe; then the
+        attribute `h` has that number.
 
     Raises
     ------
@@ -74,8 +79,10 @@ class Recipe:
     Notes
     -----
     Single words without idf are no sane choice: function words decide the bits, and unrelated
-    texts come within a few bits of each other. Equality and hash are those of `identity`. Source:
-    [PSM] section 3, Algorithm 1 and equations (2) to (4).
+    texts come within a few bits of each other. Equality and hash are those of `identity`, so `h`
+    does not count: it makes no other fingerprints. `dataclasses.replace` keeps `h`; give ``h=None``
+    with it to get the recommended radius of the changed recipe. Source: [PSM] section 3, Algorithm
+    1 and equations (2) to (4).
     """
 
     bits: int = 64
@@ -89,11 +96,15 @@ class Recipe:
     tokenizer: int | str | words.Tokenizer = TOKENIZER
     stop_words: Iterable[str] = ()
     stemmer: str | None = None
+    h: int | None = None
 
     def __post_init__(self) -> None:
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in checked(options).items():
             object.__setattr__(self, name, value)
+        if self.h is None:
+            radius = recommended_radius(self.bits, self.unit, self.sizes, self.weighting)
+            object.__setattr__(self, "h", radius)
         header = recipe_bytes.packed_header(self.to_dict(), self.idf)
         require(
             len(header) < recipe_bytes.MOST_HEADER_BYTES,
@@ -325,16 +336,21 @@ class Recipe:
             "documents": None if idf is None else idf.documents,
             "features": None if idf is None else len(idf),
             "idf_digest": None if idf is None else idf.digest,
+            "h": self.h,
         }
+
+    def _deciding(self) -> dict[str, Any]:
+        """What decides the fingerprints of texts."""
+        return {name: value for name, value in self.to_dict().items() if name != "h"}
 
     @cached_property
     def identity(self) -> str:
         """32 hexadecimal digits; equal for recipes that make equal fingerprints of equal texts."""
-        return recipe_bytes.digest_of(sorted(self.to_dict().items()))
+        return recipe_bytes.digest_of(sorted(self._deciding().items()))
 
     def differences(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
         """What differs, as name -> (mine, other's); empty for equal recipes."""
-        mine, theirs = self.to_dict(), other.to_dict()
+        mine, theirs = self._deciding(), other._deciding()
         return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
 
     def __eq__(self, other: object) -> bool:
@@ -348,7 +364,7 @@ class Recipe:
         projection = "" if self.projection == "sign" else f", {self.projection}"
         return (
             f"<Recipe {self.bits} bits, {self.unit} {self.ngram}, {self.weighting}{projection}"
-            f"{learned}, {self.identity[:8]}>"
+            f", h={self.h}{learned}, {self.identity[:8]}>"
         )
 
     def __reduce__(self) -> tuple[Callable[[bytes, Any], Recipe], tuple[bytes, Any]]:

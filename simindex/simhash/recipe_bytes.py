@@ -197,8 +197,10 @@ def invalid_frequencies(error: Exception) -> CorruptFile:
 def options(values: dict[str, Any]) -> dict[str, Any]:
     """What a recipe is made of again but its table; KeyError or TypeError if they do not fit."""
     names = ("bits", "unit", "ngram", "weighting", "seed", "min_features", "projection",
-             "tokenizer", "stop_words", "stemmer")  # fmt: skip
+             "tokenizer", "stop_words", "stemmer", "h")  # fmt: skip
     given = {name: values[name] for name in names}
+    if given["h"] is None:
+        raise TypeError("h is a number")
     if isinstance(given["ngram"], list):
         given["ngram"] = tuple(given["ngram"])
     if not isinstance(given["stop_words"], list):

@@ -56,6 +56,10 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
         idf is None or (isinstance(idf, IdfTable) and WEIGHTINGS[weighting].idf),
         "idf", idf, "None, or with a weighting by idf what fit learned",
     )
+    require(
+        options["h"] is None or (is_int(options["h"]) and 0 <= options["h"] <= bits),
+        "h", options["h"], f"a whole number from 0 to {bits}",
+    )
     language = options["stop_words"]
     require(
         not isinstance(language, str) or language not in words.PAIRED_LANGUAGES

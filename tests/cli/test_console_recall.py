@@ -132,7 +132,7 @@ def permuted(run: Run, built: str) -> str:
 
 def test_memory_decides_what_is_searched(run: Run, permuted: str) -> None:
     """2,000 rows are 16,000 bytes; with three more tables over 64,000."""
-    asked = (permuted, "--fingerprint", "0" * 16)
+    asked = (permuted, "--fingerprint", "0" * 16, "-d", 3)
     for command in ("query", "explain"):
         assert "exact" in run(command, *asked, "--memory", "80k", "--method", "bphs").stderr
         assert "exact" in run(command, *asked, "--memory", 16000).stderr

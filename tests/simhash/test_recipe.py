@@ -80,7 +80,7 @@ def test_options_may_be_given_in_order():
         "bits": 128, "unit": "char", "ngram": [2, 3], "weighting": "binary", "seed": 9,
         "min_features": 4, "projection": "sign", "tokenizer": 1,
         "unicode": features.UNICODE, "stop_words": [], "stemmer": None,
-        "documents": None, "features": None, "idf_digest": None,
+        "documents": None, "features": None, "idf_digest": None, "h": 6,
     }  # fmt: skip
 
 

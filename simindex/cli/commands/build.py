@@ -18,6 +18,7 @@ import simindex
 from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
 from simindex.cli.choices import (
     Reading,
+    distance,
     index_argument,
     input_options,
     key_secret_option,
@@ -83,6 +84,7 @@ NO_TEXTS = (
 )
 @click.option("--batch-rows", type=Count(), help="Rows of one segment file before merging.")
 @structures_option
+@distance("the recipe", "The radius that INDEX stores")
 @key_secret_option
 @recipe_options
 @idf_options
@@ -91,8 +93,9 @@ NO_TEXTS = (
 def build(
     index_path: str, inputs: tuple[str, ...], append: bool,
     on_existing: Choice | None, overwrite: bool, commit_every: int,
-    batch_rows: int | None, structures: tuple[str, ...] | None, key_secret: bytes | None,
-    recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
+    batch_rows: int | None, structures: tuple[str, ...] | None, h: int | None,
+    key_secret: bytes | None, recipe_given: dict[str, Any], learning: Learning, reading: Reading,
+    as_json: bool, quiet: bool,
 ) -> None:
     """Create INDEX from documents, or add to it with --append.
 
@@ -104,6 +107,8 @@ def build(
         raise click.UsageError("--append and --overwrite exclude each other")
     if on_existing is not None and not append:
         raise click.UsageError("--on-existing goes with --append")
+    if h is not None:
+        recipe_given = {**recipe_given, "h": h}
     options: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
     if structures is not None:
         options["structures"] = structures
@@ -179,6 +184,9 @@ class _Run:
     """Of the directory, once made."""
     committed: int = 0
     rows: int = 0
+    h: int = field(init=False)
+    """The radius that the index stores."""
+    bits: int = field(init=False)
     without: SkippedReport = field(default_factory=SkippedReport)
     existing: Existing | None = None
     """What of the index was there before; None of one that this run makes."""
@@ -209,7 +217,7 @@ class _Run:
                     self._commit(index)
             self.progress.then("writing the index")
             self._commit(index)
-            self.rows = len(index)
+            self.rows, self.h, self.bits = len(index), index.h, index.options.bits
 
     def _open(self, options: dict[str, Any]) -> Any:
         if self.append:
@@ -272,6 +280,7 @@ class _Run:
                     **self._existing_counts(),
                     "characters": done.characters,
                     "rows": self.rows,
+                    "h": self.h,
                     "seconds": round(seconds, 3),
                     **({} if lesson is None else {"idf": lesson.record()}),
                 }
@@ -286,7 +295,7 @@ class _Run:
         say(
             f"{count(done.documents, 'document')} ({megabytes(done.characters)}) in "
             f"{duration(seconds)}, {done.documents / seconds:,.0f} a second; {self.path} holds "
-            f"{count(self.rows, 'row')}"
+            f"{count(self.rows, 'row')}; near-duplicates: within {self.h} of {self.bits} bits"
         )
 
 

@@ -37,7 +37,7 @@ from simindex.records.clusters import Clusters
 @threads_option
 @output_options
 def clusters(
-    index_path: str, h: int, star: bool, singletons: bool, memory_limit: int | None,
+    index_path: str, h: int | None, star: bool, singletons: bool, memory_limit: int | None,
     threads: int | None, as_json: bool, quiet: bool,
 ) -> None:
     """Print the clusters of near-duplicates within INDEX.
@@ -48,6 +48,7 @@ def clusters(
     """
     started = time.perf_counter()
     with simindex.open(index_path, "r") as index:
+        h = index.h if h is None else h
         with Progress("pairing", "row", quiet=quiet) as progress:
             found = index.clusters(
                 h=h, mode="star" if star else "components", singletons=singletons,

@@ -113,8 +113,8 @@ WRITTEN_LINES = 512
 @input_options
 @output_options
 def dedup(
-    inputs: tuple[str, ...], index_path: str | None, h: int, keep: Keep, buffer_documents: int,
-    mark: bool, audit: str | None, recall: float, temp_dir: str | None,
+    inputs: tuple[str, ...], index_path: str | None, h: int | None, keep: Keep,
+    buffer_documents: int, mark: bool, audit: str | None, recall: float, temp_dir: str | None,
     recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Copy documents, leaving out near-duplicates.
@@ -135,7 +135,7 @@ def dedup(
     started = time.perf_counter()
     silent = quiet or sys.stdout.isatty()
     reading = reading if index_path is None else reading.lasting()
-    asked = Asked(inputs, recipe_given, learning, reading, silent)
+    asked = Asked(inputs, recipe_given, h, learning, reading, silent)
     with ExitStack() as opened:
         if index_path is None:
             folder = opened.enter_context(temporary_folder(temp_dir))
@@ -143,6 +143,7 @@ def dedup(
         else:
             place = lasting(Path(index_path), asked)
         opened.enter_context(place.index)
+        h = place.index.h if h is None else h
         extent = place.prepared.extent
         shown = Progress("deduplicating", quiet=silent, extent=extent)
         with place.outcome_told(), shown as progress:
@@ -160,6 +161,7 @@ def dedup(
             "documents": run.documents,
             "kept": run.documents - run.dropped,
             "dropped": run.dropped,
+            "h": h,
             "without_fingerprint": run.without.number,
             "bad_records": intake.bad_records,
             **({} if index_path is None else {"rows": rows}),

@@ -45,10 +45,10 @@ EDIT = "\n# This copy differs from the file in the library: these two lines\n# w
     "--path", type=click.Path(), help="Another folder of text files than the standard library."
 )
 @click.option("--keep", type=click.Path(), metavar="INDEX", help="Keep the index at this path.")
-@distance(6)
+@distance("the usual recipe")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def demo(path: str | None, keep: str | None, h: int, as_json: bool, quiet: bool) -> None:
+def demo(path: str | None, keep: str | None, h: int | None, as_json: bool, quiet: bool) -> None:
     """Show near-duplicates in Python's library."""
     root = path or sysconfig.get_path("stdlib")
     if not quiet and path is None:
@@ -56,6 +56,7 @@ def demo(path: str | None, keep: str | None, h: int, as_json: bool, quiet: bool)
     with _place(keep) as place:
         library = _Library.build(root, place, quiet)
         with simindex.open(place, "r") as index:
+            h = index.h if h is None else h
             started = time.perf_counter()
             groups = _groups(index, library, h)
             groups_s = time.perf_counter() - started

@@ -29,8 +29,9 @@ from simindex.query.explanation import Explanation, TopExplanation
 @memory_option
 @output_options
 def explain(
-    index_path: str, texts: tuple[str, ...], fingerprints: list[list[int]], h: int, recall: float,
-    method: str, memory: int | None, nearest: dict[str, Any] | None, as_json: bool, quiet: bool,
+    index_path: str, texts: tuple[str, ...], fingerprints: list[list[int]], h: int | None,
+    recall: float, method: str, memory: int | None, nearest: dict[str, Any] | None, as_json: bool,
+    quiet: bool,
 ) -> None:
     """Print how INDEX answers one query.
 
@@ -55,7 +56,8 @@ def explain(
         if isinstance(found, Explanation) and found.flips_from is not None:
             say(f"the number of flips is judged by {found.flips_from}")
         whose = "measured here" if found.measured else "usual ones: run `simindex tune`"
-        say(f"{found.guarantee}; predicted -> actual; constants of the machine: {whose}")
+        within = f"within {found.h}; " if isinstance(found, Explanation) else ""
+        say(f"{within}{found.guarantee}; predicted -> actual; constants of the machine: {whose}")
 
 
 def _lines(found: Explanation) -> Iterator[tuple[str, ...]]:

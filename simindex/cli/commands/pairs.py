@@ -34,8 +34,8 @@ from simindex.records.pairs import CollapsedPairs
 @threads_option
 @output_options
 def pairs(
-    index_path: str, h: int, collapse_equal: bool, memory_limit: int | None, threads: int | None,
-    as_json: bool, quiet: bool,
+    index_path: str, h: int | None, collapse_equal: bool, memory_limit: int | None,
+    threads: int | None, as_json: bool, quiet: bool,
 ) -> None:
     """Print all near-duplicates within INDEX.
 
@@ -50,6 +50,7 @@ def pairs(
         # Not on a terminal that pairs are printed to.
         Progress("pairing", "row", quiet=quiet or sys.stdout.isatty()) as progress,
     ):
+        h = index.h if h is None else h
         for some in index.pairs(
             h=h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads,
             progress=progress.tell,

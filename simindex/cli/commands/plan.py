@@ -7,9 +7,10 @@ from dataclasses import asdict
 import click
 
 from simindex.cli.app import program
-from simindex.cli.choices import distance_option, memory_option, output_options
+from simindex.cli.choices import distance, memory_option, output_options
 from simindex.cli.console import emit, say
 from simindex.cli.numbers import Count
+from simindex.cli.recipes import asked_recipe
 from simindex.planning.forecast import (
     TOP_K,
     TOP_MAX_ERROR,
@@ -26,14 +27,14 @@ COLUMNS = ("method", "recall", "T", "t", "k", "bytes/row", "memory", "fits", "qu
 
 @program.command()
 @click.option("--rows", required=True, type=Count(), help="Rows, such as 60M or 8e9.")
-@distance_option
+@distance("the recipe of `simindex build`")
 @memory_option
 @click.option("--recall", type=float, default=1.0, show_default=True, help="1 is exact.")
 @click.option("--bits", type=Count(1), default=64, show_default=True, help="Bits of a fingerprint.")
 @click.option("--measure", "measured", is_flag=True, help="Measure this machine first: 3 s.")
 @output_options
 def plan(
-    rows: int, h: int, memory: int | None, recall: float, bits: int, measured: bool,
+    rows: int, h: int | None, memory: int | None, recall: float, bits: int, measured: bool,
     as_json: bool, quiet: bool,
 ) -> None:
     """Predict what each method takes and reaches.
@@ -42,6 +43,7 @@ def plan(
     size comes last, and what the nearest take with and without. One thread; batches of m queries
     are matched against the file, read once.
     """
+    h = asked_recipe({"bits": bits}).h if h is None else h
     machine = measure() if measured else Machine()
     found = forecast(
         rows, h=h, recall=recall, bits=bits, memory_bytes=memory, machine=machine
@@ -49,7 +51,7 @@ def plan(
     lists = slice_forecast(rows, bits=bits, machine=machine)
     if as_json:
         for one in found:
-            emit({**asdict(one), "batch_queries_s": _named(one.batch_queries_s)})
+            emit({**asdict(one), "h": h, "batch_queries_s": _named(one.batch_queries_s)})
         if lists is not None:
             emit(asdict(lists))
         return
@@ -64,7 +66,10 @@ def plan(
         click.echo(_lists(lists))
     if not quiet:
         whose = "measured here" if machine.measured else "of another machine: --measure this one"
-        say(f"* is the fastest that fits; queries a second on one thread, constants {whose}")
+        say(
+            f"within {h} of {bits} bits; * is the fastest that fits; queries a second on one "
+            f"thread, constants {whose}"
+        )
 
 
 def _named(batches: dict[int, float]) -> dict[str, float]:

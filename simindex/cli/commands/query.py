@@ -148,9 +148,9 @@ That is None without --top. Options of the command that contradict it are a wron
 @distance_option
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
-    h: int, recall: float, first: bool, method: str, memory: int | None, memory_limit: int | None,
-    threads: int | None, nearest: dict[str, Any] | None, reading: Reading, as_json: bool,
-    quiet: bool,
+    h: int | None, recall: float, first: bool, method: str, memory: int | None,
+    memory_limit: int | None, threads: int | None, nearest: dict[str, Any] | None, reading: Reading,
+    as_json: bool, quiet: bool,
 ) -> None:
     """Print the near-duplicates in INDEX of documents, or with --top the nearest.
 
@@ -169,6 +169,7 @@ def query(
     measured: list[SpotCheck] = []
     few: list[Questions] = []
     with simindex.open(index_path, "r") as index:
+        h = index.h if h is None else h
         if inputs or texts:
             recipe = required_recipe(
                 index, index_path, "texts cannot be looked up in it", "give --fingerprint"

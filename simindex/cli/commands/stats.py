@@ -39,6 +39,7 @@ def stats(index_path: str, skew: bool, as_json: bool, quiet: bool) -> None:
         "catalog": megabytes(held.bytes_catalog),
         "disk": f"{held.bytes_per_row:.1f} bytes a row",
         "bits": held.bits,
+        "distance": f"near-duplicates are within {held.h} bits, unless you give --distance",
         "keys": keys,
         "tombstones": f"{held.tombstones:,}",
         "commit": held.generation,

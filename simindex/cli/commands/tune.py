@@ -34,8 +34,8 @@ from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
 )
 @output_options
 def tune(
-    index_path: str, h: int, audits: bool, recall: float | None, sample: int | None, as_json: bool,
-    quiet: bool,
+    index_path: str, h: int | None, audits: bool, recall: float | None, sample: int | None,
+    as_json: bool, quiet: bool,
 ) -> None:
     """Measure this machine for INDEX.
 
@@ -49,19 +49,21 @@ def tune(
     started = time.perf_counter()
     audit = None
     with simindex.open(index_path, "w") as index:
+        h = index.h if h is None else h
         check_options(h=h, recall=recall, method="auto", bits=index.options.bits)
         check_sample(sample)
         learned = index.tune(h=h)
         machine = index.machine
         if audits:
             if not quiet:
-                say(f"asks up to {count(sample, 'row')} at recall {recall:g}, h={h}, and exactly")
+                rows = count(sample, "row")
+                say(f"asks up to {rows} within {h} at recall {recall:g}, and exactly")
             audit = index.audit(h=h, recall=recall, sample=sample)
         with uninterrupted():
             index.commit()
     if as_json:
         told = {} if audit is None else {"audit": {**asdict(audit), "kept": audit.kept}}
-        emit({**machine.to_dict(), "flips_from": learned.source, **told})
+        emit({**machine.to_dict(), "h": h, "flips_from": learned.source, **told})
         return
     for size, curve in machine.levels:
         click.echo(f"{'look-up':<17} {_points(curve, 'rows')}, in {size:,} bytes")
@@ -75,7 +77,7 @@ def tune(
     if not quiet:
         say(
             f"measured and stored in {duration(time.perf_counter() - started)}; the number of "
-            f"flips is judged by {learned.source}"
+            f"flips is judged by {learned.source}, within {h}"
         )
 
 

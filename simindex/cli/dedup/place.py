@@ -41,14 +41,17 @@ class Asked:
 
     inputs: tuple[str, ...]
     recipe: dict[str, Any]
+    h: int | None
+    """The radius asked for, which a new index stores."""
     learning: Learning
     reading: Reading
     silent: bool
 
     def prepared(self, without: Path | None = None) -> Prepared:
         """The recipe asked for and the documents, with idf learned from them if it has any."""
+        given = self.recipe if self.h is None else {**self.recipe, "h": self.h}
         return prepare(
-            self.recipe, self.learning, self.inputs, self.reading, without,
+            given, self.learning, self.inputs, self.reading, without,
             quiet=self.silent, printed=True,
         )
 

@@ -46,13 +46,13 @@ def test_a_folder_is_indexed_and_found_again(run: Run, texts: list[str]) -> None
     built = run("build", "i.sim", "docs")
     assert built.stdout == ""
     assert "20 documents" in built.stderr
-    assert "holds 20 rows" in built.stderr
+    assert "holds 20 rows; near-duplicates: within 6 of 64 bits" in built.stderr
     found = run("query", "i.sim", "docs/0.txt", "docs/sub/15.txt")
     assert found.stdout.splitlines() == [
         *sorted(["docs/0.txt\tdocs/0.txt\t0", "docs/0.txt\tdocs/sub/19.txt\t0"], key=id_of),
         "docs/sub/15.txt\tdocs/sub/15.txt\t0",
     ]
-    assert "2 of 2 looked up have near-duplicates: 3 rows within 3" in found.stderr
+    assert "2 of 2 looked up have near-duplicates: 3 rows within 6" in found.stderr
     assert "exact" in found.stderr
 
 

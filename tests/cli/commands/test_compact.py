@@ -68,7 +68,8 @@ def test_structures_are_built_listed_and_dropped(
 
     assert list(held()) == ["psm", "bphs:G=5,g=2", "bphs:G=4,g=1"]
     assert held()["psm"] == 0 < held()["bphs:G=4,g=1"] <= held()["bphs:G=5,g=2"]
-    shown = run("query", "i.sim", "--text", texts[3]["text"], "--method", "bphs:G=5,g=2")
+    asked = ("query", "i.sim", "--text", texts[3]["text"], "-d", 3)
+    shown = run(*asked, "--method", "bphs:G=5,g=2")
     assert "k3" in shown.stdout
     assert "bphs:G=5,g=2" in shown.stderr
     run("compact", "i.sim", "--structures", "bphs:nested=4x4,r=1")

@@ -149,8 +149,9 @@ def test_a_stream_is_deduplicated_by_the_idf_of_its_first_documents(
     lines = [json.dumps({"id": n, "x": [n], "text": text}) + " " for n, text in enumerate(texts)]
     result = run("dedup", *IDF, *options, input="\n".join(lines))
     recipe = simindex.Recipe(weighting="tfidf", ngram=1).fit(texts[:learned])
-    kept = kept_by_brute_force(texts, 3, recipe)
-    assert kept != kept_by_brute_force(texts, 3)
+    kept = kept_by_brute_force(texts, 6, recipe)  # the recipe's radius
+    assert kept != kept_by_brute_force(texts, 6)
+    assert kept != kept_by_brute_force(texts, 3, recipe)
     assert result.stdout.splitlines() == [lines[number] for number in kept]
     assert f"idf learned from {said}\n" in result.stderr
     summary = run("dedup", *IDF, *options, "--json", input="\n".join(lines)).stderr
@@ -164,7 +165,7 @@ def test_files_are_deduplicated_by_the_idf_of_a_sample(run: Run, objects: Any) -
     recipe = simindex.Recipe(weighting="tfidf", ngram=1)
     for options, learned in ((("--idf-sample", 1), 40), (("--idf-first", 3), 3)):
         kept = kept_by_brute_force(texts, 3, recipe.fit(texts[:learned]))
-        result = run("dedup", "a.csv", *IDF, *options)
+        result = run("dedup", "a.csv", *IDF, *options, "-d", 3)
         assert objects(result.stdout) == [
             {"id": f"k{n}", "text": texts[n], "n": str(n)} for n in kept
         ]
@@ -295,7 +296,7 @@ def test_a_mark_is_spliced_into_the_line(run: Run) -> None:
         '{"key": "-:1", "distance": 0}}\r',
         "",
     ]
-    assert "marked 2 of 3 documents as within 3 of a kept one" in result.stderr
+    assert "marked 2 of 3 documents as within 6 of a kept one" in result.stderr
     run("dedup", "--mark", input=three, code=4)
 
 

@@ -27,7 +27,8 @@ def test_explain_prints_a_line_a_segment(run: Run, built: str, objects: Any) -> 
     assert sum(int(line[-1]) for line in lines) >= 1
     assert "usual ones: run `simindex tune`" in result.stderr
     (found,) = objects(
-        run("explain", built, "--fingerprint", "0" * 16, "--method", "bphs", "--json").stdout
+        run("explain", built, "--fingerprint", "0" * 16, "--method", "bphs", "-d", 3,
+            "--json").stdout
     )
     assert {one["method"] for one in found["segments"]} <= {"bphs:G=4,g=1", "scan", "psm"}
     assert found["guarantee"] == "exact"
