@@ -199,8 +199,6 @@ def options(values: dict[str, Any]) -> dict[str, Any]:
     names = ("bits", "unit", "ngram", "weighting", "seed", "min_features", "projection",
              "tokenizer", "stop_words", "stemmer", "h")  # fmt: skip
     given = {name: values[name] for name in names}
-    if given["h"] is None:
-        raise TypeError("h is a number")
     if isinstance(given["ngram"], list):
         given["ngram"] = tuple(given["ngram"])
     if not isinstance(given["stop_words"], list):

@@ -40,14 +40,14 @@ def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("audit"))
     for words in ("recall ", " - ", "at h=6, asked 0.9, on ", "of 100, commit 2; by "):
         assert words in line
-    assert "asks up to 100 rows at recall 0.9, h=6, and exactly" in result.stderr
+    assert "asks up to 100 rows at within 6 at recall 0.9, and exactly" in result.stderr
     told = run("stats", built).stdout
     assert line.split(maxsplit=1)[1] in told
     (stats,) = objects(run("stats", built, "--json").stdout)
     (found,) = objects(run("tune", built, "--audit", "--json", "-q").stdout)
     assert (stats["audit"]["rows"], stats["audit"]["h"], stats["audit"]["asked"]) == (100, 6, 0.9)
     audit = found["audit"]
-    assert (audit["rows"], audit["h"], audit["asked"], audit["kept"]) == (1000, 3, 0.95, True)
+    assert (audit["rows"], audit["h"], audit["asked"], audit["kept"]) == (1000, 6, 0.95, True)
     assert audit["recall_low"] <= audit["recall"] <= audit["recall_high"]
     (stats,) = objects(run("stats", built, "--json").stdout)
     assert stats["audit"] == {name: value for name, value in audit.items() if name != "kept"}

@@ -194,7 +194,8 @@ def generation(of: Caller) -> bool:
 
 def looks(of: Caller) -> bool:
     with_it = bool(of.index) and of.index.recipe is None and isinstance(of.index.machine, Machine)
-    return with_it and of.index.h == 3 and "mode" in repr(of.index) and len(of.index.__reduce__()) == 2
+    with_it = with_it and of.index.h == 3
+    return with_it and "mode" in repr(of.index) and len(of.index.__reduce__()) == 2
 
 
 def contains(of: Caller) -> bool:

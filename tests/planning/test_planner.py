@@ -140,9 +140,9 @@ def test_wide_radius_is_scanned_and_a_tight_one_probed() -> None:
 
 def test_each_table_has_its_own_plan() -> None:
     tables: Any = [Rows(10), Rows(10**8)]
-    found = planner.plan(tables, Question(), queries=1).tables
+    found = planner.plan(tables, Question(3), queries=1).tables
     assert [p.header_bits > 10 for p in found] == [False, True]
-    none = planner.plan([], Question(), queries=1)
+    none = planner.plan([], Question(3), queries=1)
     assert none.tables == ()
 
 

@@ -22,13 +22,13 @@ def test_an_option_of_a_wrong_type_is_refused_by_name(option: str, value: Any) -
     questions = Questions(64)
     for _ in range(2):
         with pytest.raises(InvalidOption) as refused:
-            questions.asked(**{option: value})
+            questions.asked(**{"h": 3, option: value})
         assert refused.value.data["option"] == option
 
 
 def test_a_flag_that_is_neither_true_nor_false_is_refused() -> None:
     with pytest.raises(InvalidOption, match="first"):
-        Questions(64).asked(first=np.arange(2))  # type: ignore[arg-type]
+        Questions(64).asked(h=3, first=np.arange(2))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("threads", [[1], np.arange(2), {}], ids=repr)
@@ -69,7 +69,9 @@ TOP = {"k": 3, "max_error": "auto", "rerank": None, "method": "auto", "threads":
 
 @pytest.mark.parametrize("recall", [np.float32(0.5), np.float64(0.5), np.array(0.5), 0.5], ids=repr)
 def test_a_recall_is_the_same_number_of_either_question(recall: Any) -> None:
-    for found in (Questions(64).asked(recall=recall), TopQuestions().asked(**TOP, recall=recall)):
+    for found in (
+        Questions(64).asked(h=3, recall=recall), TopQuestions().asked(**TOP, recall=recall)
+    ):
         assert type(found.recall) is float and found.recall == 0.5
 
 
@@ -78,7 +80,7 @@ def test_a_recall_is_the_same_number_of_either_question(recall: Any) -> None:
 )
 def test_what_is_no_recall_is_refused_by_either_question(recall: Any) -> None:
     for ask in (
-        lambda: Questions(64).asked(recall=recall),
+        lambda: Questions(64).asked(h=3, recall=recall),
         lambda: TopQuestions().asked(**TOP, recall=recall),
     ):
         with pytest.raises(InvalidOption, match="is not a share") as refused:

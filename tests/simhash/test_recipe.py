@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import simhash_oracle as oracle
@@ -93,6 +96,28 @@ def test_n_grams_of_sixteen_code_points_are_as_defined():
         assert recipe.batch([text * 9]).rows[0].tolist() == expected[0]
     with pytest.raises(InvalidOption, match="ngram"):
         Recipe(unit="char", ngram=17)
+
+
+# the radius ---------------------------------------------------------------------------------------
+
+
+def test_the_radius_is_kept_and_makes_no_other_recipe():
+    usual, wider = Recipe(ngram=1, weighting="tfidf"), Recipe(ngram=1, weighting="tfidf", h=11)
+    assert (usual.h, wider.h) == (6, 11)
+    assert wider == usual and hash(wider) == hash(usual) and wider.identity == usual.identity
+    assert wider.differences(usual) == {}
+    assert wider.to_dict()["h"] == 11 and "h=11" in repr(wider)
+    fitted = wider.fit(["a b", "a c"])
+    for again in (fitted, Recipe.from_bytes(fitted.to_bytes()), pickle.loads(pickle.dumps(fitted))):  # noqa: S301
+        assert again.h == 11
+    assert Recipe(h=np.int64(7)).h == 7
+    assert [Recipe(h=h).h for h in (0, 64)] == [0, 64]
+
+
+def test_a_changed_recipe_keeps_its_radius_unless_it_is_asked_anew():
+    recipe = Recipe()
+    assert replace(recipe, bits=256).h == recipe.h
+    assert replace(recipe, bits=256, h=None).h == Recipe(bits=256).h == 4 * recipe.h
 
 
 # idf ----------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from simindex.simhash.recipe import Recipe
         ("unit", "line"), ("unit", None), ("ngram", 0), ("ngram", 6), ("ngram", ()),
         ("ngram", (1, 9)), ("ngram", "3"), ("ngram", 1.0), ("weighting", "df"), ("seed", -1),
         ("seed", 2**32), ("seed", None), ("min_features", 0), ("min_features", 1.5),
+        ("h", -1), ("h", 65), ("h", True), ("h", 6.0), ("h", "6"),
         ("idf", {}), ("weighting", None), ("weighting", []), ("projection", "gauss"),
         ("projection", None), ("projection", 0), ("tokenizer", 0), ("tokenizer", 2),
         ("tokenizer", "name"), ("tokenizer", "m:\ud800"), ("tokenizer", True), ("tokenizer", None),
