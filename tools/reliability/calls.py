@@ -23,6 +23,7 @@ from reliability.brute import Answer, Rows, named
 from reliability.stages import (
     GATE,
     KEYED,
+    KEYED_H,
     LARGE,
     ONE,
     PLAIN,
@@ -265,7 +266,9 @@ def _questions() -> Iterator[Call]:
     yield Call("query", {"batch": QUERIES, "threads": 2, "method": "scan"}, mode="r",
                answer=brute.wrong_matches(ASKED, 3))
     yield Call("query", {"batch": KEYED_QUERIES}, on="keyed", mode="r",
-               answer=brute.wrong_matches(KEYED_ASKED, 3))
+               answer=brute.wrong_matches(KEYED_ASKED, KEYED_H))
+    yield Call("query", {"batch": KEYED_QUERIES, "h": None}, on="keyed", mode="r",
+               answer=brute.wrong_matches(KEYED_ASKED, KEYED_H))
     for method in ("auto", "scan", "issl"):
         yield Call("top", {"batch": QUERIES, "k": 3, "method": method}, mode="r",
                    answer=brute.wrong_top(ASKED, 3, some=method == "issl"))
@@ -285,7 +288,7 @@ def _questions() -> Iterator[Call]:
                       {"threads": 2}, {"progress": progress}, {"collapse_equal": False}):
         yield Call("pairs", arguments, mode="r", answer=brute.wrong_pairs(3))
     yield Call("pairs", {"collapse_equal": True}, mode="r", answer=brute.wrong_collapsed(3))
-    yield Call("pairs", on="keyed", mode="r", answer=brute.wrong_pairs(3))
+    yield Call("pairs", on="keyed", mode="r", answer=brute.wrong_pairs(KEYED_H))
     for mode in ("components", "star"):
         yield Call("clusters", {"h": 3, "mode": mode}, mode="r",
                    answer=brute.wrong_clusters(3, star=mode == "star"))
@@ -295,7 +298,7 @@ def _questions() -> Iterator[Call]:
     for singletons in (False, True):
         yield Call("clusters", {"singletons": singletons}, mode="r",
                    answer=brute.wrong_clusters(3, singletons=singletons))
-    yield Call("clusters", on="keyed", mode="r", answer=brute.wrong_clusters(3))
+    yield Call("clusters", on="keyed", mode="r", answer=brute.wrong_clusters(KEYED_H))
     yield Call("contains", {"ids": [1, 6, 77]}, mode="r", answer=has(1, 6, 77))
     yield Call("contains", {"keys": ["key1", "key2"]}, on="keyed", mode="r",
                answer=has("key1", "key2"))
@@ -319,7 +322,7 @@ def _questions() -> Iterator[Call]:
     yield Call("refresh", mode="r", states=("behind",))
     yield Call("close", mode="r")
     yield Call("__bool__", mode="r", answer=is_true)
-    for name in ("generation", "machine", "recipe", "__repr__", "__enter__", "__reduce__"):
+    for name in ("generation", "machine", "recipe", "h", "__repr__", "__enter__", "__reduce__"):
         yield Call(name, mode="r")
     yield Call("__exit__", LEFT_CLEANLY, mode="r")
 
@@ -386,7 +389,7 @@ def _ingests() -> Iterator[Call]:
     """Rows come and are looked for in one step."""
     def one(arguments: Mapping[str, Any], added: Batch = SMALL, *, on: str = "plain",
             states: tuple[str, ...] = (), first: bool = False, some: bool = False) -> Call:
-        h = arguments.get("h", 3)
+        h = arguments.get("h", KEYED_H if on == "keyed" else 3)
         answer = brute.wrong_ingest(added, h, first=first, some=some)
         return Call("ingest", arguments, on=on, states=states,
                     effect=chain(committed, adding(added), committed),

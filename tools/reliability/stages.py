@@ -60,7 +60,10 @@ def batch(rows: Mapping[int, int], *, weights: bool = True) -> Batch:
     )
 
 
-RECIPE = Recipe()
+KEYED_H = 6
+"""The radius of calls without an h where there is a recipe; 3 where there is none."""
+
+RECIPE = Recipe(h=KEYED_H)
 
 WORDS = ("quick", "brown", "fox", "over", "lazy", "dogs", "while", "small", "segments", "merge")
 
