@@ -7,7 +7,7 @@
     with simindex.open("pages.sim", "c", options=options) as index:
         index.append(recipe.batch(texts, keys=names))
         index.commit()
-        for match in index.query("a text", h=3):
+        for match in index.query("a text"):
             print(match.key, match.distance)
 """
 

@@ -6,10 +6,12 @@ import gzip
 import json
 import random
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from siphash import key_id
 
@@ -381,3 +383,89 @@ def test_what_cannot_be_read_is_refused_and_nothing_is_made(run: Run, tmp_path: 
 def test_html_is_told_of(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(f"<html><body>{text(1)}</body></html>")
     assert "1 HTML file read with the markup" in run("build", "i.sim", "a.html").stderr
+
+
+# -- the radius -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spread(run: Run) -> str:
+    """An index that stores a radius of 9, of ten rows 0 to 13 bits from the first."""
+    with simindex.open("r.sim", "n", options=simindex.IndexOptions(
+        keys="str", recipe=simindex.Recipe(h=9)
+    )) as index:
+        rows = np.array([(1 << bits) - 1 for bits in range(14)], np.uint64)
+        index.append(rows, keys=[f"k{bits}" for bits in range(14)])
+    return "r.sim"
+
+
+def test_every_command_uses_the_radius_of_the_index(run: Run, spread: str, objects: Any) -> None:
+    nought = ("--fingerprint", "0" * 16)
+    for h, given in ((9, ()), (4, ("-d", 4))):
+        found = run("query", spread, *nought, *given)
+        assert len(found.stdout.splitlines()) == h + 1
+        assert f"{h + 1} rows within {h}, " in found.stderr
+        pairs = run("pairs", spread, *given)
+        assert len(pairs.stdout.splitlines()) == sum(min(h, 13 - row) for row in range(14))
+        assert f" within {h} among 14 rows" in pairs.stderr
+        assert f" within {h} among" in run("clusters", spread, *given).stderr
+        assert f"simindex: within {h}; " in run("explain", spread, *nought, *given).stderr
+        (explained,) = objects(run("explain", spread, *nought, *given, "--json").stdout)
+        assert explained["h"] == h
+    for h, given in ((9, ()), (4, ("-d", 4))):
+        told = run("dedup", "--index", spread, *given, input='{"text": "ab cd ef gh"}').stderr
+        assert f" within {h} of a kept one" in told
+    assert "near-duplicates are within 9 bits" in run("stats", spread).stdout
+    (held,) = objects(run("stats", spread, "--json").stdout)
+    assert (held["h"], held["recipe"]["h"]) == (9, 9)
+
+
+def test_build_stores_and_prints_the_radius(run: Run, texts: list[str], objects: Any) -> None:
+    for given, h in (((), 6), (("--bits", 256), 24), (("--weighting", "tf", "--ngram", 1), 3),
+                     (("-d", 0), 0), (("-d", 10), 10)):
+        told = run("build", "i.sim", "docs", "--overwrite", *given)
+        assert f"near-duplicates: within {h} of " in told.stderr
+        (record,) = objects(run("build", "i.sim", "docs", "--overwrite", *given, "--json").stdout)
+        assert record["h"] == h
+        with simindex.open("i.sim", "r") as index:
+            assert index.h == h
+    (record,) = objects(run("build", "i.sim", "docs", "--append", "--json").stdout)
+    assert record["h"] == 10
+    refused = run("build", "i.sim", "docs", "--append", "-d", 3, code=2).stderr
+    assert "uses its own recipe" in refused
+    refused = run("build", "j.sim", "docs", "-d", 65, code=2).stderr
+    assert "--distance 65 is not valid: give a whole number from 0 to 64" in refused
+
+
+def test_an_index_without_a_recipe_has_the_radius_of_raw_fingerprints(run: Run) -> None:
+    for bits, h in ((64, 3), (256, 12)):
+        with simindex.open("raw.sim", "n", options=simindex.IndexOptions(bits=bits)) as index:
+            index.append(np.zeros((2, bits // 64), np.uint64))
+        assert f"1 pair within {h} among" in run("pairs", "raw.sim").stderr
+        shutil.rmtree("raw.sim")
+
+
+def test_dedup_uses_the_radius_of_its_recipe_and_stores_the_one_that_is_given(run: Run) -> None:
+    line = '{"id": "a", "text": "one two three four five six"}'
+    for given, h in (((), 6), (("--bits", 128), 12), (("--bits", 128, "-d", 5), 5)):
+        for place in ((), ("--index", f"{h}.sim")):
+            assert f" within {h} of a" in run("dedup", *given, *place, input=line).stderr
+        summary = run("dedup", *given, "--json", input=line).stderr
+        assert json.loads(summary)["h"] == h
+        assert f"within {h} bits" in run("stats", f"{h}.sim").stdout
+    assert " within 2 of" in run("dedup", "--index", "5.sim", "-d", 2, input=line).stderr
+    assert "within 5 bits" in run("stats", "5.sim").stdout
+
+
+def test_plan_takes_the_radius_of_the_recipe_that_build_uses(run: Run, objects: Any) -> None:
+    for bits, h in ((64, 6), (256, 24)):
+        told = run("plan", "--rows", "1M", "--bits", bits)
+        assert f"within {h} of {bits} bits" in told.stderr
+        assert objects(run("plan", "--rows", "1M", "--bits", bits, "--json").stdout)[0]["h"] == h
+        assert told.stdout == run("plan", "--rows", "1M", "--bits", bits, "-d", h).stdout
+
+
+@pytest.mark.parametrize("command", ["query", "pairs", "clusters", "dedup", "tune", "explain"])
+def test_help_says_where_the_radius_comes_from(run: Run, command: str) -> None:
+    said = " ".join(run(command, "-h").stdout.split())
+    assert "by default the radius that the index's recipe recommends" in said
