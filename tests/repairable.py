@@ -104,7 +104,7 @@ def examine(path: Path) -> Rows:
     with simindex.open(path) as index:
         found = rows_of(index)
         assert [f for f in index.check() if f.severity == "error"] == []
-        generation, keyed = index.generation, index.options.keys is not False
+        generation, keyed = index.generation, index.options.keyed
         stored = np.array([value for value, _ in found], np.uint64)
         queries = np.array([0, 1001, 2003, 3000, 9999], np.uint64)
         for recall in (1.0,):

@@ -178,7 +178,7 @@ def judge(path: Path, answers: Path, mode: Any = "r") -> int:
     count = 0
     with simindex.open(path, mode) as index:
         assert index.check() == []
-        keyed = index.options.keys is not False
+        keyed = index.options.keyed
         rows = [
             [words, named(name)]
             for part in index.rows(chunk_rows=5)

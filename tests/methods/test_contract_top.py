@@ -68,7 +68,7 @@ def nearest(case: Case, queries: oracle.U64, k: int) -> tuple[list[list[int]], l
 
 def number_of(case: Case, name: Any) -> int:
     """The id that a name has in the index."""
-    if case.index.options.keys is False:
+    if not case.index.options.keyed:
         return int(name)
     return key_id(name, case.index.options.key_secret)
 
@@ -86,7 +86,7 @@ def assert_nearest(case: Case, found: simindex.TopMatches, queries: oracle.U64, 
         numbers = [number_of(case, name) for name in named]
         assert found.id[place].tolist() == numbers + [NO_NEIGHBOUR] * empty
         assert keys is None or keys[place] == named
-    assert (keys is None) == (case.index.options.keys is False)
+    assert (keys is None) is not case.index.options.keyed
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Specimen:
 
 
 def named(kind: Any, first: int, count: int) -> list[Any]:
-    if kind is False:
+    if not kind:
         return list(range(first, first + count))
     texts = [f"page/{number}/é" * (1 + number % 3) for number in range(first, first + count)]
     return texts if kind == "str" else [text.encode() for text in texts]
