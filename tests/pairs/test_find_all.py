@@ -245,8 +245,9 @@ def test_too_many_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_of_any_layout_are_taken(rng: np.random.Generator) -> None:
     rows = worlds(rng, 300, 2, "families")
     truth = expected(rows, 3)
-    assert np.array_equal(columns(simindex.find_all(np.asfortranarray(rows))), truth)
-    assert np.array_equal(columns(simindex.find_all(np.repeat(rows, 2, axis=0)[::2])), truth)
+    assert np.array_equal(columns(simindex.find_all(np.asfortranarray(rows), h=3)), truth)
+    repeated = np.repeat(rows, 2, axis=0)[::2]
+    assert np.array_equal(columns(simindex.find_all(repeated, h=3)), truth)
     assert np.array_equal(
         columns(simindex.find_all(rows[:, 0].tolist())), expected(rows[:, :1], 3)
     )
