@@ -40,7 +40,7 @@ def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("audit"))
     for words in ("recall ", " - ", "at h=6, asked 0.9, on ", "of 100, commit 2; by "):
         assert words in line
-    assert "asks up to 100 rows at within 6 at recall 0.9, and exactly" in result.stderr
+    assert "asks up to 100 rows within 6 at recall 0.9, and exactly" in result.stderr
     told = run("stats", built).stdout
     assert line.split(maxsplit=1)[1] in told
     (stats,) = objects(run("stats", built, "--json").stdout)

@@ -48,7 +48,7 @@ def test_rows_that_wait_get_structures_too(run: Run, write_jsonl: Callable[..., 
     texts = [{"id": f"k{n}", "text": f"{n} some text that is number {n} of ten"} for n in range(10)]
     run("build", "i.sim", write_jsonl("a.jsonl", texts))
     run("compact", "i.sim", "--structures", "bphs:G=4,g=1")
-    told = run("query", "i.sim", "a.jsonl", "--method", "bphs:G=4,g=1").stderr
+    told = run("query", "i.sim", "a.jsonl", "--method", "bphs:G=4,g=1", "-d", 3).stderr
     assert "(bphs:G=4,g=1, exact)" in told
     assert run("check", "i.sim").stdout == ""
 
