@@ -94,7 +94,7 @@ class Index:
 
         Of an index without a recipe it is 3 for each 64 bits.
         """
-        return self._radius(None)
+        return self._handle.radius(None, self.recipe)
 
     def __repr__(self) -> str:
         state = "closed" if self._handle.closed else f"mode {self.mode!r}"
@@ -558,7 +558,8 @@ class Index:
         return answerer.explain_top(snapshot, asking.rows, question)
 
     def _radius(self, h: int | None) -> int:
-        return self._handle.radius(h, self.recipe)
+        handle = self._handle  # whose recipe is up to date: the call has taken its snapshot
+        return handle.radius(h, handle.recipe)
 
     def _asked(self, given: Any) -> Asked:
         """A question that fits the index."""
