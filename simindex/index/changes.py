@@ -213,6 +213,7 @@ class Changes:
                 if recipe is None and writer.committer.no_rows and isinstance(given, (str, bytes)):
                     recipe = Recipe(bits=options.bits)
         answerer, brought = self.handle.answerer, getattr(given, "recipe", None)
+        # An index without rows may take this recipe from another thread before this call looks.
         h = self.handle.radius(h, recipe or brought)
         answerer.question(h=h, recall=recall)
         document = checked_document(given, key, options, recipe)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex import Batch, Index, IndexOptions, Recipe
 from simindex.arrays import U64
+from simindex.index import changes
 from simindex.planning.machine import Machine
 from simindex.simhash.radius import RADII
 
@@ -134,6 +135,25 @@ def test_the_radius_of_the_first_batch_counts_from_its_first_call(
             assert index.seen_or_add(Batch(one, recipe=recipe)) is None
             assert (index.seen_or_add(Batch(two, recipe=recipe)) is not None) is found
         assert index.h == h
+
+
+def test_the_radius_of_a_batch_counts_if_another_thread_adds_the_first_row(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe(h=5)
+    one, two = (Batch(rows, recipe=recipe) for rows in (spread()[:1], spread()[5:6]))
+    nearest = changes.nearest
+    waiting = [one]
+
+    def while_another_adds(*asked: Any) -> Any:
+        if waiting:
+            assert index.seen_or_add(waiting.pop()) is None
+        return nearest(*asked)
+
+    monkeypatch.setattr(changes, "nearest", while_another_adds)
+    with simindex.open(index_path, "n") as index:
+        found = index.seen_or_add(two)
+    assert found is not None and found.distance == 5
 
 
 def test_the_first_text_of_an_index_has_the_usual_radius(
