@@ -26,3 +26,8 @@ def test_fingerprints_below_zero_are_refused() -> None:
         with pytest.raises(InvalidBatch, match="not within"):
             Batch(values)
     assert Batch([np.int64(3), np.uint64(2**64 - 1)]).fingerprints.tolist() == [3, 2**64 - 1]
+
+
+def test_one_element_of_an_array_is_a_fingerprint() -> None:
+    rows = np.arange(3, dtype=np.uint64)
+    assert Batch(rows[2]).fingerprints.tolist() == [2]
