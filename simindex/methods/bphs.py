@@ -43,9 +43,14 @@ interrupt is honoured in between."""
 SWEPT_PROBES = 1 << 24
 """Probes of all sweeps of a call at a time: 16 bytes each, 0.3 s in all."""
 
-LEAST_SWEEP_QUERIES = 1 << 10
-MOST_SWEEP_QUERIES = 1 << 15
+LEAST_SWEEP_QUERIES, MOST_SWEEP_QUERIES = 1 << 9, 1 << 15
 """Bounds of `sweep_queries`: fewer hardly share what a sweep brings in; so many always do."""
+
+SPARSE_QUERIES = 1 << 10
+"""From so many on a sweep may pay whatever their probes share."""
+
+SHARED_PROBES = 8
+"""A sweep pays from one probe for so many headers on."""
 
 
 def looked_up(design: BlockDesign, h: int, widths: Sequence[int]) -> list[tuple[int, int]]:
@@ -92,18 +97,28 @@ def refuse_missing(table: Table, design: BlockDesign, missing: int) -> NoReturn:
     )
 
 
-def sweep_queries(rows: int, words: int) -> int | None:
+def sweep_queries(rows: int, words: int, looked_up: Sequence[tuple[int, int]]) -> int | None:
     """From how many queries on the tables are swept, all matches being asked for; None for never.
 
-    A power of two: see `base.reaches`.
+    The tables are `looked_up`. A power of two: see `base.reaches`.
 
-    Figures (one thread, ns a query, probes on their own against a sweep): 1 M rows, four tables,
-    4,096 queries 256 and 210; 10 M rows, ten tables, 16,384 queries 755 and 771, 65,536 queries
-    661 and 583; 60 M rows, two tables with a flip, the same 1,760 and 1,960, 1,686 and 1,457.
+    Two things decide, and the smaller number counts. A sweep brings a bucket in once for all its
+    probes, which pays from `SHARED_PROBES` on. And a large table is read in order, which pays for
+    many queries even if they share no bucket.
+
+    Figures: one thread, ns a query, probes on their own against a sweep. Shared: 10 M rows, four
+    tables with 17 probes in each, 512 queries 9,580 and 9,810, 2,048 queries 8,880 and 7,300,
+    16,384 queries 7,520 and 1,940; with 137 probes, 512 queries 28,500 and 23,900; three tables
+    with 232 probes, 2,048 queries 5,780 and 5,730. In order: 1 M rows, four tables, 4,096 queries
+    256 and 210; 10 M rows, ten tables, 16,384 queries 755 and 771, 65,536 queries 661 and 583;
+    60 M rows, two tables with a flip, the same 1,760 and 1,960, 1,686 and 1,457.
     """
     if words != 1:
         return None
-    return min(MOST_SWEEP_QUERIES, max(LEAST_SWEEP_QUERIES, 1 << (rows // 256).bit_length()))
+    in_order = max(SPARSE_QUERIES, 1 << (rows // 256).bit_length())
+    headers_of_a_probe = min((1 << bits) // probes for probes, bits in looked_up)
+    shared = 1 << max(0, headers_of_a_probe // SHARED_PROBES - 1).bit_length()
+    return max(LEAST_SWEEP_QUERIES, min(MOST_SWEEP_QUERIES, in_order, shared))
 
 
 def slice_queries(plan: TablePlan, threads: int) -> int:

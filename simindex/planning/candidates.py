@@ -203,7 +203,7 @@ def permuted_plan(table: Table, design: BlockDesign, asked: Conditions) -> Table
     rows, words = len(table), table.fingerprints.shape[1]
     widths = (table.header_bits, *table.structures[design.structure].record.header_bits)
     looked_up = bphs.looked_up(design, asked.h, widths)
-    swept_from = None if asked.first else bphs.sweep_queries(rows, words)
+    swept_from = None if asked.first else bphs.sweep_queries(rows, words, looked_up)
     return TablePlan(
         design.structure, 0, max(probes for probes, _ in looked_up) - 1, True,
         permuted_ns(

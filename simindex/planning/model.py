@@ -211,7 +211,8 @@ def permuted(asked: Sizes) -> Iterator[Forecast]:
                 asked.machine, asked.segment_rows, looked_up, h=asked.h, words=asked.words,
                 queries=ONLINE_QUERIES,
                 swept=reaches(
-                    ONLINE_QUERIES, bphs.sweep_queries(asked.segment_rows, asked.words)
+                    ONLINE_QUERIES,
+                    bphs.sweep_queries(asked.segment_rows, asked.words, looked_up),
                 ),
             ),
             asked.batches(cpu_s), widths,

@@ -39,9 +39,32 @@ def test_a_call_is_swept_where_the_plan_of_its_size_is(
         enough = psm.pass_from(many, 1, 20, few, exact=False)
         if enough is not None:
             assert (asked >= enough) == (planned_for(asked) >= enough)
-        enough = bphs.sweep_queries(many, 1)
+        enough = bphs.sweep_queries(many, 1, [(few + 1, 20)])
         assert enough is not None
         assert (asked >= enough) == (planned_for(asked) >= enough)
+
+
+def test_permuted_tables_are_swept_from_where_probes_share_headers() -> None:
+    """At 10 M rows a sweep of four tables pays from 512 queries of 17 probes on."""
+    rows = 10_000_000
+    assert bphs.sweep_queries(rows, 1, [(17, 16)] * 3 + [(1, 16)]) == 512
+    assert bphs.sweep_queries(rows, 1, [(1, 16)] * 4) == 8192
+    assert bphs.sweep_queries(rows, 1, [(232, 21), (22, 21), (22, 21)]) == 2048
+    assert bphs.sweep_queries(rows, 1, [(1, 25)] * 10) == bphs.MOST_SWEEP_QUERIES
+    assert bphs.sweep_queries(rows, 2, [(17, 16)]) is None
+
+
+@given(
+    rows=st.integers(0, 1 << 31), bits=st.integers(1, 40), probes=st.integers(1, 1000),
+    more=st.integers(0, 1000),
+)
+def test_more_probes_are_swept_for_no_more_queries(
+    rows: int, bits: int, probes: int, more: int
+) -> None:
+    few = bphs.sweep_queries(rows, 1, [(probes, bits)])
+    many = bphs.sweep_queries(rows, 1, [(probes, bits), (probes + more, bits)])
+    assert few is not None and many is not None
+    assert bphs.LEAST_SWEEP_QUERIES <= many <= few <= bphs.MOST_SWEEP_QUERIES
 
 
 @given(rows=st.integers(1 << 20, 1 << 31), flips=st.integers(1, 64))
