@@ -1,20 +1,16 @@
-"""Readers: files and streams in, documents or fingerprints out.
+"""Readers: files and streams in, documents out.
 
-    source        format    documents                                  fingerprints
-    *.jsonl       jsonl     one per line, an object with a text field  or with a field of digits
-    *.csv *.tsv   csv       one per row, a column of text              or a column of digits
-    *.npy         npy                                                  one per row of the array
-    *.hex         hex                                                  one per line
+    source        format    documents
+    *.jsonl       jsonl     one per line, an object with a text field
+    *.csv *.tsv   csv       one per row, a column of text
     other files   text      one
     folder                  those of the files below it, at any depth
-    -             jsonl     standard input, if its first bytes tell nothing else
+    -             jsonl     standard input
 
     finding.py    which files there are, and their names
     foreign.py    formats that are known and cannot be read
     formats.py    formats that can, one row each
     reading.py    all of it together
-
-    fingerprints.py    what readers of fingerprints give and check
 
 Every reader is a generator that holds one record at a time, whatever the size of its file; .gz and
 .zst are decompressed as they are read. What cannot be read becomes a bad record: counted, reported
@@ -25,27 +21,15 @@ are counted and passed over.
 from __future__ import annotations
 
 from simindex.inputs.document import ID_FIELDS, BadRecord, Document, Intake
-from simindex.inputs.fingerprints import Fingerprints
-from simindex.inputs.reading import (
-    ReadOptions,
-    holds_fingerprints,
-    read,
-    read_fingerprints,
-    require_inputs,
-    rereadable,
-    size_bytes,
-)
+from simindex.inputs.reading import ReadOptions, read, require_inputs, rereadable, size_bytes
 
 __all__ = [
     "ID_FIELDS",
     "BadRecord",
     "Document",
-    "Fingerprints",
     "Intake",
     "ReadOptions",
-    "holds_fingerprints",
     "read",
-    "read_fingerprints",
     "require_inputs",
     "rereadable",
     "size_bytes",
