@@ -111,7 +111,7 @@ def one_source(
             parts.append(part)
         index.commit()
         index.compact(full=True)
-        index.tune()
+        index.tune(h=H)
     ids = np.concatenate([part.ids for part in parts if part.ids is not None])
     batch = Batch(
         np.concatenate([part.rows for part in parts]),
