@@ -272,6 +272,9 @@ def _read_options(found: Inventory, records: CatalogRecords | None) -> None:
         values.pop("inputs", None)
         values.pop("salvaged", None)
         told.append(values)
+    if not found.certain:
+        # The first rows decide whether there are keys: a catalog of before them does not know.
+        told.sort(key=lambda values: values.get("keys") is None)
     for values in told:
         if "bits" not in values:
             continue

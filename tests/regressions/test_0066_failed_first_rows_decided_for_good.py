@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import Batch, Index, Recipe
+from simindex import Batch, Index, IndexOptions, Recipe
 from simindex.errors import InvalidBatch, StorageFull
 from simindex.writing.recent import Recent
 from simindex.writing.waiting import Waiting
@@ -115,3 +115,31 @@ def test_waiting_rows_are_known_by_their_keys(index_path: Path) -> None:
         assert len(index.query(ROWS, h=0)) == 0
         index.commit()
         assert sorted(index.query(ROWS, h=0).keys() or ()) == ["b", "c", "d"]
+
+
+@pytest.mark.parametrize("damage", ["older", "half"])
+def test_a_catalog_from_before_the_first_rows_costs_no_keys(
+    index_path: Path, damage: str
+) -> None:
+    """Repair took the segments for those of another index, because the catalog had no keys yet."""
+    options = IndexOptions(batch_rows=2)
+    simindex.open(index_path, "n", options=options).close()
+    data = index_path / "catalog" / "data.mdb"
+    before = data.read_bytes()
+    with simindex.open(index_path, "w") as index:
+        for part in (0, 2):
+            index.append(ROWS[part : part + 2], keys=KEYS[part : part + 2])
+            index.commit()
+    if damage == "older":
+        data.write_bytes(before)
+    else:  # the newest meta page is damaged
+        content = bytearray(data.read_bytes())
+        numbers = [int.from_bytes(content[at + 144 : at + 152], "little") for at in (0, 4096)]
+        at = 4096 * numbers.index(max(numbers))
+        content[at + 16 : at + 152] = bytes(136)
+        data.write_bytes(content)
+    simindex.repair(index_path, apply=True)
+    with simindex.open(index_path, "w") as index:
+        assert sorted(key for part in index.rows() for key in part.keys or ()) == KEYS
+        assert index.options.keys == "str"
+        assert [finding for finding in index.check() if finding.severity == "error"] == []
