@@ -559,10 +559,11 @@ class Index:
         return handle.radius(h, handle.recipe)
 
     def _asked(self, given: Any) -> Asked:
-        """A question that fits the index."""
-        question = asked(given, recipe=self.recipe, bits=self.options.bits)
+        """A question that fits the index as of the snapshot taken last."""
+        recipe = self._handle.recipe
+        question = asked(given, recipe=recipe, bits=self.options.bits)
         if question.recipe is not None:
-            check_recipe(question.recipe, self.recipe)
+            check_recipe(question.recipe, recipe)
         return question
 
     @typed
