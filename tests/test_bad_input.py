@@ -92,7 +92,7 @@ def refused(
 
 BAD_BATCHES: dict[str, tuple[Call, tuple[str, ...]]] = {
     "float fingerprints": (lambda i: i.append(np.ones(2)), ("float64", "uint64")),
-    "signed fingerprints": (lambda i: i.append(np.ones(2, np.int64)), ("int64", "astype")),
+    "signed fingerprints": (lambda i: i.append(np.ones(2, np.int64)), ("int64", "view")),
     "text for fingerprints": (lambda i: i.append("pages"), ("str", "uint64")),
     "a fingerprint below zero": (lambda i: i.append([-1]), ("2**64",)),
     "a fingerprint too large": (lambda i: i.append([2**64]), ("2**64",)),

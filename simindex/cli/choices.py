@@ -20,7 +20,17 @@ from simindex.cli.console import say
 from simindex.cli.numbers import Count, Size
 from simindex.cli.progress import Extent
 from simindex.errors import InvalidInput
-from simindex.inputs import ID_FIELDS, Document, Intake, ReadOptions, formats, read
+from simindex.inputs import (
+    ID_FIELDS,
+    Document,
+    Fingerprints,
+    Intake,
+    ReadOptions,
+    formats,
+    holds_fingerprints,
+    read,
+    read_fingerprints,
+)
 from simindex.options import SECRET_BYTES, split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -175,6 +185,19 @@ class Reading:
             say("reading JSON lines from the terminal, one document a line; Ctrl-D ends them")
         return read(inputs, replace(self.options, without=without), intake)
 
+    def holds_fingerprints(self, inputs: Sequence[str]) -> bool:
+        """Whether the inputs hold fingerprints instead of texts; InvalidInput if they hold both."""
+        return not ("-" in inputs and sys.stdin.isatty()) and holds_fingerprints(
+            inputs, self.options
+        )
+
+    def fingerprints(
+        self, inputs: Sequence[str], intake: Intake, without: Path | None = None
+    ) -> Iterator[Fingerprints]:
+        """The fingerprints of the inputs."""
+        _require_unread_output(inputs)
+        return read_fingerprints(inputs, replace(self.options, without=without), intake)
+
 
 def _reading(max_errors: int, **options: Any) -> Reading:
     return Reading(ReadOptions(**options), max_errors)
@@ -184,7 +207,9 @@ input_options = collected(
     "reading", _reading,
     click.option(
         "--format", type=click.Choice(formats.names()), default=formats.AUTO,
-        help=f"auto goes by suffix: {' '.join(formats.suffixes())}, before .gz or .zst; else text.",
+        help=f"auto goes by suffix: {' '.join(formats.suffixes())}, before .gz or .zst; else text. "
+        "npy and hex are fingerprints; jsonl and csv are, too, where they have a field fingerprint "
+        "and no text.",
     ),
     click.option("--text-field", default="text", show_default=True, help="Field of the text."),
     click.option(

@@ -4,6 +4,8 @@
     skip      the old one stays
     error     the run ends there
 
+Fingerprints go by their keys or ids. Those without either are added in any case.
+
 A key that nobody gave, FILE:LINE of a record without an id, names no document. If the index has a
 row of it with the same fingerprint, the record was read before, and is passed over. Else it is
 another record, and gets a key of its own, FILE:LINE#2.
@@ -18,7 +20,7 @@ import numpy as np
 
 import simindex
 from simindex.errors import InvalidInput
-from simindex.inputs import Document
+from simindex.inputs import Document, Fingerprints
 
 Choice = Literal["replace", "skip", "error"]
 
@@ -31,7 +33,7 @@ class Existing:
     def __init__(self, path: Path, choice: Choice) -> None:
         self._before = simindex.open(path, "r", refresh=False)
         self._choice = choice
-        self._gone: set[str] = set()
+        self._gone: set[Any] = set()
         self.skipped = 0
         """Documents that were passed over."""
 
@@ -66,10 +68,8 @@ class Existing:
                 kept[row] = name is not None
                 keys[row] = name or keys[row]
             elif self._choice == "error":
-                raise InvalidInput(
-                    f"{document.place}: the index has a document {document.key!r} already",
-                    remedy="take the new one with --on-existing replace, or leave it out with "
-                    "--on-existing skip", path=document.path, line=document.line,
+                raise self._refused(
+                    document.place, document.key, path=document.path, line=document.line
                 )
             elif self._choice == "skip":
                 kept[row] = False
@@ -84,6 +84,38 @@ class Existing:
             batch.rows[places], keys=[keys[place] for place in places.tolist()],
             weights=None if batch.weights is None else batch.weights[places],
             recipe=batch.recipe, skipped=batch.skipped,
+        )
+
+    def admitted_rows(self, index: simindex.Index, group: Fingerprints) -> simindex.Batch:
+        """The same for fingerprints; rows without a key or id are appended in any case."""
+        batch = group.batch
+        names: Any = batch.ids if batch.keys is None else batch.keys
+        if names is None or not len(names):
+            return batch
+        named = "ids" if batch.keys is None else "keys"
+        there = self._before.contains(**{named: names})
+        if not there.any():
+            return batch
+        if self._choice == "error":
+            row = int(np.argmax(there))
+            name = names[row] if batch.keys is not None else int(names[row])
+            raise self._refused(group.place(row), name, path=group.path)
+        if self._choice == "skip":
+            self.skipped += int(np.count_nonzero(there))
+            return batch.take(np.flatnonzero(~there))
+        held = (names[row] for row in np.flatnonzero(there).tolist())
+        gone = [name for name in dict.fromkeys(held) if name not in self._gone]
+        if gone:
+            self._gone.update(gone)
+            index.delete(**{named: np.array(gone, np.uint64) if batch.keys is None else gone})
+        return batch
+
+    @staticmethod
+    def _refused(place: str, name: object, **data: Any) -> InvalidInput:
+        return InvalidInput(
+            f"{place}: the index has a document {name!r} already",
+            remedy="take the new one with --on-existing replace, or leave it out with "
+            "--on-existing skip", **data,
         )
 
     def _own_name(self, key: str, row: Any) -> str | None:

@@ -160,7 +160,13 @@ class Learning:
     @property
     def asked(self) -> bool:
         """Whether any option was given."""
-        return self.sample is not None or self.first is not None
+        return bool(self.given)
+
+    @property
+    def given(self) -> list[str]:
+        """Names of the options that were given."""
+        values = {"idf_sample": self.sample, "idf_first": self.first}
+        return [name for name, value in values.items() if value is not None]
 
     def check(self, recipe: Any, inputs: Sequence[str]) -> None:
         """Refuse what contradicts itself, the recipe or the inputs, before anything is read."""

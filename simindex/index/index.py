@@ -489,6 +489,9 @@ class Index:
     def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:
         """Yields all live rows of one commit as batches of 1 to `chunk_rows`, without weights.
 
+        Rows are ordered by the first word of their fingerprints. Each batch carries the index's
+        recipe, so that it can be a question to another index.
+
         Raises InvalidOption if `chunk_rows` is not a whole number of 1 or more.
         """
         self._check_open()

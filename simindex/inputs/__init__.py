@@ -1,16 +1,20 @@
-"""Readers: files and streams in, documents out.
+"""Readers: files and streams in, documents or fingerprints out.
 
-    source        format    documents
-    *.jsonl       jsonl     one per line, an object with a text field
-    *.csv *.tsv   csv       one per row, a column of text
+    source        format    documents                                  fingerprints
+    *.jsonl       jsonl     one per line, an object with a text field  or with a field of digits
+    *.csv *.tsv   csv       one per row, a column of text              or a column of digits
+    *.npy         npy                                                  one per row of the array
+    *.hex         hex                                                  one per line
     other files   text      one
     folder                  those of the files below it, at any depth
-    -             jsonl     standard input
+    -             jsonl     standard input, if its first bytes tell nothing else
 
     finding.py    which files there are, and their names
     foreign.py    formats that are known and cannot be read
     formats.py    formats that can, one row each
     reading.py    all of it together
+
+    fingerprints.py    what readers of fingerprints give and check
 
 Every reader is a generator that holds one record at a time, whatever the size of its file; .gz and
 .zst are decompressed as they are read. What cannot be read becomes a bad record: counted, reported
@@ -21,15 +25,27 @@ are counted and passed over.
 from __future__ import annotations
 
 from simindex.inputs.document import ID_FIELDS, BadRecord, Document, Intake
-from simindex.inputs.reading import ReadOptions, read, require_inputs, rereadable, size_bytes
+from simindex.inputs.fingerprints import Fingerprints
+from simindex.inputs.reading import (
+    ReadOptions,
+    holds_fingerprints,
+    read,
+    read_fingerprints,
+    require_inputs,
+    rereadable,
+    size_bytes,
+)
 
 __all__ = [
     "ID_FIELDS",
     "BadRecord",
     "Document",
+    "Fingerprints",
     "Intake",
     "ReadOptions",
+    "holds_fingerprints",
     "read",
+    "read_fingerprints",
     "require_inputs",
     "rereadable",
     "size_bytes",

@@ -101,6 +101,8 @@ class Intake:
     """HTML files that were read as texts, markup included."""
     passed_over: Counter[str] = field(default_factory=Counter)
     """Files in folders that were not read, by the reason; not errors."""
+    bits: int | None = None
+    """Width of the fingerprints; None until the first one, or the caller, decides."""
 
     def count_bytes(self, size: int) -> None:
         """Note that so much more was read of the files."""
@@ -168,7 +170,7 @@ class Ids:
         self.numbered = value is None
         if field is None or value is None:
             return f"{self._source.name}:{line}"
-        return _key_of(value, field, self._kind)
+        return key_of(value, field, self._kind)
 
     def count(self) -> None:
         """Notes in the account that the record named last has become a document."""
@@ -196,8 +198,9 @@ def text_of(value: object, field: str) -> str:
     return value
 
 
-def _key_of(value: object, field: str, kind: str) -> str:
-    if value == "":
+def key_of(value: object, field: str, kind: str, *, may_be_empty: bool = False) -> str:
+    """The key that a field holds; Unusable says why it is none."""
+    if value == "" and not may_be_empty:
         whole = "whole " if kind == "column" else ""
         raise Unusable(
             f"{kind} {field!r} is empty: give an id, or leave the {whole}{kind} out"

@@ -38,7 +38,6 @@ FOREIGN = (
     Foreign("an ARC archive", _EXPORT, (b"filedesc://",)),
     Foreign("a Parquet file", _EXPORT, (b"PAR1",)),
     Foreign("an Arrow file", _EXPORT, (b"ARROW1", b"FEA1")),
-    Foreign("a numpy array", _EXPORT, (b"\x93NUMPY",)),
     Foreign("a PDF file", _EXPORT, (b"%PDF-",)),
     Foreign("an SQLite database", _EXPORT, (b"SQLite format 3\0",)),
     Foreign("an HDF5 file", _EXPORT, (b"\x89HDF\r\n",)),

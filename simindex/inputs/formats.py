@@ -6,9 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from simindex.inputs.digits import is_digits, read_digits
 from simindex.inputs.document import Document, Source
+from simindex.inputs.exported import (
+    is_exported_lines,
+    is_exported_table,
+    read_exported_lines,
+    read_exported_table,
+)
+from simindex.inputs.fingerprints import Fingerprints, Recognise
 from simindex.inputs.foreign import HEAD_BYTES, bare_suffix, is_markup
 from simindex.inputs.jsonl import read_jsonl
+from simindex.inputs.npy import MAGIC, read_npy
 from simindex.inputs.streams import STDIN, Unreadable, decoded, unmarked, whole
 from simindex.inputs.table import read_table
 
@@ -17,11 +26,11 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How documents stand in a file.
+    """How documents stand in a file, or fingerprints, or either.
 
     Parameters
     ----------
-    read : callable
+    read : callable, or None for a format of fingerprints alone
         Documents of a decompressed stream, one record in memory at a time. What cannot be read goes
         to ``source.intake.bad``, or is raised as `streams.Unreadable`.
     suffixes : tuple of str
@@ -29,12 +38,25 @@ class Format:
     magic : bytes
         First bytes by which a file without such a suffix is recognised, also within a folder and on
         standard input.
+    read_fingerprints : callable, or None for a format of texts alone
+        Fingerprints of a decompressed stream, some rows at a time; otherwise as `read`.
+    tell_fingerprints : callable, optional
+        Where a format holds either: whether the first bytes are those of fingerprints. Standard
+        input that begins so has this format.
     """
 
     name: str
-    read: Callable[[BinaryIO, Source], Iterator[Document]]
+    read: Callable[[BinaryIO, Source], Iterator[Document]] | None = None
     suffixes: tuple[str, ...] = ()
     magic: bytes = b""
+    read_fingerprints: Callable[[BinaryIO, Source], Iterator[Fingerprints]] | None = None
+    tell_fingerprints: Recognise | None = None
+
+    def holds_fingerprints(self, head: bytes, text_field: str) -> bool:
+        """Whether a file of this format that begins so holds fingerprints."""
+        if self.read is None or self.read_fingerprints is None:
+            return self.read is None
+        return self.tell_fingerprints is not None and self.tell_fingerprints(head, text_field)
 
 
 def read_text(stream: BinaryIO, source: Source) -> Iterator[Document]:
@@ -67,8 +89,18 @@ FORMATS = {
     row.name: row
     for row in (
         Format("text", read_text),
-        Format("jsonl", read_jsonl, suffixes=(".jsonl", ".ndjson")),
-        Format("csv", read_table, suffixes=(".csv", ".tsv")),
+        Format(
+            "jsonl", read_jsonl, suffixes=(".jsonl", ".ndjson"),
+            read_fingerprints=read_exported_lines, tell_fingerprints=is_exported_lines,
+        ),
+        Format(
+            "csv", read_table, suffixes=(".csv", ".tsv"),
+            read_fingerprints=read_exported_table, tell_fingerprints=is_exported_table,
+        ),
+        Format("npy", suffixes=(".npy",), magic=MAGIC, read_fingerprints=read_npy),
+        Format(
+            "hex", suffixes=(".hex",), read_fingerprints=read_digits, tell_fingerprints=is_digits
+        ),
     )
 }
 """By name, in the order of the help."""
@@ -84,7 +116,7 @@ def suffixes() -> list[str]:
     return [suffix for row in FORMATS.values() for suffix in row.suffixes]
 
 
-def recognised(path: str, head: bytes) -> Format:
+def recognised(path: str, head: bytes, text_field: str) -> Format:
     """The format of a file by its suffix or its first bytes; else JSONL of standard input, or text.
 
     For files that `foreign` lets pass, so that a ``.json`` file is one of JSON lines.
@@ -98,5 +130,8 @@ def recognised(path: str, head: bytes) -> Format:
             return FORMATS["jsonl"]
     for row in FORMATS.values():
         if row.magic and head.startswith(row.magic):
+            return row
+        tell = row.tell_fingerprints
+        if path == STDIN and tell is not None and tell(head, text_field):
             return row
     return FORMATS["jsonl" if path == STDIN else "text"]

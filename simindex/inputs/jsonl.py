@@ -45,7 +45,7 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
         if not line or line.isspace():
             continue
         try:
-            record = _record(line)
+            record = record_of(line)
             if text_field not in record:
                 raise Unusable(f"lacks the field {text_field!r} (it has {_listed(record)})")
             document = Document(
@@ -63,7 +63,8 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
         yield document
 
 
-def _record(line: bytes) -> dict[str, Any]:
+def record_of(line: bytes) -> dict[str, Any]:
+    """The object of a line; Unusable or Unreadable says why there is none."""
     if _values(line) > MAX_VALUES and _too_many(line):
         raise Unusable(f"holds more than {MAX_VALUES:,} values")
     if line.count(b"[") + line.count(b"{") > MAX_NESTING and _is_too_deep(line):

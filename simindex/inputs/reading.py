@@ -1,17 +1,19 @@
-"""From what the caller named to documents: picks a reader for each file that is found."""
+"""From what the caller named to documents or fingerprints: picks a reader for each file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs.document import Document, Intake, Source
 from simindex.inputs.finding import Found, Patterns, found, printable
+from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.foreign import HEAD_BYTES, foreign
-from simindex.inputs.formats import AUTO, FORMATS, names, recognised
+from simindex.inputs.formats import AUTO, FORMATS, Format, names, recognised
 from simindex.inputs.streams import (
     STDIN,
     Unreadable,
@@ -20,6 +22,8 @@ from simindex.inputs.streams import (
     open_bytes,
     require_zstandard,
 )
+
+T = TypeVar("T")
 
 MAX_RECORD_BYTES = 64 << 20
 """Longest line, row or text file, in bytes after decompression."""
@@ -135,12 +139,93 @@ def read(
     require_inputs(inputs)
     patterns = Patterns(options.include, options.exclude)
     for file in found(inputs, patterns, intake, options.without):
-        for document in _read_file(file, options, intake):
+        for document in _read_file(file, options, intake, _texts_of):
             intake.documents += 1
             yield document
 
 
-def _read_file(file: Found, options: ReadOptions, intake: Intake) -> Iterator[Document]:
+def holds_fingerprints(inputs: Sequence[str], options: ReadOptions | None = None) -> bool:
+    """Whether the inputs hold fingerprints instead of texts, by the first bytes of each.
+
+    A folder holds texts, unless the format is one of fingerprints alone. Raises InvalidInput if
+    some inputs hold the one and some the other.
+    """
+    options = options or ReadOptions()
+    asked = FORMATS.get(options.format)
+    if asked is not None and (asked.read is None or asked.read_fingerprints is None):
+        return asked.read is None
+    kinds = {path: _holds_fingerprints(path, asked, options.text_field) for path in inputs}
+    if len(set(kinds.values())) > 1:
+        rows, texts = (
+            next(path for path in kinds if kinds[path] is kind) for kind in (True, False)
+        )
+        raise InvalidInput(
+            f"{printable(rows)} holds fingerprints and {printable(texts)} texts",
+            remedy="read them in two runs", path=rows, other=texts,
+        )
+    return any(kinds.values())
+
+
+def _holds_fingerprints(path: str, asked: Format | None, text_field: str) -> bool:
+    if path != STDIN and Path(path).is_dir():
+        return False
+    try:
+        with open_bytes(path) as stream:
+            head = first_bytes(stream, HEAD_BYTES)
+    except Unreadable:
+        return False
+    row = asked or recognised(path, head, text_field)
+    return row.holds_fingerprints(head, text_field)
+
+
+def read_fingerprints(
+    inputs: Sequence[str], options: ReadOptions | None = None, intake: Intake | None = None
+) -> Iterator[Fingerprints]:
+    """Fingerprints of all inputs, some rows at a time; otherwise as `read`.
+
+    All are of one width, `intake.bits` if that is set; a row of another one is a bad record.
+    """
+    options = options or ReadOptions()
+    intake = intake or Intake()
+    require_inputs(inputs)
+    patterns = Patterns(options.include, options.exclude)
+    for file in found(inputs, patterns, intake, options.without):
+        for some in _read_file(file, options, intake, _fingerprints_of):
+            intake.documents += len(some.batch)
+            yield some
+
+
+Reader = Callable[[BinaryIO, Source, Format, bytes], Iterator[T]]
+"""What is read of a stream, given what is told of it, its format and its first bytes."""
+
+
+def _texts_of(
+    stream: BinaryIO, source: Source, row: Format, head: bytes
+) -> Iterator[Document]:
+    if row.read is not None and not row.holds_fingerprints(head, source.text_field):
+        yield from row.read(stream, source)
+    elif source.named:
+        source.intake.bad(
+            source.path, None,
+            "holds fingerprints, and texts are read here: `build` and `query` take them, with no "
+            "texts beside them",
+        )
+    else:
+        source.intake.passed_over["fingerprints"] += 1
+
+
+def _fingerprints_of(
+    stream: BinaryIO, source: Source, row: Format, head: bytes
+) -> Iterator[Fingerprints]:
+    if row.read_fingerprints is None:
+        source.intake.bad(source.path, None, "holds texts, and fingerprints are read here")
+        return
+    yield from row.read_fingerprints(stream, source)
+
+
+def _read_file(
+    file: Found, options: ReadOptions, intake: Intake, reader: Reader[T]
+) -> Iterator[T]:
     intake.files += 1
     shown = printable(file.path)
     name = options.stdin_name if file.path == STDIN else printable(file.name)
@@ -150,9 +235,9 @@ def _read_file(file: Found, options: ReadOptions, intake: Intake) -> Iterator[Do
     )
     try:
         with open_bytes(file.path, intake.count_bytes) as stream:
+            head = first_bytes(stream, HEAD_BYTES)
             row = FORMATS.get(options.format)
             if row is None:
-                head = first_bytes(stream, HEAD_BYTES)
                 refused = foreign(file.path, head, options.text_field)
                 if refused is not None and not file.named:
                     intake.passed_over[refused.what] += 1
@@ -161,7 +246,7 @@ def _read_file(file: Found, options: ReadOptions, intake: Intake) -> Iterator[Do
                     reason = f"{refused.what}, which cannot be read: {refused.remedy}"
                     intake.bad(shown, None, reason)
                     return
-                row = recognised(file.path, head)
-            yield from row.read(stream, source)
+                row = recognised(file.path, head, options.text_field)
+            yield from reader(stream, source, row, head)
     except Unreadable as reason:
         intake.bad(shown, reason.line, str(reason))

@@ -55,7 +55,7 @@ def open_bytes(path: str, read: Callable[[int], None] | None = None) -> Iterator
     .zst without its library.
     """
     if path == STDIN:
-        yield _decompressed(sys.stdin.buffer, _compression_of_bytes(sys.stdin.buffer))
+        yield _standard_input()
         return
     try:
         raw = _CountedFile(path, read)
@@ -91,6 +91,21 @@ class _CountedFile(io.FileIO):
     def _count(self, size: int) -> None:
         self._left -= size
         self._read(size)
+
+
+_opened: tuple[Any, BinaryIO] | None = None
+"""Standard input and what decompresses it, once it was opened."""
+
+
+def _standard_input() -> BinaryIO:
+    # Opened again it goes on where it was: a decompressor has read ahead.
+    global _opened
+    if _opened is None or _opened[0] is not sys.stdin.buffer:
+        buffer: Any = sys.stdin.buffer
+        if not hasattr(buffer, "peek"):
+            buffer = io.BufferedReader(buffer)
+        _opened = sys.stdin.buffer, _decompressed(buffer, _compression_of_bytes(buffer))
+    return _opened[1]
 
 
 def compression_of(path: str) -> str:
@@ -133,6 +148,18 @@ def lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
 def whole(stream: BinaryIO, limit: int) -> bytes:
     """All bytes, but at most one more than `limit`; Unreadable as `lines`."""
     return _reading(lambda: stream.read(limit + 1), None)
+
+
+def exactly(stream: BinaryIO, size: int) -> bytes:
+    """So many bytes, or fewer where the stream ends; Unreadable as `lines`."""
+    parts: list[bytes] = []
+    while size > 0:
+        part = _reading(lambda: stream.read(size), None)  # noqa: B023
+        if not part:
+            break
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def first_bytes(stream: Any, size: int) -> bytes:

@@ -48,67 +48,83 @@ class _Feed:
         return line.decode("utf-8", "surrogateescape")
 
 
-def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
-    """Documents of a table with a header row, in its order; of a .tsv one with tabs between cells.
+class TableRows:
+    """Rows of a table with a header row, each with the line it starts on, as cells by column.
 
-    Without an id column, rows are named ``name:line``. Bad records: a row over the limit,
-    MAX_COLUMNS columns or MAX_SEPARATORS separators, of another number of columns than the header,
-    with an empty id, with broken quotes, or with bytes that are no UTF-8. A header without the
-    text column makes the file one bad record.
+    Bad records: a row over the limit, MAX_COLUMNS columns or MAX_SEPARATORS separators, of another
+    number of columns than the header, with broken quotes, or with bytes that are no UTF-8. A header
+    without the column `needed` makes the file one bad record. Cells of a .tsv have tabs between
+    them.
     """
-    path, limit, intake = source.path, source.limit, source.intake
-    delimiter = "\t" if ".tsv" in PurePath(path).suffixes else ","
-    if csv.field_size_limit() < limit:
-        csv.field_size_limit(limit)
-    feed, ids = _Feed(stream, limit, delimiter), Ids(source, "column")
-    rows = csv.reader(feed, delimiter=delimiter, strict=True)
-    header: list[str] | None = None
-    while True:
-        feed.start_row()
-        line = feed.number + 1
+
+    def __init__(self, stream: BinaryIO, source: Source, needed: str) -> None:
+        delimiter = "\t" if ".tsv" in PurePath(source.path).suffixes else ","
+        if csv.field_size_limit() < source.limit:
+            csv.field_size_limit(source.limit)
+        self._source, self._needed = source, needed
+        self._feed = _Feed(stream, source.limit, delimiter)
+        self._rows = csv.reader(self._feed, delimiter=delimiter, strict=True)
+
+    def __iter__(self) -> Iterator[tuple[int, dict[str, str]]]:
+        path, intake = self._source.path, self._source.intake
+        header: list[str] | None = None
+        while True:
+            self._feed.start_row()
+            line = self._feed.number + 1
+            try:
+                row = next(self._rows)
+                if not row:
+                    continue
+                if len(row) > MAX_COLUMNS:
+                    raise Unusable(f"has {len(row):,} columns, more than {MAX_COLUMNS:,}")
+                _require_utf8(row)
+                if header is None:
+                    if self._needed not in row:
+                        found = ", ".join(repr(column[:40]) for column in row[:8])
+                        other = ": name it with --text-field"
+                        remedy = other if self._needed == self._source.text_field else ""
+                        intake.bad(
+                            path, line,
+                            f"lacks the column {self._needed!r} (it has {found}){remedy}",
+                        )
+                        return
+                    header = row
+                    continue
+                if len(row) != len(header):
+                    raise Unusable(f"has {len(row)} columns, the header has {len(header)}")
+                cells = dict(zip(header, row, strict=True))
+            except StopIteration:
+                return
+            except csv.Error as error:
+                intake.bad(path, line, f"not CSV: {error}")
+                continue
+            except Unusable as reason:
+                intake.bad(path, line, str(reason))
+                continue
+            yield line, cells
+
+
+def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
+    """Documents of a table, in its order; without an id column, rows are named ``name:line``.
+
+    Bad records: those of `TableRows`, and a row with an empty id.
+    """
+    ids = Ids(source, "column")
+    for line, row in TableRows(stream, source, source.text_field):
         try:
-            row = next(rows)
-            if not row:
-                continue
-            if len(row) > MAX_COLUMNS:
-                raise Unusable(f"has {len(row):,} columns, more than {MAX_COLUMNS:,}")
-            _require_utf8(row)
-            if header is None:
-                if source.text_field not in row:
-                    found = ", ".join(repr(column[:40]) for column in row[:8])
-                    intake.bad(
-                        path, line,
-                        f"lacks the column {source.text_field!r} (it has {found}): name it with "
-                        "--text-field",
-                    )
-                    return
-                header = row
-                continue
-            document = _document(row, header, line, source, ids)
-            ids.count()
-            yield document
-        except StopIteration:
-            return
-        except csv.Error as error:
-            intake.bad(path, line, f"not CSV: {error}")
+            document = Document(
+                key=ids.key_of(row, line),
+                text=text_of(row[source.text_field], source.text_field),
+                path=source.path,
+                line=line,
+                numbered=ids.numbered,
+                row=row,
+            )
         except Unusable as reason:
-            intake.bad(path, line, str(reason))
-
-
-def _document(
-    cells: list[str], header: list[str], line: int, source: Source, ids: Ids
-) -> Document:
-    if len(cells) != len(header):
-        raise Unusable(f"has {len(cells)} columns, the header has {len(header)}")
-    row = dict(zip(header, cells, strict=True))
-    return Document(
-        key=ids.key_of(row, line),
-        text=text_of(row[source.text_field], source.text_field),
-        path=source.path,
-        line=line,
-        numbered=ids.numbered,
-        row=row,
-    )
+            source.intake.bad(source.path, line, str(reason))
+            continue
+        ids.count()
+        yield document
 
 
 def _require_utf8(row: list[str]) -> None:

@@ -55,7 +55,7 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
     if values.dtype != np.uint64:
         raise InvalidBatch(
             f"fingerprints are {values.dtype}, not uint64",
-            remedy="convert them with .astype(numpy.uint64) if no bits are lost",
+            remedy=conversion(values.dtype, values.shape),
             found=str(values.dtype), expected="uint64",
         )
     if values.ndim == 1:
@@ -71,6 +71,30 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
             found=values.shape[1] * 64, expected=bits,
         )
     return _contiguous(values)
+
+
+def conversion(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """How to make fingerprints of an array of another dtype, in words."""
+    if dtype.newbyteorder("=") == np.uint64:
+        return "their bytes are in another order: convert them with .astype(numpy.uint64)"
+    if dtype == np.int64:
+        return "read the same bits as unsigned ones: .view(numpy.uint64)"
+    if dtype == np.uint8 and len(shape) == 2 and shape[1] % 8 == 0 and shape[1]:
+        return (
+            "these are bytes of codes, 8 to a word: "
+            'numpy.ascontiguousarray(codes).view(">u8").astype(numpy.uint64)'
+        )
+    if dtype == np.uint8 and len(shape) == 2:
+        return (
+            "these are bytes of codes, whose number must be a multiple of 8: pad each with zeros, "
+            'numpy.pad(codes, ((0, 0), (0, -codes.shape[1] % 8))).view(">u8").astype(numpy.uint64)'
+        )
+    if dtype == np.bool_:
+        return (
+            "pack the bits into words, whose number must be a multiple of 64: "
+            'numpy.packbits(bits, axis=1).view(">u8").astype(numpy.uint64)'
+        )
+    return "give one unsigned number of 64 bits for each 64 bits of a fingerprint"
 
 
 class Batch:

@@ -22,6 +22,7 @@ from simindex.storage.catalog.records import Head, decode_pending
 from simindex.storage.files.envelope import ask_ahead
 from simindex.storage.files.verification import Verify, verified
 from simindex.storage.segmentfiles import checked_designs, slice_design
+from simindex.storage.tables.compaction import Block, in_order
 from simindex.storage.tables.names import Names, named
 from simindex.storage.tables.permuted import open_permuted
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord
@@ -156,23 +157,27 @@ class Snapshot:
 def live_rows(
     snapshot: Snapshot, chunk_rows: int, options: IndexOptions, recipe: Recipe | None
 ) -> Iterator[Batch]:
-    """All live rows as batches of 1 to `chunk_rows`; see `Index.rows`."""
-    for table in snapshot.tables:
-        for start in range(0, len(table), chunk_rows):
-            stop = min(start + chunk_rows, len(table))
-            live = snapshot.tombstones.alive(table, start, stop)
-            if live is not None and not len(live):
-                continue
-            fingerprints = verified(table.fingerprints[start:stop])
-            ids = verified(table.ids[start:stop])
-            heap = None if table.keys is None else table.keys.slice(start, stop)
-            if live is not None:
-                fingerprints, ids = fingerprints[live], ids[live]
-                heap = None if heap is None else heap.take(live)
+    """All live rows as batches of 1 to `chunk_rows`, in order; see `Index.rows`."""
+    tables = snapshot.tables
+
+    def live_block(place: int, start: int, stop: int) -> Block:
+        table = tables[place]
+        live = snapshot.tombstones.alive(table, start, stop)
+        fingerprints = verified(table.fingerprints[start:stop])
+        ids = verified(table.ids[start:stop])
+        heap = None if table.keys is None else table.keys.slice(start, stop)
+        if live is None:
+            return fingerprints, ids, heap
+        return fingerprints[live], ids[live], None if heap is None else heap.take(live)
+
+    for fingerprints, ids, heap in in_order(tables, live_block, chunk_rows):
+        for start in range(0, len(ids), chunk_rows):
+            part = slice(start, min(start + chunk_rows, len(ids)))
             if heap is not None:
-                yield Batch(fingerprints, keys=heap.decoded(options.key_kind), recipe=recipe)
+                keys = heap.slice(part.start, part.stop).decoded(options.key_kind)
+                yield Batch(fingerprints[part], keys=keys, recipe=recipe)
             else:
-                yield Batch(fingerprints, ids=ids, recipe=recipe)
+                yield Batch(fingerprints[part], ids=ids[part], recipe=recipe)
 
 
 def take(

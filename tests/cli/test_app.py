@@ -87,7 +87,7 @@ def test_a_reader_that_goes_away_is_no_error(run: Run, spawn: Spawn, tmp_path: P
     run("build", "i.sim", "a.jsonl", "-q")
     process = spawn("export", "i.sim")
     assert process.stdout is not None
-    assert process.stdout.readline().startswith(b'{"id"')
+    assert process.stdout.readline().startswith(b'{"key"')
     process.stdout.close()
     assert process.stderr is not None
     assert process.stderr.read() == b""

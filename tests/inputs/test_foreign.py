@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from simindex.inputs.foreign import is_markup
@@ -43,12 +42,6 @@ def tarred() -> bytes:
     return held.getvalue()
 
 
-def saved() -> bytes:
-    held = io.BytesIO()
-    np.save(held, np.arange(9))
-    return held.getvalue()
-
-
 def database(folder: Path) -> bytes:
     with sqlite3.connect(folder / "made.db") as made:
         made.execute("create table a (b)")
@@ -71,7 +64,6 @@ KINDS = [
     ("a.bz2", bz2.compress(TEXT), "a bzip2 file"),
     ("a", squeezed(TEXT), "a gzip file"),
     ("a", bytes.fromhex("28b52ffd") + b"rest", "a Zstandard file"),
-    ("a.npy", saved(), "a numpy array"),
     ("a.parquet", b"PAR1" + bytes(20) + b"PAR1", "a Parquet file"),
     ("a.arrow", b"ARROW1\0\0" + bytes(20), "an Arrow file"),
     ("a.pdf", b"%PDF-1.7\n%\xe2\xe3\n", "a PDF file"),

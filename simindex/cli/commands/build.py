@@ -1,4 +1,5 @@
-"""`simindex build`: documents into an index, all or nothing unless commits in between are asked."""
+"""`simindex build`: documents or fingerprints into an index, all or nothing unless commits in
+between are asked."""
 
 from __future__ import annotations
 
@@ -25,15 +26,9 @@ from simindex.cli.choices import (
     output_options,
     structures_option,
 )
-from simindex.cli.chunks import (
-    CHUNK_DOCUMENTS,
-    SkippedReport,
-    batch_of,
-    characters_of,
-    chunks,
-    read_ahead,
-)
+from simindex.cli.chunks import read_ahead
 from simindex.cli.console import count, duration, emit, megabytes, say
+from simindex.cli.contents import Contents, Rows, Texts, require_no_recipe
 from simindex.cli.existing import CHOICES, Choice, Existing
 from simindex.cli.new_index import NewIndex, clear_up, replacing
 from simindex.cli.numbers import Count
@@ -47,7 +42,7 @@ from simindex.cli.recipes import (
     stored_recipe,
 )
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
-from simindex.inputs import Document, require_inputs
+from simindex.inputs import require_inputs
 from simindex.storage.location import checked_call
 from simindex.writing.creation import require_place
 from simindex.writing.ownership import exists
@@ -59,8 +54,8 @@ EXISTING = {
 """What is said of documents that an index had before."""
 
 NO_TEXTS = (
-    "texts cannot be added to it from the command line",
-    "append fingerprints with the Python API",
+    "texts cannot be added to it",
+    "add fingerprints, such as rows.npy, or build another index of the texts",
 )
 
 
@@ -100,7 +95,8 @@ def build(
     """Create INDEX from documents, or add to it with --append.
 
     An INPUT is a text file, .jsonl, .csv or .tsv (also .gz and .zst), a folder of such files, or -
-    for JSON lines on standard input.
+    for JSON lines on standard input. Or else every INPUT holds fingerprints: .npy, .hex, or what
+    `simindex export` and `simindex fingerprint` print.
     """
     started = time.perf_counter()
     if append and overwrite:
@@ -127,29 +123,35 @@ def build(
     require_inputs(inputs)
     reading = reading.lasting()
     without = Path(os.path.realpath(path))
-    if append:
+    if not append:
+        _require_free(path, overwrite)
+    contents: Contents[Any]
+    if reading.holds_fingerprints(inputs):
+        bits = recipe_given.pop("bits", None)
+        require_no_recipe([*recipe_given, *learning.given])
+        contents = Rows.of(inputs, reading, without, bits=bits, append=append)
+    elif append:
         intake = reading.intake()
         documents = reading.documents(inputs, intake, without)
         recipe, id_field = stored_recipe(path, *NO_TEXTS), reading.options.id_field
         extent = reading.extent(inputs, intake, without)
-        prepared = Prepared(recipe, documents, intake, extent, id_field=id_field)
+        contents = Texts(Prepared(recipe, documents, intake, extent, id_field=id_field))
     else:
-        _require_free(path, overwrite)
-        prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
+        contents = Texts(prepare(recipe_given, learning, inputs, reading, without, quiet=quiet))
     run = _Run(
-        path, prepared, append, overwrite, commit_every, started, on_existing or "replace"
+        path, contents, append, overwrite, commit_every, started, on_existing or "replace"
     )
     place = replacing(run.path) if overwrite else nullcontext(run.path)
     try:
-        shown = Progress("indexing", quiet=quiet, extent=prepared.extent)
+        shown = Progress("indexing", quiet=quiet, extent=contents.extent)
         with shown as run.progress, place as run.place:
             run.fill(options)
     except _NothingRead:
-        prepared.say()
+        contents.say()
         if as_json:
-            emit({"documents": 0, "bad_records": prepared.intake.bad_records})
+            emit({f"{contents.noun}s": 0, "bad_records": contents.intake.bad_records})
         kept = "was not created" if run.place == path and not append else "is as it was"
-        nothing_to_do(f"the inputs hold no document: {index_path} {kept}", quiet=quiet)
+        nothing_to_do(f"the inputs hold no {contents.noun}: {index_path} {kept}", quiet=quiet)
     except KeyboardInterrupt as error:
         raise Interrupted(f"interrupted: {run.abandon()}") from error
     except SimindexError as error:
@@ -169,7 +171,7 @@ class _NothingRead(Exception):
 @dataclass
 class _Run:
     path: Path
-    prepared: Prepared
+    contents: Contents[Any]
     append: bool
     overwrite: bool
     commit_every: int
@@ -187,7 +189,6 @@ class _Run:
     h: int = field(init=False)
     """The radius that the index stores."""
     bits: int = field(init=False)
-    without: SkippedReport = field(default_factory=SkippedReport)
     existing: Existing | None = None
     """What of the index was there before; None of one that this run makes."""
 
@@ -195,23 +196,23 @@ class _Run:
         self.place = self.path
 
     def fill(self, options: dict[str, Any]) -> None:
-        most = min(CHUNK_DOCUMENTS, self.commit_every or CHUNK_DOCUMENTS)
-        with closing(read_ahead(chunks(self.prepared.documents, most))) as read:
-            batches = ((chunk, batch_of(self.prepared.recipe, chunk)) for chunk in read)
+        contents = self.contents
+        most = min(contents.most, self.commit_every or contents.most)
+        with closing(read_ahead(contents.groups(most))) as read:
+            batches = ((group, contents.batch(group)) for group in read)
             # Read before the index is created: if the first document cannot be, nothing is made.
             first = next(batches, None)
             if first is None:
                 raise _NothingRead
-            self._add(chain([first], batches), options)
+            self._add(chain([first], batches), {**contents.options(first[0]), **options})
 
-    def _add(
-        self, batches: Iterable[tuple[list[Document], Any]], options: dict[str, Any]
-    ) -> None:
+    def _add(self, batches: Iterable[tuple[Any, Any]], options: dict[str, Any]) -> None:
         with self._open(options) as index, self._looking() as before:
-            for chunk, batch in batches:
-                index.append(batch if before is None else before.admitted(index, chunk, batch))
-                self.without.add(chunk, batch.skipped)
-                self.progress.advance(len(chunk), characters_of(chunk))
+            for group, batch in batches:
+                if before is not None:
+                    batch = self.contents.admitted(before, index, group, batch)
+                index.append(batch)
+                self.progress.advance(*self.contents.size(group))
                 fresh = self.progress.documents - self.committed
                 if self.commit_every and fresh >= self.commit_every:
                     self._commit(index)
@@ -222,7 +223,7 @@ class _Run:
     def _open(self, options: dict[str, Any]) -> Any:
         if self.append:
             return simindex.open(self.place, "w")
-        stored = simindex.IndexOptions(keys="str", recipe=self.prepared.recipe, **options)
+        stored = simindex.IndexOptions(**options)
         self.made = NewIndex.at(self.place, stored, overwrite=self.overwrite)
         self.inode = self.place.stat()
         return self.made.index
@@ -252,7 +253,8 @@ class _Run:
         if self.place != self.path and not self._took_the_place():
             return f"{self.path} is as it was"
         if self.committed:
-            return f"{count(self.committed, 'document')} of this run are committed in {self.path}"
+            added = count(self.committed, self.contents.noun)
+            return f"{added} of this run are committed in {self.path}"
         if self.made is not None:
             return f"nothing of this run is committed, {self.path} is empty"
         return f"nothing of this run is committed, {self.path} is as it was"
@@ -270,30 +272,30 @@ class _Run:
 
     def report(self, as_json: bool, quiet: bool) -> None:
         seconds = time.perf_counter() - self.started
-        done, lesson = self.progress, self.prepared.lesson
+        done, contents = self.progress, self.contents
         if as_json:
             emit(
                 {
-                    "documents": done.documents,
-                    "without_fingerprint": self.without.number,
-                    "bad_records": self.prepared.intake.bad_records,
+                    f"{contents.noun}s": done.documents,
+                    "without_fingerprint": contents.without.number,
+                    "bad_records": contents.intake.bad_records,
                     **self._existing_counts(),
-                    "characters": done.characters,
+                    "characters" if contents.noun == "document" else "bytes": done.characters,
                     "rows": self.rows,
                     "h": self.h,
                     "seconds": round(seconds, 3),
-                    **({} if lesson is None else {"idf": lesson.record()}),
+                    **({} if contents.lesson is None else {"idf": contents.lesson.record()}),
                 }
             )
-        self.without.close()
+        contents.without.close()
         if quiet or as_json:
             return
-        self.prepared.say()
+        contents.say()
         for what, number in self._existing_counts().items():
             if number:
                 say(EXISTING[what].format(count(number, "document"), self.path))
         say(
-            f"{count(done.documents, 'document')} ({megabytes(done.characters)}) in "
+            f"{count(done.documents, contents.noun)} ({megabytes(done.characters)}) in "
             f"{duration(seconds)}, {done.documents / seconds:,.0f} a second; {self.path} holds "
             f"{count(self.rows, 'row')}; near-duplicates: within {self.h} of {self.bits} bits"
         )

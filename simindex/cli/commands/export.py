@@ -1,10 +1,19 @@
-"""`simindex export`: the rows of an index as text."""
+"""`simindex export`: the rows of an index as text, which `simindex build` reads back.
+
+    index with text keys       key, fingerprint
+    index with keys of bytes   key_hex, fingerprint
+    index without keys         id, fingerprint
+
+A key makes its own id, so the id of a key is not printed. Rows are ordered by fingerprint, and
+equal ones by name: equal rows give equal bytes, whatever the order they were added in.
+"""
 
 from __future__ import annotations
 
-import csv
-import sys
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import click
@@ -12,8 +21,17 @@ import click
 import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, json_option
-from simindex.cli.console import emit, key_text
-from simindex.storage.tables.keys import key_hash
+from simindex.cli.console import as_json_line
+
+LINES_AT_ONCE = 1 << 10
+
+NAMES: dict[Any, str] = {"str": "key", "bytes": "key_hex", None: "id", False: "id"}
+"""The column of names, by the kind of keys."""
+
+_QUOTED = re.compile('[,"\r\n]')
+
+Row = tuple[str, Any]
+"""A fingerprint in hexadecimal, and the row's id or key."""
 
 
 @program.command()
@@ -23,27 +41,47 @@ from simindex.storage.tables.keys import key_hash
 )
 @json_option
 def export(index_path: str, kind: str, as_json: bool) -> None:
-    """Print every row of INDEX.
+    """Print every row of INDEX, by fingerprint.
 
-    Its id, its key, and its fingerprint in hexadecimal.
+    Its key, or its id in an index without keys, and its fingerprint in hexadecimal. `build` reads
+    this back.
     """
     with simindex.open(index_path, "r") as index:
+        name = NAMES[index.options.keys]
+        as_line: Callable[[Row], str] = _csv_line
         if kind == "jsonl" or as_json:
-            for row_id, key, fingerprint in _rows(index):
-                emit({"id": row_id, "key": key, "fingerprint": fingerprint})
-            return
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(["id", "key", "fingerprint"])
-        writer.writerows(_rows(index))
-
-
-def _rows(index: Any) -> Iterator[tuple[int, str | None, str]]:
-    secret = index.options.key_secret
-    for batch in index.rows():
-        fingerprints = ["".join(f"{word:016x}" for word in row) for row in batch.rows.tolist()]
-        if batch.keys is not None:
-            for key, fingerprint in zip(batch.keys, fingerprints, strict=True):
-                yield key_hash(key, secret)[0], key_text(key), fingerprint
+            def as_line(row: Row) -> str:
+                return as_json_line({name: row[1], "fingerprint": row[0]})
         else:
-            for row_id, fingerprint in zip(batch.ids.tolist(), fingerprints, strict=True):
-                yield row_id, None, fingerprint
+            click.echo(f"{name},fingerprint")
+        rows = ordered(index)
+        while some := list(islice(rows, LINES_AT_ONCE)):
+            click.echo("\n".join(map(as_line, some)))
+
+
+def ordered(index: simindex.Index) -> Iterator[Row]:
+    """All rows of an index by fingerprint and name.
+
+    Rows are read in order of the first word of their fingerprints. Those that share it are held
+    together.
+    """
+    for _, equal in groupby(_rows(index), key=lambda row: row[0][:16]):
+        yield from sorted(equal, key=itemgetter(0, 1))
+
+
+def _rows(index: simindex.Index) -> Iterator[Row]:
+    for batch in index.rows():
+        digits = batch.rows.astype(">u8").tobytes().hex()
+        size = batch.bits // 4
+        names: Any = batch.ids.tolist() if batch.ids is not None else batch.keys
+        for place, name in enumerate(names):
+            shown = name.hex() if isinstance(name, bytes) else name
+            yield digits[place * size : (place + 1) * size], shown
+
+
+def _csv_line(row: Row) -> str:
+    fingerprint, name = row
+    text = str(name)
+    if _QUOTED.search(text):
+        text = '"' + text.replace('"', '""') + '"'
+    return f"{text},{fingerprint}"

@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from simindex.arrays import I64, U8, U64
 from simindex.errors import CorruptFile
+from simindex.storage.files.verification import map_of, verified
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.segment import Segment
-from simindex.storage.tables.table import sort_table
+from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.tombstones import Tombstones
 
 WINDOW_ROWS = 1 << 20
@@ -46,13 +47,17 @@ class MergedRows:
         Rows with an equal first word keep the order of the inputs.
         """
         previous = 0
-        for block in _merged(self.inputs, self.live):
+        window_rows = WINDOW_ROWS // self.inputs[0].fingerprints.shape[1]
+        for block in in_order(self.inputs, self._block, window_rows):
             words = block[0][:, 0]
             if len(words):
                 if int(words[0]) < previous or (words[1:] < words[:-1]).any():
                     raise _out_of_order(self.inputs)
                 previous = int(words[-1])
             yield block
+
+    def _block(self, place: int, start: int, stop: int) -> Block:
+        return _block(self.inputs[place], self.live[place], start, stop)
 
 
 def merge(inputs: Sequence[Segment], tombstones: Tombstones) -> MergedRows:
@@ -87,11 +92,12 @@ def merge(inputs: Sequence[Segment], tombstones: Tombstones) -> MergedRows:
     return MergedRows(tuple(inputs), live, total, key_bytes, dead)
 
 
-def _out_of_order(inputs: Sequence[Segment]) -> CorruptFile:
-    names = ", ".join(segment.name for segment in inputs)
+def _out_of_order(tables: Sequence[Table]) -> CorruptFile:
+    names = ", ".join(table.name for table in tables)
+    owner = map_of(tables[0].fingerprints)
     return CorruptFile(
         f"one of {names} has rows that are not sorted", remedy="`simindex check` says which",
-        path=inputs[0].envelope.path,
+        path=names if owner is None else owner.path,
     )
 
 
@@ -118,51 +124,70 @@ def _key_bytes(segment: Segment, mask: Mask) -> int:
     return total
 
 
-def _merged(inputs: Sequence[Segment], live: Sequence[Mask]) -> Iterator[Block]:
-    """Blocks (fingerprints, ids, keys) of all live rows, in order.
+def in_order(
+    tables: Sequence[Table], block_of: Callable[[int, int, int], Block], window_rows: int
+) -> Iterator[Block]:
+    """Blocks of the rows of some tables, in order of their first words.
 
-    Each round looks at the next window of every input. Rows below the least of the windows' last
+    Parameters
+    ----------
+    block_of : function (place, start, stop)
+        What is given out of rows `start` to `stop` of the table at a place.
+    window_rows : int
+        Rows of all tables together that are looked at in a round.
+
+    Raises
+    ------
+    CorruptFile
+        If rows of a table are found out of order; not all such rows are.
+
+    Notes
+    -----
+    Each round looks at the next window of every table. Rows below the least of the windows' last
     words cannot be preceded by a row not yet seen, so they are sorted together and given out. When
-    there is no such row, all windows begin with that word: its rows are given out input by input.
+    there is no such row, all windows begin with that word: its rows are given out table by table.
     """
-    words = inputs[0].fingerprints.shape[1]
-    window = max(1, WINDOW_ROWS // (len(inputs) * words))
-    at = [0] * len(inputs)
-    while any(start < len(segment) for start, segment in zip(at, inputs, strict=True)):
-        stops = [min(start + window, len(s)) for start, s in zip(at, inputs, strict=True)]
+    window = max(1, window_rows // max(1, len(tables)))
+    at = [0] * len(tables)
+    while any(start < len(table) for start, table in zip(at, tables, strict=True)):
+        stops = [min(start + window, len(s)) for start, s in zip(at, tables, strict=True)]
         open_ends = [
-            int(segment.fingerprints[stop - 1, 0])
-            for segment, stop in zip(inputs, stops, strict=True)
-            if stop < len(segment)
+            int(_words(table, stop - 1, stop)[0])
+            for table, stop in zip(tables, stops, strict=True)
+            if stop < len(table)
         ]
         if open_ends:
             bound = min(open_ends)
             below = [
-                start + int(np.searchsorted(s.fingerprints[start:stop, 0], np.uint64(bound)))
-                for s, start, stop in zip(inputs, at, stops, strict=True)
+                start + int(np.searchsorted(_words(s, start, stop), np.uint64(bound)))
+                for s, start, stop in zip(tables, at, stops, strict=True)
             ]
             if below == at:
-                yield from _equal_rows(inputs, live, at, bound, window)
+                yield from _equal_rows(tables, block_of, at, bound, window)
                 if below == at:
-                    raise _out_of_order(inputs)
+                    raise _out_of_order(tables)
                 continue
             stops = below
-        yield _sorted_block(inputs, live, at, stops)
+        yield _sorted_block(block_of, at, stops)
         at[:] = stops
 
 
+def _words(table: Table, start: int, stop: int) -> U64:
+    return verified(table.fingerprints[start:stop])[:, 0]
+
+
 def _equal_rows(
-    inputs: Sequence[Segment], live: Sequence[Mask], at: list[int], bound: int, window: int
+    tables: Sequence[Table], block_of: Callable[[int, int, int], Block], at: list[int],
+    bound: int, window: int,
 ) -> Iterator[Block]:
-    for place, segment in enumerate(inputs):
-        while at[place] < len(segment):
+    for place, table in enumerate(tables):
+        while at[place] < len(table):
             start = at[place]
-            stop = min(start + window, len(segment))
-            words = segment.fingerprints[start:stop, 0]
-            count = int(np.searchsorted(words, np.uint64(bound), side="right"))
+            stop = min(start + window, len(table))
+            count = int(np.searchsorted(_words(table, start, stop), np.uint64(bound), side="right"))
             if count == 0:
                 break
-            yield _block(segment, live[place], start, start + count)
+            yield block_of(place, start, start + count)
             at[place] += count
             if count < stop - start:
                 break
@@ -178,11 +203,11 @@ def _block(segment: Segment, mask: Mask, start: int, stop: int) -> Block:
 
 
 def _sorted_block(
-    inputs: Sequence[Segment], live: Sequence[Mask], starts: list[int], stops: list[int]
+    block_of: Callable[[int, int, int], Block], starts: list[int], stops: list[int]
 ) -> Block:
     parts = [
-        _block(segment, mask, start, stop)
-        for segment, mask, start, stop in zip(inputs, live, starts, stops, strict=True)
+        block_of(place, start, stop)
+        for place, (start, stop) in enumerate(zip(starts, stops, strict=True))
         if stop > start
     ]
     if len(parts) == 1:

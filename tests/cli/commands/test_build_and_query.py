@@ -192,7 +192,7 @@ def test_an_index_is_kept_unless_overwriting_is_asked(run: Run, texts: list[str]
 def test_overwriting_keeps_the_old_index_until_the_new_one_is_whole(
     run: Run, texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simindex.cli.commands.build.CHUNK_DOCUMENTS", 2)
+    monkeypatch.setattr("simindex.cli.contents.Texts.most", 2)
     run("build", "i.sim", "docs")
     lines = [f'{{"text": "{text(n)}"}}' for n in range(7)]
     (tmp_path / "bad.jsonl").write_text("\n".join([*lines, "oops"]))
@@ -258,7 +258,7 @@ def test_bad_records_are_counted_and_skipped_up_to_a_limit(run: Run, tmp_path: P
 def test_bad_input_leaves_an_index_as_it_was(
     run: Run, texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simindex.cli.commands.build.CHUNK_DOCUMENTS", 2)
+    monkeypatch.setattr("simindex.cli.contents.Texts.most", 2)
     run("build", "i.sim", "docs")
     lines = [f'{{"text": "{text(n)}"}}' for n in range(7)]
     (tmp_path / "bad.jsonl").write_text("\n".join([*lines, "oops"]))

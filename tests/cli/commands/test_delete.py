@@ -40,16 +40,16 @@ def test_rows_are_deleted_by_id(run: Run, objects: Any, tmp_path: Path) -> None:
         index.append(np.arange(5, dtype=np.uint64), ids=ids)
     run("delete", "i.sim", "--id", 2, "--id", 2**64 - 1)
     rows = objects(run("export", "i.sim").stdout)
-    assert sorted((row["id"], row["key"], row["fingerprint"]) for row in rows) == [
-        (1, None, "0" * 16), (3, None, "0" * 15 + "3"),
+    assert rows == [
+        {"id": 1, "fingerprint": "0" * 16}, {"id": 3, "fingerprint": "0" * 15 + "3"},
     ]  # fmt: skip
     run("delete", "i.sim", "--key", "a", code=2)
 
 
-def test_keys_of_bytes_are_shown_and_deleted_as_text(run: Run, objects: Any) -> None:
+def test_keys_of_bytes_are_deleted_as_text(run: Run, objects: Any) -> None:
     options = simindex.IndexOptions(keys="bytes")
     with simindex.open("i.sim", "n", options=options) as index:
         index.append(np.arange(2, dtype=np.uint64), keys=[b"caf\xc3\xa9", b"\xff"])
-    assert keys_of(run, objects, "i.sim") == ["\\xff", "café"]
     run("delete", "i.sim", "--key", "café")
-    assert keys_of(run, objects, "i.sim") == ["\\xff"]
+    rows = objects(run("export", "i.sim").stdout)
+    assert rows == [{"key_hex": "ff", "fingerprint": "0" * 15 + "1"}]

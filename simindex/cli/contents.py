@@ -1,0 +1,205 @@
+"""What `build` puts into an index, in groups: documents, or fingerprints that were made elsewhere.
+
+    Texts   documents, which the recipe makes fingerprints of; always with keys
+    Rows    fingerprints, with keys, with ids, or without names; the index gets no recipe
+
+Groups are read by another thread, and become batches on the main one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import click
+
+import simindex
+from simindex.cli.choices import Reading
+from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, batch_of, characters_of, chunks
+from simindex.cli.console import count, say
+from simindex.cli.existing import Existing
+from simindex.cli.learning import Lesson
+from simindex.cli.progress import Extent
+from simindex.cli.recipes import Prepared
+from simindex.errors import InvalidInput
+from simindex.inputs import Document, Fingerprints, Intake
+from simindex.inputs.fingerprints import CHUNK_ROWS
+
+G = TypeVar("G")
+
+
+class Contents(Protocol[G]):
+    """What a run adds to an index."""
+
+    noun: str
+    most: int
+    """Documents or fingerprints of a group, at most."""
+    without: SkippedReport
+
+    @property
+    def intake(self) -> Intake:
+        """The account of reading."""
+
+    @property
+    def extent(self) -> Extent | None:
+        """How much of the inputs was read."""
+
+    @property
+    def lesson(self) -> Lesson | None:
+        """What idf was learned from, if it was."""
+
+    def groups(self, most: int) -> Iterator[G]:
+        """All of it, in groups of at most so many."""
+
+    def options(self, first: G) -> dict[str, Any]:
+        """Options of a new index for it, told by the first group."""
+
+    def batch(self, group: G) -> simindex.Batch:
+        """The rows of a group."""
+
+    def admitted(
+        self, existing: Existing, index: simindex.Index, group: G, batch: simindex.Batch
+    ) -> simindex.Batch:
+        """What of them is to be added where the index had rows before."""
+
+    def size(self, group: G) -> tuple[int, int]:
+        """How many documents or fingerprints, and how many characters or bytes."""
+
+    def say(self) -> None:
+        """What is to be told once all was read."""
+
+
+@dataclass(slots=True)
+class Texts:
+    """Documents."""
+
+    prepared: Prepared
+    without: SkippedReport = field(default_factory=SkippedReport)
+    noun = "document"
+    most = CHUNK_DOCUMENTS
+
+    @property
+    def intake(self) -> Intake:
+        """See `Contents`, as for all below."""
+        return self.prepared.intake
+
+    @property
+    def extent(self) -> Extent | None:
+        return self.prepared.extent
+
+    @property
+    def lesson(self) -> Lesson | None:
+        return self.prepared.lesson
+
+    def groups(self, most: int) -> Iterator[list[Document]]:
+        return chunks(self.prepared.documents, most)
+
+    def options(self, first: list[Document]) -> dict[str, Any]:
+        return {"keys": "str", "recipe": self.prepared.recipe}
+
+    def batch(self, group: list[Document]) -> simindex.Batch:
+        batch = batch_of(self.prepared.recipe, group)
+        self.without.add(group, batch.skipped)
+        return batch
+
+    def admitted(
+        self, existing: Existing, index: simindex.Index, group: list[Document],
+        batch: simindex.Batch,
+    ) -> simindex.Batch:
+        return existing.admitted(index, group, batch)
+
+    def size(self, group: list[Document]) -> tuple[int, int]:
+        return len(group), characters_of(group)
+
+    def say(self) -> None:
+        self.prepared.say()
+
+
+@dataclass(slots=True)
+class Rows:
+    """Fingerprints."""
+
+    read: Iterator[Fingerprints]
+    extent: Extent
+    keys: Any = None
+    """Kind of the keys, as in `IndexOptions`; None until an index or the first row decides."""
+    without: SkippedReport = field(default_factory=SkippedReport)
+    lesson: Lesson | None = None
+    noun = "fingerprint"
+    most = CHUNK_ROWS
+
+    @property
+    def intake(self) -> Intake:
+        return self.extent.intake
+
+    @classmethod
+    def of(
+        cls, inputs: Sequence[str], reading: Reading, without: Path, *, bits: int | None,
+        append: bool,
+    ) -> Rows:
+        """Those of some inputs, for a new index of a width or, to `append`, for the one there."""
+        intake = reading.intake()
+        read = reading.fingerprints(inputs, intake, without)
+        rows = cls(read, reading.extent(inputs, intake, without))
+        intake.bits = bits
+        if append:
+            with simindex.open(without, "r") as index:
+                intake.bits, rows.keys = index.options.bits, index.options.keys
+        return rows
+
+    def groups(self, most: int) -> Iterator[Fingerprints]:
+        for group in self.read:
+            for start in range(0, len(group.batch), most):
+                part = group.part(start, start + most)
+                self._require_names(part)
+                yield part
+
+    def _require_names(self, group: Fingerprints) -> None:
+        found = _kind_of_names(group.batch)
+        wanted = found if self.keys is None else self.keys
+        if found != wanted:
+            raise InvalidInput(
+                f"{group.place(0)}: rows have {_NAMED[found]}, and {_NAMED[wanted]} are needed",
+                remedy="build another index of them", path=group.path,
+            )
+        self.keys = wanted
+
+    def options(self, first: Fingerprints) -> dict[str, Any]:
+        return {"keys": _kind_of_names(first.batch), "bits": first.batch.bits}
+
+    def batch(self, group: Fingerprints) -> simindex.Batch:
+        return group.batch
+
+    def admitted(
+        self, existing: Existing, index: simindex.Index, group: Fingerprints,
+        batch: simindex.Batch,
+    ) -> simindex.Batch:
+        return existing.admitted_rows(index, group)
+
+    def size(self, group: Fingerprints) -> tuple[int, int]:
+        return len(group.batch), group.batch.rows.nbytes
+
+    def say(self) -> None:
+        if self.intake.bad_records:
+            say(f"skipped {count(self.intake.bad_records, 'bad record')}")
+
+
+_NAMED: dict[Any, str] = {"str": "keys", "bytes": "keys of bytes", False: "ids or no names"}
+
+
+def _kind_of_names(batch: simindex.Batch) -> Any:
+    if batch.keys is None:
+        return False
+    return "bytes" if isinstance(batch.keys[0], bytes) else "str"
+
+
+def require_no_recipe(asked: Sequence[str]) -> None:
+    """Refuses options of a recipe, which fingerprints that are read have no use for."""
+    if asked:
+        typed = ["-d" if name == "h" else "--" + name.replace("_", "-") for name in asked]
+        raise click.UsageError(
+            f"the inputs hold fingerprints, which are stored without a recipe: leave out "
+            f"{', '.join(typed)}"
+        )

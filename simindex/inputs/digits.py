@@ -1,0 +1,47 @@
+"""Fingerprints as lines: hexadecimal digits, and behind a tab perhaps a key.
+
+This is what `simindex fingerprint` prints. A key's tabs, line ends and backslashes are written
+``\\t``, ``\\n``, ``\\r`` and ``\\\\``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from simindex.inputs.document import Source, key_of
+from simindex.inputs.fingerprints import Fingerprints, gathered, record_lines
+from simindex.inputs.streams import decoded, unmarked
+
+_LINE = re.compile(rb"(?:[0-9a-fA-F]{16})+(?:\t.*)?\r?\n?")
+
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
+
+
+def read_digits(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
+    """Rows of a file of lines, in its order; empty lines are passed over.
+
+    Bad records: a line over the limit, bytes that are no UTF-8, anything but digits of the width
+    of the first line, a line with a key after lines without, or the other way round.
+    """
+    return gathered(source, record_lines(stream, source), _parsed)
+
+
+def _parsed(line: bytes) -> tuple[str, str | None]:
+    digits, tab, key = decoded(line.rstrip(b"\r\n")).partition("\t")
+    return digits, key_of(unescaped(key), "key", "field", may_be_empty=True) if tab else None
+
+
+def is_digits(head: bytes, text_field: str) -> bool:
+    """Whether the first line is one of digits."""
+    line, end, _ = unmarked(head).partition(b"\n")
+    return bool(end) and _LINE.fullmatch(line + end) is not None
+
+
+def unescaped(key: str) -> str:
+    """A key as it was before it was written into a column."""
+    if "\\" not in key:
+        return key
+    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[0]), key)
