@@ -11,8 +11,9 @@ import click
 import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import distance_option, index_argument, memory_option, output_options
-from simindex.cli.commands.query import as_row, fingerprint_option, text_option, top_options
+from simindex.cli.commands.query import fingerprint_option, text_option, top_options
 from simindex.cli.console import duration, emit, say
+from simindex.cli.questions import as_row
 from simindex.cli.recipes import required_recipe
 from simindex.errors import InvalidOption
 from simindex.query.explanation import Explanation, TopExplanation

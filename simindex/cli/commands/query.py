@@ -35,12 +35,11 @@ from simindex.cli.choices import (
     process_limit_option,
     threads_option,
 )
-from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
 from simindex.cli.commands.pairs import LINES_AT_ONCE
 from simindex.cli.console import as_json_line, cell, count, duration, key_text, say, spot_checked
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
-from simindex.cli.recipes import required_recipe
+from simindex.cli.questions import Asking
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import SpotCheck
 
@@ -133,6 +132,10 @@ That is None without --top. Options of the command that contradict it are a wron
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @text_option
 @fingerprint_option
+@click.option(
+    "--index", "others", multiple=True, metavar="OTHER", type=click.Path(),
+    help="Look up every row of another index, of the same recipe.",
+)
 @click.option("--first", is_flag=True, help="At most one match a query, the first found.")
 @top_options
 @process_limit_option
@@ -148,20 +151,19 @@ That is None without --top. Options of the command that contradict it are a wron
 @distance_option
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
-    h: int | None, recall: float, first: bool, method: str, memory: int | None,
-    memory_limit: int | None, threads: int | None, nearest: dict[str, Any] | None, reading: Reading,
-    as_json: bool, quiet: bool,
+    others: tuple[str, ...], h: int | None, recall: float, first: bool, method: str,
+    memory: int | None, memory_limit: int | None, threads: int | None,
+    nearest: dict[str, Any] | None, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Print the near-duplicates in INDEX of documents, or with --top the nearest.
 
-    Looks up every document of the inputs, every --text and every --fingerprint. One line a match:
-    query, key (or id), distance, separated by tabs.
+    Looks up every document or fingerprint of the inputs, every --text and --fingerprint, and every
+    row of another --index. One line a match: query, key (or id), distance, separated by tabs.
     """
-    if not (inputs or texts or fingerprints):
-        inputs = piped_input("nothing to look up: give an INPUT, --text or --fingerprint")
+    if not (inputs or texts or fingerprints or others):
+        inputs = piped_input("nothing to look up: give an INPUT, --text, --fingerprint or --index")
     intake = reading.intake()
-    extent = reading.extent(inputs, intake) if inputs else None
-    without = SkippedReport()
+    extent = reading.extent(inputs, intake) if inputs and not others else None
     asked = matched = found = 0
     searching = 0.0
     exact = True
@@ -170,33 +172,15 @@ def query(
     few: list[Questions] = []
     with simindex.open(index_path, "r") as index:
         h = index.h if h is None else h
-        if inputs or texts:
-            recipe = required_recipe(
-                index, index_path, "texts cannot be looked up in it", "give --fingerprint"
-            )
-
-        def questions() -> Iterator[Questions]:
-            for words in fingerprints:
-                yield ["".join(f"{word:016x}" for word in words)], as_row(words)
-            if texts:
-                batch = recipe.batch(list(texts))
-                for skip in batch.skipped:
-                    say(f"text:{skip.position + 1}: no fingerprint: {skip.reason}")
-                places = places_of_rows(len(texts), batch.skipped)
-                yield [f"text:{place + 1}" for place in places], batch
-            for chunk in chunks(reading.documents(inputs, intake)):
-                batch = recipe.batch([document.text for document in chunk])
-                without.add(chunk, batch.skipped)
-                places = places_of_rows(len(chunk), batch.skipped)
-                yield [chunk[place].key for place in places], batch
-
+        asking = Asking(index, index_path, reading, intake, inputs, texts, fingerprints, others)
+        asking.check()
         ask: Ask = partial(index.top, **nearest, threads=threads) if nearest else partial(
             index.query, h=h, first=first, recall=recall, method=method, memory=memory,
             threads=threads,
         )
-        answered = _answers(questions(), ask, index.options.bits, memory_limit)
+        answered = _answers(asking.batches(), ask, index.options.bits, memory_limit)
         # Not on a terminal that matches are printed to.
-        silent = quiet or not inputs or sys.stdout.isatty()
+        silent = quiet or not (inputs or others) or sys.stdout.isatty()
         shown = Progress("looking up", quiet=silent, extent=extent)
         with closing(answered), shown as progress:
             for names, batch, answers in answered:
@@ -217,7 +201,7 @@ def query(
         if nearest is None and not (quiet or found) and asked <= FEW:
             for line in _nearest_of(index, few):
                 say(line)
-    without.close()
+    asking.without.close()
     if not asked:
         nothing_to_do("nothing was looked up: no document has a fingerprint", quiet=quiet)
     if not quiet:
@@ -276,12 +260,6 @@ def _answers(
     with budget.enforced():
         for names, batch in gathered(questions, budget.queries):
             yield names, batch, budget.ask(batch, ask)
-
-
-def as_row(words: list[int]) -> Any:
-    """One fingerprint, as `Index.query` takes it."""
-    row = np.array(words, dtype=np.uint64)
-    return row if len(words) == 1 else row[None, :]
 
 
 def _lines(

@@ -1,0 +1,122 @@
+"""What `query` looks up, a batch at a time, each question with its name.
+
+    --fingerprint HEX     named by its digits
+    --text TEXT           text:1, text:2 ...
+    INPUT                 documents by their keys; fingerprints by their keys, ids or places
+    --index OTHER         the rows of another index, by their keys or ids
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import simindex
+from simindex.cli.batches import Questions
+from simindex.cli.choices import Reading
+from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
+from simindex.cli.console import key_text, say
+from simindex.cli.recipes import required_recipe
+from simindex.errors import InvalidOption, RecipeMismatch
+from simindex.inputs import Intake
+from simindex.writing.admission import check_recipe
+
+
+@dataclass(slots=True)
+class Asking:
+    """All questions of a run to an index that is open."""
+
+    index: simindex.Index
+    name: str
+    """The index as the caller named it."""
+    reading: Reading
+    intake: Intake
+    inputs: Sequence[str] = ()
+    texts: Sequence[str] = ()
+    fingerprints: Sequence[list[int]] = ()
+    others: Sequence[str] = ()
+    without: SkippedReport = field(default_factory=SkippedReport)
+    _recipe: Any = None
+    _of_rows: bool = False
+    """Whether the inputs hold fingerprints."""
+
+    def check(self) -> None:
+        """Refuses what the index cannot answer, before anything is looked up."""
+        self._of_rows = bool(self.inputs) and self.reading.holds_fingerprints(self.inputs)
+        if self.texts or (self.inputs and not self._of_rows):
+            self._recipe = required_recipe(
+                self.index, self.name, "texts cannot be looked up in it",
+                "give fingerprints",
+            )
+        for path in self.others:
+            with simindex.open(path, "r") as other:
+                require_alike(self.index, self.name, other, path)
+
+    def batches(self) -> Iterator[Questions]:
+        """Names and rows, in the order of the module's list."""
+        for words in self.fingerprints:
+            yield ["".join(f"{word:016x}" for word in words)], as_row(words)
+        if self.texts:
+            batch = self._recipe.batch(list(self.texts))
+            for skip in batch.skipped:
+                say(f"text:{skip.position + 1}: no fingerprint: {skip.reason}")
+            places = places_of_rows(len(self.texts), batch.skipped)
+            yield [f"text:{place + 1}" for place in places], batch
+        if self._of_rows:
+            self.intake.bits = self.index.options.bits
+            for some in self.reading.fingerprints(self.inputs, self.intake):
+                named = (key_text(some.name(row)) for row in range(len(some.batch)))
+                yield [name or "" for name in named], some.batch.rows
+        elif self.inputs:
+            yield from self._documents()
+        for path in self.others:
+            with simindex.open(path, "r", refresh=False) as other:
+                for batch in other.rows():
+                    yield names_of(batch), batch
+
+    def _documents(self) -> Iterator[Questions]:
+        for chunk in chunks(self.reading.documents(self.inputs, self.intake)):
+            batch = self._recipe.batch([document.text for document in chunk])
+            self.without.add(chunk, batch.skipped)
+            places = places_of_rows(len(chunk), batch.skipped)
+            yield [chunk[place].key for place in places], batch
+
+
+def require_alike(
+    index: simindex.Index, name: str, other: simindex.Index, others_name: str
+) -> None:
+    """Refuses to compare rows of two indexes whose fingerprints differ in width or recipe."""
+    bits, others = index.options.bits, other.options.bits
+    if bits != others:
+        raise InvalidOption(
+            f"{others_name} has fingerprints of {others} bits, {name} of {bits}",
+            remedy="build one of them again, with the --bits of the other", option="index",
+            found=others, expected=bits,
+        )
+    try:
+        check_recipe(other.recipe, index.recipe)
+    except RecipeMismatch as error:
+        differences = error.data["differences"]
+        told = ", ".join(f"{what} {one!r} and {two!r}" for what, (one, two) in differences.items())
+        raise RecipeMismatch(
+            f"{others_name} and {name} have different recipes ({told}), so their "
+            "fingerprints cannot be compared",
+            remedy="build one of them again, with the recipe's options of the other",
+            differences=differences,
+        ) from error
+
+
+def names_of(batch: simindex.Batch) -> list[str]:
+    """Keys, or ids, of the rows of an index."""
+    if batch.keys is not None:
+        return [key_text(key) or "" for key in batch.keys]
+    return [] if batch.ids is None else list(map(str, batch.ids.tolist()))
+
+
+def as_row(words: list[int]) -> Any:
+    """One fingerprint, as `Index.query` takes it."""
+    row = np.array(words, dtype=np.uint64)
+    return row if len(words) == 1 else row[None, :]
