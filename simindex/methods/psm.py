@@ -167,10 +167,15 @@ def swept(table: Table, plan: TablePlan, asked: Asked) -> Found:
         return found if start == 0 else found._replace(query=found.query + start)
 
     wanted = [table.fingerprints]
-    if len(queries) > table.ids.nbytes >> 14:
+    if reads_all_ids(len(table), len(queries)):
         wanted.append(table.ids)
     with readahead.brought_in(wanted), _mapping(asked.threads) as mapped:
         return joined(list(mapped(run, range(0, len(queries), size))))
+
+
+def reads_all_ids(rows: int, queries: int) -> bool:
+    """Whether a sweep reads all ids ahead, since the matches' stand on most pages of them."""
+    return queries > rows >> 11
 
 
 def slice_queries(rows: int, flips: int, queries: int, threads: int) -> int:

@@ -46,6 +46,13 @@ MATCHED_NS = 50.0
 """Giving a row found by tables over the queries its id and queries, where every other one has one.
 """
 
+FOUND_AGAIN_SHARE, FOUND_AGAIN_WAITS = 0.5, 3
+"""Of the queries have a row that is found again in table 0, where the directory, the rows and the
+ids are waited for, one after the other. What that takes near the processor is in `table_ns`."""
+
+FOUND_NEAR_BYTES, FOUND_FAR_BYTES = 1 << 23, 1 << 29
+"""Of table 0: up to the first, nothing is waited for; from the second on, all is."""
+
 WIDE_WORD_NS = 5.0
 """Permuting a word of a row that has several."""
 
@@ -148,11 +155,19 @@ def permuted_ns(
     `swept` is whether each table is passed once for all queries of the call.
     """
     queries = max(1, queries)
-    return ANSWERED_NS + sum(
+    met = ANSWERED_NS + (0.0 if swept else UNFORESEEN_NS) + found_again_ns(machine, rows, words)
+    return met + sum(
         machine.table_ns
         + _looked_up_ns(machine, rows, words, header_bits, probes, swept, queries, h)
         for probes, header_bits in tables
     )
+
+
+def found_again_ns(machine: Machine, rows: int, words: int) -> float:
+    """Waiting for memory while the rows found in permuted tables are found again in table 0."""
+    ends = ((log2(FOUND_NEAR_BYTES), 0.0), (log2(FOUND_FAR_BYTES), machine.delta_r_ns))
+    size = min(max(1, 8 * words * rows), FOUND_FAR_BYTES)
+    return FOUND_AGAIN_SHARE * FOUND_AGAIN_WAITS * along(ends, log2(size))
 
 
 def _looked_up_ns(

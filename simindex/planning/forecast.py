@@ -1,6 +1,10 @@
-"""What an index would take and reach, before there is one: methods side by side, from sizes alone.
+"""What an index would take and reach, before there is one, from sizes alone.
 
     rows, h, recall, memory -> psm | psm exact | block designs | scan -> bytes, queries a second
+
+A forecast has plans made for tables that have the size of the rows and none of their bytes, by the
+planner that plans real calls. So it predicts what the engine would run, which differs with the size
+of a batch: probes on their own, a sweep, or tables over the queries.
 
 A forecast is of one thread. Memory is what a search must have at hand: fingerprints of all tables,
 and header directories. Ids stand on disk beside them, and are read for matches only.
@@ -8,23 +12,81 @@ and header directories. Ids stand on disk beside them, and are read for matches 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import comb
 
+import numpy as np
+
+from simindex.arrays import F64
+from simindex.bits.design import BlockDesign, designs_for
+from simindex.bits.volatility import from_near_pairs
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
-from simindex.methods import issl
-from simindex.options import SLICE_LISTS
-from simindex.planning import registry
-from simindex.planning.costs import CALL_NS, issl_ns, top_scanning_ns
+from simindex.methods import issl, psm
+from simindex.methods.base import TablePlan
+from simindex.options import SLICE_LISTS, IndexOptions
+from simindex.planning import reading, registry
+from simindex.planning.calibration import Calibration, NearPairs
+from simindex.planning.costs import CALL_NS, SEGMENT_NS, issl_ns, top_scanning_ns
 from simindex.planning.machine import Machine
-from simindex.planning.model import ONLINE_QUERIES, Forecast, Sizes
-from simindex.planning.question import check_options
+from simindex.planning.planner import plan
+from simindex.planning.question import Question, check_options
+from simindex.planning.reading import ID_BYTES
 from simindex.simhash.radius import raw_radius
-from simindex.storage.tables.record import MAX_ROWS
+from simindex.storage.tables.permuted import PermutedTables, header_widths
+from simindex.storage.tables.record import MAX_ROWS, StructureRecord
 from simindex.storage.tables.slicelist import WIDE_BITS, SliceDesign
+from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.table import Table
 
 MOST_ROWS = 1 << 48
+
+BATCHES = (10_000, 100_000, 1_000_000, 10_000_000)
+"""Sizes m of the batches whose rate is predicted."""
+
+ONLINE_QUERIES = 1024
+"""Queries of a call, online."""
+
+TEXTS = 1000
+"""Near-duplicates of the index from which it is taken to have learned how bits flip."""
+
+CHANGE_LOG_MEAN, CHANGE_LOG_DEVIATION = float(np.log(0.09)), 1.3
+"""How far a revision of a real page moves its weights: by Laplace noise, the scale of which is
+log-normal, in units of the root mean square of the weights."""
+
+TRIALS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What an index with one structure takes and reaches."""
+
+    method: str
+    """`"psm"`, the sorted rows alone; the name of a block design beside them; or `"scan"`."""
+    recall: float
+    """Expected share of the matches; 1 is exact."""
+    tables: int
+    """T."""
+    header_bits: tuple[int, int]
+    """Narrowest and widest header looked up online, t; zeros for a scan."""
+    flips: int
+    """k: headers looked up in a table beside the query's own, the most of all tables, online."""
+    disk_bytes_per_row: float
+    """With ids and header directories."""
+    disk_bytes: int
+    memory_bytes: int
+    fits: bool
+    queries_s: float
+    """Online: calls of some queries, against tables in memory."""
+    batch_queries_s: dict[int, float]
+    """Batches of m queries, against tables in memory."""
+    cold_queries_s: dict[int, float]
+    """The same against files that are on the disk only, [PSM] (18)."""
+    batch_methods: dict[int, str]
+    """What answers them, as `QueryStats.method` has it."""
+    chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +153,23 @@ def forecast(
     bits: int = 64,
     memory_bytes: int | None = None,
     machine: Machine | None = None,
+    calibration: Calibration | None = None,
 ) -> list[Forecast]:
-    """Every method that keeps the promise, and exact PSM; the fastest that fits is marked.
+    """Every structure that an index may have, for the promise and exactly; the fastest is marked.
 
     Parameters
     ----------
     h : int, optional
         By default 3 for each 64 bits.
     recall : float
-        Below 1, queries are taken to have weights: flips are those expected of weights of a normal
-        distribution under the paper's model, more than an index finds that knows near-duplicates.
+        Below 1, queries are taken to have weights, and the index to have learned how bits flip from
+        revisions of pages. One that knows no near-duplicates takes more flips.
     memory_bytes : int, optional
         The most that tables and directories may take.
     machine : Machine, optional
         By default the usual constants.
+    calibration : Calibration, optional
+        How bits flip, if it is known better.
 
     Raises
     ------
@@ -114,10 +179,17 @@ def forecast(
     _check_size(rows, bits)
     h = raw_radius(bits) if h is None else h
     recall = check_options(h=h, recall=recall, method="auto", bits=bits)
-    asked = Sizes(rows, h, recall, bits, memory_bytes, machine or Machine())
+    machine = machine or Machine()
+    if recall < 1 and calibration is None:
+        calibration = usual_calibration(bits, h)
+    segments = -(-rows // MAX_ROWS)
     found = [
-        one for row in registry.METHODS.values() if row.forecast is not None
-        for one in row.forecast(asked)
+        _of_structure(
+            Imagined(-(-rows // segments), bits, design), rows,
+            Question(h=h, recall=share, method=method), memory_bytes, machine,
+            calibration if share < 1 else None,
+        )
+        for method, design, share in _structures(h, recall, bits)
     ]
     fitting = [one for one in found if one.fits]
     if not fitting:
@@ -130,6 +202,134 @@ def forecast(
         )
     best = max(fitting, key=lambda one: one.queries_s)
     return [replace(one, chosen=one is best) for one in found]
+
+
+def _structures(
+    h: int, recall: float, bits: int
+) -> Iterator[tuple[str, BlockDesign | None, float]]:
+    """(method asked for, design that the index has, recall) of each line of a forecast."""
+    for share in sorted({recall, 1.0}):
+        yield "auto", None, share
+    for design in sorted({*designs_for(h, bits), *_usual_designs(h, bits)}, key=_by_size):
+        yield "auto", design, 1.0
+    yield registry.ANY_TABLE.name, None, 1.0
+
+
+def _usual_designs(h: int, bits: int) -> list[BlockDesign]:
+    """Those of a new index that are exact for h."""
+    names = [name for name in IndexOptions(bits=bits).structures if registry.names_design(name)]
+    designs = [BlockDesign.parse(name, bits) for name in names]
+    return [design for design in designs if h <= design.exact_for]
+
+
+def _by_size(design: BlockDesign) -> tuple[int, str]:
+    return design.tables, design.structure
+
+
+@dataclass(frozen=True, slots=True)
+class Imagined:
+    """A segment of an index that there is not: its plans are those of a real one of its size."""
+
+    rows: int
+    bits: int = 64
+    design: BlockDesign | None = None
+    """Whose permuted tables it has."""
+
+    @property
+    def table(self) -> Table:
+        """Has the size of the rows and none of their bytes: each is the same zero."""
+        zero = np.zeros(1, np.uint64)
+        table = Table(
+            "imagined", np.broadcast_to(zero, (self.rows, self.bits // 64)),
+            np.broadcast_to(zero, self.rows), None, horizon=0, header_bits=header_bits(self.rows),
+        )
+        if self.design is not None:
+            widths = header_widths(self.rows, self.design)
+            record = StructureRecord(self.design.structure, "", 0, 0, 1, widths)
+            tables = PermutedTables(record, self.design, None, lambda number: None)
+            table.structures = {self.design.structure: tables}
+        return table
+
+    def plan(
+        self, question: Question, queries: int, machine: Machine, calibration: Calibration | None
+    ) -> TablePlan:
+        """How a call of so many queries is answered, and what it takes.
+
+        Calls are planned by their size rounded down to a power of two; the cost is of the size.
+        """
+        designs = [] if self.design is None else [self.design]
+        rounded, found = (
+            plan(
+                [self.table], question, queries=size, calibration=calibration, designs=designs,
+                machine=machine,
+            ).tables[0]
+            for size in (1 << queries.bit_length() >> 1, queries)
+        )
+        same = (rounded.method, rounded.widths) == (found.method, found.widths)
+        return found if same else rounded
+
+
+def _of_structure(
+    each: Imagined, rows: int, question: Question, memory_bytes: int | None, machine: Machine,
+    calibration: Calibration | None,
+) -> Forecast:
+    """Of an index of `rows` rows, each of whose segments is of one kind."""
+    segments = -(-rows // each.rows)
+    design = each.design
+    name = psm.NAME if question.method == "auto" else question.method
+    name = name if design is None else design.structure
+    memory = segments * registry.of(name).held_bytes([each.table], design)
+    disk = memory + ID_BYTES * rows
+
+    def planned(queries: int) -> TablePlan:
+        return each.plan(question, queries, machine, calibration)
+
+    def call_s(one: TablePlan, queries: int) -> float:
+        """Of the processor."""
+        return (CALL_NS + segments * (SEGMENT_NS + queries * one.nanoseconds)) * 1e-9
+
+    def cold_s(one: TablePlan, queries: int) -> float:
+        segment_s = call_s(one, queries) / segments
+        return segments * reading.cold_s(
+            machine, each.rows, each.bits // 64, one, queries, segment_s
+        )
+
+    online, batches = planned(ONLINE_QUERIES), {m: planned(m) for m in BATCHES}
+    return Forecast(
+        name, 1.0 if online.exact else question.recall, 1 if design is None else design.tables,
+        (min(online.widths, default=0), max(online.widths, default=0)), online.flips,
+        disk / rows, disk, memory, memory_bytes is None or memory <= memory_bytes,
+        ONLINE_QUERIES / call_s(online, ONLINE_QUERIES),
+        {m: m / call_s(one, m) for m, one in batches.items()},
+        {m: m / cold_s(one, m) for m, one in batches.items()},
+        {m: one.method for m, one in batches.items()},
+    )
+
+
+@lru_cache(maxsize=16)
+def usual_calibration(bits: int, h: int) -> Calibration:
+    """What an index has learned that holds revisions of real pages."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(TEXTS, bits))
+    flipped = np.zeros(weights.shape, np.bool_)
+    pending = np.arange(TEXTS)
+    for _ in range(TRIALS):
+        change = _change(rng, len(pending), bits)
+        apart = (weights[pending] + change >= 0) != (weights[pending] >= 0)
+        near = (apart.sum(axis=1) >= 1) & (apart.sum(axis=1) <= h)
+        flipped[pending[near]] = apart[near]
+        pending = pending[~near]
+    kept = np.setdiff1d(np.arange(TEXTS), pending)
+    sample = weights.astype(np.float16)
+    differing = np.packbits(flipped[kept], axis=1).view(">u8").astype(np.uint64)
+    pairs = NearPairs(h, np.arange(len(kept)), differing, sample[kept])
+    return Calibration(from_near_pairs(sample[kept], flipped[kept]), pairs, sample, 0)
+
+
+def _change(rng: np.random.Generator, texts: int, bits: int) -> F64:
+    scale = np.exp(rng.normal(CHANGE_LOG_MEAN, CHANGE_LOG_DEVIATION, (texts, 1)))
+    change: F64 = rng.laplace(size=(texts, bits)) * scale
+    return change
 
 
 def _check_size(rows: object, bits: object) -> None:

@@ -1,4 +1,4 @@
-"""Measures a machine's constants by timing the real kernels on made-up tables, in a few seconds.
+"""Measures a machine's constants by timing the real kernels on made-up tables.
 
     levels         probes of tables of 32 kB to 180 MB, under headers of three widths
     vosh, heaped   putting few and many flip sets in order
@@ -8,22 +8,24 @@
     scan           one query, and many
     top scan       the nearest documents, for one query and for many
     slice lists    the same, with few and many lists, rows in them, and rows compared
-    D              reading a file
+    D              reading a file; see `diskspeed`
 
 Times are of the processor, so that what else runs counts only by the caches and the memory it
-takes; D is by the clock on the wall. Each figure is the least of some repetitions.
+takes. Everything is measured in some rounds, seconds apart, and the least time of each step counts
+(`Rounds`): what disturbs one round seldom disturbs the same step of another. Where it does, the log
+says so.
 """
 
 from __future__ import annotations
 
-import os
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import log2
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +36,11 @@ from simindex.bits.design import BlockDesign
 from simindex.bits.volatility import STEP, from_random_pairs
 from simindex.methods import bphs, psm
 from simindex.planning.costs import along, table_bytes
+from simindex.planning.diskspeed import DiskSpeed
 from simindex.planning.machine import Curve, Level, Machine
 from simindex.storage.tables.sortedrows import header_bits
+
+log = logging.getLogger("simindex")
 
 LEVEL_ROWS = (3_000, 50_000, 800_000, 6_000_000, 23_000_000)
 """From the nearest cache to far beyond the last; no powers of 2, whose buckets would begin with a
@@ -44,6 +49,13 @@ cache line."""
 H = 3
 FAR_H = 8
 REPEATED = 3
+ROUNDS, MOST_ROUNDS = 2, 4
+"""Rounds that are measured anyway, and while steps differ."""
+STEADY = 1.25
+"""The two least times of a step are within this factor of each other, or it is not steady."""
+BUSY_SHARE = 0.1
+"""Of the steps that are not steady, from which another round is measured, or the log says so."""
+
 NETWORKED = (2, 6, 32, 96, 256)
 """Flips of the queries that are timed, by networks."""
 
@@ -59,11 +71,6 @@ LONG_NARROWER = (3, 6)
 PROBES = 1 << 18
 SWEEPS = (1 << 16, 1 << 18)
 """Queries of the two sweeps that are timed."""
-READ_BYTES = 1 << 28
-READ_AT_ONCE = 1 << 22
-LEAST_READ_BYTES = 1 << 20
-"""A shorter file says nothing of a disk."""
-
 LONGER_ROWS = 100
 
 TOP_WORDS = 16
@@ -82,6 +89,39 @@ LEAST_NS = 0.01
 """No step takes less; a difference of two noisy times may seem to."""
 
 
+class Rounds:
+    """The least time of each step, over some rounds."""
+
+    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
+        self._clock = clock
+        self._times: dict[str, list[float]] = {}
+        """Of each step, the least of each round."""
+
+    def seconds(self, step: str, call: Callable[[], object]) -> float:
+        """Times a step, and tells its least time in this round and those before."""
+        times = []
+        for _ in range(REPEATED + 1):
+            start = self._clock()
+            call()
+            times.append(self._clock() - start)
+        found = self._times.setdefault(step, [])
+        found.append(min(times[1:]))
+        return min(found)
+
+    @property
+    def unsteady(self) -> list[str]:
+        """Steps of which no two rounds agree on the least time."""
+        return [
+            step for step, times in self._times.items()
+            if len(times) > 1 and sorted(times)[1] > STEADY * min(times)
+        ]
+
+    @property
+    def busy(self) -> bool:
+        """Whether so many steps are not steady that the machine had other work."""
+        return len(self.unsteady) > BUSY_SHARE * len(self._times)
+
+
 def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROWS) -> Machine:
     """The constants of the machine this runs on.
 
@@ -94,60 +134,67 @@ def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROW
 
     Notes
     -----
-    About five seconds and 600 MB of memory.
+    About ten seconds and 600 MB of memory; twice as long on a machine that is busy.
     """
-    rng = np.random.default_rng(2011)
-    levels = []
-    for count in level_rows:
-        rows = _sorted_rows(rng, count)
-        table, directory, width = _checked(rows)
-        levels.append(_level(rng, rows, table, width))
-    queries = _near(rng, rows, 1 << 16)
-    searched = _least(lambda: np.searchsorted(rows[:, 0], queries[:, 0]))
-    machine = Machine(
-        delta_r_ns=_ns(searched, len(queries)) / log2(len(rows)),
-        delta_l_ns=_slope(levels[-1][1]),
-        levels=tuple(levels),
-        measured=True,
-        scanned_alone_ns=_ns(
-            _least(lambda: _native.scan(rows, queries[:1], H, False)), len(rows)
-        ),
-        **_vosh_times(rng),
-        **_row_times(rng),
-        **_top_times(rng, min(FAR_ROWS, level_rows[-1])),
-    )
-    machine = replace(machine, **_sweep_times(rng, rows, table, directory, width, machine))
-    middle = level_rows[min(2, len(levels) - 1)]
-    machine = replace(machine, table_ns=_table_ns(rng, middle, machine))
-    speed = None if file is None else read_bytes_s(file)
+    tables = [_Rows.made(np.random.default_rng(count), count) for count in level_rows]
+    rounds, disk = Rounds(), None if file is None else DiskSpeed(file)
+    number = 0
+    while number < ROUNDS or (number < MOST_ROUNDS and rounds.busy):
+        machine = _round(rounds, tables)
+        if disk is not None:
+            disk.read()
+        number += 1
+    if rounds.busy:
+        log.warning(
+            "the machine was busy while it was measured: %d of %d steps differed by more than a "
+            "factor of %g between rounds. Run `simindex tune` again when less runs",
+            len(rounds.unsteady), len(rounds._times), STEADY,
+        )
+    speed = None if disk is None else disk.bytes_s()
     return machine if speed is None else replace(machine, disk_bytes_s=speed)
 
 
-def read_bytes_s(path: Path) -> float | None:
-    """D: bytes a second of reading a file from its start; None if it is too short to tell.
+class _Rows(NamedTuple):
+    """A made-up table."""
 
-    What the system holds of it in memory is dropped first, unless somebody has it mapped.
-    """
-    with path.open("rb", buffering=0) as file:
-        size = min(READ_BYTES, os.fstat(file.fileno()).st_size)
-        if size < LEAST_READ_BYTES:
-            return None
-        os.posix_fadvise(file.fileno(), 0, size, os.POSIX_FADV_DONTNEED)
-        buffer = bytearray(READ_AT_ONCE)
-        read = 0
-        start = time.perf_counter()
-        while read < size and (got := file.readinto(buffer)):
-            read += got
-        return read / max(1e-9, time.perf_counter() - start)
+    rows: U64
+    table: _native.CheckedTable
+    directory: U32
+    width: int
+
+    @classmethod
+    def made(cls, rng: np.random.Generator, count: int) -> _Rows:
+        rows = _sorted_rows(rng, count)
+        width = header_bits(count)
+        directory = _native.header_directory(rows[:, 0], width)
+        # Ids are not looked at before there are matches: the rows themselves save their memory.
+        return cls(
+            rows, _native.CheckedTable(rows, directory, width, rows[:, 0]), directory, width
+        )
 
 
-def _least(call: Callable[[], object]) -> float:
-    times = []
-    for _ in range(REPEATED + 1):
-        start = time.thread_time()
-        call()
-        times.append(time.thread_time() - start)
-    return min(times[1:])
+def _round(rounds: Rounds, tables: Sequence[_Rows]) -> Machine:
+    """The constants, by the least times of this round and those before."""
+    rng = np.random.default_rng(2011)
+    levels = tuple(_level(rounds, rng, one) for one in tables)
+    largest = tables[-1]
+    rows = largest.rows
+    queries = _near(rng, rows, 1 << 16)
+    searched = rounds.seconds("search", lambda: np.searchsorted(rows[:, 0], queries[:, 0]))
+    alone = rounds.seconds("scan alone", lambda: _native.scan(rows, queries[:1], H, False))
+    machine = Machine(
+        delta_r_ns=_ns(searched, len(queries)) / log2(len(rows)),
+        delta_l_ns=_slope(levels[-1][1]),
+        levels=levels,
+        measured=True,
+        scanned_alone_ns=_ns(alone, len(rows)),
+        **_vosh_times(rounds, rng),
+        **_row_times(rounds, rng),
+        **_top_times(rounds, rng, min(FAR_ROWS, len(rows))),
+    )
+    machine = replace(machine, **_sweep_times(rounds, rng, largest, machine))
+    middle = tables[min(2, len(tables) - 1)]
+    return replace(machine, table_ns=_table_ns(rounds, rng, middle, machine))
 
 
 def _ns(seconds: float, steps: float) -> float:
@@ -161,13 +208,6 @@ def _sorted_rows(rng: np.random.Generator, count: int) -> U64:
     return rows[:, None]
 
 
-def _checked(rows: U64) -> tuple[_native.CheckedTable, U32, int]:
-    width = header_bits(len(rows))
-    directory = _native.header_directory(rows[:, 0], width)
-    ids = np.arange(len(rows), dtype=np.uint64)
-    return _native.CheckedTable(rows, directory, width, ids), directory, width
-
-
 def _near(rng: np.random.Generator, rows: U64, count: int) -> U64:
     """Queries, half of which are a stored row with a bit flipped."""
     queries = rng.integers(0, 1 << 64, count, dtype=np.uint64)
@@ -177,18 +217,18 @@ def _near(rng: np.random.Generator, rows: U64, count: int) -> U64:
     return rng.permutation(queries)[:, None]
 
 
-def _level(
-    rng: np.random.Generator, rows: U64, table: _native.CheckedTable, width: int
-) -> Level:
+def _level(rounds: Rounds, rng: np.random.Generator, one: _Rows) -> Level:
     points: list[tuple[float, float]] = []
+    count, width = len(one.rows), one.width
     for bits in sorted({max(0, width - fewer) for fewer in NARROWER}, reverse=True):
         masks = psm.exhaustive_masks(bits, 1)
-        queries = _near(rng, rows, max(16, PROBES // len(masks) >> (width - bits)))
-        seconds = _least(
-            partial(_native.probe_checked, table, bits, queries, masks, H, False)
+        queries = _near(rng, one.rows, max(16, PROBES // len(masks) >> (width - bits)))
+        seconds = rounds.seconds(
+            f"probe {count} rows under {bits} bits",
+            partial(_native.probe_checked, one.table, bits, queries, masks, H, False),
         )
-        points.append((len(rows) / (1 << bits), _ns(seconds, len(queries) * len(masks))))
-    return table_bytes(len(rows), 1, width), tuple(points)
+        points.append((count / (1 << bits), _ns(seconds, len(queries) * len(masks))))
+    return table_bytes(count, 1, width), tuple(points)
 
 
 def _slope(curve: Curve) -> float:
@@ -201,14 +241,14 @@ def _weights(rng: np.random.Generator, count: int) -> F32:
     return rng.standard_normal((count, 64), dtype=np.float32)
 
 
-def _vosh_times(rng: np.random.Generator) -> dict[str, Any]:
+def _vosh_times(rounds: Rounds, rng: np.random.Generator) -> dict[str, Any]:
     weights = _weights(rng, 1 << 14)
     costs = from_random_pairs(weights[:256], distance=H).costs
 
     def ns(flips: int, count: int, h: int) -> float:
         order = vosh.plan(20, h, flips)
-        seconds = _least(
-            lambda: _native.vosh(
+        seconds = rounds.seconds(
+            f"{flips} flips within {h}", lambda: _native.vosh(
                 weights[:count], costs, STEP, 20, h, flips, order.candidates, order.sort_network,
                 order.select_network,
             )
@@ -220,14 +260,15 @@ def _vosh_times(rng: np.random.Generator) -> dict[str, Any]:
     return {"vosh": networked, "heaped": heaped, "delta_v_ns": heaped[0][1] / log2(HEAPED)}
 
 
-def _row_times(rng: np.random.Generator) -> dict[str, Any]:
+def _row_times(rounds: Rounds, rng: np.random.Generator) -> dict[str, Any]:
     words = rng.integers(0, 1 << 64, 1 << 20, dtype=np.uint64)
     few = words[: 1 << 15, None]
     design = BlockDesign.flat(4, 1)
-    permuted = _least(lambda: _native.permute(few, design.rotations(1)))
-    arranged = _least(lambda: _native.sort_pairs(words, words))
+    permuted = rounds.seconds("permute", lambda: _native.permute(few, design.rotations(1)))
+    arranged = rounds.seconds("sort", lambda: _native.sort_pairs(words, words))
     scanned, far = (
-        _least(partial(_native.scan, few, words[:64, None], h, False)) for h in (H, FAR_H)
+        rounds.seconds(f"scan within {h}", partial(_native.scan, few, words[:64, None], h, False))
+        for h in (H, FAR_H)
     )
     return {
         "delta_p_ns": _ns(permuted, len(few)),
@@ -237,7 +278,7 @@ def _row_times(rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def _top_times(rng: np.random.Generator, count: int) -> dict[str, Any]:
+def _top_times(rounds: Rounds, rng: np.random.Generator, count: int) -> dict[str, Any]:
     rows = rng.integers(0, 1 << 64, (count, TOP_WORDS), dtype=np.uint64)
     ids = np.arange(count, dtype=np.uint64)
     queries = rng.integers(0, 1 << 64, (TOP_QUERIES[-1], TOP_WORDS), dtype=np.uint64)
@@ -245,7 +286,7 @@ def _top_times(rng: np.random.Generator, count: int) -> dict[str, Any]:
     def word_ns(rows_asked: int, asked: int) -> float:
         some = rows[:rows_asked]
         scan = partial(_native.top_scan, some, ids[:rows_asked], queries[:asked], 10)
-        return _ns(_least(scan), some.size * asked)
+        return _ns(rounds.seconds(f"{asked} top scans of {rows_asked}", scan), some.size * asked)
 
     few, many = (word_ns(count // 8, asked) for asked in TOP_QUERIES)
     turned = max(LEAST_NS, (few - many) / (1 / TOP_QUERIES[0] - 1 / TOP_QUERIES[1]))
@@ -254,11 +295,11 @@ def _top_times(rng: np.random.Generator, count: int) -> dict[str, Any]:
         "top_turned_ns": turned,
         "top_near_ns": word_ns(min(count, NEAR_ROWS), 1),
         "top_alone_ns": word_ns(count, 1),
-        **_listed_times(rows, ids, queries),
+        **_listed_times(rounds, rows, ids, queries),
     }
 
 
-def _listed_times(rows: U64, ids: U64, queries: U64) -> dict[str, float]:
+def _listed_times(rounds: Rounds, rows: U64, ids: U64, queries: U64) -> dict[str, float]:
     """Fits what rows, lists, rows scored and rows compared take to the times of some searches."""
     steps: list[tuple[float, ...]] = []
     for count in [len(rows) // share for share in LISTED_SHARES]:
@@ -272,7 +313,8 @@ def _listed_times(rows: U64, ids: U64, queries: U64) -> dict[str, float]:
                 )
                 *_, lists, scored, _, _ = search()
                 share = 1 / len(queries)
-                taken = _ns(_least(search), len(queries))
+                step = f"lists of {count} within {errors}, {rerank} compared"
+                taken = _ns(rounds.seconds(step, search), len(queries))
                 steps.append((taken, count, lists * share, scored * share, rerank))
     told = np.array(steps)
     # Of relative errors, so that short searches count as much as long ones.
@@ -284,9 +326,9 @@ def _listed_times(rows: U64, ids: U64, queries: U64) -> dict[str, float]:
 
 
 def _sweep_times(
-    rng: np.random.Generator, rows: U64, table: _native.CheckedTable, directory: U32, width: int,
-    machine: Machine,
+    rounds: Rounds, rng: np.random.Generator, largest: _Rows, machine: Machine
 ) -> dict[str, Any]:
+    rows, table, directory, width = largest
     queries = _near(rng, rows, SWEEPS[-1])
 
     def swept_ns(bits: int, count: int) -> float:
@@ -294,7 +336,7 @@ def _sweep_times(
         masks = psm.exhaustive_masks(bits, 1)
         own = _permuted(rows, directory, width, bits, masks, 1)
         some = partial(_native.bphs, table, width, [own], queries[:count], H, False, 1)
-        return _ns(_least(some), count * len(masks))
+        return _ns(rounds.seconds(f"{count} swept under {bits}", some), count * len(masks))
 
     bucket = len(rows) / (1 << width)
     few, many = (swept_ns(width, count) for count in SWEEPS)
@@ -330,10 +372,11 @@ def _permuted(
     )
 
 
-def _table_ns(rng: np.random.Generator, count: int, machine: Machine) -> float:
+def _table_ns(
+    rounds: Rounds, rng: np.random.Generator, middle: _Rows, machine: Machine
+) -> float:
     design = BlockDesign.flat(4, 1)
-    rows = _sorted_rows(rng, count)
-    own, _, width = _checked(rows)
+    rows, own, _, width = middle
     bits = min(width, min(design.header_bits))
     masks = psm.exhaustive_masks(bits, 0)
     tables = []
@@ -342,8 +385,8 @@ def _table_ns(rng: np.random.Generator, count: int, machine: Machine) -> float:
         directory = _native.header_directory(permuted[:, 0], bits)
         tables.append(_permuted(permuted, directory, bits, bits, masks, 0, design, number))
     queries = _near(rng, rows, 1 << 16)
-    seconds = _least(
-        lambda: _native.bphs(own, width, tables, queries, H, False, 1)
+    seconds = rounds.seconds(
+        "four tables", lambda: _native.bphs(own, width, tables, queries, H, False, 1)
     )
-    looked_up = along(machine.swept, count / (1 << bits))
+    looked_up = along(machine.swept, len(rows) / (1 << bits))
     return max(machine.delta_p_ns, _ns(seconds, len(queries) * design.tables) - looked_up)

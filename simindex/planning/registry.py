@@ -6,7 +6,6 @@
                         call whose memory is bounded
     running             `search` some queries on one thread, `whole` in a pass over the table
     nearest documents   `top`, if it can
-    without an index    `forecast`
 
 How it is explained stands in its plans: `TablePlan.widths`, `probes`, `compared`, `nanoseconds`.
 """
@@ -22,9 +21,8 @@ from simindex.bits.design import BlockDesign
 from simindex.methods import bphs, issl, psm, query_tables, scan
 from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePlan
 from simindex.methods.stream import Stream
-from simindex.planning import candidates, model
+from simindex.planning import candidates
 from simindex.planning.candidates import Carried, Conditions, TopConditions
-from simindex.planning.model import Forecast, Sizes
 from simindex.storage.tables.table import Table
 
 Survey = Callable[[Table, int], Any]
@@ -87,8 +85,6 @@ class Method:
     """Plans that read the table in chunks, and the bytes they need beside those of a chunk's
     matches; the plan given is that of a call without a limit."""
     top: TopMethod | None = None
-    forecast: Callable[[Sizes], Iterable[Forecast]] | None = None
-    """What it would take, before there is an index."""
 
 
 METHODS: dict[str, Method] = {
@@ -97,13 +93,11 @@ METHODS: dict[str, Method] = {
         Method(
             psm.NAME, candidates.probed, psm.search, psm.swept, lossy=True,
             held_bytes=candidates.probed_bytes, passes=candidates.probed_passes,
-            forecast=model.probed,
         ),
         Method(
             bphs.NAME, candidates.permuted, bphs.search, query_tables.whole,
             has_designs=True, available=candidates.designs_available,
             held_bytes=candidates.permuted_bytes, passes=candidates.query_tables_passes,
-            forecast=model.permuted,
         ),
         Method(
             issl.NAME, candidates.by_lists, issl.within,
@@ -116,7 +110,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             scan.NAME, candidates.scans, scan.search, scan.streamed,
-            passes=candidates.scan_passes, forecast=model.scanned,
+            passes=candidates.scan_passes,
             top=TopMethod(True, candidates.top_scans, scan.top),
         ),
     )

@@ -71,7 +71,11 @@ def test_a_large_batch_is_swept() -> None:
 
 def test_permuted_tables_add_up() -> None:
     found = costs.permuted_ns(STEPS, 1 << 22, [(1, 18), (19, 16)])
-    assert found == pytest.approx(costs.ANSWERED_NS + 20 + 36 + 20 + 19 * (36 + 48 * 1.5))
+    again = 0.5 * 3 * 46 * 2 / 6  # 32 MB, between 8 and 512
+    assert costs.found_again_ns(STEPS, 1 << 22, 1) == pytest.approx(again)
+    assert costs.found_again_ns(STEPS, 1 << 20, 1) == 0
+    assert costs.found_again_ns(STEPS, 1 << 30, 2) == 0.5 * 3 * 46
+    assert found == pytest.approx(FOUND + again + 20 + 36 + 20 + 19 * (36 + 48 * 1.5))
 
 
 def test_permuted_tables_are_swept_too() -> None:
@@ -80,10 +84,12 @@ def test_permuted_tables_are_swept_too() -> None:
     streamed = rows * 0.25 / queries
     for header_bits, probe in ((18, 12.0), (16, 30.0)):
         found = costs.permuted_ns(STEPS, rows, [(1, header_bits)], queries=queries, swept=True)
-        assert found == pytest.approx(costs.ANSWERED_NS + 20 + probe + streamed)
+        again = costs.found_again_ns(STEPS, rows, 1)
+        assert found == pytest.approx(costs.ANSWERED_NS + again + 20 + probe + streamed)
     few = costs.permuted_ns(STEPS, 1 << 30, [(1, 26)], queries=1 << 15, swept=True)
     counted = 16 * (0.3 - 0.1)
-    assert few == pytest.approx(costs.ANSWERED_NS + 20 + 12 + counted + 0.25 * (16 + 24))
+    again = costs.found_again_ns(STEPS, 1 << 30, 1)
+    assert few == pytest.approx(costs.ANSWERED_NS + again + 20 + 12 + counted + 0.25 * (16 + 24))
 
 
 def test_a_scan_alone_waits_for_memory() -> None:

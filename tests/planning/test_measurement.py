@@ -12,6 +12,7 @@ import simindex
 from simindex.errors import CorruptFile
 from simindex.planning import measurement
 from simindex.planning.machine import Machine
+from simindex.planning.measurement import Rounds
 from simindex.storage.catalog.values import pack
 
 SMALL = (300, 5_000, 40_000)
@@ -31,13 +32,49 @@ def test_a_machine_is_measured() -> None:
     assert found.delta_p_ns < found.heaped[0][1]
 
 
-def test_reading_speed_needs_a_long_file(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(bytes(measurement.LEAST_READ_BYTES - 1))
-    assert measurement.read_bytes_s(path) is None
-    path.write_bytes(bytes(2 * measurement.LEAST_READ_BYTES))
-    speed = measurement.read_bytes_s(path)
-    assert speed is not None and speed > 1e5
+def times(*least: float) -> Rounds:
+    """Rounds that take a step so long each, on a clock that loses a second at every other call."""
+    now, calls = [0.0], [0]
+    rounds = Rounds(lambda: now[0])
+    for number, seconds in enumerate(least, 1):
+
+        def step(seconds: float = seconds) -> None:
+            calls[0] += 1
+            now[0] += seconds + calls[0] % 2
+
+        assert rounds.seconds("step", step) == pytest.approx(min(least[:number]))
+    return rounds
+
+
+def test_least_time_of_all_rounds_counts() -> None:
+    assert not times(3.0).busy
+    assert not times(3.0, 3.6).busy
+    assert times(3.0, 4.0).unsteady == ["step"]
+    assert times(3.0, 4.0).busy
+    assert not times(4.0, 9.0, 3.9).busy
+
+
+def test_a_busy_machine_is_measured_for_longer_and_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same constants come out as long as two rounds are quiet."""
+    slow = iter([1.0, 5.0, 1.1])
+    rounds: list[float] = []
+
+    def one_round(found: Rounds, tables: object) -> Machine:
+        rounds.append(next(slow))
+        found._times.setdefault("step", []).append(rounds[-1])
+        return Machine(delta_r_ns=min(rounds))
+
+    monkeypatch.setattr(measurement, "_round", one_round)
+    assert measurement.measure(level_rows=SMALL).delta_r_ns == 1.0
+    assert rounds == [1.0, 5.0, 1.1]
+    assert not caplog.records
+    slow = iter([1.0, 5.0, 2.0, 3.0])
+    rounds.clear()
+    measurement.measure(level_rows=SMALL)
+    assert len(rounds) == measurement.MOST_ROUNDS
+    assert "the machine was busy while it was measured: 1 of 1 steps" in caplog.text
 
 
 @pytest.fixture

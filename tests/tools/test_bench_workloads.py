@@ -74,6 +74,24 @@ def test_online_single_reports_percentiles(tmp_path: Path) -> None:
     assert {one["unit"] for one in measured} == {"µs"}
 
 
+def test_plan_sets_predictions_beside_measurements(tmp_path: Path) -> None:
+    """Of every structure, size of batch and place; the tuned machine is a stand-in's."""
+    _, measured = bench(
+        "plan", "--rows", "30000", "--queries", "10000", into=tmp_path / "a.json"
+    )
+    assert [one["engine"] for one in measured] == [
+        name for name in ("psm, recall 0.95", "psm, recall 1", "bphs:G=3,g=1,r=2, recall 1")
+        for _ in range(2)
+    ]
+    assert [one["workload"] for one in measured] == [
+        "plan, m = 10,000, memory", "plan, m = 10,000, cold file",
+    ] * 3
+    for one in measured:
+        predicted = float(re.search(r"predicted ([0-9,]+)/s", one["notes"])[1].replace(",", ""))
+        off = float(re.search(r"([+-][0-9]+)%", one["notes"])[1]) / 100
+        assert predicted / max(one["rates"]) - 1 == pytest.approx(off, abs=0.006)
+
+
 def test_append_batches_compares_each_batch_with_the_first(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     printed, measured = bench(

@@ -1,10 +1,12 @@
-"""The throughput models of [PSM] section 6 for queries online, equation by equation.
+"""The throughput models of [PSM] section 6, equation by equation.
 
     (8) - (15)   bphs_...           T = C(G, g) tables, each looked up by binary search
+    (17)         bphs_batch_s       T tables over the queries of a batch
     (19) - (22)  psm_...            one table, k flips under headers of t bits
+    (23)         psm_batch_s        a batch, the file in chunks
 
 They follow the paper to the letter: one row compared at a time, every probe waiting for memory,
-fingerprints alone stored. The batch equations stand in `simindex.planning.model`.
+fingerprints alone stored. (16) and (18) stand in `simindex.planning.reading`.
 
 The papers' letters: b bits of a fingerprint, d = log2 n, h, k flips, t header bits, G blocks of
 which g lead, T tables.
@@ -97,3 +99,23 @@ def psm_bytes(t: int, n: int, b: int) -> int:
 
 def _log2(k: int) -> float:
     return log2(k) if k > 1 else 0.0
+
+
+def bphs_batch_s(machine: Machine, tables: int, m: int, n: int, latency_ns: float) -> float:
+    """Seconds of the processor for a batch: T m (delta P + log2 m) + n tau(log m). [PSM] (17).
+
+    T tables are built of the batch, and every stored row looked up in them, in `latency_ns` =
+    tau(log m). The paper's log2 m is taken as delta S log2 m: its unit is else no time.
+    """
+    built = tables * m * (machine.delta_p_ns + machine.delta_s_ns * log2(m))
+    return (built + n * latency_ns) * 1e-9
+
+
+def psm_batch_s(machine: Machine, k: int, m: int, n: int, latency_ns: float) -> float:
+    """m delta V log2 k + n tau'(log m) + m delta S log2 m, in seconds. [PSM] (23).
+
+    The file is read in chunks of m rows, in each of which every query is looked up in `latency_ns`
+    = tau'(log m).
+    """
+    made = m * machine.delta_v_ns * (log2(k) if k > 1 else 0.0)
+    return (made + n * latency_ns + m * machine.delta_s_ns * log2(m)) * 1e-9

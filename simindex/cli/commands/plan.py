@@ -12,15 +12,16 @@ from simindex.cli.console import emit, say
 from simindex.cli.numbers import Count
 from simindex.cli.recipes import asked_recipe
 from simindex.planning.forecast import (
+    BATCHES,
     TOP_K,
     TOP_MAX_ERROR,
+    Forecast,
     SliceForecast,
     forecast,
     slice_forecast,
 )
 from simindex.planning.machine import Machine
 from simindex.planning.measurement import measure
-from simindex.planning.model import BATCHES, Forecast
 
 COLUMNS = ("method", "recall", "T", "t", "k", "bytes/row", "memory", "fits", "queries/s")
 
@@ -31,17 +32,19 @@ COLUMNS = ("method", "recall", "T", "t", "k", "bytes/row", "memory", "fits", "qu
 @memory_option
 @click.option("--recall", type=float, default=1.0, show_default=True, help="1 is exact.")
 @click.option("--bits", type=Count(1), default=64, show_default=True, help="Bits of a fingerprint.")
-@click.option("--measure", "measured", is_flag=True, help="Measure this machine first: 3 s.")
+@click.option("--measure", "measured", is_flag=True, help="Measure this machine first: about 10 s.")
 @output_options
 def plan(
     rows: int, h: int | None, memory: int | None, recall: float, bits: int, measured: bool,
     as_json: bool, quiet: bool,
 ) -> None:
-    """Predict what each method takes and reaches.
+    """Predict what an index with each structure takes and reaches.
 
-    Needs no index. Fingerprints from 128 bits on may also have slice lists (structure issl), whose
-    size comes last, and what the nearest take with and without. One thread; batches of m queries
-    are matched against the file, read once.
+    Needs no index. The columns m= are queries a second in batches of m, of an index in memory; the
+    columns cold= those of an index that is on the disk only. All are of one thread. At a recall
+    below 1, the index is taken to have learned how bits flip from revisions of pages. Fingerprints
+    from 128 bits on may also have slice lists (structure issl), whose size comes last, and what the
+    nearest take with and without.
     """
     h = asked_recipe({"bits": bits}).h if h is None else h
     machine = measure() if measured else Machine()
@@ -51,11 +54,16 @@ def plan(
     lists = slice_forecast(rows, bits=bits, machine=machine)
     if as_json:
         for one in found:
-            emit({**asdict(one), "h": h, "batch_queries_s": _named(one.batch_queries_s)})
+            named = {
+                name: {str(m): value for m, value in getattr(one, name).items()}
+                for name in ("batch_queries_s", "cold_queries_s", "batch_methods")
+            }
+            emit({**asdict(one), "h": h, **named})
         if lists is not None:
             emit(asdict(lists))
         return
-    table = [(*COLUMNS, *(f"m={_short(m)}" for m in BATCHES)), *map(_line, found)]
+    sizes = [f"{kind}={_short(m)}" for kind in ("m", "cold") for m in BATCHES]
+    table = [(*COLUMNS, *sizes), *map(_line, found)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for number, line in enumerate(table):
         cells = [line[0].ljust(widths[0])]
@@ -72,10 +80,6 @@ def plan(
         )
 
 
-def _named(batches: dict[int, float]) -> dict[str, float]:
-    return {str(m): round(found, 3) for m, found in batches.items()}
-
-
 def _line(one: Forecast) -> tuple[str, ...]:
     low, high = one.header_bits
     return (
@@ -89,6 +93,7 @@ def _line(one: Forecast) -> tuple[str, ...]:
         "yes" if one.fits else "no",
         _short(one.queries_s),
         *map(_short, one.batch_queries_s.values()),
+        *map(_short, one.cold_queries_s.values()),
     )
 
 

@@ -39,7 +39,8 @@ def tune(
 ) -> None:
     """Measure this machine for INDEX.
 
-    Stores what the steps of a search take here; queries are planned by it. Takes a few seconds.
+    Stores what the steps of a search take here; queries are planned by it. Takes about ten
+    seconds, and twice as long on a busy machine, which it says.
     With --audit, also stores what share of the near-duplicates they find, for `stats`.
     """
     if not audits and (recall is not None or sample is not None):

@@ -188,6 +188,32 @@ def take_at(values: U64, places: U32) -> U64:
     return _native.take_at(values, places)
 
 
+def in_memory(number: int, start: int, length: int) -> bool:
+    """Whether the system holds most of some bytes of an open file, by a sample of its pages."""
+    page = mmap.PAGESIZE
+    first, last = start // page, (start + length - 1) // page
+    found, held = ctypes.c_ubyte(), 0
+    with mmap.mmap(number, 0, prot=mmap.PROT_READ) as whole:
+        rows = np.frombuffer(whole, np.uint8)
+        for sample in range(SAMPLED_PAGES):
+            at = rows.ctypes.data + (first + (last - first) * sample // (SAMPLED_PAGES - 1)) * page
+            held += not _mincore(at, page, ctypes.byref(found)) and found.value & 1
+        del rows  # which would keep the map open
+    return 2 * held > SAMPLED_PAGES
+
+
+def bring_file_in(number: int, start: int, length: int) -> None:
+    """Brings some bytes of an open file into memory, in order, as passes over rows do."""
+    low, end = start // mmap.PAGESIZE * mmap.PAGESIZE, start + length
+    with mmap.mmap(number, 0, prot=mmap.PROT_READ) as whole:
+        rows = np.frombuffer(whole, np.uint8)
+        for at in range(low, end, PIECE_BYTES):
+            size = min(PIECE_BYTES, end - at)
+            if _advise(rows.ctypes.data + at, size, POPULATE_READ):  # a system without it
+                os.preadv(number, [bytearray(size)], at)
+        del rows
+
+
 def give_back(rows: NDArray[Any]) -> None:
     """Takes an array's pages out of this process, if they are an envelope's; they stay readable."""
     span = _Span.of(rows)

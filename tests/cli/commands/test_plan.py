@@ -14,7 +14,7 @@ def test_plan_needs_no_index(run: Run) -> None:
     result = run("plan", "--rows", "8e9", "-d", 3, "--memory", "64G")
     heading, *lines = result.stdout.splitlines()
     assert heading.split()[:4] == ["method", "recall", "T", "t"]
-    assert "m=10M" in heading
+    assert "m=10M" in heading and "cold=10M" in heading
     assert sum(line.startswith("*") for line in lines) == 1
     assert any("bphs:G=5,g=2" in line and " no " in line for line in lines)
     assert "--measure" in result.stderr
@@ -25,7 +25,8 @@ def test_plan_prints_records(run: Run, objects: Any) -> None:
         run("plan", "--rows", "60_000_000", "--recall", 0.95, "--bits", 128, "--json").stdout
     )
     assert found[0]["method"] == "psm" and found[0]["recall"] == 0.95
-    assert set(found[0]["batch_queries_s"]) == {"10000", "100000", "1000000", "10000000"}
+    for name in ("batch_queries_s", "cold_queries_s", "batch_methods"):
+        assert set(found[0][name]) == {"10000", "100000", "1000000", "10000000"}
     assert sum(one["chosen"] for one in found) == 1
     assert found[-1]["memory_bytes"] == 60_000_000 * 16
     assert (lists["structure"], lists["slices"], lists["slice_bits"]) == ("issl", 8, 16)
@@ -72,5 +73,5 @@ def test_sizes_are_binary_unless_they_end_in_b(run: Run, size: str, fits: bool) 
     """A million rows take 8 MB = 7.63 MiB to be scanned."""
     planned = run("plan", "--rows", "1e6", "--memory", size, code=0 if fits else 2)
     scan = [line.split() for line in planned.stdout.splitlines() if "scan" in line.split()]
-    assert [line[-7:-5] for line in scan] == ([["7.63M", "yes"]] if fits else [])
+    assert [line[-11:-9] for line in scan] == ([["7.63M", "yes"]] if fits else [])
     assert ("the least is 8,000,000 bytes, by scan" in planned.stderr) is not fits
