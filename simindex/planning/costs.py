@@ -79,11 +79,6 @@ NEAR_BYTES, FAR_BYTES = 1 << 20, 1 << 26
 """Of a table: up to the first it is near the processor, from the second on in memory."""
 
 
-FURTHER_DOUBLINGS = 2
-"""Of the largest table that was measured, over which a probe goes on becoming slower. 60 M rows,
-1,793 flips: 23 ns a probe, 18 at the largest level of 23 M rows, 16.6 at 6 M."""
-
-
 def along(curve: Curve, x: float) -> float:
     """y at x: on the lines between the points, the last going on; level before the first."""
     at = min(max(1, bisect_left(curve, (x,))), len(curve) - 1)
@@ -105,11 +100,7 @@ def counted_ns(machine: Machine, h: int, header_bits: int) -> float:
 def look_up_ns(machine: Machine, table_bytes: float, bucket: float) -> float:
     """A probe whose header has so many rows, in a table of so many bytes."""
     points = tuple((log2(size), along(curve, bucket)) for size, curve in machine.levels)
-    at, (last, most) = log2(max(1.0, table_bytes)), points[-1]
-    if at <= last or len(points) == 1:
-        return along(points, min(at, last))
-    slower = (most - points[-2][1]) / (last - points[-2][0])
-    return most + max(0.0, slower) * min(at - last, FURTHER_DOUBLINGS)
+    return along(points, min(log2(max(1.0, table_bytes)), points[-1][0]))
 
 
 def table_bytes(rows: int, words: int, directory_bits: int) -> int:

@@ -18,7 +18,6 @@ STEPS = replace(
     levels=(
         (1 << 10, ((8.0, 6.0), (16.0, 10.0))),
         (1 << 20, ((8.0, 24.0), (16.0, 36.0))),
-        (1 << 21, ((8.0, 24.0), (16.0, 36.0))),
     ),
     vosh=((2, 12.0), (4, 14.0)), heaped=((3, 50.0), (5, 70.0)), table_ns=20.0,
     swept=((8.0, 9.0), (16.0, 12.0)), bucketed=((32.0, 20.0), (64.0, 30.0)), streamed_ns=0.25,
@@ -37,17 +36,6 @@ def test_look_ups_are_interpolated_between_levels_and_buckets() -> None:
     for size in (1 << 20, 1 << 40):
         assert costs.look_up_ns(STEPS, size, 8) == costs.look_up_ns(STEPS, size, 0) == 24
         assert costs.look_up_ns(STEPS, size, 32) == 60
-
-
-def test_look_ups_become_slower_beyond_the_largest_level_but_not_for_ever() -> None:
-    """As between the last two levels, for two doublings."""
-    rising = replace(STEPS, levels=(*STEPS.levels, (1 << 22, ((8.0, 27.0), (16.0, 39.0)))))
-    for doublings, slower in ((0, 0), (1, 3), (2, 6), (3, 6), (20, 6)):
-        assert costs.look_up_ns(rising, 1 << 22 + doublings, 8) == 27 + slower
-    falling = replace(STEPS, levels=(*STEPS.levels, (1 << 22, ((8.0, 21.0), (16.0, 39.0)))))
-    assert costs.look_up_ns(falling, 1 << 23, 8) == 21
-    alone = replace(STEPS, levels=STEPS.levels[:1])
-    assert costs.look_up_ns(alone, 1 << 23, 8) == 6
 
 
 def test_probing_adds_up() -> None:
