@@ -98,7 +98,7 @@ def _cold(
             start = time.perf_counter()
             found = index.query(batch, h=H, recall=case.recall, threads=1)
             rates.append(len(batch) / (time.perf_counter() - start))
-            now = replace(machine, disk_bytes_s=speed)
+            now = replace(machine, disk_bytes_s=speed or machine.disk_bytes_s)
             predicted.append(case.predicted(options.rows, now).cold_queries_s[len(batch)])
     finally:
         os.sched_setaffinity(0, core)
@@ -124,7 +124,7 @@ def _line(
 
 
 def _drop(index: simindex.Index) -> float:
-    """Takes the segments out of memory; returns the disk's bytes a second, measured so."""
+    """Takes the segments out of memory; returns the disk's bytes a second, measured so, or 0."""
     speed = 0.0
     for table in index._current().segments:
         files = [index.path / "segments" / table.name]
