@@ -107,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--calls", type=int, default=20_000, help="of one query each")
     made.add_argument(
         "--structure", action="append", metavar="NAME",
-        help="of the exact workloads and auto-grid, instead of their own; may be given again",
+        help="of the exact workloads, plan and auto-grid, instead of their own; may be given again",
     )
     made.add_argument(
         "--single", action="store_true", help="auto-grid: one query in a call"

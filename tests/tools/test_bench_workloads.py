@@ -77,10 +77,11 @@ def test_online_single_reports_percentiles(tmp_path: Path) -> None:
 def test_plan_sets_predictions_beside_measurements(tmp_path: Path) -> None:
     """Of every structure, size of batch and place; the tuned machine is a stand-in's."""
     _, measured = bench(
-        "plan", "--rows", "30000", "--queries", "10000", into=tmp_path / "a.json"
+        "plan", "--rows", "30000", "--queries", "10000", "--structure", "bphs:G=4,g=1",
+        into=tmp_path / "a.json",
     )
     assert [one["engine"] for one in measured] == [
-        name for name in ("psm, recall 0.95", "psm, recall 1", "bphs:G=3,g=1,r=2, recall 1")
+        name for name in ("psm, recall 0.95", "psm, recall 1", "bphs:G=4,g=1, recall 1")
         for _ in range(2)
     ]
     assert [one["workload"] for one in measured] == [

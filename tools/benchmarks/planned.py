@@ -57,8 +57,9 @@ class Case:
 def plan(options: Namespace, directory: Path, watch: Stopwatch) -> Measured:
     """Tunes first, on the core and at the time of the measurements."""
     stored = prepare(Corpus(options.rows, options.queries, options.seed), directory)
-    usual = IndexOptions().structures
-    cases = (Case(SORTED_ONLY, RECALL), Case(SORTED_ONLY, 1.0), Case(usual, 1.0))
+    designs = options.structure or [IndexOptions().structures[-1]]
+    cases = [Case(SORTED_ONLY, RECALL), Case(SORTED_ONLY, 1.0)]
+    cases += [Case((*SORTED_ONLY, design), 1.0) for design in designs]
     measured: Measured = []
     with simindex.open(stored.path, "w") as index:
         index.tune()
