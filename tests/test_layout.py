@@ -36,6 +36,7 @@ TESTED_BY = {
     "checks.py": "test_bad_input.py",
     "cli/choices.py": "cli/commands/test_build_and_query.py",
     "cli/commands/clusters.py": "cli/commands/test_pairs.py",
+    "cli/dedup/outputs.py": "cli/commands/test_dedup.py",
     "cli/dedup/marks.py": "cli/commands/test_dedup.py",
     "cli/dedup/place.py": "cli/commands/test_dedup_index.py",
     "cli/dedup/ranks.py": "cli/commands/test_dedup.py",

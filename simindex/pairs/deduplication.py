@@ -72,10 +72,10 @@ class Stored:
 
     distance: U16
     place: I64
-    keys: list[str] | list[bytes]
+    keys: list[Any]
 
-    def key(self, row: int) -> str | bytes:
-        """Key of the stored row that is nearest to a row."""
+    def key(self, row: int) -> Any:
+        """Key, or id in an index without keys, of the stored row that is nearest to a row."""
         return self.keys[int(self.place[row])]
 
 
@@ -102,7 +102,8 @@ def nearest_stored(index: Searchable, batch: Batch, h: int, recall: float) -> St
         rows = some[found.query]
         distance[rows] = found.distance
         place[rows] = len(keys) + np.arange(len(found))
-        keys.extend(found.keys() or [])
+        named = found.keys()
+        keys.extend(found.id.tolist() if named is None else named)
 
     if len(first):
         ask(np.arange(len(first), dtype=np.int64), h)

@@ -10,20 +10,19 @@ Without --index the index is a temporary one. Memory holds one buffer and the ch
    flushed (and synced, where they are files) before its commit. After a kill, what was written
    since the last commit is not in the index, so a second run writes it again and loses nothing.
 2. What stands in the index was written before, so it wins against all that comes.
-3. With --keep first, what is dropped does not depend on where buffers end.
+3. With --keep first, what is dropped does not depend on where buffers end. Nor with another rank,
+   where the inputs can be read twice: see `cli/dedup/whole.py`.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import stat
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -37,7 +36,6 @@ from simindex.cli.choices import (
     Reading,
     distance_option,
     input_options,
-    is_open_as,
     output_options,
 )
 from simindex.cli.chunks import (
@@ -50,13 +48,14 @@ from simindex.cli.chunks import (
 )
 from simindex.cli.console import count, duration, key_text, say
 from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
+from simindex.cli.dedup.outputs import audit_file, settle, whole_writes
 from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary_folder
-from simindex.cli.dedup.ranks import Keep, keep_option
+from simindex.cli.dedup.ranks import DATE_FIELDS, Keep, keep_option
+from simindex.cli.dedup.whole import Ranking
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
-from simindex.errors import InvalidOption
-from simindex.inputs import ID_FIELDS, require_inputs
+from simindex.inputs import ID_FIELDS, Document, Intake, require_inputs, rereadable
 from simindex.pairs.deduplication import (
     NOWHERE,
     Losses,
@@ -84,9 +83,14 @@ WRITTEN_LINES = 512
 @distance_option
 @click.option(
     "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
-    help="Which of the near-duplicates in a buffer is kept: the first, the longest text, "
-    "highest:FIELD (a number, or a text such as a date), or none of them. One that came out before "
-    "always wins.",
+    help="Which of some near-duplicates is kept: the first, the longest text, the newest, "
+    "highest:FIELD (a number, or a text), or none of them. Files are read twice for it. Of a "
+    "stream, and with --index, it is decided within a buffer, and one that came out before wins.",
+)
+@click.option(
+    "--date-field", metavar="NAME",
+    help=f"With --keep newest, the field of the date; by default the first that a document has of "
+    f"{', '.join(DATE_FIELDS)}.",
 )
 @click.option(
     "--buffer", "buffer_documents", type=Count(1), metavar="N",
@@ -114,8 +118,9 @@ WRITTEN_LINES = 512
 @output_options
 def dedup(
     inputs: tuple[str, ...], index_path: str | None, h: int | None, keep: Keep,
-    buffer_documents: int, mark: bool, audit: str | None, recall: float, temp_dir: str | None,
-    recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
+    date_field: str | None, buffer_documents: int, mark: bool, audit: str | None, recall: float,
+    temp_dir: str | None, recipe_given: dict[str, Any], learning: Learning, reading: Reading,
+    as_json: bool, quiet: bool,
 ) -> None:
     """Copy documents, leaving out near-duplicates.
 
@@ -132,6 +137,17 @@ def dedup(
     require_inputs(inputs)
     if index_path is not None and temp_dir is not None:
         raise click.UsageError("--temp-dir is for a temporary index: leave it out with --index")
+    if date_field is not None:
+        if keep.policy != "newest":
+            raise click.UsageError("--date-field goes with --keep newest")
+        keep = replace(keep, field=date_field)
+    whole = index_path is None and keep.is_by_rank and rereadable(inputs)
+    if keep.is_by_rank and not (whole or quiet):
+        why = "a stream is read once" if index_path is None else "what is in an index has come out"
+        say(
+            f"--keep {keep.policy} is decided within each buffer of "
+            f"{count(buffer_documents, 'document')}, because {why}"
+        )
     started = time.perf_counter()
     silent = quiet or sys.stdout.isatty()
     reading = reading if index_path is None else reading.lasting()
@@ -139,7 +155,7 @@ def dedup(
     with ExitStack() as opened:
         if index_path is None:
             folder = opened.enter_context(temporary_folder(temp_dir))
-            place = temporary(folder / "kept", asked)
+            place = temporary(folder / "kept", asked, keys=False if whole else "str")
         else:
             place = lasting(Path(index_path), asked)
         opened.enter_context(place.index)
@@ -147,10 +163,15 @@ def dedup(
         extent = place.prepared.extent
         shown = Progress("deduplicating", quiet=silent, extent=extent)
         with place.outcome_told(), shown as progress:
-            listing = opened.enter_context(_audit_file(audit, inputs, index_path))
-            output = opened.enter_context(_whole_writes())
+            listing = opened.enter_context(audit_file(audit, inputs, index_path))
+            output = opened.enter_context(whole_writes())
             run = _Run(place, h, keep, recall, mark, reading, output, listing)
-            run.through(buffer_documents, progress)
+            if whole:
+                again = reading.documents(inputs, reading.intake(silent=True))
+                with closing(Ranking(folder, keep)) as ranking:
+                    run.over_all(ranking, again, buffer_documents, progress)
+            else:
+                run.through(buffer_documents, progress)
         rows = len(place.index)
     run.without.close()
     seconds = time.perf_counter() - started
@@ -163,6 +184,7 @@ def dedup(
             "dropped": run.dropped,
             "h": h,
             "without_fingerprint": run.without.number,
+            **({"without_date": keep.undated[0]} if keep.policy == "newest" else {}),
             "bad_records": intake.bad_records,
             **({} if index_path is None else {"rows": rows}),
             "seconds": round(seconds, 3),
@@ -171,6 +193,11 @@ def dedup(
         click.echo(json.dumps(summary), err=True)
     elif not quiet:
         place.prepared.say()
+        if keep.undated[0]:
+            say(
+                f"{count(keep.undated[0], 'document')} without a date in "
+                f"{keep.field or ', '.join(DATE_FIELDS)}: older than all others"
+            )
         if not run.documents:
             say("the inputs hold no document")
         other = "another one" if keep.policy == "none" else "a kept one"
@@ -216,6 +243,24 @@ class _Run:
             self._finish(buffer)
         self.output.flush()
 
+    def over_all(
+        self, ranking: Ranking, again: Iterator[Document], most: int, progress: Progress
+    ) -> None:
+        """The documents that are kept by their rank among all; `again` is a second reading."""
+        prepared = self.place.prepared
+        documents = self.keep.ranked(prepared.documents, prepared.intake)
+        ranking.read(documents, prepared.recipe, self.without, progress)
+        progress.then("comparing and writing")
+        ranking.decide(self.place.index, self.h, most)
+        # What has no rank was reported in the first reading.
+        again = self.keep.ranked(again, Intake(max_errors=None, report=lambda record: None))
+        decided = ranking.decided(again)
+        while some := list(islice(decided, WRITTEN_LINES)):
+            self.documents += len(some)
+            self.dropped += sum(loss is not None for _, loss in some)
+            self._put((document, loss, False) for document, loss in some)
+        self.output.flush()
+
     def _finish(self, buffer: Buffer) -> None:
         batch = buffer.batch()
         stored = nearest_stored(self.place.index, batch, self.h, self.recall)
@@ -246,55 +291,37 @@ class _Run:
 
     def _write(self, buffer: Buffer, lost: dict[int, Loss], own: set[int]) -> None:
         """`own`: documents that are stored themselves, by an earlier run."""
+        self._put(
+            (document, lost.get(place), place in own)
+            for place, document in enumerate(buffer.documents)
+        )
+        if self.place.lasting:
+            settle(self.output)
+            if self.listing is not None:
+                settle(self.listing)
+
+
+    def _put(self, decided: Iterable[tuple[Document, Loss | None, bool]]) -> None:
+        """Documents, what they lost to, and whether they are stored themselves."""
         options = self.reading.options
         id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
         lines: list[bytes] = []
-        for place, document in enumerate(buffer.documents):
-            loss = lost.get(place)
+        for document, loss, own in decided:
             if self.mark:
-                mark = None if place in own else loss
+                mark = None if own else loss
                 lines.append(marked_line(document, mark, id_field, text_field))
             elif loss is None:
                 lines.append(line_of(document, id_field, text_field))
-            if loss is not None and place not in own and self.listing is not None:
+            if loss is not None and not own and self.listing is not None:
                 self.listing.write(audit_line(document, loss))
             if len(lines) == WRITTEN_LINES:
                 self.output.write(b"".join(lines))
                 lines.clear()
         self.output.write(b"".join(lines))
-        if self.place.lasting:
-            _settle(self.output)
-            if self.listing is not None:
-                _settle(self.listing)
 
 
 def _is_stored_itself(buffer: Buffer, place: int, loss: Loss) -> bool:
     return loss.distance == 0 and loss.key == buffer.documents[place].key
-
-
-def _require_apart(audit: Path, inputs: tuple[str, ...], index_path: str | None) -> None:
-    """InvalidOption where the audit would be written over, or into, something else."""
-    there = Path(os.path.realpath(audit))
-    other = None
-    for name in inputs:
-        if name == "-":
-            if is_open_as(audit, sys.stdin):
-                other = "standard input"
-        elif Path(os.path.realpath(name)) in there.parents or (
-            audit.exists() and audit.samefile(name)
-        ):
-            other = f"the input {name}"
-        elif Path(name).is_dir() and audit.exists() and audit.stat().st_nlink > 1:
-            other = f"of two names, one of which may be in the input {name}"
-    if index_path is not None and Path(os.path.realpath(index_path)) in (there, *there.parents):
-        other = f"the index {index_path}"
-    if is_open_as(audit, sys.stdout):
-        other = "standard output"
-    if other is not None:
-        raise InvalidOption(
-            f"--audit {audit} is {other}, or in it",
-            remedy="name another file", option="audit", path=str(audit),
-        )
 
 
 def _named(buffer: Buffer, stored: Stored, losses: Losses) -> dict[int, Loss]:
@@ -308,45 +335,3 @@ def _named(buffer: Buffer, stored: Stored, losses: Losses) -> dict[int, Loss]:
             key = buffer.documents[buffer.places[int(losses.winner[row])]].key
         lost[buffer.places[row]] = Loss(key, int(distances[row]))
     return lost
-
-
-def _settle(stream: BinaryIO | TextIO) -> None:
-    """Hands over what was written: to the disk, where the stream is a file."""
-    stream.flush()
-    try:
-        fd = stream.fileno()
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return
-    except io.UnsupportedOperation:
-        return
-    os.fsync(fd)
-
-
-@contextmanager
-def _whole_writes() -> Iterator[BinaryIO]:
-    """Standard output; where Python does not buffer it, a write may write a part only."""
-    output = sys.stdout.buffer
-    if isinstance(output, io.RawIOBase):
-        with open(output.fileno(), "wb", closefd=False) as buffered:
-            yield buffered
-    else:
-        yield output
-
-
-@contextmanager
-def _audit_file(
-    path: str | None, inputs: tuple[str, ...], index_path: str | None
-) -> Iterator[TextIO | None]:
-    """The list of what is dropped; what earlier runs through the same index dropped stays in it."""
-    if path is None:
-        yield None
-        return
-    _require_apart(Path(path), inputs, index_path)
-    try:
-        file = Path(path).open("w" if index_path is None else "a", encoding="utf-8")  # noqa: SIM115
-    except OSError as error:
-        raise InvalidOption(
-            f"--audit {path} cannot be written: {error.strerror}", option="audit", path=path
-        ) from error
-    with file:
-        yield file

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -108,11 +108,11 @@ class Place:
         )
 
 
-def temporary(path: Path, asked: Asked) -> Place:
+def temporary(path: Path, asked: Asked, *, keys: Literal["str", False] = "str") -> Place:
     """A new index for this run alone."""
     prepared = asked.prepared()
     options = simindex.IndexOptions(
-        keys="str", batch_rows=TEMPORARY_BATCH_ROWS, recipe=prepared.recipe
+        keys=keys, batch_rows=TEMPORARY_BATCH_ROWS, recipe=prepared.recipe
     )
     return Place(path, simindex.open(path, "n", options=options), prepared)
 

@@ -1,19 +1,26 @@
-"""Which of some near-duplicates is kept, where they stand in the buffer together.
+"""Which of some near-duplicates is kept.
 
     first           the first of the input
     longest         the most characters of text
-    highest:FIELD   the highest number in FIELD, or the last text, such as a date 2024-05-01
+    newest          the latest date, in --date-field or the first of DATE_FIELDS that there is
+    highest:FIELD   the highest number in FIELD, or the last text, such as a name
     none            none: a document with a near-duplicate is left out
 
 Of equals the first is kept. FIELD holds numbers or texts, in all documents the same: the first one
-decides. Fields of a table are texts; one that reads as a number is a number.
+decides. Fields of a table are texts; one that reads as a number is a number. A date is ISO 8601, or
+a number of seconds or milliseconds since 1970; a document without one is older than all others.
 """
 
 from __future__ import annotations
 
 import math
+import sys
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from dataclasses import field as field_of
+from datetime import UTC, datetime
+from typing import Any
 
 import click
 import numpy as np
@@ -22,7 +29,16 @@ from numpy.typing import NDArray
 from simindex.cli.console import say
 from simindex.inputs import BadRecord, Document, Intake
 
-POLICIES = ("first", "longest", "highest", "none")
+POLICIES = ("first", "longest", "newest", "highest", "none")
+
+DATE_FIELDS = (
+    "date", "time", "timestamp", "datetime", "published", "published_at", "updated", "updated_at",
+    "modified", "created", "created_at",
+)
+"""Where a date is looked for unless the caller names the field."""
+
+MILLISECONDS = 1e11
+"""A larger number is one of milliseconds: as seconds, it is after the year 5000."""
 
 
 class Unranked(Exception):
@@ -35,18 +51,55 @@ class Keep:
 
     policy: str = "first"
     field: str = ""
+    undated: list[int] = field_of(default_factory=lambda: [0])
+    """How many documents had no date."""
+
+    @property
+    def is_by_rank(self) -> bool:
+        """Whether it takes more than the order of the input to decide."""
+        return self.policy in ("longest", "newest", "highest")
 
     def order(self, documents: Sequence[Document]) -> NDArray[np.int64]:
         """int64 (n,): the documents by rank, best first."""
-        places = range(len(documents))
+        ranks = self.ranks()
+        ranks.extend(map(self.rank_of, documents))
+        return self.best_first(ranks, np.arange(len(documents), dtype=np.int64))
+
+    def ranks(self) -> Any:
+        """A new list for ranks of documents, as small as they allow."""
+        return [] if self.policy == "highest" else array("d")
+
+    def rank_of(self, document: Document) -> Any:
+        """The rank of a document, of which more is better."""
         if self.policy == "longest":
-            lengths = [len(document.text) for document in documents]
-            return np.argsort(-np.array(lengths, np.int64), kind="stable").astype(np.int64)
+            return len(document.text)
+        if self.policy == "newest":
+            return self._date_of(document)
+        return rank(document, self.field) if self.policy == "highest" else 0
+
+    def best_first(self, ranks: Any, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64 (n,): numbers of the `places` in `ranks`, best rank first, of equals in order."""
         if self.policy == "highest":
-            values = [rank(document, self.field) for document in documents]
+            listed = places.tolist()
             # Stable also when it is reversed: of equals the first comes first.
-            return np.array(sorted(places, key=values.__getitem__, reverse=True), np.int64)
-        return np.arange(len(documents), dtype=np.int64)
+            by_rank = sorted(
+                range(len(listed)), key=lambda row: ranks[listed[row]], reverse=True
+            )
+            return np.array(by_rank, np.int64)
+        values = np.frombuffer(ranks, np.float64) if len(ranks) else np.empty(0)
+        return np.argsort(-values[places], kind="stable").astype(np.int64)
+
+    def _date_of(self, document: Document) -> float:
+        fields = document.fields or {}
+        names = (self.field,) if self.field else DATE_FIELDS
+        for name in names:
+            if fields.get(name) not in (None, ""):
+                found = date(fields[name])
+                if found is not None:
+                    return found
+                break
+        self.undated[0] += 1
+        return -math.inf
 
     def ranked(self, documents: Iterable[Document], intake: Intake) -> Iterator[Document]:
         """The documents that have a rank; others are bad records."""
@@ -72,8 +125,30 @@ def keep_option(_ctx: click.Context, _parameter: click.Parameter, value: str) ->
     """What --keep says."""
     policy, colon, field = value.partition(":")
     if policy not in POLICIES or bool(colon) != (policy == "highest") or (colon and not field):
-        raise click.BadParameter(f"{value!r} is none of first, longest, highest:FIELD and none")
+        raise click.BadParameter(
+            f"{value!r} is none of first, longest, newest, highest:FIELD and none"
+        )
     return Keep(policy, field)
+
+
+def date(value: object) -> float | None:
+    """Seconds since 1970 of a date; None if it is none. Without a time zone it is UTC."""
+    number = _number(value) if isinstance(value, str) else value
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        seconds = float(number) if abs(number) < sys.float_info.max else math.inf
+        if isinstance(value, str) and len(value) == 8 and value.isdigit():
+            pass  # 20240501
+        elif math.isfinite(seconds):
+            return seconds / 1000 if abs(seconds) >= MILLISECONDS else seconds
+        else:
+            return None
+    if not isinstance(value, str):
+        return None
+    try:
+        found = datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def rank(document: Document, field: str) -> int | float | str:

@@ -17,6 +17,7 @@ import pytest
 
 import simindex
 from simindex.cli.commands import dedup as command
+from simindex.cli.dedup import outputs
 
 Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]
@@ -180,7 +181,7 @@ def stops(monkeypatch: pytest.MonkeyPatch, where: str, at: int) -> None:
 
         return call
 
-    target = {"write": (command._Run, "_write"), "settle": (command, "_settle"),
+    target = {"write": (command._Run, "_write"), "settle": (command, "settle"),
               "append": (simindex.Index, "append"), "commit": (simindex.Index, "commit")}[where]
     monkeypatch.setattr(*target, failing(getattr(*target)))
 
@@ -379,8 +380,8 @@ def test_output_is_buffered_where_python_does_not_buffer_it(
 ) -> None:
     """With python -u a write to a disk that fills writes a part, and says so by a number only."""
     with io.FileIO(tmp_path / "out", "w") as raw:
-        monkeypatch.setattr(command.sys, "stdout", SimpleNamespace(buffer=raw))
-        with command._whole_writes() as output:
+        monkeypatch.setattr(outputs.sys, "stdout", SimpleNamespace(buffer=raw))
+        with outputs.whole_writes() as output:
             assert isinstance(output, io.BufferedWriter)
             output.write(b"whole")
         assert not raw.closed

@@ -1,0 +1,82 @@
+"""Where `dedup` writes: standard output, and the list of what was dropped."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from simindex.cli.choices import is_open_as
+from simindex.errors import InvalidOption
+
+
+def settle(stream: BinaryIO | TextIO) -> None:
+    """Hands over what was written: to the disk, where the stream is a file."""
+    stream.flush()
+    try:
+        fd = stream.fileno()
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return
+    except io.UnsupportedOperation:
+        return
+    os.fsync(fd)
+
+
+@contextmanager
+def whole_writes() -> Iterator[BinaryIO]:
+    """Standard output; where Python does not buffer it, a write may write a part only."""
+    output = sys.stdout.buffer
+    if isinstance(output, io.RawIOBase):
+        with open(output.fileno(), "wb", closefd=False) as buffered:
+            yield buffered
+    else:
+        yield output
+
+
+@contextmanager
+def audit_file(
+    path: str | None, inputs: tuple[str, ...], index_path: str | None
+) -> Iterator[TextIO | None]:
+    """The list of what is dropped; what earlier runs through the same index dropped stays in it."""
+    if path is None:
+        yield None
+        return
+    _require_apart(Path(path), inputs, index_path)
+    try:
+        file = Path(path).open("w" if index_path is None else "a", encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        raise InvalidOption(
+            f"--audit {path} cannot be written: {error.strerror}", option="audit", path=path
+        ) from error
+    with file:
+        yield file
+
+
+def _require_apart(audit: Path, inputs: tuple[str, ...], index_path: str | None) -> None:
+    """InvalidOption where the audit would be written over, or into, something else."""
+    there = Path(os.path.realpath(audit))
+    other = None
+    for name in inputs:
+        if name == "-":
+            if is_open_as(audit, sys.stdin):
+                other = "standard input"
+        elif Path(os.path.realpath(name)) in there.parents or (
+            audit.exists() and audit.samefile(name)
+        ):
+            other = f"the input {name}"
+        elif Path(name).is_dir() and audit.exists() and audit.stat().st_nlink > 1:
+            other = f"of two names, one of which may be in the input {name}"
+    if index_path is not None and Path(os.path.realpath(index_path)) in (there, *there.parents):
+        other = f"the index {index_path}"
+    if is_open_as(audit, sys.stdout):
+        other = "standard output"
+    if other is not None:
+        raise InvalidOption(
+            f"--audit {audit} is {other}, or in it",
+            remedy="name another file", option="audit", path=str(audit),
+        )

@@ -1,0 +1,134 @@
+"""Which documents of inputs that can be read twice are kept, by rank over all of them.
+
+    first reading     fingerprint, rank and key of each document
+    by rank           buffers of rows, against those that were kept and each other
+    second reading    documents in their order, without those that lost
+
+A row is dropped if one that was kept before it in rank is within the distance, whatever the size of
+a buffer. Memory holds of each document its fingerprint, rank and place, and what it lost to; keys
+are in a file, and what is kept in an index on disk.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+import simindex
+from simindex.arrays import I64, U16
+from simindex.cli.chunks import (
+    SkippedReport,
+    batch_of,
+    characters_of,
+    places_of_rows,
+    portions,
+    read_ahead,
+)
+from simindex.cli.dedup.marks import Loss
+from simindex.cli.dedup.ranks import Keep
+from simindex.cli.progress import Progress
+from simindex.errors import InvalidInput
+from simindex.inputs import Document
+from simindex.pairs.deduplication import NOWHERE, greedy, nearest_stored
+
+CHUNK_BYTES = 32 << 20
+
+
+class Ranking:
+    """The documents of a first reading, and what each of them lost to."""
+
+    def __init__(self, folder: Path, keep: Keep) -> None:
+        self._keep = keep
+        self._keys: BinaryIO = (folder / "keys").open("w+b")
+        self._ends = array("Q", [0])
+        self._ranks: Any = keep.ranks()
+        self._parts: list[Any] = []
+        self._places: list[I64] = []
+        self._lost_to: I64 = np.empty(0, np.int64)
+        self._distance: U16 = np.empty(0, np.uint16)
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def close(self) -> None:
+        """Closes the file of keys."""
+        self._keys.close()
+
+    def read(
+        self, documents: Iterable[Document], recipe: Any, without: SkippedReport,
+        progress: Progress,
+    ) -> None:
+        """Takes all documents, which have a rank."""
+        with closing(read_ahead(portions(documents, 1 << 12, CHUNK_BYTES))) as portion:
+            for chunk, _ in portion:
+                batch = batch_of(recipe, chunk)
+                without.add(chunk, batch.skipped)
+                places = places_of_rows(len(chunk), batch.skipped)
+                self._places.append(np.array(places, np.int64) + len(self))
+                self._parts.append(batch.rows)
+                for document in chunk:
+                    self._ranks.append(self._keep.rank_of(document))
+                    key = document.key.encode()
+                    self._keys.write(key)
+                    self._ends.append(self._ends[-1] + len(key))
+                progress.advance(len(chunk), characters_of(chunk))
+
+    def decide(self, index: simindex.Index, h: int, buffer: int) -> None:
+        """Finds what each document loses to. The index, which is empty, takes what is kept."""
+        self._lost_to = np.full(len(self), -1, np.int64)
+        self._distance = np.full(len(self), NOWHERE, np.uint16)
+        if not self._parts:
+            return
+        rows, places = np.concatenate(self._parts), np.concatenate(self._places)
+        self._parts, self._places = [], []
+        order = self._keep.best_first(self._ranks, places)
+        self._ranks = None
+        for start in range(0, len(order), buffer):
+            part = order[start : start + buffer]
+            batch = simindex.Batch(rows[part], ids=places[part].astype(np.uint64))
+            stored = nearest_stored(index, batch, h, 1.0)
+            excluded = stored.distance != NOWHERE
+            losses = greedy(batch.rows, np.arange(len(part), dtype=np.int64), excluded, h)
+            nearer = stored.distance <= losses.distance
+            distance = np.minimum(stored.distance, losses.distance)
+            lost = np.flatnonzero(distance != NOWHERE)
+            winner = places[part][losses.winner]
+            held = np.flatnonzero(nearer & excluded)
+            winner[held] = [int(stored.key(row)) for row in held.tolist()]
+            self._lost_to[places[part][lost]] = winner[lost]
+            self._distance[places[part][lost]] = distance[lost]
+            kept = np.flatnonzero(distance == NOWHERE)
+            if len(kept):
+                index.append(batch.take(kept))
+                index.commit()
+
+    def decided(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Loss | None]]:
+        """The documents of a second reading with what they lost to; InvalidInput if they differ."""
+        seen = 0
+        for place, document in enumerate(documents):
+            if place >= len(self) or self._key(place) != document.key:
+                raise InvalidInput(
+                    f"{document.place}: is another document than in the first reading: the inputs "
+                    "changed meanwhile", remedy="run it again", path=document.path,
+                )
+            lost_to = int(self._lost_to[place])
+            if lost_to < 0:
+                yield document, None
+            else:
+                yield document, Loss(self._key(lost_to), int(self._distance[place]))
+            seen += 1
+        if seen != len(self):
+            raise InvalidInput(
+                f"the inputs held {len(self):,} documents in the first reading and {seen:,} in the "
+                "second", remedy="run it again",
+            )
+
+    def _key(self, place: int) -> str:
+        start, end = self._ends[place], self._ends[place + 1]
+        self._keys.seek(start)
+        return self._keys.read(end - start).decode()
