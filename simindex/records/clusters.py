@@ -128,6 +128,14 @@ class Clusters:
                 self.distance[some], self.size[some], self.mode, self._fetch_keys,
             )
 
+    def standing_for(self, rows: I64) -> Clusters:
+        """The same with other representatives, given by their rows, and no distances to them."""
+        unknown = np.zeros(len(self), np.uint16)
+        return Clusters(
+            self._ids, self._places, self._cluster, self._places[rows], unknown, self.size,
+            self.mode, self._fetch_keys,
+        )
+
     def keys(self) -> list[Any] | None:
         """Keys of the documents, or None when they have none; fetched from the index when asked."""
         return None if self._fetch_keys is None else self._fetch_keys(self._places)

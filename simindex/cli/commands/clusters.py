@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import click
+import numpy as np
 
 import simindex
+from simindex.arrays import I64
 from simindex.cli.app import program
 from simindex.cli.choices import (
+    Reading,
     distance_option,
     index_argument,
+    input_options,
     memory_limit_option,
     output_options,
     threads_option,
 )
 from simindex.cli.commands.pairs import LINES_AT_ONCE, shown
 from simindex.cli.console import as_json_line, count, duration, key_text, say
+from simindex.cli.dedup.keeping import (
+    REPRESENTATIVE,
+    by_rank,
+    kept_option,
+    ranks_of,
+    representatives,
+)
+from simindex.cli.dedup.ranks import Keep
 from simindex.cli.progress import Progress
+from simindex.errors import InvalidOption
+from simindex.inputs import Document, require_inputs
 from simindex.records.clusters import Clusters
 
 
 @program.command()
 @index_argument
+@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @distance_option
 @click.option(
     "--star", is_flag=True,
@@ -33,29 +50,59 @@ from simindex.records.clusters import Clusters
     "--singletons/--no-singletons", default=True, show_default=True,
     help="Whether documents that are near to no other one are listed.",
 )
+@click.option(
+    "--keep", metavar="POLICY", callback=kept_option,
+    help="Say which document of each cluster to keep: its representative, or by the INPUTs the "
+    "first, the longest, the newest or highest:FIELD. Prints keep or drop, the document, its "
+    "cluster, and the document that is kept.",
+)
+@click.option(
+    "--list", "listed", type=click.Choice(["keep", "drop"]),
+    help="With --keep, print only the names of the documents to keep, or to drop: for `simindex "
+    "delete INDEX --keys-from -`.",
+)
+@click.option("--date-field", metavar="NAME", help="With --keep newest, the field of the date.")
 @memory_limit_option
 @threads_option
+@input_options
 @output_options
 def clusters(
-    index_path: str, h: int | None, star: bool, singletons: bool, memory_limit: int | None,
-    threads: int | None, as_json: bool, quiet: bool,
+    index_path: str, inputs: tuple[str, ...], h: int | None, star: bool, singletons: bool,
+    keep: Keep | None, listed: str | None, date_field: str | None, memory_limit: int | None,
+    threads: int | None, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Print the clusters of near-duplicates within INDEX.
 
     One line a document: its key (or id), its cluster, its representative, the number of documents
     in the cluster, and the distance to the representative, separated by tabs; ordered by cluster.
     A cluster has the name of its document of the smallest id.
+
+    The INPUTs are those that INDEX was built of; only some kinds of --keep need them.
     """
+    keep = _checked_keep(keep, listed, date_field, inputs)
+    require_inputs(inputs)
     started = time.perf_counter()
     with simindex.open(index_path, "r") as index:
         h = index.h if h is None else h
+        if keep is not None:
+            _require_ranks(keep, inputs, bool(index.options.keys))
         with Progress("pairing", "row", quiet=quiet) as progress:
             found = index.clusters(
                 h=h, mode="star" if star else "components", singletons=singletons,
                 memory_limit=memory_limit, threads=threads, progress=progress.tell,
             )
-        for some in found.slices(LINES_AT_ONCE):
-            click.echo("\n".join(_lines(some, as_json)))
+        if keep is None:
+            for some in found.slices(LINES_AT_ONCE):
+                click.echo("\n".join(_lines(some, as_json)))
+        else:
+            intake = reading.intake()
+            kept = _kept(found, keep, reading.documents(inputs, intake) if inputs else None, quiet)
+            for lines in _verdicts(found, kept, listed, as_json):
+                click.echo("\n".join(lines))
+    if keep is not None and not quiet:
+        dropped = len(found) - len(np.unique(kept))
+        say(f"keep {found.documents - dropped:,} of {count(found.documents, 'document')}, "
+            f"drop {dropped:,}")
     if not quiet:
         largest = f", the largest of {found.largest:,}" if found.clusters else ""
         say(
@@ -63,6 +110,103 @@ def clusters(
             f"{count(found.documents, 'document')}{largest}; {found.alone:,} in none, in "
             f"{duration(time.perf_counter() - started)}"
         )
+
+
+def _checked_keep(
+    keep: Keep | None, listed: str | None, date_field: str | None, inputs: tuple[str, ...]
+) -> Keep | None:
+    if keep is None:
+        for given, name in ((listed, "--list"), (date_field, "--date-field"), (inputs, "an INPUT")):
+            if given:
+                raise click.UsageError(f"{name} goes with --keep")
+        return None
+    if date_field is not None and keep.policy != "newest":
+        raise click.UsageError("--date-field goes with --keep newest")
+    if inputs and keep.policy == REPRESENTATIVE:
+        raise click.UsageError("--keep representative needs no INPUT: leave it out")
+    return keep if date_field is None else replace(keep, field=date_field)
+
+
+def _require_ranks(keep: Keep, inputs: tuple[str, ...], keyed: bool) -> None:
+    if keep.policy == REPRESENTATIVE or (keep.policy == "first" and not (keyed or inputs)):
+        return
+    if not keyed:
+        raise InvalidOption(
+            f"--keep {keep.policy} finds documents in the inputs by their keys, and the index has "
+            "none", remedy="keep the first, by id, or the representative", option="keep",
+        )
+    if not inputs:
+        what = "the order of documents" if keep.policy == "first" else "texts, dates or fields"
+        raise InvalidOption(
+            f"--keep {keep.policy} needs the inputs that the index was built of, since an index "
+            f"does not store {what}",
+            remedy="name them after the index, or use --keep representative", option="keep",
+        )
+
+
+def _kept(
+    found: Clusters, keep: Keep, documents: Iterator[Document] | None, quiet: bool
+) -> I64:
+    """int64 (n,): of each listed document the row of the one that is kept."""
+    if keep.policy == REPRESENTATIVE:
+        return representatives(found)
+    if documents is None:
+        return by_rank(found, [-number for number in found.id.tolist()])
+    ranks, missing = ranks_of(found, documents, keep)
+    if not quiet:
+        if missing:
+            say(f"{count(missing, 'document')} of clusters in no INPUT: kept after all others")
+        if keep.undated[0]:
+            say(f"{count(keep.undated[0], 'document')} without a date: older than all others")
+    return by_rank(found, ranks)
+
+
+def _verdicts(
+    found: Clusters, kept: I64, listed: str | None, as_json: bool
+) -> Iterator[list[str]]:
+    """Lines for what is kept and dropped, some at a time."""
+    chosen = found.standing_for(kept)
+    keeps = kept == np.arange(len(kept))
+    for number, some in enumerate(chosen.slices(LINES_AT_ONCE)):
+        columns = some.keys(), some.cluster_keys(), some.representative_keys()
+        ids = some.id.tolist(), some.cluster.tolist(), some.representative.tolist()
+        names = [own if own is not None else other for own, other in zip(columns, ids, strict=True)]
+        lines = []
+        for place, (name, cluster, winner) in enumerate(zip(*names, strict=True)):
+            keep = bool(keeps[number * LINES_AT_ONCE + place])
+            verdict = "keep" if keep else "drop"
+            if listed is not None and verdict != listed:
+                continue
+            if as_json:
+                of = "id" if columns[0] is None else "key"
+                lines.append(as_json_line({
+                    "keep": keep, of: _plain(name), "cluster": _plain(cluster),
+                    "kept": _plain(winner),
+                }))
+            elif listed is not None:
+                lines.append(_alone(name))
+            else:
+                lines.append("\t".join([verdict, *map(shown, (name, cluster, winner))]))
+        if lines:
+            yield lines
+
+
+def _plain(name: Any) -> Any:
+    return name if isinstance(name, int) else key_text(name)
+
+
+def _alone(name: Any) -> str:
+    """A name on a line of its own, as `delete --keys-from` reads it back."""
+    text = str(_plain(name))
+    if isinstance(name, bytes) and text.encode() != name:
+        raise InvalidOption(
+            f"a key of bytes, {name!r:.80}, cannot be listed", remedy="use --json", option="list",
+        )
+    if not text or text != text.strip("\r\n") or "\n" in text:
+        raise InvalidOption(
+            f"the key {text!r:.80} does not fit on a line", remedy="use --json", option="list"
+        )
+    return text
 
 
 def _lines(some: Clusters, as_json: bool) -> Iterator[str]:

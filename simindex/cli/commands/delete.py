@@ -30,7 +30,8 @@ LINE_END_BYTES = 5
 @click.option("--id", "ids", multiple=True, type=click.IntRange(0, 2**64 - 1), help="An id.")
 @click.option("--key", "keys", multiple=True, help="A key.")
 @click.option(
-    "--keys-from", type=click.Path(), metavar="FILE", help="Keys, one a line; - is standard input."
+    "--keys-from", type=click.Path(), metavar="FILE",
+    help="Keys, or ids in an index without keys, one a line; - is standard input.",
 )
 @output_options
 def delete(
@@ -52,7 +53,10 @@ def delete(
             deleted += index.delete(keys=[as_stored(key) for key in keys])
         if keys_from:
             for group in _groups(_listed_keys(keys_from)):
-                deleted += index.delete(keys=[as_stored(key) for key in group])
+                if index.options.keys:
+                    deleted += index.delete(keys=[as_stored(key) for key in group])
+                else:
+                    deleted += index.delete(ids=np.array([*map(_as_id, group)], np.uint64))
         with uninterrupted():
             index.commit()
         rows = len(index)
@@ -73,6 +77,15 @@ def delete(
 def _as_stored(kind: object) -> Callable[[str], Any]:
     # What is no UTF-8 on the command line comes as lone surrogates, and is bytes again here.
     return (lambda key: key.encode("utf-8", "surrogateescape")) if kind == "bytes" else str
+
+
+def _as_id(line: str) -> int:
+    if not (line.isascii() and line.isdigit() and int(line) < 1 << 64):
+        raise InvalidInput(
+            f"{line!r:.80} is no id, and the index has no keys; nothing was deleted",
+            remedy="list whole numbers from 0 to 2**64 - 1",
+        )
+    return int(line)
 
 
 def _groups(keys: Iterator[str]) -> Iterator[list[str]]:

@@ -1,0 +1,135 @@
+"""`clusters --keep`: which documents of an index to keep and which to drop."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import simindex
+
+Run = Callable[..., Any]
+
+RECORDS = [
+    {"id": "a", "text": "the same words stand here", "n": 5, "date": "2024-01-01"},
+    {"id": "b", "text": "The same words   stand here!", "n": 9, "date": "2024-01-03"},
+    {"id": "c", "text": "the same, words stand here", "n": 1, "date": "2024-01-02"},
+    {"id": "d", "text": "an altogether different text of words", "n": 3, "date": None},
+    {"id": "e", "text": "another one that stands alone in it", "n": 3, "date": None},
+    {"id": "f", "text": "another one, that stands alone in it", "n": 2, "date": "2024-01-01"},
+]
+
+
+@pytest.fixture
+def built(run: Run, write_jsonl: Any) -> Path:
+    path: Path = write_jsonl("a.jsonl", RECORDS)
+    run("build", "i.sim", path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [
+        ("first", "a d e"), ("longest", "b d f"), ("newest", "b d f"), ("highest:n", "b d e"),
+    ],
+)  # fmt: skip
+def test_the_inputs_decide_which_document_is_kept(
+    run: Run, built: Path, policy: str, kept: str
+) -> None:
+    done = run("clusters", "i.sim", built, "--keep", policy, "-d", 0)
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert sorted(name for verdict, name, _, _ in lines if verdict == "keep") == kept.split()
+    assert sorted(name for _, name, _, _ in lines) == list("abcdef")
+    for verdict, name, _, winner in lines:
+        assert winner in kept.split() and (verdict == "keep") == (name == winner)
+    assert "keep 3 of 6 documents, drop 3" in done.stderr
+    listed = run("clusters", "i.sim", built, "--keep", policy, "-d", 0, "--list", "keep", "-q")
+    assert sorted(listed.stdout.split()) == kept.split()
+    records = [json.loads(line) for line in run(
+        "clusters", "i.sim", built, "--keep", policy, "-d", 0, "--json"
+    ).stdout.splitlines()]
+    assert {one["key"] for one in records if one["keep"]} == set(kept.split())
+    assert [one["kept"] for one in records] == [line[3] for line in lines]
+
+
+@pytest.mark.parametrize("star", [[], ["--star"]])
+def test_what_is_dropped_can_be_deleted(run: Run, built: Path, star: list[str]) -> None:
+    drop = run(
+        "clusters", "i.sim", "--keep", "representative", "-d", 0, "--list", "drop", "-q", *star
+    ).stdout
+    said = run("delete", "i.sim", "--keys-from", "-", input=drop).stderr
+    assert "deleted 3 documents; i.sim holds 3 rows" in said
+    assert run("pairs", "i.sim", "-d", 0, "-q").stdout == ""
+    assert run(
+        "clusters", "i.sim", "--keep", "representative", "-d", 0, "--list", "drop", "-q"
+    ).stdout == ""
+
+
+def test_an_index_of_ids_keeps_the_first_without_inputs(run: Run) -> None:
+    rows = np.random.default_rng(2).integers(0, 50, 400, np.uint64)
+    with simindex.open("i.sim", "n") as index:
+        index.append(rows)
+    verdicts = [line.split("\t") for line in run(
+        "clusters", "i.sim", "--keep", "first", "-d", 0
+    ).stdout.splitlines()]
+    kept = sorted(int(name) for verdict, name, _, _ in verdicts if verdict == "keep")
+    first: dict[int, int] = defaultdict(int)
+    for number, value in reversed(list(enumerate(rows.tolist()))):
+        first[value] = number
+    assert kept == sorted(first.values())
+    drop = run("clusters", "i.sim", "--keep", "first", "-d", 0, "--list", "drop", "-q").stdout
+    run("delete", "i.sim", "--keys-from", "-", input=drop)
+    with simindex.open("i.sim", "r") as index:
+        assert sorted(index.rows().__next__().ids.tolist()) == kept
+    said = run("delete", "i.sim", "--keys-from", "-", input="1\nx\n", code=4).stderr
+    assert "'x' is no id" in said and "nothing was deleted" in said
+
+
+def test_documents_that_no_input_has_come_last(run: Run, built: Path, write_jsonl: Any) -> None:
+    part = write_jsonl("part.jsonl", RECORDS[2:])
+    done = run("clusters", "i.sim", part, "--keep", "longest", "-d", 0, "--list", "keep")
+    assert sorted(done.stdout.split()) == ["c", "d", "f"]
+    assert "2 documents of clusters in no INPUT" in done.stderr
+
+
+def test_only_documents_with_a_near_duplicate_may_be_listed(run: Run, built: Path) -> None:
+    done = run("clusters", "i.sim", built, "--keep", "first", "-d", 0, "--no-singletons")
+    assert "\td\t" not in done.stdout and len(done.stdout.splitlines()) == 5
+    assert "keep 3 of 6 documents, drop 3" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--keep", "longest"], "needs the inputs that the index was built of"),
+        (["--keep", "first"], "does not store the order of documents"),
+        (["--keep", "none"], "a cluster keeps one document"),
+        (["--keep", "last"], "is none of first, longest"),
+        (["--list", "drop"], "--list goes with --keep"),
+        (["a.jsonl"], "an INPUT goes with --keep"),
+        (["--keep", "first", "--date-field", "n"], "--date-field goes with --keep newest"),
+        (["--keep", "representative", "a.jsonl"], "needs no INPUT"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_decided_is_refused(
+    run: Run, built: Path, given: list[str], told: str
+) -> None:
+    assert told in " ".join(run("clusters", "i.sim", *given, code=2).stderr.split())
+
+
+def test_a_key_that_does_not_fit_on_a_line_is_not_listed(run: Run, write_jsonl: Any) -> None:
+    path = write_jsonl("a.jsonl", [{"id": f"a\n{n}", "text": "the same text twice"} for n in "xy"])
+    run("build", "i.sim", path)
+    said = run("clusters", "i.sim", path, "--keep", "first", "--list", "drop", code=2).stderr
+    assert "does not fit on a line" in said
+    assert len(run("clusters", "i.sim", path, "--keep", "first", "-q").stdout.splitlines()) == 2
+
+
+def test_an_empty_index_has_nothing_to_keep(run: Run) -> None:
+    simindex.open("i.sim", "n").close()
+    assert run("clusters", "i.sim", "--keep", "first", "-q").stdout == ""
