@@ -42,6 +42,7 @@ TESTED_BY = {
     "cli/dedup/ranks.py": "cli/commands/test_dedup.py",
     "cli/recipes.py": "cli/commands/test_fingerprint.py",
     "index/opening.py": "test_bad_input.py",
+    "index/writing_call.py": "regressions/test_0038_calls_within_calls.py",
     "inputs/fingerprints.py": "inputs/test_exported.py",
     "methods/base.py": "methods/test_query_tables.py",
     "methods/bphs.py": "methods/test_contract_bphs.py",

@@ -17,7 +17,8 @@ from typing import Any
 from simindex.arrays import U64
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError, raised_by_a_handler
 from simindex.index.deadline import Deadline
-from simindex.index.handle import Handle, WritingCall, foreseen
+from simindex.index.handle import Handle
+from simindex.index.writing_call import WritingCall, foreseen
 from simindex.options import IndexOptions, as_flag, checked_structures
 from simindex.query import audit
 from simindex.query.search import THREADED_QUERIES
