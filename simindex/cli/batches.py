@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from simindex.cli.chunks import joined
+from simindex.cli.console import megabytes
 from simindex.errors import InvalidOption
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches
@@ -74,7 +75,8 @@ class Budget:
             raise self._too_little(error.data["expected"]) from None
         except MemoryError:
             raise InvalidOption(
-                f"--memory-limit {self._limit} does not hold the matches of one question",
+                f"--memory-limit {megabytes(self._limit)} does not hold the matches of one "
+                "question",
                 remedy="give more, or ask for the --first of each", option="memory_limit",
                 found=self._limit,
             ) from None
@@ -86,8 +88,9 @@ class Budget:
     def _too_little(self, call_bytes: int) -> InvalidOption:
         least = self._base + int(call_bytes / CALL_SHARE) + (1 << 20)
         return InvalidOption(
-            f"--memory-limit {self._limit} is too little, the process takes {self._base} before it "
-            f"has asked anything: the least that works is {least}",
+            f"--memory-limit {megabytes(self._limit)} is too little, the process takes "
+            f"{megabytes(self._base)} before it has asked anything: the least that works is "
+            f"{least} bytes",
             remedy="give that or more", option="memory_limit", found=self._limit, expected=least,
         )
 

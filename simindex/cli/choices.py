@@ -79,17 +79,31 @@ json_option = click.option(
     help="One JSON object a line, also of an error.",
 )
 
+verbose_option = click.option(
+    "-v", "--verbose", is_flag=True,
+    help="Show the engine's own figures, too; the glossary explains their names.",
+)
+
 output_options = together(
     json_option,
     click.option("-q", "--quiet", is_flag=True, help="No progress and no summary."),
 )
 
-index_argument = click.argument("index_path", metavar="INDEX", type=click.Path())
+
+def _named_index(ctx: click.Context, parameter: click.Parameter, path: str) -> str:
+    if not path:
+        raise click.BadParameter("the name of the index is empty: give a path such as pages.sim")
+    return path
+
+
+index_argument = click.argument(
+    "index_path", metavar="INDEX", type=click.Path(), callback=_named_index
+)
 
 def distance(recipe: str, meaning: str = "The radius") -> Callable[[Command], Command]:
     """The option of the radius; without it that of a recipe counts."""
     return click.option(
-        "-d", "--distance", "h", type=Count(), metavar="BITS",
+        "-d", "--distance", "h", type=Count(example="3"), metavar="BITS",
         help=f"{meaning}: in how many bits near-duplicates may differ; by default the radius that "
         f"{recipe} recommends.",
     )

@@ -79,12 +79,19 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
-def audited(audit: Audit) -> str:
+def audited(audit: Audit, *, verbose: bool = False) -> str:
     """What an audit found: recall with its 95% interval, on what, and how it was asked."""
+    named = "recall " if verbose else ""
     if not audit.rows:
-        return "recall unknown: the index keeps no weights of its rows"
+        return f"{named}unknown: the index keeps no weights of its rows"
     if audit.recall is None:
-        return f"recall unknown: none of {audit.rows:,} sampled rows has a match"
+        return f"{named}unknown: none of {audit.rows:,} sampled documents has a near-duplicate"
+    if not verbose:
+        return (
+            f"{_interval(audit).removeprefix('recall ')} within {audit.h} bits, "
+            f"{audit.asked:g} was asked for; measured on "
+            f"{count(audit.rows_with_match, 'document')} with a near-duplicate"
+        )
     return (
         f"{_interval(audit)} at h={audit.h}, asked {audit.asked:g}, on "
         f"{count(audit.rows_with_match, 'row')} with a match of {audit.rows:,}, commit "

@@ -10,8 +10,9 @@ import click
 
 if TYPE_CHECKING:
     _Whole = click.ParamType[int]
+    _Number = click.ParamType[float]
 else:
-    _Whole = click.ParamType  # which is no generic class in all versions
+    _Whole = _Number = click.ParamType  # which is no generic class in all versions
 
 _COUNT = re.compile(
     r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:e\+?[0-9]{1,3})?)\s*([kmgbt])?", re.ASCII | re.IGNORECASE
@@ -23,7 +24,10 @@ _SIZE = re.compile(
 )
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 
+_ID = re.compile("[0-9]{1,20}", re.ASCII)
+
 MOST = 1 << 63
+MOST_ID = (1 << 64) - 1
 MOST_BYTES = 1 << 60
 """More than any machine has."""
 
@@ -33,8 +37,10 @@ class Count(_Whole):
 
     name = "number"
 
-    def __init__(self, least: int = 0, most: int = MOST) -> None:
-        self._least, self._most = least, most
+    def __init__(
+        self, least: int = 0, most: int = MOST, example: str = "5000, 10M or 1e7"
+    ) -> None:
+        self._least, self._most, self._example = least, most, example
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -54,10 +60,49 @@ class Count(_Whole):
         bounds = f"{self._least:,} or more" if self._most == MOST else (
             f"{self._least:,} to {self._most:,}"
         )
+        beyond = ", or too large" if number is not None and number > MOST else ""
         raise click.BadParameter(
-            f"{value[:40]!r} is not a whole number of {bounds}: give one like 5000, 10M or 1e7",
+            f"{value[:40]!r} is not a whole number of {bounds}{beyond}: give one like "
+            f"{self._example}",
             ctx, param,
         )
+
+
+class Share(_Number):
+    """A part of the whole, from 0 to 1."""
+
+    name = "share"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number, which the command bounds; a wrong call where there is none."""
+        try:
+            return float(value)
+        except ValueError:
+            raise click.BadParameter(
+                f"{value[:40]!r} is not a number from 0 to 1: give one like 0.95", ctx, param
+            ) from None
+
+
+class Id(_Whole):
+    """An id of a row, any number of 64 bits."""
+
+    name = "id"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """The id; a wrong call where there is none."""
+        if isinstance(value, int):
+            return value
+        if not _ID.fullmatch(value) or int(value) > MOST_ID:
+            raise click.BadParameter(
+                f"{value[:40]!r} is not an id: give a whole number from 0 to {MOST_ID}, as "
+                "`simindex export` prints them",
+                ctx, param,
+            )
+        return int(value)
 
 
 class Size(_Whole):

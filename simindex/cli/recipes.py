@@ -22,7 +22,7 @@ from simindex.cli.learning import (
     learned_from_first,
     learned_from_sample,
 )
-from simindex.cli.numbers import Count
+from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Extent
 from simindex.cli.wording import OPTIONS
 from simindex.errors import InvalidOption
@@ -200,7 +200,7 @@ class Learning:
 idf_options = collected(
     "learning", Learning,
     click.option(
-        "--idf-sample", "sample", type=float, metavar="FRACTION",
+        "--idf-sample", "sample", type=Share(), metavar="FRACTION",
         help="Share of the documents to learn idf from, in a first pass; by default 1, all.",
     ),
     click.option(

@@ -12,13 +12,21 @@ OPTIONS = {
     "memory_limit": "--memory-limit", "k": "--top", "max_error": "--max-error",
     "rerank": "--rerank", "threads": "--threads", "sample": "--sample", "bits": "--bits",
     "structures": "--structures", "batch_rows": "--batch-rows", "rows": "--rows",
-    "first": "--first",
+    "first": "--first", "ngram": "--ngram",
 }
 """Of the arguments that commands have options for."""
 
-_ARGUMENT = re.compile(r"(?<![\w`.\-])(%s)=('[^']*'|\"[^\"]*\"|[\w.]+)" % "|".join(OPTIONS))  # noqa: UP031
+_VALUE = r"'[^']*'|\"[^\"]*\"|[(\[][^)\]]*[)\]]|[\w.]+"
+_ARGUMENT = re.compile(rf"(?:option )?(?<![\w`.\-])({'|'.join(OPTIONS)})=({_VALUE})")
 
 _CALLS = (
+    (" or Index.compact(structures=...)", ""),
+    ("a tuple out of ", ""),
+    ("a tuple of such numbers", "several, such as 1,2"),
+    ("give keys=", "name documents by --key or --keys-from"),
+    ("give ids=", "name documents by --id"),
+    (", this needs ", " and those of the index "),
+    ("with a recall to reach", "with --recall"),
     ("mode 'c' or ", ""),
     (", or open with mode 'r'", ""),
     (", or open it with mode 'r'", ""),
@@ -48,6 +56,8 @@ def with_options(sentence: str) -> str:
 
 def _typed(found: re.Match[str]) -> str:
     name, value = found[1], found[2].strip("'\"")
+    if value.startswith(("(", "[")):
+        value = re.sub("['\"() \\[\\]]", "", value) or '""'
     if name == "h" and found.start() > 0:
         return f"distance {value}"
     if value in ("True", "False"):

@@ -113,10 +113,10 @@ class Intake:
         self.bad_records += 1
         record = BadRecord(path, line, reason)
         if self.max_errors is not None and self.bad_records > self.max_errors:
-            allowed = "no bad record is" if not self.max_errors else f"{self.max_errors} are"
+            more = f" (bad record {self.bad_records})" if self.max_errors else ""
             raise InvalidInput(
-                f"{record} ({allowed} allowed)",
-                remedy="skip more with --max-errors",
+                f"{record}{more}",
+                remedy="--max-errors N skips up to N bad records",
                 path=path, line=line, reason=reason, bad_records=self.bad_records,
             )
         if self.report is not None:

@@ -148,6 +148,9 @@ def _walk(
                 None, f"folder cannot be listed: {error.strerror or error}",
             )
             continue
+        if is_index(Path(root, folder)):
+            intake.passed_over["index of simindex"] += 1
+            continue
         inner = []
         for entry in entries:
             path = folder + entry.name
@@ -162,6 +165,11 @@ def _walk(
             elif patterns.takes(path):
                 yield path, entry.is_symlink()
         folders.extend(reversed(inner))
+
+
+def is_index(folder: Path) -> bool:
+    """Whether a folder is an index: its files are no documents."""
+    return (folder / "FORMAT").is_file() and (folder / "catalog" / "data.mdb").exists()
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:

@@ -47,7 +47,10 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
         try:
             record = record_of(line)
             if text_field not in record:
-                raise Unusable(f"lacks the field {text_field!r} (it has {_listed(record)})")
+                raise Unusable(
+                    f"lacks the field {text_field!r} (it has {_listed(record)}): name the field of "
+                    "the text with --text-field"
+                )
             document = Document(
                 key=ids.key_of(record, number),
                 text=text_of(record[text_field], text_field),

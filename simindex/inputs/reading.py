@@ -10,7 +10,7 @@ from typing import BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs.document import Document, Intake, Source
-from simindex.inputs.finding import Found, Patterns, found, printable
+from simindex.inputs.finding import Found, Patterns, found, is_index, printable
 from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.foreign import HEAD_BYTES, foreign
 from simindex.inputs.formats import AUTO, FORMATS, Format, names, recognised
@@ -80,7 +80,14 @@ def require_inputs(inputs: Sequence[str]) -> None:
     """
     for path in inputs:
         if path != STDIN and not Path(path).exists():
-            raise InvalidInput(f"{printable(path)}: no such file or folder", path=path)
+            raise InvalidInput(
+                f"{printable(path)}: no such file or folder", remedy="check the name", path=path
+            )
+        if path != STDIN and is_index(Path(path)):
+            raise InvalidInput(
+                f"{printable(path)} is an index, which holds no texts",
+                remedy="name the files that it was built from", path=path,
+            )
         if path != STDIN and compression_of(path) == "zst":
             require_zstandard()
     if list(inputs).count(STDIN) > 1:

@@ -81,7 +81,7 @@ class TableRows:
                 if header is None:
                     if self._needed not in row:
                         found = ", ".join(repr(column[:40]) for column in row[:8])
-                        other = ": name it with --text-field"
+                        other = ": name the column of the text with --text-field"
                         remedy = other if self._needed == self._source.text_field else ""
                         intake.bad(
                             path, line,

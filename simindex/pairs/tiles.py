@@ -189,8 +189,8 @@ class Room:
         if memory is not None and limit < least:
             raise InvalidOption(
                 f"memory_limit={memory:,} bytes is too small: {purpose} of this index need at "
-                f"least {least:,}",
-                option="memory_limit", found=memory, expected=least,
+                f"least {least:,} bytes",
+                remedy="give that or more", option="memory_limit", found=memory, expected=least,
             )
         left = max(limit, least) - fixed
         return cls(

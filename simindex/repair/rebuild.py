@@ -88,7 +88,10 @@ def repair(
     with translated(directory, apply):
         # Before the lock: its file would be made, or written over, in a folder of somebody else.
         if not anything_of_an_index(directory):
-            raise IndexNotFound(f"there is no index at {path}", path=str(path))
+            raise IndexNotFound(
+                f"there is no index at {path}, nor anything of one",
+                remedy="name the folder of the index", path=str(path),
+            )
     with translated(directory, apply), _locked(directory, apply=apply):
         steps = _surveyed(directory, progress)
         found = steps.found

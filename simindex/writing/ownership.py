@@ -131,8 +131,8 @@ def require_nothing_else(directory: Path) -> None:
     others = strangers(directory)
     if others:
         raise IndexExists(
-            f"{directory} holds {others[0]!r}, which is of no index: it was kept",
-            remedy="move that away, or give an empty or a new directory", path=str(directory),
+            f"{directory} is not an index (it contains {others[0]!r}), and was not changed",
+            remedy="name another path for the index", path=str(directory),
             found=others[0],
         )
 

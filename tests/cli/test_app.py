@@ -157,7 +157,7 @@ def test_names_of_files_do_not_speak_to_the_terminal(run: Run, tmp_path: Path) -
     ("arguments", "code", "error"),
     [
         (["query", "none.sim", "--text", "a"], 3, "IndexNotFound"),
-        (["build", "i.sim", "none.txt"], 4, "InvalidInput"),
+        (["build", "j.sim", "none.txt"], 4, "InvalidInput"),
         (["query", "i.sim", "--text", "a b c", "-d", "65"], 2, "InvalidOption"),
         (["plan", "--rows", "many"], 2, "BadParameter"),
         (["query", "i.sim"], 2, "UsageError"),

@@ -36,12 +36,12 @@ def built(run: Run, write_jsonl: Callable[..., Any], monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -> None:
-    result = run("tune", built, "--audit", "--recall", 0.9, "--sample", 100, "-d", 6)
+    result = run("tune", built, "--audit", "--recall", 0.9, "--sample", 100, "-d", 6, "-v")
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("audit"))
     for words in ("recall ", " - ", "at h=6, asked 0.9, on ", "of 100, commit 2; by "):
         assert words in line
-    assert "asks up to 100 rows within 6 at recall 0.9, and exactly" in result.stderr
-    told = run("stats", built).stdout
+    assert "asks up to 100 documents within 6 bits, at recall 0.9 and exactly" in result.stderr
+    told = run("stats", built, "-v").stdout
     assert line.split(maxsplit=1)[1] in told
     (stats,) = objects(run("stats", built, "--json").stdout)
     (found,) = objects(run("tune", built, "--audit", "--json", "-q").stdout)
@@ -58,14 +58,14 @@ def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -
 def test_tune_measures_no_recall_unasked(run: Run, built: str, objects: Any) -> None:
     (found,) = objects(run("tune", built, "--json").stdout)
     assert "audit" not in found
-    assert "audit" not in run("stats", built).stdout
+    assert "audit" not in run("stats", built, "-v").stdout
 
 
 @pytest.mark.slow
 def test_an_index_without_weights_has_no_recall_to_measure(run: Run, built: str) -> None:
     with simindex.open("plain.sim", "n") as index:
         index.append(np.arange(50, dtype=np.uint64))
-    told = run("tune", "plain.sim", "--audit").stdout
+    told = run("tune", "plain.sim", "--audit", "-v").stdout
     assert "recall unknown: the index keeps no weights" in told
 
 
@@ -114,10 +114,10 @@ def test_queries_without_weights_are_exact_and_it_is_said(run: Run, built: str) 
         "psm",
     )
     assert "exact, since the queries have no weights; psm, expected recall >= 0.6" in both.stderr
-    explained = run("explain", built, "--fingerprint", "0" * 16, "--recall", 0.9)
+    explained = run("explain", built, "--fingerprint", "0" * 16, "--recall", 0.9, "-v")
     assert "exact, since the queries have no weights" in explained.stderr
     assert "judged by" not in explained.stderr
-    explained = run("explain", built, *with_weights, "--recall", 0.9)
+    explained = run("explain", built, *with_weights, "--recall", 0.9, "-v")
     assert "the number of flips is judged by" in explained.stderr
 
 
@@ -134,13 +134,14 @@ def test_memory_decides_what_is_searched(run: Run, permuted: str) -> None:
     """2,000 rows are 16,000 bytes; with three more tables over 64,000."""
     asked = (permuted, "--fingerprint", "0" * 16, "-d", 3)
     for command in ("query", "explain"):
-        assert "exact" in run(command, *asked, "--memory", "80k", "--method", "bphs").stderr
-        assert "exact" in run(command, *asked, "--memory", 16000).stderr
+        for options in (("80k", "--method", "bphs"), (16000,)):
+            told = run(command, *asked, "--memory", *options)
+            assert "exact" in told.stdout + told.stderr
         for size, method in ((15999, "auto"), ("1B", "scan")):
             refused = run(command, *asked, "--memory", size, "--method", method, code=2)
             assert f"--method {method} needs: the least is 16000 bytes" in refused.stderr
         refused = run(command, *asked, "--memory", "16000", "--method", "bphs", code=2)
         assert "or use --method auto" in refused.stderr
         assert "'much' is no size" in run(command, *asked, "--memory", "much", code=2).stderr
-    lines = run("explain", *asked, "--memory", "16.1KB").stdout.splitlines()
+    lines = run("explain", *asked, "--memory", "16.1KB", "-v").stdout.splitlines()
     assert [line.split("\t")[2] for line in lines[1:]] == ["scan"]

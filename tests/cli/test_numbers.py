@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.cli.numbers import MOST, MOST_BYTES, Count, Size
+from simindex.cli.numbers import MOST, MOST_BYTES, Count, Id, Share, Size
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,8 @@ def test_counts_may_have_a_letter_an_exponent_and_separators(typed: str, number:
               "١", "10 MB", "_5", "1e400T"],
 )
 def test_what_is_no_count_is_refused(typed: str) -> None:
-    with pytest.raises(click.BadParameter, match="is not a whole number of 0 or more: give one"):
+    refusal = r"is not a whole number of 0 or more(, or too large)?: give one"
+    with pytest.raises(click.BadParameter, match=refusal):
         Count().convert(typed, None, None)
 
 
@@ -61,3 +62,14 @@ def test_what_is_no_size_is_refused(typed: str) -> None:
     with pytest.raises(click.BadParameter, match="is no size"):
         Size().convert(typed, None, None)
     assert Size().convert(str(MOST_BYTES), None, None) == MOST_BYTES
+
+
+def test_shares_and_ids_are_numbers() -> None:
+    """A comma is no decimal point, and an id has 64 bits."""
+    assert Share().convert("0.95", None, None) == 0.95
+    assert Id().convert(str(2**64 - 1), None, None) == 2**64 - 1
+    with pytest.raises(click.BadParameter, match=r"give one like 0\.95"):
+        Share().convert("0,95", None, None)
+    for typed in ("-1", "a", "1.0", "", str(2**64), "١"):
+        with pytest.raises(click.BadParameter, match="is not an id: give a whole number"):
+            Id().convert(typed, None, None)

@@ -18,6 +18,8 @@ from simindex.errors import IndexLocked, IndexNotFound, InvalidOption
         ("memory_limit=1,024 bytes is too small", "--memory-limit 1,024 bytes is too small"),
         ("no flips for header_bits=3", "no flips for header_bits=3"),
         ("ask for first=True", "ask for --first"),
+        ("structures=['psm', 'foo'] is not valid", "--structures psm,foo is not valid"),
+        ("structures=[''] is not valid", '--structures "" is not valid'),
     ],
 )  # fmt: skip
 def test_arguments_become_options(said: str, typed: str) -> None:

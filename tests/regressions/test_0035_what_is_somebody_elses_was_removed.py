@@ -157,7 +157,7 @@ def test_overwriting_an_index_leaves_what_else_is_there(
     documents = lines(index_path.parent / "d.jsonl", ["a b c"])
     code, output = run("build", str(index_path), documents, "--overwrite")
     assert code != 0
-    assert "which is of no index" in output
+    assert "is not an index (it contains" in output
     after = tree(index_path)
     assert {name: after[name] for name in before if name != "LOCK"} == {
         name: before[name] for name in before if name != "LOCK"

@@ -90,6 +90,6 @@ def test_the_remedy_comes_after_what_is_left(tmp_path: Path, command: list[str])
     done = CliRunner().invoke(program, [*command, str(index), str(bad)])
     assert done.exit_code == 4
     assert done.stderr.rstrip().endswith(
-        f"(no bad record is allowed); nothing of this run is committed, {index} is as it was: "
-        "skip more with --max-errors"
+        f"; nothing of this run is committed, {index} is as it was: --max-errors N skips up to N "
+        "bad records"
     )

@@ -45,7 +45,7 @@ from simindex.errors import IndexExists, IndexNotFound, SimindexError
 from simindex.inputs import require_inputs
 from simindex.storage.location import checked_call
 from simindex.writing.creation import require_place
-from simindex.writing.ownership import exists
+from simindex.writing.ownership import exists, require_nothing_else
 
 EXISTING = {
     "replaced": "replaced {0} that {1} had",
@@ -120,6 +120,8 @@ def build(
             f"{path} is an index already, and --append uses its own recipe and options: drop the "
             "others"
         )
+    if not append:
+        _require_free(path, overwrite)
     require_inputs(inputs)
     reading = reading.lasting()
     without = Path(os.path.realpath(path))
@@ -304,7 +306,11 @@ class _Run:
 def _require_free(path: Path, overwrite: bool) -> None:
     # Before any reading: learning tf-idf weights from the inputs can take long.
     checked_call(path, "c", None)
-    if not require_place(path) or overwrite:
+    if not require_place(path):
+        return
+    if not exists(path):
+        require_nothing_else(path)
+    if overwrite:
         return
     with suppress(IndexNotFound):
         simindex.open(path, "r").close()

@@ -52,7 +52,7 @@ from simindex.cli.dedup.outputs import audit_file, settle, whole_writes
 from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import DATE_FIELDS, Keep, keep_option
 from simindex.cli.dedup.whole import Ranking
-from simindex.cli.numbers import Count
+from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.inputs import ID_FIELDS, Document, Intake, require_inputs, rereadable
@@ -108,7 +108,7 @@ WRITTEN_LINES = 512
     "--index at the file's end.",
 )
 @click.option(
-    "--recall", type=float, default=1.0, show_default=True,
+    "--recall", type=Share(), default=1.0, show_default=True,
     help="Share of the stored near-duplicates to find; 1 is exact.",
 )
 @click.option("--temp-dir", type=click.Path(), help="Where the temporary index is kept.")

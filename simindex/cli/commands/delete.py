@@ -14,6 +14,7 @@ import simindex
 from simindex.cli.app import nothing_to_do, program, uninterrupted
 from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import count, emit, say
+from simindex.cli.numbers import Id
 from simindex.errors import InvalidInput
 from simindex.inputs.streams import Unreadable, lines, unmarked
 from simindex.records.batch import MAX_KEY_BYTES
@@ -27,7 +28,7 @@ LINE_END_BYTES = 5
 
 @program.command()
 @index_argument
-@click.option("--id", "ids", multiple=True, type=click.IntRange(0, 2**64 - 1), help="An id.")
+@click.option("--id", "ids", multiple=True, type=Id(), help="An id.")
 @click.option("--key", "keys", multiple=True, help="A key.")
 @click.option(
     "--keys-from", type=click.Path(), metavar="FILE",
@@ -45,6 +46,7 @@ def delete(
     if not (ids or keys or keys_from):
         raise click.UsageError("nothing to delete: give --id, --key or --keys-from")
     with simindex.open(index_path, "w") as index:
+        _require_named(index_path, index.options.keyed, bool(ids), bool(keys))
         as_stored = _as_stored(index.options.keys)
         deleted = 0
         if ids:
@@ -57,6 +59,8 @@ def delete(
                     deleted += index.delete(keys=[as_stored(key) for key in group])
                 else:
                     deleted += index.delete(ids=np.array([*map(_as_id, group)], np.uint64))
+        if not deleted:
+            index.discard()
         with uninterrupted():
             index.commit()
         rows = len(index)
@@ -72,6 +76,14 @@ def delete(
             f"{count(rows, 'row')}",
             quiet=quiet,
         )
+
+
+def _require_named(path: str, keyed: bool, by_ids: bool, by_keys: bool) -> None:
+    """Refuses ids of documents that have keys, and keys of rows that have ids alone."""
+    if keyed and by_ids:
+        raise click.UsageError(f"documents of {path} have keys: give --key or --keys-from")
+    if not keyed and by_keys:
+        raise click.UsageError(f"rows of {path} have ids and no keys: give --id or --keys-from")
 
 
 def _as_stored(kind: object) -> Callable[[str], Any]:
@@ -108,7 +120,9 @@ def _listed_keys(path: str) -> Iterator[str]:
     try:
         file = Path(path).open("rb")  # noqa: SIM115
     except OSError as error:
-        raise InvalidInput(f"{path}: cannot be opened: {error.strerror}", path=path) from error
+        raise InvalidInput(
+            f"{path}: cannot be opened: {error.strerror}; nothing was deleted", path=path
+        ) from error
     with file:
         yield from _decoded(path, file)
 

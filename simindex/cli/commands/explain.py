@@ -1,4 +1,7 @@
-"""`simindex explain`: how a query is answered."""
+"""`simindex explain`: how a query is answered.
+
+By default in the words of the shell; --verbose has a line a segment, in those of the engine.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,16 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import distance_option, index_argument, memory_option, output_options
+from simindex.cli.choices import (
+    distance_option,
+    index_argument,
+    memory_option,
+    output_options,
+    verbose_option,
+)
 from simindex.cli.commands.query import fingerprint_option, text_option, top_options
-from simindex.cli.console import duration, emit, say
+from simindex.cli.console import count, duration, emit, say
+from simindex.cli.numbers import Share
 from simindex.cli.questions import as_row
 from simindex.cli.recipes import required_recipe
 from simindex.errors import InvalidOption
@@ -24,20 +34,22 @@ from simindex.query.explanation import Explanation, TopExplanation
 @text_option
 @fingerprint_option
 @distance_option
-@click.option("--recall", type=float, default=1.0, show_default=True, help="1 is exact.")
+@click.option("--recall", type=Share(), default=1.0, show_default=True, help="1 is exact.")
 @click.option("--method", default="auto", show_default=True, help="How to look.")
 @top_options
 @memory_option
+@verbose_option
 @output_options
 def explain(
     index_path: str, texts: tuple[str, ...], fingerprints: list[list[int]], h: int | None,
-    recall: float, method: str, memory: int | None, nearest: dict[str, Any] | None, as_json: bool,
+    recall: float, method: str, memory: int | None, nearest: dict[str, Any] | None,
+    verbose: bool, as_json: bool,
     quiet: bool,
 ) -> None:
     """Print how INDEX answers one query.
 
-    One line a segment: how it is searched, probes, rows compared and time, as predicted and as
-    they are.
+    How many documents are compared with it and how long that takes, predicted and measured. With
+    --verbose one line a segment: method, header bits, flips, probes, rows compared and time.
     """
     if len(texts) + len(fingerprints) != 1:
         raise click.UsageError("one query is explained: give one --text or one --fingerprint")
@@ -50,6 +62,13 @@ def explain(
     if as_json:
         emit(asdict(found))
         return
+    if not verbose:
+        for name, value in _for_users(found):
+            click.echo(f"{name:<11} {value}")
+        if not (quiet or found.measured):
+            say(f"times are predicted for a usual machine: `simindex tune {index_path}` measures "
+                "this one")
+        return
     lines = _lines_of_top(found) if isinstance(found, TopExplanation) else _lines(found)
     for line in lines:
         click.echo("\t".join(line))
@@ -59,6 +78,25 @@ def explain(
         whose = "measured here" if found.measured else "usual ones: run `simindex tune`"
         within = f"within {found.h}; " if isinstance(found, Explanation) else ""
         say(f"{within}{found.guarantee}; predicted -> actual; constants of the machine: {whose}")
+
+
+def _for_users(found: Explanation | TopExplanation) -> Iterator[tuple[str, str]]:
+    rows = sum(one.rows for one in found.segments)
+    compared = sum(one.rows_compared for one in found.segments)
+    expected = sum(one.expected_rows for one in found.segments)
+    if isinstance(found, Explanation):
+        yield "question", f"documents within {found.h} bits"
+        yield "matches", f"{sum(one.matches for one in found.segments):,.0f}"
+    else:
+        yield "question", f"the {found.k:,} nearest documents"
+    yield "answer", found.guarantee
+    yield "compared", (
+        f"{compared:,.0f} of {count(rows, 'document')}, {expected:,.0f} were predicted"
+    )
+    yield "time", (
+        f"{duration(sum(one.seconds for one in found.segments))}, "
+        f"{duration(sum(one.expected_s for one in found.segments))} were predicted"
+    )
 
 
 def _lines(found: Explanation) -> Iterator[tuple[str, ...]]:

@@ -113,9 +113,13 @@ def fingerprint(
             progress.advance(len(chunk), characters_of(chunk))
         sys.stdout.flush()
     printer.without.close()
-    if not progress.documents:
+    if progress.documents == printer.without.number:
         prepared.say()
-        nothing_to_do("the inputs hold no document", quiet=quiet)
+        nothing_to_do(
+            "no document has a fingerprint" if progress.documents else
+            "the inputs hold no document",
+            quiet=quiet,
+        )
     if quiet:
         return
     seconds = time.perf_counter() - started

@@ -7,9 +7,9 @@ from dataclasses import asdict
 import click
 
 from simindex.cli.app import program
-from simindex.cli.choices import distance, memory_option, output_options
-from simindex.cli.console import emit, say
-from simindex.cli.numbers import Count
+from simindex.cli.choices import distance, memory_option, output_options, verbose_option
+from simindex.cli.console import duration, emit, say
+from simindex.cli.numbers import Count, Share
 from simindex.cli.recipes import asked_recipe
 from simindex.planning.forecast import (
     BATCHES,
@@ -25,25 +25,32 @@ from simindex.planning.measurement import measure
 
 COLUMNS = ("method", "recall", "T", "t", "k", "bytes/row", "memory", "fits", "queries/s")
 
+USERS_COLUMNS = ("method", "recall", "on disk", "memory", "fits", "queries/s", "1M from disk")
+"""Of them what a user of the shell knows; the last is how long a million queries take."""
+
+MILLION = 1_000_000
+
 
 @program.command()
 @click.option("--rows", required=True, type=Count(), help="Rows, such as 60M or 8e9.")
 @distance("the recipe of `simindex build`")
 @memory_option
-@click.option("--recall", type=float, default=1.0, show_default=True, help="1 is exact.")
+@click.option("--recall", type=Share(), default=1.0, show_default=True, help="1 is exact.")
 @click.option("--bits", type=Count(1), default=64, show_default=True, help="Bits of a fingerprint.")
 @click.option("--measure", "measured", is_flag=True, help="Measure this machine first: about 10 s.")
+@verbose_option
 @output_options
 def plan(
     rows: int, h: int | None, memory: int | None, recall: float, bits: int, measured: bool,
-    as_json: bool, quiet: bool,
+    verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
     """Predict what an index with each structure takes and reaches.
 
-    Needs no index. The columns m= are queries a second in batches of m, of an index in memory; the
-    columns cold= those of an index that is on the disk only. All are of one thread. At a recall
-    below 1, the index is taken to have learned how bits flip from revisions of pages. Fingerprints
-    from 128 bits on may also have slice lists (structure issl), whose size comes last, and what the
+    Needs no index. Prints the size on disk and in memory, queries a second on one thread, and how
+    long a batch of a million queries takes with the index on the disk only. At a recall below 1,
+    the index is taken to have learned how bits flip from revisions of pages. With --verbose also
+    tables T, header bits t, flips k, queries a second in batches of m from memory (m=) and from the
+    disk (cold=); from 128 bits on also the size of slice lists (structure issl), and what the
     nearest take with and without.
     """
     h = asked_recipe({"bits": bits}).h if h is None else h
@@ -62,22 +69,32 @@ def plan(
         if lists is not None:
             emit(asdict(lists))
         return
-    sizes = [f"{kind}={_short(m)}" for kind in ("m", "cold") for m in BATCHES]
-    table = [(*COLUMNS, *sizes), *map(_line, found)]
+    table = [USERS_COLUMNS, *map(_users_line, found)]
+    if verbose:
+        sizes = [f"{kind}={_short(m)}" for kind in ("m", "cold") for m in BATCHES]
+        table = [(*COLUMNS, *sizes), *map(_line, found)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for number, line in enumerate(table):
         cells = [line[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
         mark = "*" if number and found[number - 1].chosen else " "
         click.echo(f"{mark} {'  '.join(cells)}".rstrip())
-    if lists is not None:
+    if lists is not None and verbose:
         click.echo(_lists(lists))
     if not quiet:
         whose = "measured here" if machine.measured else "of another machine: --measure this one"
         say(
-            f"within {h} of {bits} bits; * is the fastest that fits; queries a second on one "
-            f"thread, constants {whose}"
+            f"within {h} of {bits} bits; * is the fastest that fits; on one thread, by the times "
+            f"{whose}"
         )
+
+
+def _users_line(one: Forecast) -> tuple[str, ...]:
+    return (
+        one.method, f"{one.recall:g}", _bytes(one.disk_bytes), _bytes(one.memory_bytes),
+        "yes" if one.fits else "no", _short(one.queries_s),
+        duration(MILLION / one.cold_queries_s[MILLION]),
+    )
 
 
 def _line(one: Forecast) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import click
@@ -37,9 +38,10 @@ from simindex.cli.choices import (
 )
 from simindex.cli.commands.pairs import LINES_AT_ONCE
 from simindex.cli.console import as_json_line, cell, count, duration, key_text, say, spot_checked
-from simindex.cli.numbers import Count
+from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
+from simindex.inputs.finding import is_index
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import SpotCheck
 
@@ -145,7 +147,7 @@ That is None without --top. Options of the command that contradict it are a wron
 @memory_option
 @click.option("--method", default="auto", show_default=True, help="How to look.")
 @click.option(
-    "--recall", type=float, default=1.0, show_default=True,
+    "--recall", type=Share(), default=1.0, show_default=True,
     help="Share of the near-duplicates to find; 1 is exact.",
 )
 @distance_option
@@ -162,6 +164,7 @@ def query(
     """
     if not (inputs or texts or fingerprints or others):
         inputs = piped_input("nothing to look up: give an INPUT, --text, --fingerprint or --index")
+    _require_index_first(index_path, inputs)
     intake = reading.intake()
     extent = reading.extent(inputs, intake) if inputs and not others else None
     asked = matched = found = 0
@@ -191,11 +194,19 @@ def query(
                     searching += matches.stats.seconds
                     matched += matched_queries(matches)
                     found += len(matches)
-                    hows[f"{matches.stats.method}, {matches.stats.guarantee}"] = None
+                    how = f"{matches.stats.method}, " if _is_given("method") else ""
+                    hows[f"{how}{matches.stats.guarantee}"] = None
                     exact = exact and matches.stats.exact
                     for lines in _lines(names, start, matches, as_json):
                         click.echo(lines)
                 progress.advance(len(names), 0)
+        if not quiet and method not in ("auto", "scan") and nearest is None:
+            waiting = index.stats().pending_rows
+            if waiting:
+                say(
+                    f"{count(waiting, 'document')} were compared one by one: they are in no table "
+                    f"yet; `simindex compact {index_path} --full` makes tables of them"
+                )
         if not (exact or quiet):
             measured = index.stats().spot_checks
         if nearest is None and not (quiet or found) and asked <= FEW:
@@ -213,6 +224,12 @@ def query(
         say(f"{matched:,} of {asked:,} looked up {what}, in {duration(searching)}{how}")
         for told in filter(None, map(spot_checked, measured)):
             say(told)
+
+
+def _require_index_first(index_path: str, inputs: tuple[str, ...]) -> None:
+    """Refuses inputs before the index, where the names say that it is so."""
+    if not is_index(Path(index_path)) and any(is_index(Path(name)) for name in inputs):
+        raise click.UsageError(f"{index_path} is not an index: the INDEX comes before the inputs")
 
 
 Ask = Callable[..., Matches] | Callable[..., TopMatches]

@@ -1,4 +1,7 @@
-"""`simindex stats`: what an index holds."""
+"""`simindex stats`: what an index holds.
+
+By default in the words of the shell: documents, bytes, recall. --verbose adds those of the engine.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,73 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import index_argument, output_options
+from simindex.cli.choices import index_argument, output_options, verbose_option
 from simindex.cli.console import audited, count, emit, encodable, megabytes, shown
-from simindex.records.reports import Skew
+from simindex.records.reports import IndexStats, Skew
 
 
 @program.command()
 @index_argument
 @click.option(
-    "--skew", is_flag=True, help="Also the hottest headers and fingerprints; reads all rows."
+    "--skew", is_flag=True,
+    help="Also the fingerprints that most documents share, and what they begin with; reads all.",
 )
+@verbose_option
 @output_options
-def stats(index_path: str, skew: bool, as_json: bool, quiet: bool) -> None:
-    """Print what INDEX holds."""
+def stats(index_path: str, skew: bool, verbose: bool, as_json: bool, quiet: bool) -> None:
+    """Print what INDEX holds: documents, bytes, and how texts become fingerprints."""
     with simindex.open(index_path, "r") as index:
         held = index.stats(skew=skew)
     if as_json:
         emit(asdict(held))
         return
-    keys = held.keys if held.keys else "no, ids only"
+    table = _of_the_engine(held) if verbose else _of_users(held)
+    for name, value in table.items():
+        click.echo(f"{name:<11} {value}")
+    if held.skew is not None:
+        _print_skew(held.skew)
+
+
+KEYS = {
+    False: "none: rows have ids alone", "str": "texts", "bytes": "bytes", True: "texts or bytes",
+}
+
+
+def _of_users(held: IndexStats) -> dict[str, str]:
+    noun = "document" if held.keys else "row"
+    table = {
+        "path": shown(encodable(held.path)),
+        f"{noun}s": f"{held.rows:,}",
+        "on disk": megabytes(held.bytes_segments + held.bytes_catalog),
+        "keys": KEYS[held.keys],
+        "distance": f"near-duplicates are within {held.h} bits, unless you give --distance",
+        "fingerprint": f"{held.bits} bits, of {_features(held.recipe)}",
+    }
+    if held.dead_rows:
+        table["deleted"] = (
+            f"{held.dead_rows:,}, whose space `simindex compact --full` frees"
+        )
+    if held.audit is not None:
+        table["recall"] = audited(held.audit)
+    return table
+
+
+def _features(recipe: dict[str, Any] | None) -> str:
+    """What texts are compared by."""
+    if recipe is None:
+        return "an unknown recipe: it was built from fingerprints"
+    sizes = recipe["ngram"] if isinstance(recipe["ngram"], (list, tuple)) else [recipe["ngram"]]
+    unit = "word" if recipe["unit"] == "word" else "character"
+    phrases = "single words" if (unit, list(sizes)) == ("word", [1]) else (
+        f"{' and '.join(map(str, sizes))} {unit}s in a row"
+    )
+    others = [f"weighting {recipe['weighting']}"]
+    others += [f"stemmer {recipe['stemmer']}"] if recipe.get("stemmer") else []
+    others += ["without stop words"] if recipe.get("stop_words") else []
+    return f"{phrases}, {', '.join(others)}"
+
+
+def _of_the_engine(held: IndexStats) -> dict[str, str]:
     table = {
         "path": shown(encodable(held.path)),
         "rows": f"{held.rows:,}, and {held.dead_rows:,} deleted but not compacted away",
@@ -38,20 +89,17 @@ def stats(index_path: str, skew: bool, as_json: bool, quiet: bool) -> None:
         ),
         "catalog": megabytes(held.bytes_catalog),
         "disk": f"{held.bytes_per_row:.1f} bytes a row",
-        "bits": held.bits,
+        "bits": str(held.bits),
         "distance": f"near-duplicates are within {held.h} bits, unless you give --distance",
-        "keys": keys,
+        "keys": str(held.keys) if held.keys else "no, ids only",
         "tombstones": f"{held.tombstones:,}",
-        "commit": held.generation,
+        "commit": str(held.generation),
         "recipe": _inline(held.recipe),
         "sample": f"{held.sample_rows:,} rows of weights, to learn from which bits flip",
     }
     if held.audit is not None:
-        table["audit"] = audited(held.audit)
-    for name, value in table.items():
-        click.echo(f"{name:<11} {value}")
-    if held.skew is not None:
-        _print_skew(held.skew)
+        table["audit"] = audited(held.audit, verbose=True)
+    return table
 
 
 def _print_skew(skew: Skew) -> None:

@@ -1,18 +1,22 @@
-"""`simindex tune`: what the steps of a search take on this machine, and how much queries find."""
+"""`simindex tune`: what the steps of a search take on this machine, and how much queries find.
+
+By default in the words of the shell; --verbose has all that was measured, in those of the engine.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import click
 
 import simindex
 from simindex.cli.app import program, uninterrupted
-from simindex.cli.choices import distance_option, index_argument, output_options
-from simindex.cli.console import audited, count, duration, emit, say
-from simindex.cli.numbers import Count
-from simindex.planning.machine import CURVES, Curve
+from simindex.cli.choices import distance_option, index_argument, output_options, verbose_option
+from simindex.cli.console import audited, count, duration, emit, megabytes, say
+from simindex.cli.numbers import Count, Share
+from simindex.planning.machine import CURVES, Curve, Machine
 from simindex.planning.question import check_options
 from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
 
@@ -25,16 +29,18 @@ from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
     help="Also measure the recall of queries, on rows of INDEX that are asked twice.",
 )
 @click.option(
-    "--recall", type=float, metavar="SHARE",
+    "--recall", type=Share(), metavar="SHARE",
     help=f"The recall to ask for with --audit; {USUAL_RECALL:g} by default.",
 )
 @click.option(
     "--sample", type=Count(1), metavar="ROWS",
     help=f"The rows to ask with --audit; {SAMPLE_ROWS:,} by default.",
 )
+@verbose_option
 @output_options
 def tune(
     index_path: str, h: int | None, audits: bool, recall: float | None, sample: int | None,
+    verbose: bool,
     as_json: bool, quiet: bool,
 ) -> None:
     """Measure this machine for INDEX.
@@ -57,14 +63,24 @@ def tune(
         machine = index.machine
         if audits:
             if not quiet:
-                rows = count(sample, "row")
-                say(f"asks up to {rows} within {h} at recall {recall:g}, and exactly")
+                say(
+                    f"asks up to {count(sample, 'document')} within {h} bits, at recall {recall:g} "
+                    "and exactly"
+                )
             audit = index.audit(h=h, recall=recall, sample=sample)
         with uninterrupted():
             index.commit()
     if as_json:
         told = {} if audit is None else {"audit": {**asdict(audit), "kept": audit.kept}}
         emit({**machine.to_dict(), "h": h, "flips_from": learned.source, **told})
+        return
+    if not verbose:
+        for name, value in _for_users(machine):
+            click.echo(f"{name:<17} {value}")
+        if audit is not None:
+            click.echo(f"{'recall':<17} {audited(audit)}")
+        if not quiet:
+            say(f"measured and stored in {duration(time.perf_counter() - started)}")
         return
     for size, curve in machine.levels:
         click.echo(f"{'look-up':<17} {_points(curve, 'rows')}, in {size:,} bytes")
@@ -74,12 +90,22 @@ def tune(
         if isinstance(value, float):
             click.echo(f"{name:<17} {value:.4g}")
     if audit is not None:
-        click.echo(f"{'audit':<17} {audited(audit)}")
+        click.echo(f"{'audit':<17} {audited(audit, verbose=True)}")
     if not quiet:
         say(
             f"measured and stored in {duration(time.perf_counter() - started)}; the number of "
             f"flips is judged by {learned.source}, within {h}"
         )
+
+
+def _for_users(machine: Machine) -> Iterator[tuple[str, str]]:
+    size, curve = machine.levels[-1]
+    yield "disk", f"{megabytes(machine.disk_bytes_s)} read a second"
+    yield "one look-up", f"{curve[0][1]:.0f} ns, in a table of {megabytes(size)}"
+    yield "comparing", (
+        f"{1e9 / machine.scanned_alone_ns:,.0f} fingerprints of 64 bits a second for one query, "
+        f"{1e9 / machine.scanned_ns:,.0f} for each of many"
+    )
 
 
 def _points(curve: Curve, unit: str) -> str:

@@ -51,7 +51,8 @@ def audit_file(
         file = Path(path).open("w" if index_path is None else "a", encoding="utf-8")  # noqa: SIM115
     except OSError as error:
         raise InvalidOption(
-            f"--audit {path} cannot be written: {error.strerror}", option="audit", path=path
+            f"--audit {path} cannot be written: {error.strerror}",
+            remedy="name a file in a folder that is there", option="audit", path=path,
         ) from error
     with file:
         yield file

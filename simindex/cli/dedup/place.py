@@ -31,7 +31,7 @@ TEMPORARY_BATCH_ROWS = 1 << 16
 
 NO_TEXTS = (
     "texts cannot be deduplicated through it",
-    "append fingerprints with the Python API, or name another index",
+    "name an index that was built from texts",
 )
 
 

@@ -32,7 +32,7 @@ def test_slice_lists_are_added_shown_and_dropped(
     (held,) = objects(run("stats", keyed, "--json").stdout)
     assert held["structures"] == answer["structures"]
     assert held["segment_list"][0]["structures"] == {"issl": file.stat().st_size}
-    table = dict(line.split(maxsplit=1) for line in run("stats", keyed).stdout.splitlines())
+    table = dict(line.split(maxsplit=1) for line in run("stats", keyed, "-v").stdout.splitlines())
     assert table["structures"].startswith("psm, issl ")
     assert run("check", keyed).stdout == ""
     file.write_bytes(file.read_bytes()[:-1])
@@ -74,7 +74,7 @@ def test_structures_are_built_listed_and_dropped(
     assert "bphs:G=5,g=2" in shown.stderr
     run("compact", "i.sim", "--structures", "bphs:nested=4x4,r=1")
     assert list(held()) == ["psm", "bphs:nested=4x4,r=1"]
-    assert "bphs:nested=4x4,r=1" in run("stats", "i.sim").stdout
+    assert "bphs:nested=4x4,r=1" in run("stats", "i.sim", "-v").stdout
     for wrong in ("trie", "bphs:G=5", "psm,,", "bphs:G=4,g=1,bphs:G=4,g=1", "g=2,bphs:G=5", ""):
         assert "structures" in run("compact", "i.sim", "--structures", wrong, code=2).stderr
     assert "G=70" in run("compact", "i.sim", "--structures", "bphs:G=70,g=1", code=2).stderr

@@ -19,7 +19,9 @@ def built(run: Run, write_jsonl: Callable[..., Any]) -> str:
 
 
 def test_explain_prints_a_line_a_segment(run: Run, built: str, objects: Any) -> None:
-    result = run("explain", built, "--text", "text number 7 of a hundred or so", "--recall", 0.9)
+    result = run(
+        "explain", built, "--text", "text number 7 of a hundred or so", "--recall", 0.9, "-v"
+    )
     heading, *lines = (line.split("\t") for line in result.stdout.splitlines())
     assert heading[0] == "segment" and heading[-1] == "matches"
     assert sum(int(line[1]) for line in lines) == 100
@@ -32,6 +34,16 @@ def test_explain_prints_a_line_a_segment(run: Run, built: str, objects: Any) -> 
     )
     assert {one["method"] for one in found["segments"]} <= {"bphs:G=4,g=1", "scan", "psm"}
     assert found["guarantee"] == "exact"
+
+
+def test_explain_tells_what_is_compared_and_how_long_it_takes(run: Run, built: str) -> None:
+    result = run("explain", built, "--text", "text number 7 of a hundred or so", "-d", 2)
+    table = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    assert table["question"] == "documents within 2 bits"
+    assert (table["answer"], int(table["matches"]) >= 1) == ("exact", True)
+    assert " of 100 documents, " in table["compared"]
+    assert table["time"].endswith(" were predicted")
+    assert "`simindex tune i.sim` measures this one" in result.stderr
 
 
 @pytest.mark.parametrize(

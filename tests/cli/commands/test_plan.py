@@ -11,13 +11,21 @@ Run = Callable[..., Any]
 
 
 def test_plan_needs_no_index(run: Run) -> None:
-    result = run("plan", "--rows", "8e9", "-d", 3, "--memory", "64G")
+    result = run("plan", "--rows", "8e9", "-d", 3, "--memory", "64G", "-v")
     heading, *lines = result.stdout.splitlines()
     assert heading.split()[:4] == ["method", "recall", "T", "t"]
     assert "m=10M" in heading and "cold=10M" in heading
     assert sum(line.startswith("*") for line in lines) == 1
     assert any("bphs:G=5,g=2" in line and " no " in line for line in lines)
     assert "--measure" in result.stderr
+
+
+def test_plan_tells_size_and_speed(run: Run) -> None:
+    heading, *lines = run("plan", "--rows", "1e6").stdout.splitlines()
+    for column in ("on disk", "memory", "fits", "queries/s", "1M from disk"):
+        assert column in heading
+    (scan,) = [line.split() for line in lines if "scan" in line.split()]
+    assert scan[:5] == ["scan", "1", "15.3M", "7.63M", "yes"]
 
 
 def test_plan_prints_records(run: Run, objects: Any) -> None:
@@ -34,7 +42,7 @@ def test_plan_prints_records(run: Run, objects: Any) -> None:
 
 def test_plan_prints_the_size_of_slice_lists(run: Run, objects: Any) -> None:
     """[ISSL] section 3: 4 (n s + 2^w s) bytes, and here 4 s for where the last lists end."""
-    table = run("plan", "--rows", "1e6", "--bits", 1024).stdout.splitlines()
+    table = run("plan", "--rows", "1e6", "--bits", 1024, "-v").stdout.splitlines()
     size = 4 * (10**6 * 64 + 2**16 * 64) + 4 * 64
     assert table[-2].split()[:5] == ["issl:", "64", "slices", "of", "16"]
     assert f" = {size:,} bytes in 1 segment:" in table[-2]
@@ -45,7 +53,7 @@ def test_plan_prints_the_size_of_slice_lists(run: Run, objects: Any) -> None:
     assert 0 < lists["top_scan_queries_s"] < lists["top_scan_batch_queries_s"]
     assert lists["top_scan_queries_s"] < lists["top_queries_s"]
     assert lists["disk_bytes"] == 4 * 256 * (9 * 10**9 + 3 * (2**16 + 1))
-    assert "issl" not in run("plan", "--rows", "1e6").stdout
+    assert "issl" not in run("plan", "--rows", "1e6", "-v").stdout
 
 
 @pytest.mark.parametrize(
@@ -71,7 +79,7 @@ def test_plan_refuses_what_cannot_be(run: Run, arguments: list[str], words: str)
 )
 def test_sizes_are_binary_unless_they_end_in_b(run: Run, size: str, fits: bool) -> None:
     """A million rows take 8 MB = 7.63 MiB to be scanned."""
-    planned = run("plan", "--rows", "1e6", "--memory", size, code=0 if fits else 2)
+    planned = run("plan", "--rows", "1e6", "--memory", size, "-v", code=0 if fits else 2)
     scan = [line.split() for line in planned.stdout.splitlines() if "scan" in line.split()]
     assert [line[-11:-9] for line in scan] == ([["7.63M", "yes"]] if fits else [])
     assert ("the least is 8,000,000 bytes, by scan" in planned.stderr) is not fits

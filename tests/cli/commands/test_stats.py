@@ -14,7 +14,7 @@ Run = Callable[..., Any]
 
 
 def test_stats_are_a_table_or_an_object(run: Run, keyed: str, objects: Any) -> None:
-    table = dict(line.split(maxsplit=1) for line in run("stats", keyed).stdout.splitlines())
+    table = dict(line.split(maxsplit=1) for line in run("stats", keyed, "-v").stdout.splitlines())
     assert table["rows"].startswith("10,")
     assert table["keys"] == "str"
     assert "unit word" in table["recipe"]
@@ -26,7 +26,10 @@ def test_stats_are_a_table_or_an_object(run: Run, keyed: str, objects: Any) -> N
 def test_stats_tell_the_recipe_in_one_line(run: Run) -> None:
     options = ("--stop-words", "en", "--ngram", "1,2", "--stemmer", "english")
     run("build", "i.sim", "-", *options, input='{"text": "many foxes jumped"}')
-    (line,) = [x for x in run("stats", "i.sim").stdout.splitlines() if x.startswith("recipe")]
+    told = run("stats", "i.sim").stdout
+    assert "1 and 2 words in a row, weighting tf, stemmer english/" in told
+    assert "without stop words" in told
+    (line,) = [x for x in run("stats", "i.sim", "-v").stdout.splitlines() if x.startswith("recipe")]
     assert "ngram 1,2, weighting tf, seed 0, " in line
     assert f"stop_words ({len(language_stop_words('en')):,}), stemmer english/" in line
     assert "idf" not in line
@@ -52,7 +55,8 @@ def test_stats_tell_the_recall_that_was_measured(run: Run, objects: Any) -> None
         index.append(np.arange(9, dtype=np.uint64))
         index.commit()
         index.audit(h=2, sample=5)
-    assert "recall unknown: the index keeps no weights" in run("stats", "i.sim").stdout
+    assert "recall unknown: the index keeps no weights" in run("stats", "i.sim", "-v").stdout
+    assert "recall      unknown: the index keeps no weights" in run("stats", "i.sim").stdout
     weights = np.where(np.random.default_rng(1).random((9, 64)) < 0.5, -1, 1).astype(np.float32)
     weights[:] = weights[0]
     weights[np.arange(1, 9), np.arange(1, 9)] *= -1
@@ -62,6 +66,24 @@ def test_stats_tell_the_recall_that_was_measured(run: Run, objects: Any) -> None
         index.commit()
         measured = index.audit(h=2, sample=5)
     assert measured.matches == 5 * 8
-    assert f"recall {measured.recall:.4f} (" in run("stats", "j.sim").stdout
+    assert f"recall {measured.recall:.4f} (" in run("stats", "j.sim", "-v").stdout
+    assert f"recall      {measured.recall:.4f} (" in run("stats", "j.sim").stdout
     (answer,) = objects(run("stats", "j.sim", "--json").stdout)
     assert answer["audit"]["rows_with_match"] == 5
+
+
+ENGINE = (
+    "segment", "pending", "tombstone", "structure", "header", "flip", "catalog", "probe", "psm",
+)
+
+
+def test_by_default_the_words_are_those_of_users(run: Run, keyed: str) -> None:
+    """Of all commands that tell of the inside; -v tells it all."""
+    text = ("--text", "some text that is number 3 of ten")
+    for command in (("stats", keyed), ("explain", keyed, *text), ("query", keyed, *text)):
+        told = run(*command)
+        for word in ENGINE:
+            assert word not in (told.stdout + told.stderr).lower()
+    assert "documents   10" in run("stats", keyed).stdout
+    run("delete", keyed, "--key", "k1")
+    assert "segments" in run("stats", keyed, "--verbose").stdout

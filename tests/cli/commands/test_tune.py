@@ -30,10 +30,12 @@ def test_tune_prints_and_stores_the_machine(
         lambda file: measurement.measure(file, level_rows=(300, 5_000, 40_000)),
     )
     printed = run("tune", built)
+    assert "read a second" in printed.stdout and "delta_r_ns" not in printed.stdout
+    printed = run("tune", built, "-v")
     assert "delta_r_ns" in printed.stdout and "look-up" in printed.stdout
     assert "measured and stored" in printed.stderr
     (found,) = objects(run("tune", built, "--json").stdout)
     assert found["measured"] is True and len(found["levels"]) == 3
-    explained = run("explain", built, "--fingerprint", "0" * 16)
+    explained = run("explain", built, "--fingerprint", "0" * 16, "-v")
     assert "constants of the machine: measured here" in explained.stderr
     assert "no damage" in run("check", built).stderr

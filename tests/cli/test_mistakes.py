@@ -1,0 +1,243 @@
+"""Mistakes that people make in the shell: each is answered by what happened and what to do next.
+
+A row is a command, its exit code, and words that its answer has. Nothing on the disk changes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shlex
+import shutil
+import stat
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import simindex
+from simindex.cli import program
+
+Run = Callable[..., Any]
+
+FOX = "The quick brown fox jumps over the lazy dog and runs into the dark wood"
+BOX = "Pack my box with five dozen liquor jugs before the evening train has left"
+
+MISTAKES = [
+    # The program, its commands and options
+    ("biuld pages.sim docs", 2, "No such command 'biuld'. Did you mean 'build'?"),
+    ("-d 3", 2, "No such option '-d'"),
+    ("build", 2, "Missing argument 'INDEX'"),
+    ("build new.sim", 2, "Missing argument 'INPUT...'"),
+    ("build new.sim docs --apend", 2, "Did you mean"),
+    ("build pages.sim docs --append --overwrite", 2, "exclude each other"),
+    ("build new.sim docs --on-existing skip", 2, "--on-existing goes with --append"),
+    ("build pages.sim docs --append --on-existing maybe", 2, "'replace', 'skip', 'error'"),
+    ("pairs pages.sim docs", 2, "unexpected extra argument (docs)"),
+    ("stats", 2, "Missing argument 'INDEX'"),
+    ("plan", 2, "Missing option '--rows'"),
+    # Where the index is to be
+    ("build pages.sim docs", 3, "add to it with --append, or replace it with --overwrite"),
+    ("build pages.sim docs --append --bits 128", 2, "uses its own recipe and options: drop"),
+    ("build pages.sim docs --append --on-existing error", 4, "--on-existing replace"),
+    ("build docs new.sim", 3, "docs is not an index (it contains 'box.txt'), and was not changed"),
+    ("build docs docs", 3, "name another path for the index"),
+    ("build docs docs --overwrite", 3, "docs is not an index"),
+    ("build '' docs", 2, "the name of the index is empty"),
+    ("build /proc/new.sim docs", 3, "no index can be made at /proc/new.sim"),
+    ("build missing/new.sim docs", 3, "there is no directory missing for an index: make it first"),
+    ("build file.sim docs", 3, "file.sim is no directory, and was kept: name another path"),
+    ("build file.sim docs --overwrite", 3, "file.sim is no directory, and was kept"),
+    ("build file.sim/new.sim docs", 3, "file.sim is no directory"),
+    ("build dangling.sim docs", 3, "dangling.sim is a symbolic link to nothing"),
+    # Inputs
+    ("build new.sim nothere", 4, "nothere: no such file or folder"),
+    ("build new.sim docs/*.md", 4, "docs/*.md: no such file or folder"),
+    ("build new.sim emptyfolder", 1, "the inputs hold no document: new.sim was not created"),
+    ("build new.sim empty.jsonl", 1, "the inputs hold no document"),
+    ("build new.sim docs --include *.md", 1, "the inputs hold no document"),
+    ("build new.sim pages.sim", 4, "pages.sim is an index, which holds no texts"),
+    ("build pages.sim pages.sim --append", 4, "pages.sim is an index, which holds no texts"),
+    ("build new.sim binary.dat", 4, "binary.dat: binary file"),
+    ("build new.sim bad.jsonl", 4, "bad.jsonl:2: not JSON", "--max-errors N skips up to N"),
+    ("build new.sim nofield.jsonl", 4, "lacks the field 'text' (it has 'id', 'body')"),
+    ("build new.sim news.jsonl --text-field body", 4, "name the field of the text with"),
+    ("build new.sim table.csv --text-field nope", 4, "lacks the column 'nope'", "--text-field"),
+    ("build new.sim cut.jsonl.gz", 4, "truncated: Compressed file ended"),
+    ("build new.sim list.json", 4, "a JSON array, which cannot be read"),
+    ("build new.sim latin.txt", 4, "latin.txt:1: not UTF-8: byte 0xe9 at column 4"),
+    ("build new.sim doc.pdf", 4, "a PDF file, which cannot be read"),
+    ("build new.sim news.jsonl --format xml", 2, "'xml' is not one of"),
+    ("build new.sim - -", 4, "standard input (-) can be read only once"),
+    # Recipes and structures
+    ("build new.sim docs --bits 65", 2, "--bits 65 is not valid: give a multiple of 64"),
+    ("build new.sim docs --bits -64", 2, "'-64' is not a whole number"),
+    ("build new.sim docs --bits 1e99", 2, "'1e99' is not a whole number", "or too large"),
+    ("build new.sim docs --bits lots", 2, "'lots' is not a whole number"),
+    ("build new.sim docs --ngram 0", 2, "--ngram 0 is not valid: give a number from 1 to 5"),
+    ("build new.sim docs --ngram a,b", 2, "'a,b' is no list of numbers such as 3 or 1,2,3"),
+    ("build new.sim docs --weighting tfdf", 2, "'tfdf' is not one of"),
+    ("build new.sim docs --weighting tf --idf-sample 0.5", 2, "--weighting tf learns none"),
+    ("build new.sim docs --weighting tfidf --idf-sample 7", 2, "a share above 0 and up to 1"),
+    ("build new.sim docs --stemmer klingon", 2, "no algorithm of Snowball: give one of"),
+    ("build new.sim docs --stop-words xx", 2, "no language with stop words: give @FILE"),
+    ("build new.sim docs --structures foo", 2, "--structures foo is not valid: give \"psm\""),
+    ("build new.sim docs --batch-rows 0", 2, "--batch-rows 0 is not valid"),
+    ("build new.sim docs --key-secret docs/fox.txt", 2, "does not hold 32 hexadecimal digits"),
+    ("compact pages.sim --structures ''", 2, "--structures \"\" is not valid"),
+    # Indexes that are none, or of another kind
+    ("query none.sim --text a", 3, "there is no index at", "`simindex build`"),
+    ("query docs --text 'a b c'", 3, "there is no index at"),
+    ("query file.sim --text 'a b c'", 3, "file.sim is no directory, so it is no index"),
+    ("query dangling.sim --text a", 3, "a symbolic link to nothing"),
+    ("query torn.sim --text a", 3, "data.mdb is missing: `simindex repair`"),
+    ("query cut.sim --text a", 3, "is damaged", "`simindex repair`"),
+    ("check cut.sim", 3, "is damaged", "`simindex repair`"),
+    ("repair docs", 3, "there is no index at docs, nor anything of one"),
+    ("query docs pages.sim", 2, "docs is not an index: the INDEX comes before the inputs"),
+    ("query numbers.sim --text 'a b c'", 2, "stores no recipe", "give --fingerprint"),
+    ("query numbers.sim docs", 2, "stores no recipe"),
+    ("query wide.sim --fingerprint 0123456789abcdef", 2, "64 bits wide and those of the index 128"),
+    ("dedup docs --index numbers.sim", 2, "name an index that was built from texts"),
+    ("fingerprint --recipe numbers.sim --text a", 2, "leave out --recipe"),
+    # Questions
+    ("query pages.sim", 2, "nothing to look up: give an INPUT, --text, --fingerprint"),
+    ("query pages.sim nothere.txt", 4, "nothere.txt: no such file or folder"),
+    ("query pages.sim --text ''", 1, "nothing was looked up: no document has a fingerprint"),
+    ("query pages.sim --text 'a b c' -d 65", 2, "--distance 65 is not a distance"),
+    ("query pages.sim --text 'a b c' -d -1", 2, "'-1' is not a whole number", "like 3"),
+    ("query pages.sim --text 'a b c' -d three", 2, "'three' is not a whole number"),
+    ("query pages.sim --text 'a b c' --recall 95", 2, "more than 0 and at most 1"),
+    ("query pages.sim --text 'a b c' --recall 0,95", 2, "give one like 0.95"),
+    ("query pages.sim --text 'a b c' --method fast", 2, "--method fast is unknown: give one of"),
+    ("query pages.sim --text 'a b c' --method issl", 2, "`simindex compact --structures`, or use"),
+    ("query pages.sim --text 'a b c' --method bphs:G=4,g=1", 2, "needs permuted tables"),
+    ("query pages.sim --text 'a b c' --threads 0", 2, "'0' is not a whole number of 1 or more"),
+    ("query pages.sim --text 'a b c' --memory 64X", 2, "'64X' is no size", "give one like 64G"),
+    ("query pages.sim --text 'a b c' --memory-limit 1M", 2, "is too little, the process takes"),
+    ("query pages.sim --text 'a b c' --top 0", 2, "give a whole number from 1 on"),
+    ("query pages.sim --text 'a b c' --top 5 -d 3", 2, "leave out --distance"),
+    ("query pages.sim --text 'a b c' --max-error 2", 2, "give --top, too"),
+    ("query pages.sim --fingerprint 123", 2, "'123' is not 16 hexadecimal digits"),
+    ("explain pages.sim", 2, "give one --text or one --fingerprint"),
+    ("explain pages.sim --text ''", 2, "--text has no fingerprint: empty"),
+    ("pairs pages.sim -d 65", 2, "--distance 65 is not a distance"),
+    ("pairs pages.sim --memory-limit 1", 2, "at least", "give that or more"),
+    ("clusters pages.sim --mode star", 2, "No such option '--mode'"),
+    ("fingerprint --text ''", 1, "no document has a fingerprint"),
+    ("fingerprint --text 'a b' --weighting tfidf", 2, "there is no INPUT: give one, or --recipe"),
+    ("plan --rows -5", 2, "'-5' is not a whole number"),
+    ("plan --rows 10M --bits 100", 2, "--bits 100 is not valid: give a multiple of 64"),
+    ("plan --rows 8e9 --memory 6G", 2, "split the rows over machines"),
+    ("tune pages.sim --recall 0.9", 2, "give --audit, too"),
+    # What is dropped, deleted and written
+    ("dedup nothere.jsonl", 4, "nothere.jsonl: no such file or folder"),
+    ("dedup docs --keep shortest", 2, "'shortest' is none of first, longest"),
+    ("dedup docs --keep highest:date", 4, "a text file has no field 'date' to rank it by"),
+    ("dedup docs --audit nofolder/x.jsonl", 2, "name a file in a folder that is there"),
+    ("dedup docs --audit docs/fox.txt", 2, "is the input docs, or in it: name another file"),
+    ("dedup docs --index pages.sim --bits 128", 2, "drop the recipe's options"),
+    ("dedup docs --temp-dir nofolder", 2, "name another with --temp-dir"),
+    ("delete pages.sim", 2, "nothing to delete: give --id, --key or --keys-from"),
+    ("delete pages.sim --key nope", 1, "nothing was deleted; pages.sim holds 2 rows"),
+    ("delete pages.sim --id 12", 2, "documents of pages.sim have keys: give --key"),
+    ("delete pages.sim --id abc", 2, "'abc' is not an id: give a whole number"),
+    ("delete pages.sim docs/fox.txt", 2, "unexpected extra argument (docs/fox.txt)"),
+    ("delete numbers.sim --key a", 2, "rows of numbers.sim have ids and no keys: give --id"),
+    ("delete pages.sim --keys-from binary.dat", 4, "nothing was deleted"),
+    ("delete pages.sim --keys-from docs", 4, "docs: cannot be opened: Is a directory"),
+    ("export pages.sim --format xml", 2, "'xml' is not one of"),
+    ("demo --path emptyfolder", 4, "name another folder with --path"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with inputs and indexes, sound ones and others."""
+    place = tmp_path_factory.mktemp("mistakes")
+    files = {
+        "docs/fox.txt": FOX.encode(), "docs/box.txt": BOX.encode(), "empty.jsonl": b"",
+        "news.jsonl": json.dumps({"id": "n", "text": FOX}).encode() + b"\n",
+        "bad.jsonl": json.dumps({"id": "n", "text": FOX}).encode() + b"\nnot json\n",
+        "nofield.jsonl": b'{"id": "a", "body": "one two three"}\n',
+        "table.csv": b"id,text\n1,one two three four\n", "binary.dat": bytes(range(256)) * 10,
+        "cut.jsonl.gz": gzip.compress(b'{"text": "one two three"}\n' * 1000)[:40],
+        "list.json": b'[{"text": "a"}]', "latin.txt": "caf\xe9 au lait".encode("latin-1"),
+        "doc.pdf": b"%PDF-1.4\n...", "file.sim": b"hello",
+    }
+    (place / "docs").mkdir()
+    (place / "emptyfolder").mkdir()
+    for name, data in files.items():
+        (place / name).write_bytes(data)
+    (place / "dangling.sim").symlink_to("nowhere")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        for command in ("build pages.sim docs", "build wide.sim docs --bits 128"):
+            assert CliRunner().invoke(program, shlex.split(command)).exit_code == 0
+    with simindex.open(place / "numbers.sim", "n") as index:
+        index.append(np.arange(10, dtype=np.uint64))
+    for name in ("torn.sim", "cut.sim"):
+        shutil.copytree(place / "pages.sim", place / name)
+    (place / "torn.sim/catalog/data.mdb").unlink()
+    os.truncate(place / "cut.sim/catalog/data.mdb", 100)
+    return place
+
+
+def contents(place: Path) -> dict[str, str]:
+    """What each file holds, but for the locks."""
+    return {
+        str(path): sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        for path in place.rglob("*") if path.name not in ("LOCK", "lock.mdb")
+    }
+
+
+@pytest.mark.parametrize(("command", "code", "words"), [
+    pytest.param(command, code, words, id=command) for command, code, *words in MISTAKES
+])
+def test_a_mistake_is_answered_and_changes_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch, command: str, code: int, words: list[str]
+) -> None:
+    monkeypatch.chdir(place)
+    before = contents(place)
+    result = CliRunner().invoke(program, shlex.split(command), prog_name="simindex")
+    answer = " ".join(result.stderr.split())
+    assert result.exit_code == code, answer
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    for said in words:
+        assert said in answer
+    for library in ("mode '", "keys=", "ids=", "tuple", "Index.", "IndexOptions", "Traceback"):
+        assert library not in answer
+    assert contents(place) == before
+
+
+def test_two_writers_are_told_apart(place: Path, run: Run) -> None:
+    with simindex.open(place / "pages.sim", "w"):
+        for command in ("compact", "tune"):
+            told = run(command, place / "pages.sim", code=3).stderr
+            assert f"is being written by process {os.getpid()}" in told
+            assert "wait for it" in told
+
+
+def test_an_index_that_went_meanwhile_is_missed(run: Run, tmp_path: Path) -> None:
+    run("build", "i.sim", "-", input=json.dumps({"text": FOX}))
+    with simindex.open(tmp_path / "i.sim"):
+        shutil.rmtree(tmp_path / "i.sim")
+        assert "there is no index at" in run("stats", "i.sim", code=3).stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+def test_what_may_not_be_read_or_written_is_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(FOX)
+    (tmp_path / "a.txt").chmod(0)
+    assert "a.txt: cannot be opened: Permission denied" in run(
+        "build", "i.sim", "a.txt", code=4
+    ).stderr
+    (tmp_path / "b.txt").write_text(FOX)
+    (tmp_path / "closed").mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
+    told = run("build", "closed/i.sim", "b.txt", code=2).stderr
+    assert "see to the permissions of its folder" in told
