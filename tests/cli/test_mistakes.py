@@ -100,7 +100,7 @@ MISTAKES = [
     ("check cut.sim", 3, "is damaged", "`simindex repair`"),
     ("repair docs", 3, "there is no index at docs, nor anything of one"),
     ("query docs pages.sim", 2, "docs is not an index: the INDEX comes before the inputs"),
-    ("query numbers.sim --text 'a b c'", 2, "stores no recipe", "give --fingerprint"),
+    ("query numbers.sim --text 'a b c'", 2, "stores no recipe", "give fingerprints"),
     ("query numbers.sim docs", 2, "stores no recipe"),
     ("query wide.sim --fingerprint 0123456789abcdef", 2, "64 bits wide and those of the index 128"),
     ("dedup docs --index numbers.sim", 2, "name an index that was built from texts"),
