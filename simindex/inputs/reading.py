@@ -154,8 +154,8 @@ def read(
 def holds_fingerprints(inputs: Sequence[str], options: ReadOptions | None = None) -> bool:
     """Whether the inputs hold fingerprints instead of texts, by the first bytes of each.
 
-    A folder holds texts, unless the format is one of fingerprints alone. Raises InvalidInput if
-    some inputs hold the one and some the other.
+    A folder or a pipe holds texts, unless the format is one of fingerprints alone: what is read of
+    a pipe is gone. Raises InvalidInput if some inputs hold the one and some the other.
     """
     options = options or ReadOptions()
     asked = FORMATS.get(options.format)
@@ -174,7 +174,7 @@ def holds_fingerprints(inputs: Sequence[str], options: ReadOptions | None = None
 
 
 def _holds_fingerprints(path: str, asked: Format | None, text_field: str) -> bool:
-    if path != STDIN and Path(path).is_dir():
+    if path != STDIN and not Path(path).is_file():
         return False
     try:
         with open_bytes(path) as stream:

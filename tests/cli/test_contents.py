@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,9 +104,17 @@ def test_each_form_of_exported_rows_gives_the_same_index(
 
 @pytest.fixture
 def packed() -> Callable[[str], bytes]:
-    import gzip
-
     return lambda text: gzip.compress(text.encode())
+
+
+def test_a_pipe_with_a_name_is_read_once(run: Run, rows: Path) -> None:
+    for form, content in (("hex", f"{ONE}\ta\n"), ("jsonl", '{"id": "a", "text": "some text"}\n')):
+        os.mkfifo(rows / form)
+        writer = threading.Thread(target=(rows / form).write_text, args=[content])
+        writer.start()
+        run("build", f"{form}.sim", form, "--format", form)
+        writer.join()
+        assert [name for name, _ in stored(f"{form}.sim")] == ["a"]
 
 
 def test_bad_rows_are_counted_and_named(run: Run, rows: Path, objects: Any) -> None:

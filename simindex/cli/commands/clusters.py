@@ -155,7 +155,7 @@ def _kept(
     ranks, missing = ranks_of(found, documents, keep)
     if not quiet:
         if missing:
-            say(f"{count(missing, 'document')} of clusters in no INPUT: kept after all others")
+            say(f"{count(missing, 'document')} of clusters in no INPUT: they come after all others")
         if keep.undated[0]:
             say(f"{count(keep.undated[0], 'document')} without a date: older than all others")
     return by_rank(found, ranks)

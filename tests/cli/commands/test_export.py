@@ -91,6 +91,21 @@ def test_an_exported_index_is_built_again_exactly(
         shutil.rmtree(folder)
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.text("ab", max_size=2)), min_size=1), st.randoms())
+@settings(max_examples=30)
+def test_equal_rows_give_equal_bytes_whatever_their_order(
+    rows: list[tuple[int, str]], random: Any
+) -> None:
+    shuffled = random.sample(rows, len(rows))
+    with tempfile.TemporaryDirectory() as folder:
+        for name, some in (("a.sim", rows), ("b.sim", shuffled)):
+            options = simindex.IndexOptions(keys=True, batch_rows=3)
+            with simindex.open(Path(folder) / name, "n", options=options) as index:
+                values = np.array([value for value, _ in some], np.uint64)
+                index.append(values, keys=[key for _, key in some])
+        assert exported(Path(folder) / "a.sim", "csv") == exported(Path(folder) / "b.sim", "csv")
+
+
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_what_fingerprint_prints_gives_the_index_of_the_texts(
     run: Run, write_jsonl: Any, form: str
