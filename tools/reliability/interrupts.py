@@ -319,7 +319,10 @@ def _gone_on(
     index = stage.index
     has_keys = index.options.keyed
     later = LATER_KEYED if has_keys else LATER
-    ends = {model.waiting, call.effect(model).waiting}
+    ends = {  # with names of one kind: an index without rows may have taken keys or not
+        rows for rows in (model.waiting, call.effect(model).waiting)
+        if not rows or isinstance(rows[0][0], str) == has_keys
+    }
     with_later = {adding(later)(Model((), rows)).waiting for rows in ends}
     try:
         index.append(later)
