@@ -80,14 +80,17 @@ class Ranking:
 
     def decide(self, index: simindex.Index, h: int, buffer: int) -> None:
         """Finds what each document loses to. The index, which is empty, takes what is kept."""
-        self._lost_to = np.full(len(self), -1, np.int64)
-        self._distance = np.full(len(self), NOWHERE, np.uint16)
-        if not self._parts:
+        parts, self._parts = self._parts, []
+        if not parts:
+            self._forget()
             return
-        rows, places = np.concatenate(self._parts), np.concatenate(self._places)
-        self._parts, self._places = [], []
+        places = np.concatenate(self._places)
+        self._places = []
         order = self._keep.best_first(self._ranks, places)
         self._ranks = None
+        rows = np.concatenate(parts)
+        parts.clear()
+        self._forget()
         for start in range(0, len(order), buffer):
             part = order[start : start + buffer]
             batch = simindex.Batch(rows[part], ids=places[part].astype(np.uint64))
@@ -106,6 +109,11 @@ class Ranking:
             if len(kept):
                 index.append(batch.take(kept))
                 index.commit()
+
+    def _forget(self) -> None:
+        """No document has lost so far."""
+        self._lost_to = np.full(len(self), -1, np.int64)
+        self._distance = np.full(len(self), NOWHERE, np.uint16)
 
     def decided(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Loss | None]]:
         """The documents of a second reading with what they lost to; InvalidInput if they differ."""
