@@ -1,4 +1,4 @@
-"""What arguments may be: whole numbers that are no truth values, and values of one condition."""
+"""What arguments may be: whole numbers that are not truth values, and values of one condition."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def require_whole(value: object, option: str, least: int, most: int | None = Non
     if not is_whole(value) or value < least or (most is not None and value > most):
         expected = f"from {least}" + ("" if most is None else f" to {most}")
         raise InvalidOption(
-            f"{option}={value!r}",
+            f"{option}={value!r} is not valid",
             remedy=f"give a whole number {expected}", option=option, found=value, expected=expected,
         )
     return int(value)
@@ -56,7 +56,7 @@ def require_distance(h: object, bits: int) -> None:
     """Raises InvalidOption unless `h` is a distance of fingerprints of so many bits."""
     if not is_int(h) or not 0 <= h <= bits:
         raise InvalidOption(
-            f"h={h!r} is not a distance",
+            f"h={h!r} is not a valid distance",
             remedy=f"give a whole number from 0 to {bits}", option="h", found=h,
         )
 
@@ -71,7 +71,7 @@ def require_share(value: object, option: str) -> float:
             share = float(number)
     if not 0 < share <= 1:
         raise InvalidOption(
-            f"{option}={value!r} is not a share", remedy="give more than 0 and at most 1",
+            f"{option}={value!r} is not a share", remedy="give a number above 0 and up to 1",
             option=option, found=value,
         )
     return share

@@ -30,7 +30,7 @@ class SimindexError(Exception):
         self.what = what
         """What happened, and where."""
         self.remedy = remedy
-        """What to do about it, which is no part of `what`; None where nothing is known to help."""
+        """What to do about it, which is not part of `what`; None where nothing is known to help."""
         self.data: dict[str, Any] = data
         """What the error is about: path, row, found, expected, ... as named by the raiser."""
 
@@ -142,7 +142,7 @@ class StorageFailed(SimindexError, OSError):
 
 
 class StorageFull(StorageFailed):
-    """The disk or the catalog's map is full; the index holds its last commit."""
+    """The disk is full, or the catalog has its largest size; the index has its last commit."""
 
 
 class CommitFailed(SimindexError):

@@ -202,13 +202,13 @@ class IndexOptions:
         """
         known = {field.name for field in fields(cls)} - {"recipe"}
         if not isinstance(values, dict):
-            raise InvalidOption("the stored options are no map of names", option="options")
+            raise InvalidOption("the stored options are not a map of names", option="options")
         unknown = sorted(map(str, set(values) - known))
         if unknown:
             raise InvalidOption(f"unknown index option {unknown[0]!r}", option=unknown[0])
         options = cls(**values)
         if options.keyed and options.key_secret is None:
-            raise InvalidOption("the stored options have keys and no secret", option="key_secret")
+            raise InvalidOption("the stored options have keys but no secret", option="key_secret")
         return options
 
     def differences(self, other: IndexOptions) -> dict[str, tuple[Any, Any]]:
@@ -279,7 +279,7 @@ def as_flag(value: object, option: str) -> bool:
 
 
 def _check_secret(secret: object, *, keyed: bool) -> None:
-    """Refuses what is no secret, without showing it."""
+    """Refuses what is not a secret, without showing it."""
     if secret is None:
         return
     if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
@@ -291,6 +291,7 @@ def _check_secret(secret: object, *, keyed: bool) -> None:
         )
     if not keyed:
         raise InvalidOption(
-            "option key_secret is for an index with keys",
-            remedy="give keys=True with it, or leave it out", option="key_secret", expected=None,
+            "option key_secret needs an index with keys",
+            remedy="give keys=True, too, or leave key_secret out", option="key_secret",
+            expected=None,
         )

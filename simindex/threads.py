@@ -77,14 +77,14 @@ def thread_count(threads: int | None, items: int, *, worth: int) -> int:
             threads = int(given)
         else:
             raise InvalidOption(
-                f"{VARIABLE}={given!r} in the environment",
-                remedy="give a whole number, 1 or more", option=VARIABLE, found=given,
+                f"environment variable {VARIABLE}={given!r} is not valid",
+                remedy="give a whole number from 1 on", option=VARIABLE, found=given,
                 expected="1 or more",
             )
     elif not is_int(threads) or threads < 1:
         raise InvalidOption(
-            f"threads={threads!r}",
-            remedy="give a whole number, 1 or more", option="threads", found=threads,
+            f"threads={threads!r} is not valid",
+            remedy="give a whole number from 1 on", option="threads", found=threads,
             expected="1 or more",
         )
     return max(1, min(threads, items))

@@ -54,7 +54,7 @@ def test_a_full_disk_is_told_in_one_sentence(code: int) -> None:
     found = refusal(OSError(code, "no room", "a file"), PLACE)
     assert isinstance(found, StorageFull)
     assert found.what == "no space left while writing a file"
-    assert found.remedy == "free some and try again; the index holds its last commit"
+    assert found.remedy == "free some space and repeat the call; the index has its last commit"
 
 
 def test_an_error_of_ours_is_not_translated_again() -> None:
@@ -209,7 +209,7 @@ def test_errors_of_the_package_have_their_remedies_in_the_field() -> None:
 
 PLANTED = [
     'raise InvalidOption(f"h={h!r}: give a whole number", option="h")',
-    'raise errors.InvalidOption("h is no number: give one")',
+    'raise errors.InvalidOption("h is not a number: give one")',
     'raise ClosedIndex(f"{path} was closed. Open it again", path=path)',
     'raise InvalidOption(f"{size} is too small; or ask fewer queries at a time")',
     'raise InvalidBatch("give ids or keys, not both")',

@@ -54,7 +54,7 @@ LAYERS: tuple[str, ...] = (
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 
 EDGES = frozenset({"inputs", "cli", "cli/dedup", "cli/commands", "cli/__init__", "__main__"})
-"""Where files are written that are no part of an index."""
+"""Where files are written that are not part of an index."""
 
 NEVER_STORAGE = frozenset({"inputs", "bits", "simhash"})
 
@@ -160,7 +160,7 @@ def layer_of_name(name: str) -> str:
     """
     parts = name.split(".")[1:]
     if not parts or (parts[0] not in WORDS and not is_package(parts[0])):
-        # What simindex itself gives; but a module that nobody placed is no name of its.
+        # What simindex itself gives; but a module that nobody placed is not one of its names.
         known = not parts or not (PACKAGE / f"{parts[0]}.py").exists()
         return "" if known and public(parts) else ".".join(parts)
     if parts[0] in WORDS:

@@ -113,7 +113,7 @@ def untested(
         elif not own and tested_by.get(module) not in files:
             yield f"{module}: add a test file of its name, or a row to TESTED_BY"
     for module in tested_by.keys() - set(modules):
-        yield f"{module}: is no module; remove its row from TESTED_BY"
+        yield f"{module}: is not a module; remove its row from TESTED_BY"
 
 
 def imported(path: str) -> Iterator[str]:

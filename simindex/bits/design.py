@@ -115,13 +115,13 @@ class BlockDesign:
     def parse(cls, structure: str, bits: int = 64) -> BlockDesign:
         """The design of a structure string; the inverse of `structure`.
 
-        Raises InvalidOption if it is no such string, or its numbers make no design.
+        Raises InvalidOption if it is not such a string, or its numbers make no design.
         """
         found = _STRUCTURE.fullmatch(structure) if isinstance(structure, str) else None
         if found is None:
             raise InvalidOption(
-                f"{structure!r} names no block design",
-                remedy=f"write it like {_FORMS}, with r behind either form", option="structures",
+                f"{structure!r} is not the name of a block design",
+                remedy=f"write it like {_FORMS}; both forms may end in ,r=N", option="structures",
                 found=structure, expected=_FORMS,
             )
         count, leading, outer, inner, flips = (int(part or 0) for part in found.groups())

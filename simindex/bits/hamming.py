@@ -43,7 +43,7 @@ def hamming(a: Any, b: Any) -> int | U16:
     """
     if is_whole(a) and is_whole(b):
         if a < 0 or b < 0:
-            raise InvalidBatch(f"a fingerprint is not negative: {min(a, b)}")
+            raise InvalidBatch(f"a fingerprint may not be negative: {min(a, b)}")
         return (int(a) ^ int(b)).bit_count()
     left, right = _as_array(a), _as_array(b)
     axes = max(1 if array is None else array.ndim for array in (left, right))
@@ -77,7 +77,7 @@ def unpack(fingerprints: Any) -> U8:
 def pack(bits: Any) -> U64:
     """Fingerprints of bits (n, b), any dtype, true or false: the inverse of `unpack`.
 
-    Returns uint64 (n,) for b = 64, else (n, b / 64). Raises InvalidBatch if b is no positive
+    Returns uint64 (n,) for b = 64, else (n, b / 64). Raises InvalidBatch if b is not a positive
     multiple of 64.
     """
     array = np.asarray(bits)
@@ -103,7 +103,7 @@ def _as_rows(value: Any, array: U64 | None, words: int) -> U64:
     """The operand with `words` as its last axis."""
     if array is None:
         if not 0 <= value < 1 << (64 * words):
-            raise InvalidBatch(f"{value} is no fingerprint of {64 * words} bits", found=value)
+            raise InvalidBatch(f"{value} is not a fingerprint of {64 * words} bits", found=value)
         return np.frombuffer(int(value).to_bytes(8 * words, "big"), dtype=">u8").astype(np.uint64)
     if array.ndim > 1:
         return array

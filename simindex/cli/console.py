@@ -12,7 +12,7 @@ import click
 from simindex.records.reports import Audit, SpotCheck
 
 _HALVES = re.compile("[\ud800-\udfff]")
-"""Of surrogate pairs: Python has one for each byte of a path that is no UTF-8."""
+"""Of surrogate pairs: Python has one for each byte of a path that is not UTF-8."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -28,7 +28,7 @@ def as_json_line(record: dict[str, Any]) -> str:
 
 
 def encodable(text: str) -> str:
-    """A text that UTF-8 can hold, as JSON escapes it: paths may have bytes that are no UTF-8."""
+    """A text that UTF-8 can hold, as JSON escapes it: paths may have bytes that are not UTF-8."""
     return text if text.isascii() else _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
@@ -53,7 +53,7 @@ def cell(value: object) -> str:
 
 
 def key_text(key: str | bytes | None) -> str | None:
-    """A stored key as text; bytes that are no UTF-8 become ``\\xNN``."""
+    """A stored key as text; bytes that are not UTF-8 become ``\\xNN``."""
     return key.decode("utf-8", "backslashreplace") if isinstance(key, bytes) else key
 
 

@@ -47,7 +47,7 @@ class NewIndex:
     def at(
         cls, path: Path, options: simindex.IndexOptions, *, overwrite: bool = False
     ) -> NewIndex:
-        """Makes it; `overwrite` also where an index was that has lost its FORMAT."""
+        """Makes it; `overwrite` also where an index was that has no FORMAT file."""
         was_there = path.exists()
         index = simindex.open(path, "n", options=options, overwrite=overwrite)
         return cls(path, index, was_there)

@@ -124,7 +124,7 @@ class Size(_Whole):
             if size <= MOST_BYTES:
                 return int(size)
         raise click.BadParameter(
-            f"{value[:40]!r} is no size, or one beyond all memory: give one like 64G, 512M or "
+            f"{value[:40]!r} is not a size, or one beyond all memory: give one like 64G, 512M or "
             "64GB",
             ctx, param,
         )

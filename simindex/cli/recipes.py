@@ -39,7 +39,7 @@ def _ngram(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
     try:
         sizes = tuple(int(size) for size in value.split(","))
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of numbers such as 3 or 1,2,3") from None
+        raise click.BadParameter(f"{value!r} is not a list of numbers such as 3 or 1,2,3") from None
     return sizes[0] if len(sizes) == 1 else sizes
 
 
@@ -52,7 +52,7 @@ def _stop_words(ctx: click.Context, parameter: click.Parameter, value: str | Non
         return language_stop_words(value)
     except InvalidOption as error:
         raise InvalidOption(
-            f"--stop-words {value} is no language with stop words",
+            f"--stop-words {value} is not a language with stop words",
             remedy=f"give @FILE with one word a line, or one of {error.data['expected']}",
             option="stop_words", found=value, expected=error.data["expected"],
         ) from error
@@ -228,7 +228,7 @@ class Prepared:
     """The field of ids, where it was asked for."""
 
     def say(self) -> None:
-        """What was no document, what names documents, and what idf was learned from."""
+        """What was not a document, what names documents, and what idf was learned from."""
         for kind, number in sorted(self.intake.passed_over.items()):
             say(f"passed over {count(number, 'file')}: {kind}")
         for line in named_by(self.intake, self.id_field):

@@ -96,7 +96,8 @@ class Changes:
             checked = checked_batch(batch, options, self.handle.recipe)
             if checked.keys is None and checked.ids is None:
                 raise InvalidBatch(
-                    "a replacement has neither ids nor keys", remedy="give a batch with them"
+                    "the batch to replace has neither ids nor keys", remedy="give a batch with "
+                    "one of them"
                 )
             with WritingCall(self.handle, "replace") as writer:
                 committer = writer.committer
@@ -299,7 +300,7 @@ class Changes:
     # -- what is left ------------------------------------------------------------------------------
 
     def strays(self) -> list[Finding]:
-        """Files that are no part of the index, nor about to become one by this handle."""
+        """Files that are not part of the index, nor about to become one by this handle."""
         handle, writer = self.handle, self.handle.writer
 
         def found() -> list[Finding]:

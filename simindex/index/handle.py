@@ -212,8 +212,8 @@ class Handle:
         """Raises ClosedIndex after `close`, and in the child of a fork."""
         if self._pid != os.getpid():
             raise ClosedIndex(
-                f"the handle on {self.path} was opened before a fork",
-                remedy="open the index again here", path=str(self.path),
+                f"the handle on {self.path} was opened before this process was forked",
+                remedy="open the index again in this process", path=str(self.path),
             )
         if self.closed:
             raise self.view.closed_error()
@@ -224,14 +224,14 @@ class Handle:
         if note is not None and note.under_way(self):
             note.disturbed = True
             raise InvalidOption(
-                f"progress: `{note.call}` is changing {self.path}, and what it calls may not "
-                "change or close it",
+                f"progress: `{note.call}` is changing {self.path}, so the function that it calls "
+                "may not change or close it",
                 remedy=f"do so once `{note.call}` has returned. A signal handler may raise an "
                 "exception to end it", option="progress",
             )
 
     def _cut_off(self, note: CallNote) -> str:
-        return f"`{note.call}` was interrupted, at a place where what it had done is not known"
+        return f"`{note.call}` was interrupted, and it is not known how much it had done"
 
     def writing(self) -> Writer:
         """The writer; ReadOnlyIndex where there is none."""
@@ -288,7 +288,7 @@ def _check_agreement(
         name, (mine, theirs) = next(iter(differences.items()))
         if name == "key_secret":
             raise InvalidOption(
-                f"the index at {path} hashes keys with another secret (option key_secret)",
+                f"the index at {path} uses another secret for its keys (option key_secret)",
                 remedy="leave the option out, or build a new index", option=name,
                 differences=differences,
             )
@@ -303,7 +303,8 @@ def _check_agreement(
         if recipe is None:
             raise RecipeMismatch(
                 f"the index at {path} has no recipe",
-                remedy="leave it out of the options; an empty index takes that of the first batch",
+                remedy="leave it out of the options; an empty index takes the recipe of the "
+                "first batch",
                 differences={"recipe": (repr(asked.recipe), None)},
             )
         check_recipe(asked.recipe, recipe)

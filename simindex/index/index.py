@@ -497,8 +497,8 @@ class Index:
         self._check_open()
         if not is_int(chunk_rows) or chunk_rows < 1:
             raise InvalidOption(
-                f"chunk_rows={chunk_rows!r}",
-                remedy="give a whole number of 1 or more", option="chunk_rows", found=chunk_rows,
+                f"chunk_rows={chunk_rows!r} is not valid",
+                remedy="give a whole number from 1 on", option="chunk_rows", found=chunk_rows,
             )
         with told(self.path):
             snapshot = self._current()

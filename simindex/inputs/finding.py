@@ -197,7 +197,7 @@ def _kind(entry: os.DirEntry[str], inside: Path) -> str | None:
 def printable(name: str) -> str:
     """A file's name as valid Unicode, another for every name.
 
-    Bytes that are no UTF-8 become ``\\xNN``. In a name with such bytes, and in one that holds what
+    Bytes that are not UTF-8 become ``\\xNN``. In a name with such bytes, and in one that holds what
     looks like them, a backslash becomes ``\\x5c``. All other names stay as they are.
     """
     raw = os.fsencode(name)

@@ -12,7 +12,7 @@ HEAD_BYTES = 8192
 """What is looked at; a NUL byte among them makes a file a binary one, as in git."""
 
 LONG_LINE = 1024
-"""So long is no line of JSON that was laid out for people."""
+"""No line of JSON is as long that was laid out for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def read_text(stream: BinaryIO, source: Source) -> Iterator[Document]:
     """The one document of a text file, under the source's name; none for a binary file.
 
     A binary file is a bad record when the caller named it, and passed over when it was found in a
-    folder. Other bad records: a file over the limit, bytes that are no UTF-8.
+    folder. Other bad records: a file over the limit, bytes that are not UTF-8.
     """
     path, limit, intake = source.path, source.limit, source.intake
     data = whole(stream, limit)

@@ -31,8 +31,8 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
 
     A record without the id field, or with null in it, is named ``name:line``. Lines of nothing but
     white space are passed over. Bad records: a line over the limit, of more than MAX_VALUES
-    values or nested more than MAX_NESTING deep, bytes that are no UTF-8, no JSON, no object, no
-    text field, a text that is no string, an id that is empty or neither a string nor a whole
+    values or nested more than MAX_NESTING deep, bytes that are not UTF-8, not JSON, not an object,
+    no text field, a text that is not a string, an id that is empty or neither a string nor a whole
     number, half of a surrogate pair in either.
     """
     path, text_field, ids = source.path, source.text_field, Ids(source)

@@ -120,7 +120,8 @@ def require_zstandard() -> Any:
         import zstandard
     except ImportError as error:
         raise MissingExtra(
-            "reading .zst files needs an extra", remedy="pip install 'simindex[zst]'", extra="zst"
+            "reading .zst files needs an optional package", remedy="pip install "
+            "'simindex[zst]'", extra="zst"
         ) from error
     return zstandard
 

@@ -43,7 +43,7 @@ class _Feed:
             raise Unusable(f"row of more than {MAX_SEPARATORS:,} separators")
         if self.number == 1:
             line = unmarked(line)
-        # Bytes that are no UTF-8 become lone surrogates, which no valid UTF-8 decodes to: the row
+        # Bytes that are not UTF-8 become lone surrogates, which no valid UTF-8 decodes to: the row
         # that holds them is refused and the rows after it are not lost.
         return line.decode("utf-8", "surrogateescape")
 

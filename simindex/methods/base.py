@@ -138,7 +138,7 @@ class Asked(NamedTuple):
     threads: int = 1
     stream: Stream | None = None
     tombstones: Tombstones | None = None
-    """Rows they kill are no matches, where a pass over the table can tell."""
+    """Rows they kill are not matches, where a pass over the table can tell."""
     built: dict[str, Any] | None = None
     """`QueryTables` over these queries, by their design, that tables asked before have needed."""
 

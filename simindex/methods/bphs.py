@@ -91,8 +91,8 @@ def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
 def refuse_missing(table: Table, design: BlockDesign, missing: int) -> NoReturn:
     """Raises CorruptFile for permuted tables that do not belong to the table."""
     raise CorruptFile(
-        f"the tables of {design.structure} beside {table.name} hold {missing} rows that it "
-        "does not",
+        f"the tables of {design.structure} of {table.name} contain {missing} rows that it does "
+        "not contain",
         remedy="run `simindex check`", path=table.name,
     )
 

@@ -78,7 +78,7 @@ def top(
     ----------
     queries : uint64 (m, W)
     dead : uint8 (n,), optional
-        Not 0 where a row is no candidate.
+        Not 0 where a row is not a candidate.
 
     Raises
     ------

@@ -97,14 +97,14 @@ def find_clusters(
     Raises
     ------
     InvalidBatch, InvalidOption
-        If the rows are no fingerprints, or an option is out of its range.
+        If the rows are not fingerprints, or an option is out of its range.
     """
     rows = as_fingerprints(fingerprints)
     bits = 64 * rows.shape[1]
     h = raw_radius(bits) if h is None else h
     require_distance(h, bits)
     if len(rows) > MOST_ROWS:
-        raise InvalidBatch(f"{len(rows):,} rows: at most {MOST_ROWS:,} are clustered at once")
+        raise InvalidBatch(f"{len(rows):,} rows: the limit of one call is {MOST_ROWS:,}")
     table = sort_table("rows", rows, np.arange(len(rows), dtype=np.uint64), None, horizon=0)
     stored = StoredRows([table], None, words=rows.shape[1], ids=False, numbered=True)
     return _clusters(
@@ -155,7 +155,7 @@ def _clusters(
         )
     if stored.stored > MOST_ROWS:
         raise InvalidOption(
-            f"the index has {stored.stored:,} rows, and at most {MOST_ROWS:,} are clustered at once"
+            f"the index has {stored.stored:,} rows, but the limit of clusters is {MOST_ROWS:,}"
         )
     per_row = FOREST_BYTES if mode == "components" else FOREST_BYTES + 4
     room = Room.within(
@@ -282,8 +282,8 @@ def _check_pairs(pairs: int, beside: int, memory_limit: int) -> None:
     least = beside + STAR_PAIR_BYTES * pairs
     if least > memory_limit:
         raise InvalidOption(
-            f"memory_limit={memory_limit:,} bytes is too small for stars: {pairs:,} pairs of "
-            f"different fingerprints were found so far, which takes {least:,}",
+            f"memory_limit={memory_limit:,} bytes is too little for stars: {pairs:,} pairs of "
+            f"different fingerprints found so far take {least:,}",
             remedy='give more, a smaller h, or mode="components"', option="memory_limit",
             found=memory_limit, expected=least,
         )

@@ -85,7 +85,7 @@ def find_all(
     Raises
     ------
     InvalidBatch
-        If the rows are no fingerprints, or too many.
+        If the rows are not fingerprints, or too many.
     InvalidOption
         If an option is out of its range, or the pairs would not fit into memory.
 
@@ -98,7 +98,7 @@ def find_all(
     n, bits = len(rows), 64 * rows.shape[1]
     if n >= MAX_ROWS:
         raise InvalidBatch(
-            f"{n:,} rows: all pairs of at most {MAX_ROWS - 1:,} are found at once",
+            f"{n:,} rows: the limit of one call is {MAX_ROWS - 1:,}",
             found=n, expected=f"at most {MAX_ROWS - 1}",
         )
     collapse_equal = as_flag(collapse_equal, "collapse_equal")
@@ -107,7 +107,7 @@ def find_all(
         blocks = require_whole(blocks, "blocks", min(h + 1, bits), bits)
         if comb(blocks, h) > MAX_PASSES:
             raise InvalidOption(
-                f"blocks={blocks!r}: {comb(blocks, h):,} passes for h={h}, more than "
+                f"blocks={blocks!r}: {comb(blocks, h):,} passes for h={h}, the limit is "
                 f"{MAX_PASSES:,}",
                 remedy="give fewer blocks", option="blocks", found=blocks,
                 expected=f"at most {MAX_PASSES} passes",

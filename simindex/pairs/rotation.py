@@ -90,7 +90,7 @@ def rotation_pairs(
     Raises
     ------
     InvalidBatch, InvalidOption
-        If the rows are no fingerprints, or an option is out of its range.
+        If the rows are not fingerprints, or an option is out of its range.
 
     Notes
     -----

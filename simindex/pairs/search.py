@@ -16,7 +16,7 @@ A tile is read in one pass over the tables. Its rows are sorted, and equal ones 
 Invariants
 1. Rows of equal fingerprints stand in one tile, but for those of one fingerprint that alone is more
    than a tile.
-2. What is found at once is no more than `most` pairs, whatever the rows are: what has more is cut.
+2. What is found at once is not more than `most` pairs, whatever the rows are: what has more is cut.
 3. Order and bounds of what is given depend on rows and memory, never on threads.
 """
 

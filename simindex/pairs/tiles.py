@@ -175,7 +175,7 @@ class Room:
         """
         if memory is not None and not is_int(memory):
             raise InvalidOption(
-                f"memory_limit={memory!r} is no size",
+                f"memory_limit={memory!r} is not a size in bytes",
                 remedy="give a whole number of bytes", option="memory_limit", found=memory,
             )
         row = _row_bytes(stored)

@@ -254,7 +254,7 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
         max(named, key=lambda design: design.exact_for).require_exact(h)
     have = ", ".join(design.structure for design in designs) or "no permuted tables"
     raise InvalidOption(
-        f"method={method!r} needs permuted tables, and the index has {have}",
+        f"method={method!r} needs permuted tables, but the index has {have}",
         remedy='add some with `simindex compact --structures` or Index.compact(structures=...), or '
         'use method="auto"', option="method", found=method,
         designs=tuple(design.structure for design in designs),
@@ -323,7 +323,7 @@ def lists_available(carried: Carried, method: str, h: int) -> Sequence[BlockDesi
     """Refuses an index without slice lists, if they are asked for, with InvalidOption."""
     if method == issl.NAME and not carried.sliced and len(carried.unlisted) == carried.segments:
         raise InvalidOption(
-            'method="issl" needs slice lists, and the index has none',
+            'method="issl" needs slice lists, but the index has none',
             remedy='add "issl" to the structures with `simindex compact --structures` or '
             'Index.compact(structures=...), or use method="auto"', option="method", found=method,
         )
@@ -377,7 +377,7 @@ def check_lists(carried: Carried) -> None:
     if 0 < without < segments:
         found = f"{without} of {segments} segments have none"
     raise InvalidOption(
-        f'method="issl" needs slice lists, and {found}',
+        f'method="issl" needs slice lists, but {found}',
         remedy='add "issl" to the structures with `simindex compact --structures` or '
         'Index.compact(structures=...), or use method="auto"', option="method", found=issl.NAME,
         segments=carried.unlisted,

@@ -195,9 +195,9 @@ def forecast(
     if not fitting:
         least = min(found, key=lambda one: one.memory_bytes)
         raise InvalidOption(
-            f"no method holds {rows:,} rows of {bits} bits in {memory_bytes:,} bytes of memory: "
-            f"the least is {least.memory_bytes:,} bytes, by {least.method}",
-            remedy="give that, or split the rows over machines", option="memory",
+            f"no method fits {rows:,} rows of {bits} bits into {memory_bytes:,} bytes of memory: "
+            f"{least.method} needs the least, {least.memory_bytes:,} bytes",
+            remedy="give at least that, or divide the rows among machines", option="memory",
             found=memory_bytes, expected=least.memory_bytes,
         )
     best = max(fitting, key=lambda one: one.queries_s)
@@ -335,10 +335,11 @@ def _change(rng: np.random.Generator, texts: int, bits: int) -> F64:
 def _check_size(rows: object, bits: object) -> None:
     if not is_int(rows) or not 1 <= rows <= MOST_ROWS:
         raise InvalidOption(
-            f"rows={rows!r}", remedy="give a whole number from 1 to 2^48", option="rows", found=rows
+            f"rows={rows!r} is not valid", remedy="give a whole number from 1 to 2^48",
+            option="rows", found=rows
         )
     if not is_int(bits) or bits % 64 or not 64 <= bits <= 4096:
         raise InvalidOption(
-            f"bits={bits!r}",
+            f"bits={bits!r} is not valid",
             remedy="give a multiple of 64 from 64 to 4096", option="bits", found=bits,
         )

@@ -108,8 +108,8 @@ class Machine:
             if raised_by_a_handler(error):
                 raise
             raise CorruptFile(
-                f"the catalog's record meta/machine describes no machine: {error}",
-                remedy="run `simindex tune` to write it anew", path="meta/machine",
+                f"the catalog's record meta/machine does not describe a machine: {error}",
+                remedy="run `simindex tune` to write it again", path="meta/machine",
             ) from error
 
 

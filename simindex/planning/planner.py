@@ -57,9 +57,9 @@ def within_memory(
     if memory < min(least.values()):
         general = registry.ANY_TABLE.name in least
         raise InvalidOption(
-            f"memory={memory} does not hold what method={question.method!r} needs: the least is "
+            f"memory={memory} is too little for method={question.method!r}: it needs at least "
             f"{min(least.values())} bytes",
-            remedy="give that or more" + ("" if general else ', or use method="auto"'),
+            remedy="give at least that" + ("" if general else ', or use method="auto"'),
             option="memory", found=memory, expected=min(least.values()),
         )
     fitting = tuple(row for row in methods if least[row.name] <= memory)
@@ -197,9 +197,9 @@ def plan_within(
             best_plans = [plan for plan, _ in chosen]
             return QueryPlan.of(best_plans, plans.guarantee, plans.volatility, stream=stream)
     raise InvalidOption(
-        f"memory_limit={limit_bytes} is too little for {queries:,} queries in a call: the least "
-        f"that works is {least}",
-        remedy="give that, or ask fewer queries at a time, or compare them with every row, "
+        f"memory_limit={limit_bytes} is too little for {queries:,} queries in a call: they need "
+        f"at least {least}",
+        remedy="give that, ask fewer queries at a time, or compare them with every row, "
         f'method="scan", which takes {scanned}', option="memory_limit",
         found=limit_bytes, expected=least,
     )
@@ -260,8 +260,8 @@ def check_count(k: int, rows: int) -> None:
     if k <= rows:
         return
     raise InvalidOption(
-        f"k={k} is more than the index holds, {rows:,} rows",
-        remedy=f"give at most {rows}" if rows else "append some first", option="k",
+        f"k={k} is more than the {rows:,} rows of the index",
+        remedy=f"give at most {rows}" if rows else "append rows first", option="k",
         found=k, expected=rows,
     )
 

@@ -75,24 +75,26 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> fl
         if is_structure(str(method)):
             return found
         raise InvalidOption(
-            f"method={method!r} names no structure",
-            remedy='give one of the index, such as "bphs:G=4,g=1" or "bphs:G=3,g=1,r=2"; a design '
+            f"method={method!r} is not the name of a structure",
+            remedy='give a structure of the index, such as "bphs:G=4,g=1" or "bphs:G=3,g=1,r=2"; '
+            'a design '
             'without flips has no r', option="method", found=method,
         )
     if not isinstance(method, str) or method not in registry.names():
         raise InvalidOption(
             f"method={method!r} is unknown",
-            remedy=f"give one of {', '.join(registry.names())}, or a structure of the index",
+            remedy=f"give one of {', '.join(registry.names())}, or the name of a structure of the "
+            "index",
             option="method", found=method,
         )
     return found
 
 
 def check_memory(memory: object, option: str = "memory") -> None:
-    """Refuses what is no number of bytes with InvalidOption."""
+    """Refuses what is not a number of bytes with InvalidOption."""
     if not is_int(memory) or memory < 0:
         raise InvalidOption(
-            f"{option}={memory!r} is no size",
+            f"{option}={memory!r} is not a size in bytes",
             remedy="give a whole number of bytes", option=option, found=memory,
         )
 
@@ -129,7 +131,7 @@ class TopQuestions:
     ) -> TopQuestion:
         """The question of these options; see `checked_top`."""
         given = (k, max_error, rerank, method, recall, threads, width)
-        # Equal values of other types, such as True, are no whole numbers.
+        # Equal values of other types, such as True, are not whole numbers.
         key = (*given, *map(type, given))
         hashed = True
         try:
@@ -170,13 +172,13 @@ def checked_top(
     count = whole(k)
     if count is None or count < 1:
         raise InvalidOption(
-            f"k={k!r} is no number of documents",
+            f"k={k!r} is not a number of documents",
             remedy="give a whole number from 1 on", option="k", found=k, expected="1 or more",
         )
     methods = registry.top_names()
     if not isinstance(method, str) or method not in methods:
         raise InvalidOption(
-            f"method={method!r} is unknown here",
+            f"method={method!r} does not work here",
             remedy=f"give one of {', '.join(methods)}", option="method", found=method,
             expected=methods,
         )
@@ -185,15 +187,15 @@ def checked_top(
         errors is None or not 0 <= errors <= width
     ):
         raise InvalidOption(
-            f"max_error={max_error!r}",
+            f"max_error={max_error!r} is not valid",
             remedy=f'give a whole number from 0 to {width}, the bits of a slice, or "auto" with a '
-            'recall to reach', option="max_error", found=max_error, expected=f"0 to {width}",
+            'recall', option="max_error", found=max_error, expected=f"0 to {width}",
         )
     rows = None if rerank is None else whole(rerank)
     if rerank is not None and (rows is None or rows < count):
         raise InvalidOption(
-            f"rerank={rerank!r} is no number of rows to compare",
-            remedy=f"give a whole number from k={count} on, or leave it out", option="rerank",
+            f"rerank={rerank!r} is not a number of rows to compare",
+            remedy=f"give a whole number from k={count} on, or leave rerank out", option="rerank",
             found=rerank, expected=f"{count} or more",
         )
     return TopQuestion(
@@ -208,14 +210,14 @@ def _checked_recall(recall: object, max_error: int | None, method: str) -> float
     exact = method != "auto" and registry.top_of(method).exact
     if share == 1.0 and method != "auto" and not exact:
         raise InvalidOption(
-            "recall=1 is exact, which slice lists are not",
+            "recall=1 must be exact, and slice lists are not",
             remedy='give method="scan" or "auto", or a recall below 1', option="recall",
             found=recall,
         )
     if share < 1.0 and max_error is not None and not exact:
         raise InvalidOption(
-            f"recall={recall!r} is reached by choosing max_error, and max_error={max_error} is "
+            f'recall={recall!r} needs max_error="auto", and max_error={max_error} is '
             "given",
-            remedy='give max_error="auto", or no recall', option="recall", found=recall,
+            remedy='give max_error="auto", or leave recall out', option="recall", found=recall,
         )
     return share

@@ -73,8 +73,8 @@ def asked(given: Any, *, recipe: Recipe | None, bits: int) -> Asked:
     if isinstance(given, (list, tuple)) and given and isinstance(given[0], (str, bytes)):
         if recipe is None:
             raise InvalidBatch(
-                "this index has no recipe to make fingerprints of texts",
-                remedy="ask with fingerprints, or create the index with IndexOptions(recipe=...)",
+                "this index has no recipe that turns texts into fingerprints",
+                remedy="give fingerprints, or create the index with IndexOptions(recipe=...)",
             )
         batch, count = recipe.batch(given), len(given)
         if not batch.skipped:

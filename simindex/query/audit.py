@@ -93,10 +93,11 @@ def audit(
 
 
 def check_sample(sample: object) -> None:
-    """Refuses what is no number of rows with InvalidOption."""
+    """Refuses what is not a number of rows with InvalidOption."""
     if not is_int(sample) or sample < 1:
         raise InvalidOption(
-            f"sample={sample!r}", remedy="give a whole number from 1", option="sample", found=sample
+            f"sample={sample!r} is not valid", remedy="give a whole number from 1 on",
+            option="sample", found=sample
         )
 
 

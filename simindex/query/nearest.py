@@ -132,8 +132,9 @@ def _room(queries: int, k: int, bits: int) -> tuple[TopFound, U32]:
         )
     except (MemoryError, ValueError) as error:
         raise InvalidOption(
-            f"k={k} of {queries:,} queries takes {18 * k * queries:,} bytes, more than there are",
-            remedy="ask fewer queries at a time, or for fewer documents", option="k", found=k,
+            f"k={k} of {queries:,} queries takes {18 * k * queries:,} bytes, more than this "
+            "machine has",
+            remedy="ask fewer queries at a time, or give a smaller k", option="k", found=k,
         ) from error
 
 

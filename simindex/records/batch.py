@@ -51,7 +51,7 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
         try:
             values = np.array([int(value) for value in values], dtype=np.uint64)
         except (OverflowError, ValueError) as error:
-            raise InvalidBatch("a fingerprint is not within 0 .. 2**64 - 1") from error
+            raise InvalidBatch("a fingerprint is not from 0 to 2**64 - 1") from error
     if values.dtype != np.uint64:
         raise InvalidBatch(
             f"fingerprints are {values.dtype}, not uint64",
@@ -67,7 +67,7 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
         )
     if bits is not None and values.shape[1] * 64 != bits:
         raise InvalidBatch(
-            f"fingerprints are {values.shape[1] * 64} bits wide, this needs {bits}",
+            f"fingerprints are {values.shape[1] * 64} bits wide, not {bits}",
             found=values.shape[1] * 64, expected=bits,
         )
     return _contiguous(values)
@@ -137,7 +137,7 @@ class Batch:
         n = len(self._rows)
         if ids is not None and keys is not None:
             raise InvalidBatch(
-                "ids are given beside keys, and a key makes its own id",
+                "both ids and keys are given, and the id of a key follows from it",
                 remedy="give ids or keys, not both",
             )
         self.ids: U64 | None = None if ids is None else as_ids(ids, n)
@@ -209,7 +209,7 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise InvalidBatch(f"{name} are no array: {error}") from error
+        raise InvalidBatch(f"{name} are not an array: {error}") from error
 
 
 def _contiguous(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
@@ -220,7 +220,7 @@ def _contiguous(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
 
 def _as_id(row: int, value: int) -> int:
     if not 0 <= value < 1 << 64:
-        raise InvalidBatch(f"the id of row {row} is not within 0 .. 2**64 - 1: {value}", row=row)
+        raise InvalidBatch(f"the id of row {row} is not from 0 to 2**64 - 1: {value}", row=row)
     return value
 
 
@@ -263,8 +263,8 @@ def _utf8_bytes(key: str, row: int) -> int:
         lost = f"U+{ord(key[error.start]):04X}"
         raise InvalidBatch(
             f"the key of row {row} has half of a surrogate pair, {lost}, at character "
-            f"{error.start}, which UTF-8 cannot hold",
-            remedy='mend the text, or give keys of bytes to an index made with keys="bytes"',
+            f"{error.start}, which UTF-8 cannot represent",
+            remedy='correct the text, or give keys of bytes to an index created with keys="bytes"',
             row=row, found=lost, offset=error.start,
         ) from error
 
@@ -278,7 +278,7 @@ def _as_weights(weights: Any, rows: U64) -> F32:
         )
     if array.shape != expected:
         raise InvalidBatch(
-            f"weights have shape {array.shape}, the fingerprints need {expected}",
+            f"weights have shape {array.shape}, not {expected} as the fingerprints need",
             found=array.shape, expected=expected,
         )
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused

@@ -64,13 +64,13 @@ class CatalogFile:
     metas: tuple[Meta, ...]
     """The meta pages that are whole, by page."""
     stretches: tuple[tuple[int, int], ...]
-    """What of the file is no hole, as (start, end)."""
+    """Which parts of the file are not holes, as (start, end)."""
 
     @classmethod
     def at(cls, path: Path) -> CatalogFile | None:
         """The file at a path, None if there is none. Close it after use.
 
-        Raises CorruptFile if it is no regular file, and StorageFailed if it may not be read.
+        Raises CorruptFile if it is not a regular file, and StorageFailed if it may not be read.
         """
         try:
             file = opened(path)
@@ -163,7 +163,7 @@ def _metas(fd: int) -> tuple[int, tuple[Meta, ...]]:
 
 
 def _stretches(fd: int, size: int) -> Iterator[tuple[int, int]]:
-    """What of a file is no hole, as (start, end)."""
+    """Which parts of a file are not holes, as (start, end)."""
     end = 0
     while end < size:
         try:
@@ -208,7 +208,7 @@ class CatalogTree:
         self._newest = self._order()
         pages = file.size // file.page_bytes
         if self._newest is not None and self._newest.last_page >= pages:
-            self.break_("it is cut short")
+            self.break_("it ends too early")
         else:
             pages = 0 if self._newest is None else self._newest.last_page + 1
         self._seen = bytearray(min(pages, MAP_BYTES // file.page_bytes))

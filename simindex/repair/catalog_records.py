@@ -79,7 +79,7 @@ class CatalogRecords:
     def read(cls, path: Path) -> CatalogRecords | None:
         """All of a file that is there; None if there is none. Close it after use.
 
-        Raises CorruptFile if it is no regular file, and StorageFailed if it may not be read.
+        Raises CorruptFile if it is not a regular file, and StorageFailed if it may not be read.
 
         One pass over the file, and one over the pages of the tree: 20 us a page.
         """

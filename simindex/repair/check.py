@@ -243,7 +243,7 @@ def _disorder(
         if not keys.within().all():
             yield f"the keys of rows {start} to {stop} are out of bounds"
         elif table.keys.slice(start, stop).faulty(table.ids[start:stop], kind, secret).any():
-            yield f"a key of rows {start} to {stop} does not make its id, or is no text"
+            yield f"a key of rows {start} to {stop} does not make its id, or is not text"
 
 
 def _strays(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[Finding]:
@@ -282,7 +282,9 @@ def require_usable(name: str, payload: bytes, options: IndexOptions) -> None:
         if name == "recipe":
             bits: int = Recipe.from_bytes(payload).bits
             if bits != options.bits:
-                raise CorruptFile(f"it makes fingerprints of {bits} bits, not of {options.bits}")
+                raise CorruptFile(
+                    f"the recipe makes fingerprints of {bits} bits, not of {options.bits}"
+                )
         elif name == "reservoir":
             Reservoir.decode("the index", payload, options.words).check()
         elif name == "machine":

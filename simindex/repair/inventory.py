@@ -24,7 +24,7 @@ class Inventory:
     catalog: Path | None = None
     """The directory of the catalog that was read."""
     obstacle: Path | None = None
-    """What stands in the place of LMDB's lock file, which holds nothing, and is no regular file."""
+    """What is in the place of LMDB's lock file and is not a regular file."""
     head: Head | None = None
     certain: bool = False
     options: IndexOptions | None = None

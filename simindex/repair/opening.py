@@ -34,8 +34,8 @@ def mapped(path: Path, fd: int, size: int) -> U8:
         if raised_by_a_handler(error):
             raise
         raise StorageFailed(
-            f"{path} cannot be mapped ({error})",
-            remedy="free memory, or raise the number of maps that a process may have, in "
+            f"{path} cannot be mapped into memory ({error})",
+            remedy="free memory, or raise the number of maps that a process may have in "
             "/proc/sys/vm/max_map_count", path=str(path),
         ) from error
 
@@ -47,7 +47,7 @@ def refused(path: Path, error: OSError) -> BaseException:
         return found
     return StorageFailed(
         f"{path} cannot be read ({error.strerror})",
-        remedy="make it readable, or move it away if it is lost, then run `simindex repair` again",
+        remedy="make it readable, or move it away if it is lost; then run `simindex repair` again",
         path=str(path), errno=error.errno,
     )
 
@@ -58,7 +58,7 @@ def whole_envelope(path: Path) -> Envelope:
     Raises
     ------
     CorruptFile
-        If its header or footer is damaged, or it is no file.
+        If its header or footer is damaged, or it is not a file.
     StorageFailed, MemoryError
         If the system refuses it: then it may well be whole.
     """
@@ -68,7 +68,7 @@ def whole_envelope(path: Path) -> Envelope:
         if raised_by_a_handler(error):
             raise
         if error.errno in (*NOT_REGULAR, errno.ENOENT):
-            raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
+            raise CorruptFile(f"{path} is not a regular file", path=str(path)) from error
         raise refused(path, error) from error
 
 
@@ -92,11 +92,11 @@ def opened(path: Path) -> Descriptor:
         if raised_by_a_handler(error):
             raise
         if error.errno in NOT_REGULAR:
-            raise CorruptFile(f"{path} is no regular file", path=str(path)) from error
+            raise CorruptFile(f"{path} is not a regular file", path=str(path)) from error
         raise refused(path, error) from error
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise CorruptFile(f"{path} is no regular file", path=str(path))
+        raise CorruptFile(f"{path} is not a regular file", path=str(path))
     return file
 
 
@@ -108,7 +108,7 @@ def opened_rows(path: Path) -> Descriptor:
         raise CorruptFile(f"{path} is missing", path=str(path)) from error
     if os.fstat(file.fileno()).st_size < PAGE_BYTES:
         file.close()
-        raise CorruptFile(f"{path} is cut short", path=str(path))
+        raise CorruptFile(f"{path} ends too early", path=str(path))
     return file
 
 

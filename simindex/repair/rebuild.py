@@ -4,7 +4,7 @@
                be done about it are the steps (steps.py)
     segments   what is intact of a damaged one is written as a new one; files beside are built anew
     catalog    a new one is made beside the old one, whole and synced, then gets its name
-    kept       what was replaced, or is no part of the index, is moved into `damaged-<n>/`
+    kept       what was replaced, or is not part of the index, is moved into `damaged-<n>/`
 
     again      all is read again, as the next repair would: what is still wrong is told
 
@@ -59,7 +59,7 @@ def repair(
     Raises
     ------
     InvalidOption
-        If `path` is no path, or `apply` neither true nor false.
+        If `path` is not a path, or `apply` neither true nor false.
     IndexNotFound, IndexLocked
         If there is nothing of an index, or it is open for writing: close it first.
     FormatTooNew, FormatTooOld

@@ -80,7 +80,7 @@ class SegmentRemains:
     Raises
     ------
     CorruptFile
-        If nothing of it can be trusted: its header is damaged, or it is no file of simindex.
+        If nothing of it can be trusted: its header is damaged, or it is not a file of simindex.
     FormatTooNew, FormatTooOld
         If another version wrote it.
     """
@@ -229,7 +229,7 @@ class SegmentRemains:
             if section is None or section.itemsize != itemsize or (
                 section.count != counts.get(kind, section.count)
             ):
-                raise self._corrupt("has sections that disagree")
+                raise self._corrupt("has sections that do not fit each other")
 
     def description(self) -> dict[str, Any]:
         """What it says of its index; nothing if that is damaged."""

@@ -65,7 +65,7 @@ def whole(
             if owner != [record.name, record.footer_checksum] or (
                 identity.index, identity.rows, identity.horizon, identity.bits
             ) != (index, record.rows, record.horizon, options.bits):
-                raise CorruptFile(f"{path} is not of the segment beside it", path=str(path))
+                raise CorruptFile(f"{path} belongs to another segment", path=str(path))
             envelope.verify()
             if envelope.filled_gaps():
                 raise CorruptFile(f"{path} is not zero between its sections", path=str(path))

@@ -58,7 +58,7 @@ LIKELY_ORDINAL = 1 << 40
 
 
 def anything_of_an_index(path: Path) -> bool:
-    """Whether a directory has FORMAT, a catalog, or a segment: all else is no index."""
+    """Whether a directory has FORMAT, a catalog, or a segment: all else is not an index."""
     return (
         any(map(os.path.lexists, (path / "FORMAT", path / "catalog" / "data.mdb")))
         or any(map(NAME.fullmatch, names_in(path / "segments")))
@@ -130,16 +130,16 @@ def _choose_uuid(found: Inventory, records: CatalogRecords | None) -> bool:
     cast = [uuid for uuid in votes if uuid]
     chosen = max(cast, key=cast.count) if cast else secrets.token_bytes(UUID_BYTES)
     if found.uuid and chosen != found.uuid:
-        found.error(found.path / "FORMAT", "is of another index")
+        found.error(found.path / "FORMAT", "belongs to another index")
         found.format_sound = False
     found.uuid = chosen
     for name, file in list(found.files.items()):
         if file.identity.index != found.uuid:
-            found.foreign[name] = "is of another index"
+            found.foreign[name] = "belongs to another index"
             del found.files[name]
     if in_catalog is None or in_catalog == chosen:
         return True
-    found.error(found.path / "catalog", "is of another index")
+    found.error(found.path / "catalog", "belongs to another index")
     return False
 
 
@@ -149,11 +149,11 @@ def _read_files(found: Inventory, progress: Progress | None) -> None:
         if path.is_symlink():
             raise CorruptFile(
                 f"{path} is a link", path=str(path),
-                remedy="put what it leads to in its place, or remove it if that is lost, then run "
+                remedy="replace it by what it leads to, or remove it if that is lost; then run "
                 "`simindex repair` again",
             )
     if not directory.is_dir():
-        found.error(directory, "is no directory" if directory.exists() else "is missing")
+        found.error(directory, "is not a folder" if directory.exists() else "is missing")
         return
     paths = sorted(path for path in directory.iterdir() if NAME.fullmatch(path.name))
     total = sum(path.lstat().st_size for path in paths)
@@ -188,7 +188,7 @@ def _catalog_records(found: Inventory) -> Iterator[CatalogRecords | None]:
             try:
                 another = CatalogRecords.read(place / "data.mdb")
             except CorruptFile:
-                another, fault = None, "is no regular file"
+                another, fault = None, "is not a regular file"
             if another is not None:
                 if records is not None:
                     records.close()
@@ -207,7 +207,7 @@ def _read_lock(found: Inventory) -> None:
     path = found.path / "catalog" / "lock.mdb"
     with suppress(FileNotFoundError, NotADirectoryError):
         if not stat.S_ISREG(path.lstat().st_mode):
-            found.error(path, "is no regular file")
+            found.error(path, "is not a regular file")
             found.obstacle = path
 
 
@@ -290,14 +290,14 @@ def _read_options(found: Inventory, records: CatalogRecords | None) -> None:
         break
     else:
         raise CorruptFile(
-            f"nothing at {found.path} tells how rows were stored, since neither the catalog nor a "
-            "segment is left",
-            remedy="build the index anew, or bring files back from a backup",
+            f"nothing at {found.path} says how rows were stored, because neither the catalog nor "
+            "a segment is readable",
+            remedy="build the index again, or restore files from a backup",
             path=str(found.path),
         )
     for name, file in list(found.files.items()):
         if file.identity.bits != options.bits or file.keyed != options.keyed:
-            found.foreign[name] = "is of an index with other options"
+            found.foreign[name] = "belongs to an index with other options"
             del found.files[name]
 
 

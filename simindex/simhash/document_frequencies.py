@@ -203,7 +203,7 @@ class DocumentFrequencies:
         """
         if self.documents == 0:
             raise InvalidOption(
-                "idf is learned from documents, and none were given", remedy="fit on some"
+                "idf is learned from documents, but there were none", remedy="give some to fit"
             )
         # One logarithm for each count that occurs, by the C library: numpy's differs between
         # processors.
@@ -340,8 +340,7 @@ def require_source(counted: DocumentFrequencies, source: str) -> None:
     """Raises RecipeMismatch unless the hashes counted are those of `source`."""
     if counted.source != source:
         raise RecipeMismatch(
-            "these document frequencies were counted by a recipe that makes other features of a "
-            "text",
+            "these document frequencies belong to a recipe that makes other features of a text",
             remedy="count with the same unit, ngram, seed, tokenizer, stop_words and stemmer",
             found=counted.source, expected=source,
         )
@@ -369,14 +368,15 @@ def _checked(hashes: Any, counts: Any, documents: Any) -> _Counted:
     bad = np.flatnonzero(hashes[1:] <= hashes[:-1])
     if len(bad):
         raise InvalidBatch(
-            f"hash {bad[0] + 1} is not above the one before it",
-            remedy="give distinct hashes, ascending", row=int(bad[0]) + 1,
+            f"hash {bad[0] + 1} is not larger than the one before it",
+            remedy="give distinct hashes in ascending order", row=int(bad[0]) + 1,
         )
     bad = np.flatnonzero((counts < 1) | (counts > documents))
     if len(bad):
         raise InvalidBatch(
             f"count {bad[0]} is {counts[bad[0]]}, of {documents} documents",
-            remedy="give in how many of them the feature occurs, and no feature that none has",
+            remedy="give the number of documents that have the feature, without features that "
+            "none has",
             row=int(bad[0]), found=int(counts[bad[0]]), expected=f"from 1 to {documents}",
         )
     return hashes.copy(), counts.astype(np.uint32)
@@ -385,7 +385,7 @@ def _checked(hashes: Any, counts: Any, documents: Any) -> _Counted:
 def _require_countable(documents: int) -> None:
     if documents > recipe_bytes.MOST_DOCUMENTS:
         raise InvalidOption(
-            f"{documents} documents are more than can be counted, 2**32 - 1",
-            remedy="learn from a sample", option="documents", found=documents,
+            f"{documents} documents are more than the limit of 2**32 - 1",
+            remedy="learn idf from a sample", option="documents", found=documents,
             expected=recipe_bytes.MOST_DOCUMENTS,
         )

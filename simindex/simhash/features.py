@@ -151,14 +151,14 @@ def _columns(pyarrow: Any, chunks: list[Any]) -> Iterator[Column]:
             stored = chunk.cast(pyarrow.large_binary())
         else:
             raise InvalidBatch(
-                f"the Arrow column holds {chunk.type}, not text",
+                f"the Arrow column has type {chunk.type}, not text",
                 remedy="cast it to string", found=str(chunk.type), expected="string",
             )
         if stored.null_count:
             null = position + int(np.argmax(stored.is_null().to_numpy(zero_copy_only=False)))
             raise InvalidBatch(
                 f"text {null} is null",
-                remedy='fill nulls with "", or leave these rows out', position=null,
+                remedy='fill nulls with "", or remove these rows', position=null,
             )
         _, offsets, data = stored.buffers()
         ends = np.frombuffer(offsets, dtype=np.int64) if offsets else np.zeros(1, dtype=np.int64)
@@ -170,12 +170,12 @@ def _columns(pyarrow: Any, chunks: list[Any]) -> Iterator[Column]:
 
 
 def refuse_invalid(invalid: tuple[int, int], first: int) -> None:
-    """Raises InvalidBatch if a kernel found bytes that are no UTF-8: (text, byte), or (-1, -1)."""
+    """Raises InvalidBatch if a kernel found bytes that are not UTF-8: (text, byte), or (-1, -1)."""
     position, offset = invalid
     if position >= 0:
         raise InvalidBatch(
             f"text {first + position} is not UTF-8 at byte {offset}",
-            remedy='decode it before, for example with errors="replace"', position=first + position,
+            remedy='decode it first, for example with errors="replace"', position=first + position,
             offset=offset,
         )
 

@@ -57,9 +57,9 @@ class Reader:
         tokenizer, idf, projection = recipe.tokenizer, recipe.idf, recipe.projection
         if isinstance(tokenizer, str):
             raise InvalidOption(
-                f"the recipe's words come from the tokenizer {tokenizer!r}, which an index stores "
-                "by name only",
-                remedy="give it back with recipe.using(tokenizer)", option="tokenizer",
+                f"the recipe needs the tokenizer {tokenizer!r}, of which an index stores only the "
+                "name",
+                remedy="give the function with recipe.using(tokenizer)", option="tokenizer",
                 found=tokenizer, expected="recipe.using(tokenizer)",
             )
         counting = WEIGHTINGS[recipe.weighting].counting

@@ -176,8 +176,8 @@ class Recipe:
         """
         if not WEIGHTINGS[self.weighting].idf:
             raise InvalidOption(
-                f'weighting="{self.weighting}" learns nothing from documents',
-                remedy='leave out fit, or give weighting="tfidf"', option="weighting",
+                f'weighting="{self.weighting}" does not learn from documents',
+                remedy='do not call fit, or give weighting="tfidf"', option="weighting",
                 found=self.weighting, expected="tfidf",
             )
         if not isinstance(documents, DocumentFrequencies):
@@ -279,7 +279,7 @@ class Recipe:
         if given != (weights is not None):
             raise InvalidOption(
                 'weighting="given" needs weights' if given
-                else f'weighting="{self.weighting}" weighs features itself',
+                else f'weighting="{self.weighting}" computes the weights itself',
                 remedy="give one for each hash" if given
                 else 'leave out weights, or make the recipe with weighting="given"',
                 option="weighting", found=self.weighting,

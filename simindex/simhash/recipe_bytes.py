@@ -92,7 +92,7 @@ def _opened(kind: _Kind, content: object) -> tuple[bytes, memoryview]:
     """Header and arrays of bytes whose digest is right."""
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise InvalidBatch(
-            f"a {type(content).__name__} is not what to_bytes gave",
+            f"a {type(content).__name__} is not the bytes that to_bytes returns",
             remedy="give bytes", found=type(content).__name__, expected="bytes",
         )
     content = bytes(content)
@@ -104,15 +104,15 @@ def _opened(kind: _Kind, content: object) -> tuple[bytes, memoryview]:
         raise CorruptFile(f"these bytes are no {kind.name}", found=magic, expected=kind.magic)
     if version > VERSION:
         raise FormatTooNew(
-            f"{kind.has} format {version}, this version reads {VERSION}",
-            remedy="install a newer one", found=version, expected=VERSION,
+            f"{kind.has} format {version}, this version of simindex reads {VERSION}",
+            remedy="install a newer simindex", found=version, expected=VERSION,
         )
     whole = memoryview(content)
     if blake2b(whole[:end], digest_size=_DIGEST_BYTES).digest() != content[end:]:
         raise CorruptFile(kind.damaged)
     start = _PREFIX.size + header_bytes
     if version < 1 or header_bytes > kind.most_header_bytes or start > end:
-        raise CorruptFile(f"{kind.header} does not fit", found=header_bytes)
+        raise CorruptFile(f"the size of {kind.header} is wrong", found=header_bytes)
     return content[_PREFIX.size : start], whole[start:end]
 
 
@@ -125,7 +125,7 @@ def _table(arrays: memoryview, features: int) -> tuple[U64, U32]:
 def unpacked(content: object) -> tuple[dict[str, Any], IdfTable | None]:
     """Header values of a recipe and its table; whether the values fit is not checked.
 
-    Raises CorruptFile and FormatTooNew as `Recipe.from_bytes`, InvalidBatch for what is no bytes.
+    Raises CorruptFile and FormatTooNew as `Recipe.from_bytes`, InvalidBatch for what is not bytes.
     """
     header, arrays = _opened(RECIPE, content)
     try:
@@ -133,12 +133,13 @@ def unpacked(content: object) -> tuple[dict[str, Any], IdfTable | None]:
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise CorruptFile("the recipe's header cannot be decoded") from error
     if not isinstance(values, dict):
-        raise CorruptFile("the recipe's header is no map", found=type(values).__name__)
+        raise CorruptFile("the recipe's header is not a map", found=type(values).__name__)
     tokenizer = values.get("tokenizer")
     if isinstance(tokenizer, int) and tokenizer > TOKENIZER:
         raise FormatTooNew(
-            f"the recipe splits texts by tokenizer {tokenizer}, this version knows {TOKENIZER}",
-            remedy="install a newer one", found=tokenizer, expected=TOKENIZER,
+            f"the recipe splits texts with tokenizer {tokenizer}, this version of simindex has "
+            f"{TOKENIZER}",
+            remedy="install a newer simindex", found=tokenizer, expected=TOKENIZER,
         )
     try:
         documents, features, unseen = (values[name] for name in ("documents", "features", "unseen"))
@@ -163,7 +164,7 @@ def unpacked_frequencies(content: object) -> tuple[dict[str, Any], U64, U32]:
     """Header values, hashes and counts, which fit each other; `max_features` is not checked.
 
     Raises CorruptFile and FormatTooNew as `DocumentFrequencies.from_bytes`, InvalidBatch for what
-    is no bytes.
+    is not bytes.
     """
     header, arrays = _opened(FREQUENCIES, content)
     try:

@@ -132,7 +132,7 @@ def require_weighing(weighting: str, *, fitted: bool) -> None:
     """Raises InvalidOption where the features of a text have no weights yet, or by the caller."""
     if weighting == "given":
         raise InvalidOption(
-            'weighting="given" has the weights from the caller',
+            'weighting="given" takes the weights from the caller',
             remedy="use batch_features, or give another weighting for texts", option="weighting",
             found="given",
         )
@@ -143,8 +143,8 @@ def require_fitted(weighting: str, *, fitted: bool) -> None:
     """Raises InvalidOption where a recipe has not learned the idf that it weighs by."""
     if not fitted:
         raise InvalidOption(
-            "the recipe has no idf yet",
-            remedy='learn it with recipe = recipe.fit(texts), or give weighting="tf"',
+            "the recipe has not learned an idf yet",
+            remedy='call recipe = recipe.fit(texts), or give weighting="tf"',
             option="weighting", found=weighting,
         )
 
@@ -207,7 +207,7 @@ def _refuse_heavy(offsets: I64, weights: F64) -> None:
             total = float(weights[offsets[document] : offsets[document + 1]].sum())
         if total > MOST_WEIGHT:
             raise InvalidBatch(
-                f"the weights of document {document} add up to {total:g}",
-                remedy=f"scale them down, to {MOST_WEIGHT:g} at most", document=document,
+                f"the weights of document {document} have the sum {total:g}, which is too large",
+                remedy=f"scale them, so that the sum is at most {MOST_WEIGHT:g}", document=document,
                 found=total, expected=MOST_WEIGHT,
             )

@@ -58,8 +58,8 @@ def name_of(tokenizer: Any) -> str:
         name = next((key for key, value in held.items() if value == tokenizer), None)
     if not module or not name or "<" in name:
         raise InvalidOption(
-            f"option tokenizer={tokenizer!r} has no name of its own that an index could store",
-            remedy="give a function that a module defines", option="tokenizer",
+            f"option tokenizer={tokenizer!r} has no name that an index could store",
+            remedy="give a function that is defined in a module", option="tokenizer",
             found=repr(tokenizer), expected="a named function",
         )
     return f"{module}:{name}"
@@ -71,14 +71,14 @@ def language_stop_words(language: str) -> frozenset[str]:
         import stopwordsiso
     except ImportError as error:
         raise MissingExtra(
-            f"stop words by language ({language!r}) need an extra",
-            remedy="pip install 'simindex[stopwords]', or give the words themselves",
+            f"stop words of a language ({language!r}) need an optional package",
+            remedy="pip install 'simindex[stopwords]', or give a list of words",
             extra="stopwords",
         ) from error
     if not stopwordsiso.has_lang(language):
         known = ", ".join(sorted(stopwordsiso.langs()))
         raise InvalidOption(
-            f"option stop_words={language!r} is no language with stop words",
+            f"option stop_words={language!r} is not a language with stop words",
             remedy=f"give words, or one of {known}", option="stop_words", found=language,
             expected=known,
         )
@@ -90,7 +90,8 @@ def _stemming() -> Any:
         import Stemmer
     except ImportError as error:
         raise MissingExtra(
-            "stems need an extra", remedy="pip install 'simindex[stem]'", extra="stem"
+            "stemming needs an optional package", remedy="pip install 'simindex[stem]'",
+            extra="stem",
         ) from error
     return Stemmer
 
@@ -109,14 +110,14 @@ def stemmer_name(algorithm: str) -> str:
     if name not in stemming.algorithms(aliases=True):
         known = ", ".join(sorted(stemming.algorithms()))
         raise InvalidOption(
-            f"option stemmer={algorithm!r} is no algorithm of Snowball",
+            f"option stemmer={algorithm!r} is not an algorithm of Snowball",
             remedy=f"give one of {known}", option="stemmer", found=algorithm, expected=known,
         )
     installed = ".".join(stemming.version().split(".")[:2])
     if version not in ("", installed):
         raise InvalidOption(
-            f"the recipe's stems are those of PyStemmer {version}, {installed} is installed and "
-            "may give others",
+            f"the recipe uses the stems of PyStemmer {version}, but {installed} is installed, "
+            "which may give other stems",
             remedy=f"pip install 'PyStemmer=={version}.*'", option="stemmer", found=installed,
             expected=version,
         )
@@ -145,7 +146,7 @@ def tokenized(tokenizer: Tokenizer, texts: list[str], first: int) -> list[list[s
             kind = type(wrong[0] if several else given).__name__
             raise InvalidBatch(
                 f"the tokenizer gave a {kind} for text {position}",
-                remedy="it must give words, each a str", position=position,
+                remedy="let it return words, each a str", position=position,
                 found=kind, expected="an iterable of str",
             )
         listed.append([word for word in words if word])

@@ -48,15 +48,19 @@ def checked_call(
         )
     if options is not None and not isinstance(options, IndexOptions):
         raise InvalidOption(
-            f"options={options!r} are no IndexOptions",
+            f"options={options!r} is not an IndexOptions",
             remedy="give simindex.IndexOptions(...)", option="options", found=options,
         )
     try:
         directory = Path(path)
     except TypeError as error:
-        raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
+        raise InvalidOption(
+            f"{path!r} is not a path: {error}", option="path", found=path
+        ) from error
     if "\0" in str(directory):
-        raise InvalidOption(f"{path!r} is no path: it has a null byte", option="path", found=path)
+        raise InvalidOption(
+            f"{path!r} is not a path: it has a null byte", option="path", found=path
+        )
     try:
         _check_way(directory, create=mode in ("c", "n"))
     except IndexNotFound:
@@ -64,7 +68,9 @@ def checked_call(
     except OSError as error:
         if error.errno not in (errno.ENAMETOOLONG, errno.EINVAL):
             raise refusal(error, directory) from error
-        raise InvalidOption(f"{path!r} is no path: {error}", option="path", found=path) from error
+        raise InvalidOption(
+            f"{path!r} is not a path: {error}", option="path", found=path
+        ) from error
     return directory
 
 
@@ -80,25 +86,25 @@ def _check_way(directory: Path, *, create: bool) -> None:
             return
         raise IndexNotFound(
             f"{directory} is a symbolic link to nothing, so there is no index",
-            remedy="mend the link, or name another path", path=str(directory),
+            remedy="correct the link, or name another path", path=str(directory),
         ) from error
     except NotADirectoryError as error:
         on_the_way = reversed(directory.parents)
         file = next((one for one in on_the_way if one.exists() and not one.is_dir()), directory)
         raise IndexNotFound(
-            f"{file} is no directory, so there can be no index at {directory}",
+            f"{file} is not a folder, so there can be no index at {directory}",
             remedy="name another path", path=str(directory), found=str(file),
         ) from error
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
         raise IndexNotFound(
-            f"there can be no index at {directory}, which leads into a loop of symbolic links",
-            remedy="mend the links, or name another path", path=str(directory),
+            f"there can be no index at {directory}, because its symbolic links form a loop",
+            remedy="correct the links, or name another path", path=str(directory),
         ) from error
     if not create and not stat.S_ISDIR(kind):
         raise IndexNotFound(
-            f"{directory} is no directory, so it is no index", remedy="name another path",
+            f"{directory} is not a folder, so it is not an index", remedy="name another path",
             path=str(directory),
         )
 
@@ -140,7 +146,7 @@ def leased(path: Path, *, writable: bool) -> tuple[bytes, Lease]:
         for name in ("catalog", "segments"):
             part = path / name
             if part.is_symlink() or (part.exists() and not part.is_dir()):
-                raise CorruptFile(f"{part} is no directory", path=str(part))
+                raise CorruptFile(f"{part} is not a folder", path=str(part))
         lease = acquire(path / "catalog", writable=writable)
         try:
             if read_format(path, writable=writable) == uuid:
@@ -171,8 +177,9 @@ def described(catalog: Catalog, *, index: bytes) -> Described:
         recipe = reading.value(head, "recipe")
     if named not in (None, index):
         raise CorruptFile(
-            f"{catalog.path} or FORMAT beside it is of another index",
-            remedy="bring back its own; `simindex repair` shows what can be recovered without it",
+            f"{catalog.path} or FORMAT belongs to another index",
+            remedy="restore the right file from a backup; `simindex repair` shows what can be "
+            "recovered without it",
             path=str(catalog.path),
         )
     return Described(
@@ -195,8 +202,9 @@ def check_age(path: Path, catalog: Catalog, snapshot: Snapshot) -> None:
 def catalog_is_older(file: Path) -> CorruptFile:
     """The error where a file is there that only a later commit than the catalog's can name."""
     return CorruptFile(
-        f"{file} is newer than the catalog, an older catalog/data.mdb that was put in its place",
-        remedy="bring back the newer one; if there is none, `simindex repair` makes one of what is "
-        "there",
+        f"{file} is newer than the catalog: an older catalog/data.mdb was copied over the newer "
+        "one",
+        remedy="restore the newer one; if it is lost, `simindex repair` makes one from the "
+        "segment files",
         path=str(file),
     )

@@ -59,9 +59,9 @@ def checked_designs(options: IndexOptions) -> tuple[BlockDesign, ...]:
     tables = sum(design.tables - 1 for design in designs)
     if tables > permuted.MAX_TABLE:
         raise InvalidOption(
-            f"structures={options.structures!r} have {tables} permuted tables, more than "
+            f"structures={options.structures!r} need {tables} permuted tables, the limit is "
             f"{permuted.MAX_TABLE}",
-            remedy="take fewer", option="structures", found=tables, expected=permuted.MAX_TABLE,
+            remedy="name fewer", option="structures", found=tables, expected=permuted.MAX_TABLE,
         )
     return designs
 
@@ -278,8 +278,7 @@ class SegmentFiles:
                 found = None
             if found != file_bytes:
                 raise CorruptFile(
-                    f"{path} was removed or changed before the commit that names it: nothing was "
-                    "committed",
+                    f"{path} was removed or changed before its commit: nothing was committed",
                     remedy="open the index again, and repeat what was not committed",
                     path=str(path), found=found, expected=file_bytes,
                 )

@@ -140,7 +140,7 @@ class Snapshot:
     def reservoir(self) -> Reservoir:
         """Sampled rows with their weights: the segments' and the pending runs'.
 
-        Raises CorruptFile if it cannot be read, or a weight is no number.
+        Raises CorruptFile if it cannot be read, or a weight is not a number.
         """
         parts = [part for part in self.samples if len(part)]
         with self._catalog.reading() as reading:

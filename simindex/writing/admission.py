@@ -33,7 +33,7 @@ def checked_batch(
         batch = Batch(rows, ids=ids, keys=keys, weights=weights)
     elif ids is not None or keys is not None or weights is not None:
         raise InvalidBatch(
-            "a Batch carries its ids, keys and weights", remedy="give none beside it"
+            "a Batch has its own ids, keys and weights", remedy="leave these arguments out"
         )
     else:
         batch = given
@@ -41,18 +41,18 @@ def checked_batch(
             as_keys(batch.keys, len(batch))  # whose list may have changed since it was made
     if batch.bits != options.bits:
         raise InvalidBatch(
-            f"the batch is {batch.bits} bits wide, the index {options.bits}",
+            f"the batch has fingerprints of {batch.bits} bits, the index of {options.bits}",
             found=batch.bits, expected=options.bits,
         )
     if not options.keyed:
         if batch.keys is not None:
             raise InvalidBatch(
                 "this index has no keys",
-                remedy="give ids=, or create it with IndexOptions(keys=True)",
+                remedy="give ids=..., or create the index with IndexOptions(keys=True)",
             )
     else:
         if batch.keys is None:
-            raise InvalidBatch("this index has keys", remedy="give keys=")
+            raise InvalidBatch("this index has keys", remedy="give keys=...")
         _require_type(batch.keys, options)
     check_recipe(batch.recipe, recipe)
     return batch
@@ -72,21 +72,23 @@ def checked_document(
     if isinstance(given, (str, bytes)):
         if recipe is None:
             raise InvalidBatch(
-                "this index has no recipe to make a fingerprint of a text",
+                "this index has no recipe that turns a text into a fingerprint",
                 remedy="give a Batch of one, or create the index with IndexOptions(recipe=...)",
             )
         if options.keyed and key is None:
-            raise InvalidBatch("this index has keys", remedy="give key=")
+            raise InvalidBatch("this index has keys", remedy="give key=...")
         batch = recipe.batch([given], **named)
     elif not isinstance(given, Batch):
         raise InvalidBatch(
-            f"{type(given).__name__} is no document",
+            f"{type(given).__name__} is not a document",
             remedy="give a text, or a Batch of one", found=type(given).__name__,
         )
     elif not named:
         batch = given
     elif given.ids is not None or given.keys is not None:
-        raise InvalidBatch("the batch names its row", remedy="give no key beside it")
+        raise InvalidBatch(
+            "the batch has a key for its row already", remedy="leave the argument key out"
+        )
     else:
         batch = Batch(
             given.rows, weights=given.weights, recipe=given.recipe, skipped=given.skipped, **named
@@ -96,7 +98,7 @@ def checked_document(
     if len(batch) != 1:
         raise InvalidBatch(
             f"the batch has {len(batch)} rows",
-            remedy="give one, or all of them to Index.ingest", found=len(batch), expected=1,
+            remedy="give one row, or use Index.ingest for many", found=len(batch), expected=1,
         )
     return checked_batch(batch, options, recipe)
 
@@ -117,12 +119,12 @@ def checked_names(
     """The ids or the keys of rows to be deleted, once they are of the index's kind."""
     if (ids is None) == (keys is None):
         raise InvalidBatch(
-            "a deletion needs ids, or keys, and not both", remedy="give ids or keys to delete"
+            "a deletion needs either ids or keys", remedy="give one of the two"
         )
     if options.keyed and keys is None:
-        raise InvalidBatch("this index has keys", remedy="give keys=")
+        raise InvalidBatch("this index has keys", remedy="give keys=...")
     if not options.keyed and ids is None:
-        raise InvalidBatch("this index has no keys", remedy="give ids=")
+        raise InvalidBatch("this index has no keys", remedy="give ids=...")
     if ids is not None:
         return as_ids(ids, None), None
     listed = as_keys(keys, None)
@@ -148,6 +150,6 @@ def check_recipe(recipe: Recipe | None, own: Recipe | None) -> None:
         f"{name}: {theirs!r} != {mine!r}" for name, (theirs, mine) in differences.items()
     )
     raise RecipeMismatch(
-        f"the batch was made by another recipe than the index's ({shown})",
+        f"another recipe than that of the index made the batch ({shown})",
         remedy="make it with index.recipe", differences=differences,
     )

@@ -159,8 +159,8 @@ class Committer:
         """Raises ReadOnlyIndex once a commit has failed, or a change was cut off."""
         if self.failed is not None:
             raise ReadOnlyIndex(
-                f"{self.view.path} is no longer written by this handle: {self.failed}",
-                remedy="close it and open the index again, which holds its last commit",
+                f"{self.view.path} cannot be changed by this handle any more: {self.failed}",
+                remedy="close it and open the index again; the index has its last commit",
                 path=str(self.view.path),
             )
 
@@ -251,8 +251,8 @@ class Committer:
         if self.recipe is None and batch.recipe is not None:
             if self.waiting.appended:
                 raise RecipeMismatch(
-                    "the index's rows were appended without a recipe, this batch has one",
-                    remedy="append its fingerprints alone if they are alike",
+                    "the rows of this index were appended without a recipe, but this batch has one",
+                    remedy="append only its fingerprints, if they are of the same kind",
                     differences={"recipe": (repr(batch.recipe), None)},
                 )
             self.waiting.recipe = batch.recipe

@@ -1,8 +1,8 @@
 """Making a new index directory, in an order that survives a crash after every step.
 
-FORMAT is written last: a directory without it is no index, and what an interrupted creation left in
-it may be cleared by the next one. One that fails removes what it made, LOCK while it holds it: who
-opened that before has no lock, see `locks.lock`.
+FORMAT is written last: a directory without it is not an index, and what an interrupted creation
+left in it may be cleared by the next one. One that fails removes what it made, LOCK while it holds
+it: who opened that before has no lock, see `locks.lock`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def replaceable(directory: Path) -> Iterator[None]:
     except FormatTooNew as error:
         if format_agrees(directory):
             raise FormatTooNew(
-                error.what, remedy=f"{error.remedy}; or remove {directory} by hand, if it may go",
+                error.what,
+                remedy=f"{error.remedy}; or remove {directory} by hand if nobody needs it",
                 **error.data,
             ) from error
     except CorruptFile:
@@ -65,13 +66,13 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
     Raises
     ------
     IndexExists
-        If there is an index and `overwrite` is false, or anything that is no index: it is kept.
+        If there is an index and `overwrite` is false, or anything that is not an index: it is kept.
     IndexLocked
         If it is being written or made by another process.
     IndexNotFound
         If there is no directory for it.
     UnsupportedStorage
-        If the file system there holds no index, or lets nobody make a directory.
+        If the file system there holds no index, or lets nobody create a folder.
     FormatTooNew
         If a newer version made what was to be overwritten.
     """
@@ -98,7 +99,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
     try:
         if exists(directory) and not overwrite:
             raise IndexExists(
-                f"an index was made at {directory} by another process, and was kept",
+                f"another process created an index at {directory}; not overwritten",
                 path=str(directory),
             )
         if exists(directory):
@@ -125,7 +126,7 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
 
 
 def _prepare(directory: Path, *, overwrite: bool) -> bool:
-    """Refuses a directory that is no place for an index; makes one that is not there.
+    """Refuses a directory that is not a place for an index; makes one that is not there.
 
     Returns whether it did.
     """
@@ -133,8 +134,8 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
     if require_place(directory):
         if exists(directory) and not overwrite:
             raise IndexExists(
-                f"there is already an index at {directory}, which was kept",
-                remedy="open it with mode 'w', or ask to overwrite it",
+                f"there is already an index at {directory}; not overwritten",
+                remedy="open it with mode 'w', or give overwrite=True to replace it",
                 path=str(directory),
             )
         require_nothing_else(directory)
@@ -148,13 +149,13 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
             require_place(directory)  # unless its parent has just been removed
             system = file_system_kind(directory.parent)
             raise UnsupportedStorage(
-                f"no index can be made at {directory}: the file system there"
-                f"{system and f', {system},'} lets nobody make a directory",
-                remedy="name another place", path=str(directory), found=system,
+                f"no index can be created at {directory}: the file system "
+                f"there{system and f', {system},'} lets nobody create a folder",
+                remedy="name another path", path=str(directory), found=system,
             ) from error
     if not exists(directory) and not overwrite and was_an_index(directory):
         raise IndexExists(
-            f"{directory} has lost its FORMAT, and holds what was in an index: it was kept",
+            f"{directory} has files of an index but no FORMAT; not overwritten",
             remedy=f"`simindex repair {directory}` shows what can be recovered",
             path=str(directory), found="segments",
         )
@@ -170,18 +171,18 @@ def require_place(directory: Path) -> bool:
         return True
     if directory.exists():
         raise IndexExists(
-            f"{directory} is no directory, and was kept",
+            f"{directory} is not a folder; not overwritten",
             remedy="name another path for the index", path=str(directory),
         )
     if directory.is_symlink():
         raise IndexExists(
-            f"{directory} is a symbolic link to nothing, so no index can be made there: it "
-            "was kept",
-            remedy="make that directory, or name another path", path=str(directory),
+            f"{directory} is a symbolic link to nothing, so no index can be created there; not "
+            "overwritten",
+            remedy="create the folder that it leads to, or name another path", path=str(directory),
         )
     if not directory.parent.is_dir():
         raise IndexNotFound(
-            f"there is no directory {directory.parent} for an index", remedy="make it first",
+            f"there is no folder {directory.parent} for an index", remedy="create it first",
             path=str(directory.parent),
         )
     return False

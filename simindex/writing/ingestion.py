@@ -70,8 +70,9 @@ def within(rows: U64, h: int, *, first: bool, threads: int) -> Near:
     if not first:
         if too_many:
             raise InvalidBatch(
-                f"the batch has {pairs:.3g} matches within itself or more, above {MOST_MATCHES:,}",
-                remedy="ask for first=True, or give fewer of its rows at once", found=pairs,
+                f"the batch has {pairs:.3g} matches within itself or more, the limit is "
+                f"{MOST_MATCHES:,}",
+                remedy="give first=True, or fewer rows at a time", found=pairs,
                 expected=MOST_MATCHES,
             )
         return near

@@ -86,7 +86,7 @@ def _is_made_of_files(name: str) -> bool:
 
 
 def _is_own(path: Path, *, whole: bool) -> bool:
-    """Whether what is no directory of files is an index's; `whole` if FORMAT says there is one."""
+    """Whether a path belongs to an index and is not a folder of files; `whole` if FORMAT exists."""
     name = path.name
     if name == "FORMAT" or _is_made_of_files(name):  # the latter is damage where an index has been
         return whole
@@ -115,7 +115,7 @@ def _is_part(directory: str, name: str) -> bool:
 
 
 def _is_foreign(path: Path) -> bool:
-    """Whether a file is no catalog, nor what a crash leaves of one that is being made."""
+    """Whether a file is not a catalog, nor what a crash leaves of one that is being made."""
     try:
         records = CatalogRecords.read(path)
     except CorruptFile:
@@ -144,7 +144,7 @@ def remove_strays(catalog: Catalog, directory: Path, value: bytes, head: Head) -
     except (FileNotFoundError, NotADirectoryError) as error:
         raise CorruptFile(
             f"{directory} is missing",
-            remedy="bring it back, with the files in it", path=str(directory),
+            remedy="restore it with its files from a backup", path=str(directory),
         ) from error
     ours = [
         path for path in found

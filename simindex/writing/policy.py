@@ -10,7 +10,7 @@ from simindex.storage.tables.record import MAX_ROWS
 def pick(sizes: Sequence[int], fanout: int) -> list[int]:
     """Which runs to merge now: places in `sizes`, or none.
 
-    As many of the smallest runs as can be, at least `fanout`, of which the largest is no larger
+    As many of the smallest runs as can be, at least `fanout`, of which the largest is not larger
     than the others together. So with every merge a row comes into a run at least twice as large,
     and is merged at most log2(n) times; what remains are fewer than `fanout` runs and further ones
     of which each is larger than all before it together.

@@ -70,14 +70,14 @@ def nearer(one: Match | None, other: Match | None) -> Match | None:
 
 
 def check_commit_s(commit_s: object) -> None:
-    """Refuses what is no time with InvalidOption."""
+    """Refuses what is not a time with InvalidOption."""
     if commit_s is None or (
         isinstance(commit_s, (int, float)) and not isinstance(commit_s, bool) and commit_s >= 0
     ):
         return
     raise InvalidOption(
-        f"commit_s={commit_s!r} is no time",
-        remedy="give seconds, 0 or more, or None", option="commit_s", found=commit_s,
+        f"commit_s={commit_s!r} is not a time in seconds",
+        remedy="give a number of seconds from 0 on, or None", option="commit_s", found=commit_s,
     )
 
 

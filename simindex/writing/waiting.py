@@ -183,7 +183,7 @@ class Waiting:
             if found > most:
                 raise InvalidBatch(
                     f"more than {most:,} {what}",
-                    remedy="commit those before, or give them in several runs", found=found,
+                    remedy="commit more often, or divide them among several runs", found=found,
                     expected=most,
                 )
         if not count:

@@ -59,7 +59,7 @@ def test_sizes_are_binary_unless_they_end_in_b(typed: str, size: int) -> None:
 
 @pytest.mark.parametrize("typed", ["", "much", "-1", "1e9", "5X", "G", "99999999T", "1.G"])
 def test_what_is_no_size_is_refused(typed: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no size"):
+    with pytest.raises(click.BadParameter, match="is not a size"):
         Size().convert(typed, None, None)
     assert Size().convert(str(MOST_BYTES), None, None) == MOST_BYTES
 

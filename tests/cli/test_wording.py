@@ -11,11 +11,11 @@ from simindex.errors import IndexLocked, IndexNotFound, InvalidOption
 @pytest.mark.parametrize(
     ("said", "typed"),
     [
-        ("h=65 is not a distance", "--distance 65 is not a distance"),
+        ("h=65 is not a valid distance", "--distance 65 is not a valid distance"),
         ("exact up to h=3, not h=4", "exact up to distance 3, not distance 4"),
-        ("memory=20 does not hold what method='auto' needs",
-         "--memory 20 does not hold what --method auto needs"),
-        ("memory_limit=1,024 bytes is too small", "--memory-limit 1,024 bytes is too small"),
+        ("memory=20 is too little for method='auto'",
+         "--memory 20 is too little for --method auto"),
+        ("memory_limit=1,024 bytes is too little", "--memory-limit 1,024 bytes is too little"),
         ("no flips for header_bits=3", "no flips for header_bits=3"),
         ("ask for first=True", "ask for --first"),
         ("structures=['psm', 'foo'] is not valid", "--structures psm,foo is not valid"),
@@ -27,8 +27,8 @@ def test_arguments_become_options(said: str, typed: str) -> None:
 
 
 def test_the_remedy_is_told_in_these_words_too() -> None:
-    error = InvalidOption("k=0 is no number", remedy="give recall=0.5, or k=3", option="k")
-    assert told(error) == "--top 0 is no number: give --recall 0.5, or --top 3"
+    error = InvalidOption("k=0 is not a number", remedy="give recall=0.5, or k=3", option="k")
+    assert told(error) == "--top 0 is not a number: give --recall 0.5, or --top 3"
 
 
 def test_no_command_is_told_of_modes() -> None:
@@ -36,5 +36,6 @@ def test_no_command_is_told_of_modes() -> None:
     remedy = "create one with mode 'c' or `simindex build`"
     missing = IndexNotFound("no index at h=5", remedy=remedy)
     assert told(missing) == "no index at h=5: create one with `simindex build`"
-    locked = IndexLocked("h=5 is locked", remedy="wait for it, or open with mode 'r'")
-    assert told(locked) == "h=5 is locked: wait for it"
+    remedy = "wait until it has finished, or open it with mode 'r'"
+    locked = IndexLocked("h=5 is locked", remedy=remedy)
+    assert told(locked) == "h=5 is locked: wait until it has finished"

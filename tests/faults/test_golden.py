@@ -141,7 +141,7 @@ def judged(path: Path, mode: Any = "r") -> int:
         ("major", 2, FormatTooNew, "install a newer simindex"),
         ("incompatible", 1, FormatTooNew, "install a newer simindex"),
         ("incompatible", 1 << 31, FormatTooNew, "install a newer simindex"),
-        ("major", 0, FormatTooOld, "build the index anew"),
+        ("major", 0, FormatTooOld, "build the index again"),
         ("endian", 0x04030201, CorruptFile, "byte order"),
     ],
 )
@@ -201,7 +201,7 @@ def future_files(path: Path, monkeypatch: pytest.MonkeyPatch, field: str, value:
     [
         ("major", 2, FormatTooNew, "install a newer simindex"),
         ("incompatible", 4, FormatTooNew, "install a newer simindex"),
-        ("major", 0, FormatTooOld, "build the index anew"),
+        ("major", 0, FormatTooOld, "build the index again"),
         ("endian", 0x04030201, CorruptFile, "byte order"),
     ],
 )

@@ -561,7 +561,7 @@ def test_lock_of_another_file_keeps_what_it_holds(path: Path) -> None:
 
 
 def test_a_head_that_says_nothing_costs_no_row(specimen: Specimen, path: Path) -> None:
-    """Its seal holds, and it is no list: rows of segments come back as if there were none."""
+    """Its seal holds, and it is not a list: rows of segments come back as if there were none."""
     forge_head(path, lambda head: b"no head")
     with pytest.raises(SimindexError):
         simindex.open(path)

@@ -46,7 +46,7 @@ print("read")
 """
 
 SPARED = "lock.mdb"
-"""LMDB's table of readers, in which each takes a place: that of a file that is no part of the data
+"""LMDB's table of readers, in which each takes a place: that of a file that is not part of the data
 and may be missing. Where nothing can be written it is left alone, too; see `test_ownership`."""
 
 

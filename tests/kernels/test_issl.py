@@ -44,7 +44,7 @@ def scores(rows, query, width, max_error):
 def top(rows, ids, queries, width, k, max_error, rerank, dead=None):
     """Sections 2 and 3, literally: the R rows of highest score, reranked by distance.
 
-    Of the rows listed, or of all if R is no less than their number.
+    Of the rows listed, or of all if R is not less than their number.
     """
     live = np.arange(len(rows)) if dead is None else np.flatnonzero(dead == 0)
     found_ids = np.full((len(queries), k), NO_ID, np.uint64)

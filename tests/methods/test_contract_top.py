@@ -137,7 +137,7 @@ def scored_nearest(
 ) -> list[list[tuple[int, int]]]:
     """(distance, id) of the k nearest documents among the rows of highest score of each segment.
 
-    Rows that stand in none of the lists are no candidates.
+    Rows that stand in none of the lists are not candidates.
     """
     width = 8 if queries.shape[1] == 1 else 16
     snapshot = case.index._current()
@@ -369,7 +369,7 @@ ROWS_OF_128 = oracle.skewed(np.random.default_rng(6), 300, 2, templates=20)
 @pytest.mark.parametrize("method", ["auto", "scan"])
 def test_an_empty_index_has_no_nearest(index_path: Path, method: str) -> None:
     with opened(index_path) as index:
-        with pytest.raises(InvalidOption, match="0 rows: append some first"):
+        with pytest.raises(InvalidOption, match="0 rows of the index: append rows first"):
             index.top(ROWS_OF_128[:1], k=1, method=method)
         assert index.top(ROWS_OF_128[:0], method=method).id.shape == (0, 10)
         index.append(ROWS_OF_128[:5], ids=np.arange(5))

@@ -94,7 +94,7 @@ def test_a_further_method_answers_within_memory(case: Case) -> None:
     assert found.stats.method == "scan"
     rows = sum(table.fingerprints.nbytes for table in case.index._current().tables)
     assert case.index.query(case.queries, h=3, method="toy", memory=rows).stats.exact
-    with pytest.raises(InvalidOption, match=f"the least is {rows}"):
+    with pytest.raises(InvalidOption, match=f"at least {rows}"):
         case.index.query(case.queries, h=3, method="toy", memory=rows - 1)
 
 

@@ -238,7 +238,7 @@ def test_what_is_no_fingerprint_is_refused(rows: Any) -> None:
 
 def test_too_many_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find_all, "MAX_ROWS", 1000)
-    with pytest.raises(simindex.InvalidBatch, match="1,000 rows: all pairs of at most 999"):
+    with pytest.raises(simindex.InvalidBatch, match="1,000 rows: the limit of one call is 999"):
         simindex.find_all(np.zeros(1000, np.uint64), collapse_equal=True)
 
 

@@ -209,7 +209,7 @@ def test_more_rows_than_a_segment_holds_take_several() -> None:
 
 
 def test_nothing_fits_says_the_least_that_would() -> None:
-    with pytest.raises(InvalidOption, match="the least is 8,000,000,000 bytes") as caught:
+    with pytest.raises(InvalidOption, match="needs the least, 8,000,000,000 bytes") as caught:
         forecast(10**9, memory_bytes=10**9)
     least = caught.value.data["expected"]
     assert any(one.fits for one in forecast(10**9, memory_bytes=least))

@@ -125,7 +125,7 @@ def test_memory_decides_which_structures_are_used(stored: simindex.Index) -> Non
 def test_a_memory_too_small_says_the_least_that_does(
     stored: simindex.Index, method: str, memory: int
 ) -> None:
-    with pytest.raises(InvalidOption, match="the least is") as caught:
+    with pytest.raises(InvalidOption, match="at least") as caught:
         stored.query(asked(1).fingerprints, method=method, memory=memory)
     assert memory < caught.value.data["expected"] < 50 * sum(ROWS)
     least = caught.value.data["expected"]

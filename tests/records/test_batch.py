@@ -1,4 +1,4 @@
-"""What is no fingerprint or key never becomes one.
+"""What is not a fingerprint or key never becomes one.
 
 What callers do wrong with a whole index is in tests/test_bad_input.py.
 """

@@ -1,6 +1,6 @@
 """Content that nobody writes, under checksums that hold, raised errors of numpy: tables of wide
 fingerprints out of order from `check` and `repair`, offsets of keys out of order from `repair` and
-`compact`, weights that are no numbers from queries. Compactions of rows out of order did not end.
+`compact`, weights that are not numbers from queries. Compactions of rows out of order did not end.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def test_a_document_with_such_a_key_is_not_added(index_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["\ud800", "\udfff", "\ud83d\ude00", "é" * 40_000])
 def test_the_length_of_a_key_is_that_of_its_utf8(key: str) -> None:
-    """Two halves in Python are no pair, and 40,000 characters may be 80,000 bytes."""
+    """Two halves in Python are not a pair, and 40,000 characters may be 80,000 bytes."""
     with pytest.raises(simindex.InvalidBatch):
         as_keys([key], None)
     assert as_keys(["é" * 32_767, "\U0001f600", "\0"], None)[1] == "\U0001f600"
@@ -96,7 +96,7 @@ def test_a_stored_key_that_is_no_utf8_is_damage(data: bytes) -> None:
 
 
 def simindex_of(folder: Path, *arguments: object) -> subprocess.CompletedProcess[bytes]:
-    """What a command wrote, each argument given as bytes if it is no text."""
+    """What a command wrote, each argument given as bytes if it is not text."""
     done = subprocess.run(
         [sys.executable, "-m", "simindex", *(
             one if isinstance(one, bytes) else str(one) for one in arguments

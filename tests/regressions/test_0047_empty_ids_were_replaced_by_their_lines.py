@@ -22,7 +22,7 @@ def keys(path: Path) -> tuple[list[str], list[str]]:
 
 
 def test_an_empty_id_is_a_bad_record_of_json_lines(tmp_path: Path) -> None:
-    """A missing id and null are no id, and give the name of the line."""
+    """A missing id and null are not an id, and give the name of the line."""
     path = tmp_path / "a.jsonl"
     records = [{"id": ""}, {"id": None}, {}, {"id": 0}, {"id": " "}]
     path.write_text("".join(json.dumps({**record, "text": "a"}) + "\n" for record in records))

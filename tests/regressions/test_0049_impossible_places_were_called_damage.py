@@ -31,9 +31,9 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-LOOP = "loop of symbolic links: mend the links, or name another path"
-FILE = "file is no directory"
-MISSING = "there is no directory .*none for an index: make it first"
+LOOP = "symbolic links form a loop: correct the links, or name another path"
+FILE = "file is not a folder"
+MISSING = "there is no folder .*none for an index: create it first"
 
 WRONG: list[tuple[str, str, type[simindex.SimindexError], str]] = [
     ("loop", "ncwr", IndexNotFound, LOOP),
@@ -41,10 +41,10 @@ WRONG: list[tuple[str, str, type[simindex.SimindexError], str]] = [
     ("loop/../x.sim", "ncwr", IndexNotFound, LOOP),
     ("file/x.sim", "ncwr", IndexNotFound, f"{FILE}.*name another path"),
     ("file/y/x.sim", "ncwr", IndexNotFound, f"{FILE}.*name another path"),
-    ("file", "nc", IndexExists, f"{FILE}, and was kept: name another path"),
+    ("file", "nc", IndexExists, f"{FILE}; not overwritten: name another path"),
     ("file", "wr", IndexNotFound, f"{FILE}.*name another path"),
-    ("dangling", "nc", IndexExists, "link to nothing, .*it was kept: make that directory"),
-    ("dangling", "wr", IndexNotFound, "link to nothing, .*mend the link"),
+    ("dangling", "nc", IndexExists, "link to nothing, .*not overwritten: create the folder"),
+    ("dangling", "wr", IndexNotFound, "link to nothing, .*correct the link"),
     ("none/x.sim", "nc", IndexNotFound, MISSING),
     ("none/x.sim", "wr", IndexNotFound, "there is no index at .*x.sim: create one"),
 ]
@@ -72,7 +72,7 @@ def test_a_place_that_cannot_be_is_told(
 def test_a_file_system_without_new_directories_is_told(mode: Any) -> None:
     """Such as that of processes."""
     kind: type[simindex.SimindexError] = UnsupportedStorage if mode in "nc" else IndexNotFound
-    said = "file system there, proc, .*name another place" if mode in "nc" else "no index at"
+    said = "file system there, proc, .*name another path" if mode in "nc" else "no index at"
     with pytest.raises(kind, match=said) as told:
         simindex.open("/proc/x.sim", mode)
     assert told.value.data["path"] == "/proc/x.sim"
@@ -133,6 +133,6 @@ def test_who_holds_an_index_is_told_in_printable_characters(
         with pytest.raises(IndexLocked) as told:
             simindex.open(index_path, "w")
         assert told.value.data["holder"] == shown
-        assert f"is being written by {shown}: " in str(told.value)
+        assert f"is locked by a writer: {shown}: " in str(told.value)
         assert index_path.name in str(told.value)
         assert str(told.value).isprintable()

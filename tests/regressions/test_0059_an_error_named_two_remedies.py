@@ -19,7 +19,7 @@ from simindex.cli import program
 from simindex.cli.recipes import asked_recipe
 from simindex.errors import CorruptFile, InvalidOption
 
-ANEW = "remove it, the next writer makes a new one"
+ANEW = "remove it; the next writer creates a new one"
 
 
 def a_folder(index: Path) -> None:
@@ -43,8 +43,8 @@ def no_segments(index: Path) -> None:
     ("spoiled", "remedy"),
     [
         (a_folder, ANEW), (another_name, ANEW),
-        (another_name_of_the_catalog, "put a copy in its place"),
-        (no_segments, "bring it back, with the files in it"),
+        (another_name_of_the_catalog, "replace it by a copy"),
+        (no_segments, "restore it with its files from a backup"),
     ],
 )
 def test_damage_is_told_with_one_remedy(
@@ -66,7 +66,7 @@ def test_the_shell_tells_of_a_lock_that_is_a_folder_with_one_remedy(index_path: 
     a_folder(index_path)
     done = CliRunner().invoke(program, ["compact", str(index_path)])
     assert done.exit_code == 3
-    assert done.stderr.rstrip().endswith(f"LOCK is no regular file: {ANEW}")
+    assert done.stderr.rstrip().endswith(f"LOCK is not a regular file: {ANEW}")
 
 
 def test_an_option_of_a_recipe_keeps_its_remedy_in_the_shell() -> None:

@@ -138,7 +138,7 @@ def test_no_bit_of_a_meta_page_costs_a_row_silently(
 
 
 def test_a_damaged_commit_number_costs_no_row(ending: Held, tmp_path: Path) -> None:
-    """Opening sees it, but where the last commit passes for the one before the last, and made the
+    """Opening sees it, but where the last commit looks older than the one before it, and made the
     file no longer: so does a meta page that could not be written."""
     data = (ending.path / "catalog" / "data.mdb").read_bytes()
     numbers = [int.from_bytes(data[at : at + 8], "little") for at in (144, 4096 + 144)]

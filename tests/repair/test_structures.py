@@ -1,4 +1,4 @@
-"""What follows from the rows is built anew where its file is no good."""
+"""What follows from the rows is built anew where its file is not good."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_what_stands_where_a_directory_should_is_told(
         os.mkfifo(place)
     else:
         place.symlink_to(tmp_path / part)
-    with pytest.raises(CorruptFile, match=f"{part} is no directory. `simindex repair"):
+    with pytest.raises(CorruptFile, match=f"{part} is not a folder. `simindex repair"):
         simindex.open(tmp_path / "index")
 
 
@@ -214,5 +214,5 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IndexNotFound):
         simindex.repair(tmp_path)
     (tmp_path / "catalog" / "data.mdb").touch()
-    with pytest.raises(CorruptFile, match="build the index anew"):
+    with pytest.raises(CorruptFile, match="build the index again"):
         simindex.repair(tmp_path, apply=True)

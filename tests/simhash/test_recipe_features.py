@@ -168,7 +168,7 @@ def test_sums_that_are_no_float_are_refused_by_their_document(projection):
             recipe.batch_features(hashes, [0, 1, 3], [1.0, large, large])
     heaviest = recipe.batch_features(hashes, [0, 1, 3], [1.0, 5e36, 5e36]).weights
     assert np.isfinite(heaviest).all() and np.abs(heaviest).max() > 1e36
-    with pytest.raises(InvalidBatch, match="weights are no array"):
+    with pytest.raises(InvalidBatch, match="weights are not an array"):
         recipe.batch_features(hashes, [0, 1, 3], [[1.0], [2.0, 3.0]])
 
 

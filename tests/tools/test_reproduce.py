@@ -302,7 +302,7 @@ def test_dropped_documents_are_held_against_cosines() -> None:
     every = {"1": "0", "2": "0", "5": "4"}
     # 3 has no kept duplicate once 1 is gone.
     assert against_cosines(every, pairs, 6) == Score(3, 3, 3, 3)
-    # 3 is dropped for a document it is no duplicate of, though it has a kept one; 5 is missed.
+    # 3 is dropped for a document it is not a duplicate of, though it has a kept one; 5 is missed.
     assert against_cosines({"2": "0", "3": "0"}, pairs, 6) == Score(2, 1, 2, 4)
     assert against_cosines({}, pairs, 6) == Score(0, 0, 0, 4)
 

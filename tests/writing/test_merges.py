@@ -612,7 +612,7 @@ def test_merge_that_fails_is_put_off_with_a_warning(
 def test_merge_whose_thread_is_made_to_end_is_put_off(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is raised into a thread from outside is no merge of segments without live rows."""
+    """What is raised into a thread from outside is not a merge of segments without live rows."""
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         monkeypatch.setattr(compaction, "merge", failing(SystemExit()))
         commit(index, 0, 4)

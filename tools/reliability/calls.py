@@ -214,7 +214,7 @@ def named_rows(*names: Any) -> Answer:
 
 def opened(found: Any, rows: Rows) -> str:
     """Of `simindex.open`."""
-    return "" if isinstance(found, simindex.Index) else f"{found!r} is no index"
+    return "" if isinstance(found, simindex.Index) else f"{found!r} is not an index"
 
 
 def is_true(found: Any, rows: Rows) -> str:

@@ -101,7 +101,7 @@ def recover(path: Path, found: State, options: IndexOptions) -> simindex.Index:
     try:
         return simindex.open(path, "c", options=options)
     except IndexExists as error:
-        if "has lost its FORMAT" not in str(error):
+        if "files of an index but no FORMAT" not in str(error):
             raise
         # An index that was being replaced when the power went: whoever did it asks again.
         return simindex.open(path, "n", options=options, overwrite=True)

@@ -86,7 +86,7 @@ ERRORS: dict[str, tuple[int, ...]] = {
     "memory": (errno.ENOMEM,),
     "thread": (errno.EAGAIN,),
 }
-"""What each call may fail with; PART is no error but a short write."""
+"""What each call may fail with; PART is not an error but a short write."""
 
 CALLS_STRIDE = 8
 """Of the errors of the public calls one in so many is taken; another seed takes others. There are

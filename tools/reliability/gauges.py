@@ -129,7 +129,7 @@ class Plateau:
             self._samples[f"{who} {name}"].append((share, value))
 
     def rows(self) -> list[tuple[str, int, int, bool]]:
-        """(what, highest of the second quarter, highest of the last, whether that is no more)."""
+        """(what, highest of the second quarter, highest of the last, whether that is not more)."""
         result = []
         for name, samples in sorted(self._samples.items()):
             before = max((v for at, v in samples if 0.25 <= at < 0.5), default=None)

@@ -23,7 +23,7 @@ class Outcome:
     wrong: int = 0
     """Answers other than the oracle's."""
     signals: int = 0
-    """Processes ended by a signal that nobody sent, or by an error that is no typed one."""
+    """Processes ended by a signal that nobody sent, or by an error that is not a typed one."""
     hangs: int = 0
     leaked: int = 0
     """Files, descriptors or maps left behind."""

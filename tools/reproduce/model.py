@@ -62,7 +62,7 @@ def bphs_best_latency_ns(machine: Machine, g: int, h: int, b: int, d: float) -> 
 
 
 def bphs_most_leading(h: int, b: int, d: float) -> int:
-    """The largest g whose header is no wider than d, d h / (b - d), and at least 1. [PSM] (15).
+    """The largest g whose header is not wider than d, d h / (b - d), and at least 1. [PSM] (15).
 
     More tables match d bits at most.
     """

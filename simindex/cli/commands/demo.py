@@ -87,7 +87,7 @@ def _made(place: Path, recipe: Any) -> Iterator[Any]:
     if exists(place):
         raise IndexExists(
             f"{place} is an index already, and was kept",
-            remedy="name another place with --keep", path=str(place),
+            remedy="name another path with --keep", path=str(place),
         )
     made = NewIndex.at(place, simindex.IndexOptions(keys="str", recipe=recipe))
     with ExitStack() as given_up:

@@ -111,9 +111,9 @@ class Edit:
                     break
         if found != expected:
             raise CommitFailed(
-                f"a commit would have kept {found} rows of {expected}: it was refused and nothing "
-                "has changed",
-                remedy="open the index again, and report this as a fault of simindex", found=found,
+                f"a commit would have kept {found} of {expected} rows: it was refused, and "
+                "nothing has changed",
+                remedy="open the index again, and report this as a bug of simindex", found=found,
                 expected=expected,
             )
 
@@ -262,7 +262,7 @@ class Catalog:
         """
         head = edit.head
         if head.generation >= LAST_GENERATION or max(head.appended, head.next_run) > MAX_COUNT:
-            raise CorruptFile("the catalog's head leaves no numbers for another commit")
+            raise CorruptFile("the catalog's head has no numbers left for another commit")
         sealed = SealedHead(seal("head", b"head", head.encode()), head)
 
         def work(txn: Transaction) -> int:
@@ -322,7 +322,7 @@ class Catalog:
 
         An OSError comes from the file system, as of `reserve`. It is StorageFull where there is no
         space; others pass, and the handle translates them, see `refusals`. An `lmdb.Error` comes
-        from the engine, and is no OSError, also where the system refused the engine something:
+        from the engine, and is not an OSError, also where the system refused the engine something:
         `writing_error` translates it. Once the commit has begun, either is CommitFailed. A full
         map is StorageFull even then, because nothing has changed.
         """
@@ -331,7 +331,7 @@ class Catalog:
             with self.environment.transaction(write=True) as txn:
                 if (txn.get("head", b"head") or b"") != expected:
                     raise CommitFailed(
-                        "another writer has changed the catalog", remedy="reopen the index"
+                        "another writer has changed the catalog", remedy="open the index again"
                     )
                 self.environment.reserve(work(txn))
                 committing = True
@@ -355,7 +355,7 @@ class Catalog:
     def _unknown(self, error: Exception) -> CommitFailed:
         return CommitFailed(
             f"the catalog's commit failed ({error}), and its outcome is unknown",
-            remedy="close the index, see to the disk, and open it again", path=str(self.path),
+            remedy="close the index, check the disk, and open the index again", path=str(self.path),
         )
 
 

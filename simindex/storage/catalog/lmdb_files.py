@@ -32,11 +32,12 @@ def require_plain(path: Path, *, alone: bool) -> None:
     with suppress(FileNotFoundError):
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
-            raise CorruptFile(f"{path} is no regular file", path=str(path))
+            raise CorruptFile(f"{path} is not a regular file", path=str(path))
         if alone and status.st_nlink > 1:
             raise CorruptFile(
-                f"{path} has a second name (a hard link), where writing would change it, too",
-                remedy="put a copy in its place", path=str(path),
+                f"{path} has a second name (a hard link), and writing to it would change the "
+                "other file, too",
+                remedy="replace it by a copy", path=str(path),
             )
 
 
@@ -70,7 +71,8 @@ def opening_error(error: lmdb.Error, data: Path) -> Exception:
     """The error of ours for one that opening `data.mdb` has raised."""
     if isinstance(error, lmdb.DiskError):
         return StorageFull(
-            f"cannot open the catalog {data}: {error}", remedy="free space and try again",
+            f"cannot open the catalog {data}: {error}", remedy="free some space and repeat the "
+            "call",
             path=str(data),
         )
     if isinstance(error, lmdb.MemoryError):  # the address space is limited, as by `ulimit -v`
@@ -96,7 +98,7 @@ def writing_error(error: lmdb.Error, path: Path) -> Exception:
     What the system refused LMDB is an OSError or MemoryError again, for the handle to translate.
     """
     if isinstance(error, lmdb.MapFullError):
-        return StorageFull("the catalog's map is full", path=str(path))
+        return StorageFull("the catalog has reached its largest size", path=str(path))
     if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):
         return CorruptFile(f"the catalog cannot be changed: {error}", path=str(path))
     refused = system_error(error, path)
@@ -110,7 +112,7 @@ def reading_error(error: lmdb.Error, directory: Path) -> Exception:
     if isinstance(error, lmdb.ReadersFullError):
         return UnsupportedStorage(
             f"more than {MAX_READERS} processes and threads read {directory} at once",
-            remedy="close some and try again",
+            remedy="close some, and repeat the call",
         )
     return system_error(error, directory) or CorruptFile(
         f"the catalog {directory} cannot be read: {error}", path=str(directory)

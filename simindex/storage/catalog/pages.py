@@ -209,11 +209,11 @@ def _fault(
         return damaged(f"its last page is beyond the {MAP_BYTES >> 30} GiB that a catalog may have")
     if size < needed:
         return CorruptFile(
-            f"the catalog {data} is cut short, to {size} bytes instead of {needed}",
+            f"the catalog {data} has {size} bytes instead of {needed}",
             remedy=REMEDY, path=str(data), found=size, expected=needed,
         )
     if other.last_page > used.last_page:
-        return damaged("the last commit passes for the one before the last", other.page)
+        return damaged("the last commit looks older than the one before it", other.page)
     file = np.frombuffer(mmap.mmap(fd, needed, access=mmap.ACCESS_READ), np.uint8)
     number, page, _ = _native.check_pages(file, used.raw, whole)
     before = _native.check_pages(file, other.raw, True)[:2] if whole else (0, 0)

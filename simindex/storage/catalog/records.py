@@ -136,7 +136,7 @@ class Head:
         except (TypeError, ValueError) as error:
             if raised_by_a_handler(error):
                 raise
-            raise CorruptFile("the catalog's head is not one this version wrote") from error
+            raise CorruptFile("the catalog's head cannot be decoded") from error
 
     @property
     def pending_rows(self) -> int:
@@ -167,11 +167,12 @@ def stored_options(payload: bytes | None) -> IndexOptions:
     values = unpack("options", payload if payload is not None else b"\x80")
     try:
         if not isinstance(values, dict):
-            raise InvalidOption("they are no map", found=type(values).__name__)
+            raise InvalidOption("they are not a map", found=type(values).__name__)
         return IndexOptions.from_dict(values)
     except InvalidOption as error:
         raise CorruptFile(
-            f"the catalog's record meta/options describes no options of an index: {error.what}",
+            "the catalog's record meta/options does not describe the options of an index: "
+            f"{error.what}",
             path="meta/options",
         ) from error
 
@@ -207,7 +208,7 @@ def decode_segment(name: str, payload: bytes) -> SegmentRecord:
     except (TypeError, ValueError) as error:
         if raised_by_a_handler(error):
             raise
-        raise CorruptFile(f"the catalog's record of {name} is not whole", path=name) from error
+        raise CorruptFile(f"the catalog's record of {name} is not complete", path=name) from error
     return SegmentRecord(name, rows, horizon, file_bytes, footer, header_bits, structures)
 
 
@@ -302,11 +303,11 @@ def decode_pending(
     Raises CorruptFile if it holds no such rows, as the head and the index's options tell of.
     """
     if len(payload) < PENDING.itemsize:
-        raise CorruptFile(f"the {name} is cut short", path=name)
+        raise CorruptFile(f"the {name} ends too early", path=name)
     header = np.frombuffer(payload, PENDING, 1)[0]
     *found, key_bytes, sample_bytes = (int(field) for field in header.item())
     if found != [rows, words, int(keyed)]:
-        raise CorruptFile(f"the {name} is not the one the head names", path=name)
+        raise CorruptFile(f"the {name} is not the one that the head names", path=name)
     sizes = [8 * rows * words, 8 * rows]
     if keyed:
         sizes += [8 * (rows + 1), key_bytes]

@@ -68,7 +68,7 @@ def check_place(environment: Environment) -> None:
     if found is not None and _known(found) is not environment:
         index = environment.directory.parent
         raise ClosedIndex(
-            f"{index} was repaired or built anew since it was opened",
+            f"{index} was repaired or built again after it was opened",
             remedy="open it again", path=str(index),
         )
 

@@ -44,12 +44,14 @@ def unseal(database: str, key: bytes, value: bytes | None, expected: int | None 
     """The payload, once its checksum holds and is the one its parent named."""
     name = f"{database}/{_printable(key)}"
     if value is None:
-        raise CorruptFile(f"the catalog lacks its record {name}", path=name)
+        raise CorruptFile(f"the catalog has no record {name}", path=name)
     payload, stored = value[:-4], int.from_bytes(value[-4:], "little")
     if len(value) < 4 or checksum(database, key, payload) != stored:
         raise CorruptFile(f"the catalog's record {name} is damaged", path=name)
     if expected is not None and stored != expected:
-        raise CorruptFile(f"the catalog's record {name} is not the one its head names", path=name)
+        raise CorruptFile(
+            f"the catalog's record {name} is not the one that its head names", path=name
+        )
     return payload
 
 
@@ -87,7 +89,7 @@ def joined(
     crc = _native.crc32c(np.frombuffer(payload, np.uint8))
     if count < 1 or crc != int.from_bytes(first[4:8], "little"):
         name = f"{database}/{_printable(key)}"
-        raise CorruptFile(f"the catalog's record {name} is not whole", path=name)
+        raise CorruptFile(f"the catalog's record {name} is not complete", path=name)
     return payload
 
 

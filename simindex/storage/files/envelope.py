@@ -248,10 +248,10 @@ class Envelope:
         self.path = path
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise self._corrupt("is no regular file", 0)
+            raise self._corrupt("is not a regular file", 0)
         size = status.st_size
         if size < PAGE_BYTES + FOOTER.itemsize:
-            raise self._corrupt(f"has only {size} bytes: it is cut short", size)
+            raise self._corrupt(f"has only {size} bytes: it ends too early", size)
         page = np.frombuffer(os.pread(fd, PAGE_BYTES, 0), np.uint8)
         header = Header.read(path, page)
         if header.file_bytes != size:

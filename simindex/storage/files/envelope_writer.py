@@ -202,4 +202,4 @@ def _chunk_start(file_id: int, place: int, chunk: int) -> int:
 def _verify_written(fd: int, name: str) -> None:
     damage = Envelope(fd, name).damaged_chunks()
     if damage:
-        raise CorruptFile(f"{name} reads back other than it was written", path=name)
+        raise CorruptFile(f"{name} reads back differently than it was written", path=name)

@@ -67,7 +67,9 @@ def write_format(directory: Path, uuid: bytes) -> None:
 
     def verify(fd: int) -> None:
         if os.pread(fd, len(data), 0) != data.tobytes():
-            raise CorruptFile("FORMAT reads back other than it was written", path=str(directory))
+            raise CorruptFile(
+                "FORMAT reads back differently than it was written", path=str(directory)
+            )
 
     for stray in directory.glob(f"{TEMPORARY_PREFIX}*"):  # of one that was interrupted
         if TEMPORARY.fullmatch(stray.name):
@@ -84,7 +86,7 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
     Raises
     ------
     IndexNotFound
-        If there is no FORMAT: the directory is no index.
+        If there is no FORMAT: the directory is not an index.
     CorruptFile, FormatTooNew, FormatTooOld
         If it is damaged, or of a version this package does not read.
     """
@@ -99,8 +101,8 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
             raise
         if any((directory / "segments").glob("*.rows")):
             raise IndexNotFound(
-                f"{directory} has lost its FORMAT",
-                remedy=f"`simindex repair {directory}` makes it anew",
+                f"{directory} has no FORMAT file",
+                remedy=f"`simindex repair {directory}` writes it again",
                 path=str(directory),
             ) from error
         raise IndexNotFound(
@@ -123,7 +125,7 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
     record = np.frombuffer(data, FORMAT_DTYPE)[0]
     if int(record["endian"]) == SWAPPED_TAG:
         raise CorruptFile(
-            f"{path} is of a machine of another byte order: an index is little-endian on every "
+            f"{path} has another byte order: an index is little-endian on every "
             "machine", path=str(path), offset=8,
         )
     check_version(path, int(record["major"]), int(record["minor"]), int(record["incompatible"]))
@@ -151,14 +153,14 @@ def check_version(path: Path, major: int, minor: int, incompatible: int) -> None
     version = f"{major}.{minor}"
     if major > MAJOR or (major == MAJOR and incompatible):
         raise FormatTooNew(
-            f"{path} has format {version}, this simindex reads up to {MAJOR}.{MINOR}",
+            f"{path} has format {version}, this version of simindex reads up to {MAJOR}.{MINOR}",
             remedy="install a newer simindex",
             path=str(path), found=version, expected=f"{MAJOR}.{MINOR}",
         )
     if major < MAJOR:
         raise FormatTooOld(
-            f"{path} has format {version}, this simindex reads {MAJOR}.x",
-            remedy="build the index anew",
+            f"{path} has format {version}, this version of simindex reads {MAJOR}.x",
+            remedy="build the index again",
             path=str(path), found=version, expected=f"{MAJOR}.{MINOR}",
         )
 
@@ -167,7 +169,8 @@ def check_features(path: Path | str, read_compatible: int) -> None:
     """Refuses to write where there is what this version reads past: it would be lost."""
     if read_compatible:
         raise FormatTooNew(
-            f"{path} has features ({read_compatible:#x}) that this simindex can read but not write",
+            f"{path} has features ({read_compatible:#x}) that this version of simindex can read "
+            "but not write",
             remedy="open the index with mode 'r', or install a newer simindex",
             path=str(path), found=read_compatible, expected=0,
         )

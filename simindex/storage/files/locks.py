@@ -49,8 +49,8 @@ def _locked(path: Path) -> Descriptor | None:
     except OSError as error:
         if error.errno in NOT_REGULAR:
             raise CorruptFile(
-                f"{path} is no regular file",
-                remedy="remove it, the next writer makes a new one", path=str(path),
+                f"{path} is not a regular file",
+                remedy="remove it; the next writer creates a new one", path=str(path),
             ) from error
         raise
     try:
@@ -58,8 +58,8 @@ def _locked(path: Path) -> Descriptor | None:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # its text would be written
             raise CorruptFile(
-                f"{path} is no regular file of its own",
-                remedy="remove it, the next writer makes a new one", path=str(path),
+                f"{path} is not a regular file of its own",
+                remedy="remove it; the next writer creates a new one", path=str(path),
             )
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         named = _is_named(fd, path)
@@ -69,8 +69,9 @@ def _locked(path: Path) -> Descriptor | None:
         finally:
             file.close()
         raise IndexLocked(
-            f"{path.parent} is being written by {holder}",
-            remedy="wait for it, or open with mode 'r'", path=str(path.parent), holder=holder,
+            f"{path.parent} is locked by a writer: {holder}",
+            remedy="wait until it has finished, or open it with mode 'r'",
+            path=str(path.parent), holder=holder,
         ) from error
     except BaseException:
         file.close()

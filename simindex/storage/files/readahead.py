@@ -243,8 +243,8 @@ class _Span:
         failure = _advise(low, self.address + stop - low, POPULATE_READ)
         if failure in UNREADABLE:
             raise CorruptFile(
-                f"{self.path} cannot be read where it was mapped ({os.strerror(failure)}): it was "
-                "cut short, or the disk fails",
+                f"{self.path} could not be read ({os.strerror(failure)}): it was made shorter, or "
+                "the disk fails",
                 path=self.path,
             )
         if failure:

@@ -56,17 +56,17 @@ def translated(path: Path, writable: bool) -> Iterator[None]:
             raise
         if error.filename is None:  # a folder that was to be opened, to make something in it
             raise IndexNotFound(
-                f"{path.parent} is no folder, so no index can be made in it",
+                f"{path.parent} is not a folder, so no index can be created in it",
                 remedy="make it first", path=str(path),
             ) from error
-        raise CorruptFile(f"{path} lacks {error.filename}", path=str(path)) from error
+        raise CorruptFile(f"{path} has no {error.filename}", path=str(path)) from error
     except OSError as error:
         if writable and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             what, remedy = (
-                f"{path} cannot be written", "see to its permissions, or open it with mode 'r'"
+                f"{path} cannot be written", "check its permissions, or open it with mode 'r'"
             ) if os.path.lexists(path) else (
-                f"no index can be made at {path}",
-                "see to the permissions of its folder, or name another place",
+                f"no index can be created at {path}",
+                "check the permissions of its folder, or name another path",
             )
             raise ReadOnlyIndex(
                 f"{what} ({error.strerror})", remedy=remedy, path=str(path)
@@ -94,7 +94,7 @@ def no_space(path: Path | str) -> StorageFull:
     """The error where the disk has no room for a file."""
     return StorageFull(
         f"no space left while writing {path}",
-        remedy="free some and try again; the index holds its last commit", path=str(path),
+        remedy="free some space and repeat the call; the index has its last commit", path=str(path),
     )
 
 
@@ -102,7 +102,7 @@ def storage_failed(path: Path | str, reason: str, code: int | None = None) -> St
     """The error where a file cannot be read or written; without a `code` not by the system."""
     return StorageFailed(
         f"{path} cannot be read or written ({reason})",
-        remedy="see to the disk and try again; the index holds its last commit",
+        remedy="check the disk and repeat the call; the index has its last commit",
         path=str(path), errno=code,
     )
 
@@ -140,7 +140,7 @@ def typed(call: Callable[Concatenate[Held, Given], Found]) -> Callable[
 def refusal(error: OSError, path: Path) -> BaseException:
     """The error of ours that says what the system refused, of which file, and what to do.
 
-    One that is ours already is returned, and one of a pipe, which is no file of an index.
+    One that is ours already is returned, and one of a pipe, which is not a file of an index.
     """
     if isinstance(error, SimindexError) or error.errno in (None, errno.EPIPE):
         return error
@@ -150,10 +150,10 @@ def refusal(error: OSError, path: Path) -> BaseException:
     if error.errno in OF_DESCRIPTORS:
         return StorageFailed(
             f"too many open files for {path}",
-            remedy="close handles, or raise the limit (`ulimit -n`) and then compact the index, "
-            "which needs as many",
+            remedy="close handles, or raise the limit (`ulimit -n`), then compact the index, "
+            "which needs as many files",
             path=str(path), errno=error.errno,
         )
     if error.errno == errno.ENOMEM:
-        return MemoryError(f"the system has no memory for {file}")
+        return MemoryError(f"no memory is left to read {file}")
     return storage_failed(file, str(error.strerror), error.errno)

@@ -33,7 +33,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def remove(path: Path) -> None:
-    """Unlinks a file; one that is gone already is no error, nor a directory in its place."""
+    """Unlinks a file; one that is gone already is not an error, nor a directory in its place."""
     with suppress(FileNotFoundError, IsADirectoryError):
         disk.system.unlink(path)
 

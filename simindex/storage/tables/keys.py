@@ -99,7 +99,7 @@ class KeyHeap:
         return equal.view(np.bool_)
 
     def decoded(self, kind: KeyKind) -> list[str] | list[bytes]:
-        """The keys as Python values; CorruptFile if one that is to be str is no UTF-8."""
+        """The keys as Python values; CorruptFile if one that is to be str is not UTF-8."""
         data, bounds = self.data.tobytes(), self.offsets.tolist()
         raw = [data[a:b] for a, b in pairwise(bounds)]
         if kind == "bytes":
@@ -114,7 +114,8 @@ class KeyHeap:
         return inside
 
     def faulty(self, ids: U64, kind: KeyKind, secret: bytes) -> Bools:
-        """Which rows have a key that is no text where `kind` is "str", or another id than it makes.
+        """Which rows have a key that is not text where `kind` is "str", or another id than it
+        makes.
 
         All keys must lie within the heap. O(bytes of keys).
         """

@@ -67,7 +67,7 @@ def free_tables(taken: Iterable[tuple[int, int]], count: int) -> int:
     if first + count - 1 > MAX_TABLE:
         raise InvalidOption(
             f"the structures of a segment have more than {MAX_TABLE} tables",
-            remedy="take fewer", option="structures", expected=MAX_TABLE,
+            remedy="name fewer", option="structures", expected=MAX_TABLE,
         )
     return first
 
@@ -168,7 +168,9 @@ class PermutedTables(Structure):
         section = envelope.section(FINGERPRINTS, f"V{8 * words}")
         rows, count = envelope.identity.rows, self.design.tables - 1
         if section is None or len(section) != count * rows:
-            raise CorruptFile(f"{envelope.path} has sections that disagree", path=envelope.path)
+            raise CorruptFile(
+                f"{envelope.path} has sections that do not fit each other", path=envelope.path
+            )
         tables = section.view("<u8").reshape(count, rows, words)
         return tuple(
             SortedRows(

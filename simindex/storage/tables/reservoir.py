@@ -71,10 +71,10 @@ class Reservoir:
         )
 
     def check(self) -> None:
-        """Raises CorruptFile if a weight is no number: no version keeps one."""
+        """Raises CorruptFile if a weight is not a number: no version keeps one."""
         if not np.isfinite(self.weights).all():
             raise CorruptFile(
-                "the sample of weights has some that are no numbers",
+                "the sample of weights has some that are not numbers",
                 remedy="`simindex repair` drops it", path="reservoir",
             )
 
@@ -92,7 +92,7 @@ class Reservoir:
     def decode(cls, name: str, payload: bytes, words: int) -> Reservoir:
         """The sample, of rows of so many words, of bytes whose checksum held."""
         if len(payload) < RESERVOIR.itemsize:
-            raise CorruptFile(f"the reservoir of {name} is cut short", path=name)
+            raise CorruptFile(f"the reservoir of {name} ends too early", path=name)
         header = np.frombuffer(payload, RESERVOIR, 1)[0]
         rows = int(header["rows"])
         if int(header["words"]) != words:

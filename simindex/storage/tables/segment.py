@@ -117,14 +117,16 @@ class Segment(Table):
         offsets = envelope.section(KEY_OFFSETS, "<i8")
         data = envelope.section(KEY_BYTES, "u1")
         if fingerprints is None or ids is None or (offsets is None) != (data is None):
-            raise CorruptFile(f"{envelope.path} lacks a section", path=envelope.path)
+            raise CorruptFile(f"{envelope.path} has no such section", path=envelope.path)
         keys = None if offsets is None or data is None else KeyHeap(offsets, data)
         agree = len(fingerprints) == len(ids) == identity.rows
         if keys is not None:
             agree &= len(keys.offsets) == identity.rows + 1
             agree &= int(keys.offsets[-1]) == len(keys.data)
         if not agree:
-            raise CorruptFile(f"{envelope.path} has sections that disagree", path=envelope.path)
+            raise CorruptFile(
+                f"{envelope.path} has sections that do not fit each other", path=envelope.path
+            )
         super().__init__(
             record.name,
             fingerprints.view("<u8").reshape(-1, words),
@@ -154,7 +156,7 @@ def open_segment(
     if (segment.keys is not None) != folder.keyed:
         has, options = ("no keys", "some") if folder.keyed else ("keys", "none")
         raise CorruptFile(
-            f"{envelope.path} has {has}, and the index's options tell of {options}",
+            f"{envelope.path} has {has}, but the options of the index say {options}",
             path=envelope.path,
         )
     return segment

@@ -78,7 +78,7 @@ class SliceDesign:
         """The design of `"issl"`, `"issl:w=8"` or `"issl:w=16"`; InvalidOption on another name."""
         if not is_slicing(structure):
             raise InvalidOption(
-                f"{structure!r} names no slice lists",
+                f"{structure!r} is not the name of slice lists",
                 remedy='give "issl", "issl:w=8" or "issl:w=16"', option="structures",
                 found=structure,
             )
@@ -234,7 +234,7 @@ class SliceLists(Structure):
         for number, own in enumerate(starts):
             if own[0] != 0 or own[-1] != envelope.identity.rows or (own[1:] < own[:-1]).any():
                 raise CorruptFile(
-                    f"{envelope.path} has lists of slice {number} that do not follow each other",
+                    f"{envelope.path} has lists of slice {number} that overlap or leave gaps",
                     remedy=REBUILD, path=envelope.path, found=number,
                 )
         return starts
@@ -244,7 +244,8 @@ class SliceLists(Structure):
         section = envelope.section(kind, "<u4")
         if section is None or len(section) != self.slices * columns:
             raise CorruptFile(
-                f"{envelope.path} has sections that disagree", remedy=REBUILD, path=envelope.path
+                f"{envelope.path} has sections that do not fit each other", remedy=REBUILD,
+                path=envelope.path
             )
         return section.reshape(self.slices, columns)
 

@@ -28,7 +28,7 @@ FINGERPRINTS = 1
 DESCRIPTION = 5
 
 UNDECODABLE = (ValueError, TypeError, OverflowError, msgpack.UnpackException)
-"""What msgpack raises at bytes that are none of its own; anything else is no damage."""
+"""What msgpack raises at bytes that are none of its own; anything else is not damage."""
 
 MAX_DESCRIPTION_BYTES = 1 << 20
 """The names of thirty thousand merged segments; 64 MB in memory if it is a list of small things."""
@@ -124,7 +124,7 @@ def require_named(
         and description_of(envelope) != [record.structure, segment.name, segment.footer_checksum]
     ):
         raise CorruptFile(
-            f"{envelope.path} is another file than the catalog names", path=envelope.path,
+            f"{envelope.path} is not the file that the catalog names", path=envelope.path,
             found=found, expected=expected,
         )
 

@@ -115,7 +115,7 @@ class Tombstones:
         start = KEYED.itemsize if keyed else 0
         if keyed:
             if len(payload) < start:
-                raise CorruptFile(f"the tombstones of {name} are cut short", path=name)
+                raise CorruptFile(f"the tombstones of {name} end too early", path=name)
             count, key_bytes = (int(size) for size in np.frombuffer(payload, KEYED, 1)[0].item())
             sizes = [start, count * TOMBSTONE.itemsize, 8 * (count + 1), key_bytes]
         else:

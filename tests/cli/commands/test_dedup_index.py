@@ -287,7 +287,7 @@ def test_a_reader_that_goes_away_leaves_what_it_did_not_get(spawn: Spawn, tmp_pa
 def test_what_was_written_to_a_file_is_synced_before_each_commit(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Standard output is no file here; the audit is."""
+    """Standard output is not a file here; the audit is."""
     Path("a").touch()
     steps: list[str] = []
     fsync, commit = os.fsync, simindex.Index.commit

@@ -128,10 +128,11 @@ def test_clusters_have_keys_where_the_index_has(run: Run, keyed: Path, objects: 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
 def test_what_is_wrong_is_said(run: Run, numbered: Path, command: str) -> None:
     result = run(command, numbered, "--memory-limit", "1k", code=2)
-    assert "--memory-limit 1,024 bytes is too small" in result.stderr
+    assert "--memory-limit 1,024 bytes is too little" in result.stderr
     assert "at least" in result.stderr
-    assert "is no size" in run(command, numbered, "--memory-limit", "much", code=2).stderr
-    assert "--distance 65 is not a distance" in run(command, numbered, "-d", 65, code=2).stderr
+    assert "is not a size" in run(command, numbered, "--memory-limit", "much", code=2).stderr
+    refused = run(command, numbered, "-d", 65, code=2).stderr
+    assert "--distance 65 is not a valid distance" in refused
     run(command, "nothing.sim", code=3)
     run(command, numbered, "--memory-limit", "64M")
 

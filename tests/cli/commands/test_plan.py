@@ -59,12 +59,12 @@ def test_plan_prints_the_size_of_slice_lists(run: Run, objects: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--rows", "8e9", "--memory", "6G"], "the least is 64,000,000,000 bytes"),
+        (["--rows", "8e9", "--memory", "6G"], "needs the least, 64,000,000,000 bytes"),
         (["--rows", "many"], "is not a whole number"),
         (["--rows", "1.5"], "is not a whole number"),
         (["--rows", "inf"], "is not a whole number"),
         (["--rows", "0"], "--rows 0: give"),
-        (["--rows", "1e6", "--memory", "much"], "is no size"),
+        (["--rows", "1e6", "--memory", "much"], "is not a size"),
         (["--rows", "1e6", "--recall", "0"], "--recall 0.0 is not a share"),
         (["--rows", "1e6", "-d", "65"], "--distance 65 is not"),
         ([], "--rows"),
@@ -82,4 +82,4 @@ def test_sizes_are_binary_unless_they_end_in_b(run: Run, size: str, fits: bool) 
     planned = run("plan", "--rows", "1e6", "--memory", size, "-v", code=0 if fits else 2)
     scan = [line.split() for line in planned.stdout.splitlines() if "scan" in line.split()]
     assert [line[-11:-9] for line in scan] == ([["7.63M", "yes"]] if fits else [])
-    assert ("the least is 8,000,000 bytes, by scan" in planned.stderr) is not fits
+    assert ("scan needs the least, 8,000,000 bytes" in planned.stderr) is not fits

@@ -65,7 +65,7 @@ def test_an_array_in_memory_passes_through() -> None:
 
 
 def test_even_bounds_cover_all_rows() -> None:
-    """The last chunk is what is left, and no rows are no chunk."""
+    """The last chunk is what is left, and no rows make no chunk."""
     assert even_bounds(10, 4) == [0, 4, 8, 10]
     assert even_bounds(8, 4) == [0, 4, 8]
     assert even_bounds(0, 4) == [0]
@@ -75,7 +75,7 @@ def test_even_bounds_cover_all_rows() -> None:
 @pytest.mark.parametrize("release", [False, True])
 @pytest.mark.parametrize("window", [0, PAGE, 1 << 20, 1 << 30])
 def test_every_row_is_read_in_order(tmp_path: Path, window: int, release: bool) -> None:
-    """Whatever the window; and with bounds that are no pages'."""
+    """Whatever the window; and with bounds that are not pages'."""
     rows = mapped(tmp_path / "rows", 12 << 20, 3)
     bounds = even_bounds(len(rows), 77_777)
     read = [

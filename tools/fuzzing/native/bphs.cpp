@@ -1,5 +1,5 @@
 // Permuted tables that do not belong together; and, what only a fault elsewhere could bring about, under
-// rotations that are no permutation, so that the distance of a row found again is another.
+// rotations that are not a permutation, so that the distance of a row found again is another.
 #include "methods/probe/bphs.hpp"
 
 #include <vector>

@@ -30,7 +30,7 @@ void grow_tables(nanobind::module_& m) {
 }  // namespace
 
 NB_MODULE(_native, m) {
-  // Recipes that a program still holds when it ends are no leak worth a page of warnings.
+  // Recipes that a program still holds when it ends are not a leak worth a page of warnings.
   nanobind::set_leak_warnings(false);
   simindex::import_numpy();
   grow_tables(m);

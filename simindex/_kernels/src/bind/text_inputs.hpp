@@ -1,5 +1,5 @@
 // What the text bindings are given, as the kernels take it: texts of a list or of a column, units,
-// ranges of features; and how signals and bytes that are no UTF-8 come back.
+// ranges of features; and how signals and bytes that are not UTF-8 come back.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -123,7 +123,7 @@ inline std::vector<ReadyUnits> units_of(const In<std::uint8_t, 1>& bytes,
   return documents;
 }
 
-// The first text, in order, that is no UTF-8: (position, byte offset), or (-1, -1).
+// The first text, in order, that is not UTF-8: (position, byte offset), or (-1, -1).
 using Invalid = std::tuple<std::int64_t, std::int64_t>;
 
 class FirstInvalid {

@@ -44,10 +44,10 @@ class Units {
 
   void begin(const Text& text);
 
-  // Reads one more piece; false at the end of the text, or at bytes that are no UTF-8.
+  // Reads one more piece; false at the end of the text, or at bytes that are not UTF-8.
   bool read();
 
-  // Where the bytes are no UTF-8, or kValid.
+  // Where the bytes are not UTF-8, or kValid.
   static constexpr std::size_t kValid = std::numeric_limits<std::size_t>::max();
   std::size_t invalid_at() const { return invalid_at_; }
 

@@ -77,14 +77,14 @@ struct TopSearch {
   std::size_t k = 1;
   int max_error = 0;                   // 0 .. width
   std::size_t rerank = 1;              // rows of the highest score whose distance is counted
-  const std::uint8_t* dead = nullptr;  // (n,): not 0 where a row is no candidate; or none
+  const std::uint8_t* dead = nullptr;  // (n,): not 0 where a row is not a candidate; or none
   std::size_t threads = 1;
   int level = 0;
 };
 
 // ids, distances, rows (m, k): of the `rerank` live rows of highest score, ties by lower row number, the
 // k nearest distinct ids, by (distance, id). Only rows in a list that is looked at count, unless
-// `rerank` is no less than n: then all do. Missing ones are 2^64 - 1, 64 words + 1 and 2^32 - 1.
+// `rerank` is not less than n: then all do. Missing ones are 2^64 - 1, 64 words + 1 and 2^32 - 1.
 // `poll` is called now and then, on the calling thread; when it returns true the search ends.
 SliceCounts top_slices(const SliceTable& table, const TopSearch& search, std::uint64_t* ids,
                        std::uint16_t* distances, std::uint32_t* rows,
