@@ -1,7 +1,7 @@
-"""What can go wrong, as few types as a caller can act on.
+"""The errors of the package: few types, which a caller can handle.
 
-Every error says what happened, carries data about it (path, row, found, expected) and, where there
-is one, the remedy. It knows the exit code the command line gives it:
+Every error says what happened, has data about it (path, row, found, expected) and the remedy, if
+there is one. It knows the exit code of the command line:
 
     2  the call is wrong             InvalidOption, InvalidBatch, RecipeMismatch, ReadOnlyIndex
     3  the index is the problem      IndexNotFound, IndexExists, IndexLocked, CorruptFile, ...
@@ -17,10 +17,10 @@ from typing import Any
 
 
 class SimindexError(Exception):
-    """Root of every error this package raises on purpose.
+    """Root of all errors that simindex raises.
 
-    Its text is what happened, and after a colon what to do about it, where it names a remedy.
-    What is made of another error takes its `what`, and passes its remedy on where it still holds.
+    Its text says what happened and, after a colon, what to do about it, if there is a remedy. An
+    error that is made from another one takes its `what`, and its remedy if that still helps.
     """
 
     exit_code = 3
@@ -30,9 +30,9 @@ class SimindexError(Exception):
         self.what = what
         """What happened, and where."""
         self.remedy = remedy
-        """What to do about it, which is not part of `what`; None where nothing is known to help."""
+        """What to do about it. It is not part of `what`. None if nothing is known to help."""
         self.data: dict[str, Any] = data
-        """What the error is about: path, row, found, expected, ... as named by the raiser."""
+        """What the error is about: path, row, found, expected and so on."""
 
     def __str__(self) -> str:
         return self.what if self.remedy is None else f"{self.what}: {self.remedy}"
@@ -42,16 +42,17 @@ class SimindexError(Exception):
 
 
 def what_happened(error: BaseException) -> str:
-    """The text of an error, of ours without its remedy: for an error that is made of it."""
+    """The text of an error, without the remedy of a SimindexError, for an error made from it."""
     return error.what if isinstance(error, SimindexError) else str(error)
 
 
 def raised_by_a_handler(error: BaseException) -> bool:
-    """Whether a signal handler of the caller's has raised it: it is for the caller, at any place.
+    """Whether a signal handler of the caller raised the error. Then it must reach the caller.
 
-    An OSError is one if it has no number, as those of the system have. Errors that may come of
-    bytes which cannot be decoded, such as ValueError, are told by their traceback, in which there
-    is then a frame of neither this package nor what it calls. Of others it is not known.
+    Such an OSError has no number; those of the system have one. Errors that may come from bytes
+    that cannot be decoded, such as ValueError, are recognised by their traceback: it has a frame
+    that belongs neither to this package nor to a package that it calls. For other errors the answer
+    is not known.
     """
     if isinstance(error, SimindexError):
         return False
@@ -70,7 +71,7 @@ _CALLED = ("numpy", "lmdb", "msgpack", "mmh3")
 
 
 def _is_foreign(file: str) -> bool:
-    """Whether a file of code is none of this package, of Python's library, or of what we call."""
+    """Whether a file belongs neither to this package, nor to Python's library, nor to our calls."""
     if file.startswith((_PACKAGE, "<frozen")) or file.endswith((".pyx", ".pxd")):
         return False
     parts = Path(file).parts
@@ -86,41 +87,42 @@ def _rebuild(
 
 
 class InvalidOption(SimindexError, ValueError):
-    """An option is unknown, out of range, or contradicts the index it is used on."""
+    """An option is unknown, out of range, or contradicts the index."""
 
     exit_code = 2
 
 
 class InvalidBatch(SimindexError, ValueError):
-    """Fingerprints, ids, keys or weights of the wrong dtype, shape, length or value."""
+    """Fingerprints, ids, keys or weights have a wrong dtype, shape, length or value."""
 
     exit_code = 2
 
 
 class RecipeMismatch(InvalidBatch):
-    """A batch was made by another recipe than the index's; `data["differences"]` lists them."""
+    """Another recipe than that of the index made a batch. `data["differences"]` lists what differs.
+    """
 
 
 class ReadOnlyIndex(SimindexError):
-    """A writing call on a handle opened for reading, closed, or stopped by a failed commit."""
+    """The handle cannot write: it was opened for reading, or stopped after a failed commit."""
 
     exit_code = 2
 
 
 class ClosedIndex(SimindexError, ValueError):
-    """The handle was closed, or inherited over a fork; open the index again."""
+    """The handle was closed, or comes from before a fork. Open the index again."""
 
     exit_code = 2
 
 
 class MissingExtra(SimindexError, ImportError):
-    """An optional dependency is not installed; the message names the extra."""
+    """An optional package is not installed. The message says what to install."""
 
     exit_code = 2
 
 
 class InvalidInput(SimindexError, ValueError):
-    """An input file or record cannot be read; carries path and line."""
+    """An input file or record cannot be read. `data` has its path and line."""
 
     exit_code = 4
 
@@ -130,23 +132,24 @@ class IndexNotFound(SimindexError, FileNotFoundError):
 
 
 class IndexExists(SimindexError, FileExistsError):
-    """There is already an index, or something else, at the path; it was kept."""
+    """There is an index, or something else, at the path already. It was not changed."""
 
 
 class IndexLocked(SimindexError):
-    """Another writer, or other code of this process, holds the index; `data["holder"]` says who."""
+    """Another writer, or other code of this process, has the index open. `data["holder"]` names it.
+    """
 
 
 class StorageFailed(SimindexError, OSError):
-    """The system would not read or write a file of the index; the index holds its last commit."""
+    """The system refused to read or write a file of the index. The index has its last commit."""
 
 
 class StorageFull(StorageFailed):
-    """The disk is full, or the catalog has its largest size; the index has its last commit."""
+    """The disk is full, or the catalog has its largest size. The index has its last commit."""
 
 
 class CommitFailed(SimindexError):
-    """The catalog's commit failed: its outcome is unknown until the index is reopened."""
+    """The commit failed. Its outcome is unknown until the index is opened again."""
 
 
 class UnsupportedStorage(SimindexError):
@@ -154,12 +157,12 @@ class UnsupportedStorage(SimindexError):
 
 
 class CorruptFile(SimindexError):
-    """A file's bytes are not what was written; carries path and, where known, offset."""
+    """A file has other bytes than were written. `data` has its path and, if known, the offset."""
 
 
 class FormatTooOld(CorruptFile):
-    """Written by a version this one no longer reads."""
+    """An older version wrote the file, and this version does not read it any more."""
 
 
 class FormatTooNew(CorruptFile):
-    """Written by a newer version; install it to read the index."""
+    """A newer version wrote the file. Install that version to read the index."""

@@ -50,46 +50,47 @@ MAX_PENDING_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
-    """How an index stores its rows; but for `structures`, fixed when it is created.
+    """How an index stores its rows. All options except `structures` are fixed at creation.
 
     Parameters
     ----------
     bits : int
         Width b of a fingerprint: a multiple of 64, at most 4096.
     structures : tuple of str
-        What each segment carries beside its rows. ``"psm"`` is the sorted table with its header
-        directory, and always there; a block design such as ``"bphs:G=4,g=1"`` adds its permuted
-        tables, which answer exact queries fast. By default 64-bit fingerprints have the four
-        tables of ``"bphs:G=4,g=1,r=2"``, exact within 11 bits: 25 bytes a row more, and about 100
-        times the speed of exact queries without. Wider ones have none. ``"issl"`` adds slice
-        lists, for the nearest of wide fingerprints: slices of 16 bits, or of 8 where fingerprints
-        have fewer than 128; ``"issl:w=8"`` and ``"issl:w=16"`` say so themselves. They take
-        4 (n s + 2^w s + s) bytes a segment of n rows with s = bits / w slices.
+        What each segment contains in addition to its rows. ``"psm"`` is the sorted table with its
+        header directory, which every segment has. A block design such as ``"bphs:G=4,g=1"`` adds
+        permuted tables, which make exact queries fast. The default of 64-bit fingerprints is
+        ``"bphs:G=4,g=1,r=2"``: four tables, exact within 11 bits. They take 25 bytes a row, and
+        exact queries are about 100 times as fast as without. Wider fingerprints have none by
+        default. ``"issl"`` adds slice lists for `Index.top`, with slices of 16 bits, or of 8 if
+        fingerprints have fewer than 128; ``"issl:w=8"`` and ``"issl:w=16"`` set the width. Slice
+        lists take 4 (n s + 2^w s + s) bytes for a segment of n rows with s = bits / w slices.
     batch_rows : int
-        The most rows an uncommitted append holds in memory before it writes a segment file. Commits
-        of fewer than an eighth of it, and fewer than 65,536, collect in the catalog until they are
-        that many together.
+        How many rows are buffered in memory, at most, before a segment file is written. Commits of
+        fewer rows than an eighth of it, and fewer than 65,536, collect in the catalog until they
+        have that many rows together.
     keys : None, False, "str" or "bytes"
         Whether rows are named by keys instead of ids, and of which type. True means ``"str"``. By
         default, None, a new index takes what its first rows have.
     min_merge : int
-        How many small segments a commit merges into one, at least; 0 leaves merging to
-        `Index.compact`.
+        How many small segments a commit merges into one, at least. With 0 only `Index.compact`
+        merges.
     reservoir_rows : int
-        How many appended weight rows are kept as a sample, from which the chance that a bit flips
-        is learned.
+        How many rows of weights are kept as a sample. From it simindex learns the probability that
+        a bit flips.
     slice_memory : int
-        The most bytes that slice lists take while they are built; where all of them need more, the
+        How many bytes slice lists take while they are built, at most. If all lists need more, the
         rows are read several times.
     allow_remote : bool
-        Accept a network file system, where locks and memory maps are not trustworthy.
+        Accept a network file system, on which locks and memory maps are not reliable.
     recipe : Recipe, optional
-        How texts become the fingerprints; stored with the index, and every batch is held to it. An
-        index without one takes that of the first batch that has one. It sets `bits`.
+        How texts become fingerprints. The index stores it and refuses batches of another recipe. An
+        index without one takes the recipe of the first batch that has one. It sets `bits`.
     key_secret : bytes, optional
-        16 bytes that the ids of keys are made with, only with keys. By default, creating an index
-        draws them at random. Indexes that share a secret give equal keys equal ids. Who knows it
-        can build keys of equal ids, so it is not shown by `repr`, and is not to be published.
+        16 bytes that the ids of keys are computed with, only for an index with keys. By default a
+        new index draws them at random. Indexes that share a secret give equal keys equal ids.
+        Whoever knows the secret can construct keys with equal ids, so do not publish it. `repr`
+        does not show it.
     """
 
     bits: int = 64
@@ -156,17 +157,17 @@ class IndexOptions:
 
     @property
     def has_usual_structures(self) -> bool:
-        """Whether no structures were given; the same names, given, are not these very tuples."""
+        """Whether the structures are the default, and were not given."""
         return self.structures is DEFAULT_STRUCTURES or self.structures is WIDE_STRUCTURES
 
     @property
     def seal_rows(self) -> int:
-        """Rows that make a segment; fewer wait in the catalog as pending."""
+        """How many rows make a segment. Fewer rows wait in the catalog as pending rows."""
         return max(1, min(self.batch_rows // 8, MAX_PENDING_ROWS))
 
     @property
     def words(self) -> int:
-        """64-bit words of one fingerprint."""
+        """Number of 64-bit words of a fingerprint."""
         return self.bits // 64
 
     @property
@@ -176,18 +177,18 @@ class IndexOptions:
 
     @property
     def key_kind(self) -> KeyKind:
-        """Type of the keys, in an index that has them."""
+        """Type of the keys of an index with keys."""
         return "bytes" if self.keys == "bytes" else "str"
 
     @property
     def stored_secret(self) -> bytes:
-        """What keys are hashed with, in an index that has them: creating it has set it."""
+        """The secret of an index with keys; set when the index is created."""
         if self.key_secret is None:
             raise InvalidOption("these options were not read from an index", option="key_secret")
         return self.key_secret
 
     def to_dict(self) -> dict[str, Any]:
-        """The options but the recipe as plain values, for the catalog: with the secret of keys."""
+        """The options as plain values for the catalog, without the recipe, with the secret."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         del values["recipe"]
         if self.key_secret is None:
@@ -196,9 +197,9 @@ class IndexOptions:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> IndexOptions:
-        """Options read back from `to_dict`, as they stand in an index.
+        """The options that `to_dict` returned, as an index stores them.
 
-        Unknown names raise InvalidOption, and keys without the secret they are hashed with.
+        Raises InvalidOption if a name is unknown, or if there are keys without their secret.
         """
         known = {field.name for field in fields(cls)} - {"recipe"}
         if not isinstance(values, dict):
@@ -214,8 +215,8 @@ class IndexOptions:
     def differences(self, other: IndexOptions) -> dict[str, tuple[Any, Any]]:
         """Options that differ, as name -> (mine, other's).
 
-        Structures, keys and the secret of keys only if the other names any, and of secrets only
-        that they differ.
+        Structures, keys and the secret count only if the other options name them. Of secrets it
+        says only that they differ.
         """
         mine, theirs = self.to_dict(), other.to_dict()
         mine["keys"] = mine["keys"] or False

@@ -259,7 +259,7 @@ class IndexMachine(RuleBasedStateMachine):
         method = "issl" if by_lists and self.listed else "auto"
         asked = {"k": k, "method": method, "rerank": 10_000, "max_error": 1}
         if k > len(self.model):
-            with pytest.raises(InvalidOption, match="more than the index holds"):
+            with pytest.raises(InvalidOption, match="rows of the index"):
                 index.top(queries, **asked)
             return
         found = index.top(queries, **asked)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import importlib.util
 import io
 import os
 import pkgutil
@@ -32,6 +33,7 @@ import pytest
 
 import simindex
 from simindex.bits.design import BlockDesign
+from simindex.cli import program
 from simindex.storage.tables.slicelist import SliceDesign
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -198,6 +200,33 @@ def test_the_index_of_the_pages_lists_every_page() -> None:
     parts = ("tutorial", "how-to", "reference", "explanation")
     pages = [page for part in parts for page in (ROOT / "docs" / part).glob("*.md")]
     assert listed == {f"{page.parent.name}/{page.name}" for page in pages}
+
+
+def test_the_api_page_has_the_docstrings_of_today() -> None:
+    """`python tools/reference.py --write` makes it again."""
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "tools" / "reference.py")
+    assert spec is not None and spec.loader is not None
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    stale = "run `python tools/reference.py --write`"
+    assert reference.PAGE.read_text(encoding="utf-8") == reference.page(), stale
+
+
+SHARED_OPTIONS = {"--help", "--json", "--quiet", "--distance", "--threads"}
+"""Options that cli.md describes once, for all commands."""
+
+
+@pytest.mark.parametrize("name", sorted(program.commands))
+def test_the_page_of_commands_has_every_option(name: str) -> None:
+    """Each in the section of its command, or in that of `build` or `query`, which share some."""
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    sections = {part.split("\n")[0]: part for part in page.split("\n## ")}
+    assert name in sections
+    described = sections[name] + sections["Inputs"] + sections["build"] + sections["query"]
+    for option in program.commands[name].params:
+        names = {one for one in (*option.opts, *option.secondary_opts) if one.startswith("--")}
+        if names and not names & SHARED_OPTIONS and not getattr(option, "hidden", False):
+            assert any(f"{one}" in described for one in names), names
 
 
 # The runner itself -------------------------------------------------------------------------------

@@ -28,8 +28,9 @@ def hamming(a: Any, b: Any) -> int | U16:
     Parameters
     ----------
     a, b : int, or uint64 (n,), or uint64 (..., W)
-        An int is one fingerprint of any width. Where one side has two axes or more, the last is
-        that of the words, and a side of one axis is one fingerprint if W > 1, else n of them.
+        An int is one fingerprint of any width. If one side has two axes or more, its last axis is
+        that of the words. A side of one axis is then one fingerprint if W > 1, and n of them
+        otherwise.
 
     Returns
     -------
@@ -38,8 +39,7 @@ def hamming(a: Any, b: Any) -> int | U16:
     Raises
     ------
     InvalidBatch
-        On negative or too wide ints, another dtype, different widths, or shapes that do not
-        broadcast.
+        If an int is negative or too wide, or if dtypes, widths or shapes do not fit.
     """
     if is_whole(a) and is_whole(b):
         if a < 0 or b < 0:

@@ -1,6 +1,6 @@
-"""The index: append to it, ask it. Everything a user holds.
+"""`Index`, the class that users work with.
 
-    Index       what users call, and what they may expect of it
+    Index       what users call, and what the calls promise
     _handle     what is open: the files as of one commit, and for a writer the lock   (handle.py)
     _answerer   the reading half                                              (query/answerer.py)
     _changes    the writing half                                                     (changes.py)
@@ -448,36 +448,36 @@ class Index:
         singletons : bool
             Whether to list documents without a near-duplicate, as clusters of one.
         memory_limit : int, optional
-            Bytes that may be taken, at least 100 a row, or 120 and 32 a pair for stars: the rows
-            of 4 M documents in clusters of two took 86 and 103. Without it, so much and 1 GiB.
+            Bytes that the call may take: at least 100 a row, or for stars 120 a row and 32 a pair.
+            4 M documents in clusters of two took 86 and 103 bytes a row. Default: these and 1 GiB.
         threads, progress
             As in `pairs`.
 
         Returns
         -------
         Clusters
-            Ordered by (cluster, id), `cluster` being the smallest id of each; `distance` is that to
-            the representative, of the nearest rows where documents have several.
+            Ordered by (cluster, id). `cluster` is the smallest id of a cluster. `distance` is the
+            distance to the representative, between the nearest rows if documents have several.
 
         Raises
         ------
         InvalidOption
-            If an option is out of range; for `memory_limit` it says the least that works, or what
-            the pairs found so far would take.
+            If an option is out of range. For `memory_limit` the error names the smallest value that
+            works, or what the pairs found so far would take.
 
         Notes
         -----
-        Stars are those of Aslam, Pelekhov and Rus (The star clustering algorithm, 2004), but
-        disjoint: the document with most pairs of one of its rows and a row of another document
-        within h becomes a representative, of several the one of the smallest id; what is near it
-        can no longer become one; so on with what is left. Then each other document joins the
-        representative nearest to it, of several that of the smallest id. So no two representatives
-        are within h of each other. The result depends on documents and h only, not on the order of
-        appending, on segments, threads or memory.
+        Stars are made in these steps. The document with the most pairs becomes a representative; a
+        pair joins one of its rows and a row of another document within h. Documents near it can no
+        longer become one. This repeats with the rest. Then each other document joins its nearest
+        representative. Among equals the smallest id wins. So no two representatives are within h of
+        each other. The result depends only on documents and h, not on the order of appending, on
+        segments, threads or memory. Source: Aslam, Pelekhov and Rus, The star clustering algorithm,
+        2004, made disjoint.
 
         Equal fingerprints are compared as one. Stars of large families take longer than components:
-        20 s instead of one for a million rows of which 300,000 are equal and 300,000 within 3 bits
-        of those.
+        20 s instead of 1 s for a million rows, of which 300,000 are equal and 300,000 are within 3
+        bits of those.
         """
         self._check_open()
         snapshot = self._current()  # first: it knows the recipe of the last commit
@@ -489,10 +489,10 @@ class Index:
     def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:
         """Yields all live rows of one commit as batches of 1 to `chunk_rows`, without weights.
 
-        Rows are ordered by the first word of their fingerprints. Each batch carries the index's
-        recipe, so that it can be a question to another index.
+        Rows are ordered by the first word of their fingerprints. Each batch has the recipe of the
+        index, so you can use it as a query to another index.
 
-        Raises InvalidOption if `chunk_rows` is not a whole number of 1 or more.
+        Raises InvalidOption if `chunk_rows` is not a whole number from 1 on.
         """
         self._check_open()
         if not is_int(chunk_rows) or chunk_rows < 1:

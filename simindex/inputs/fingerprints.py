@@ -81,7 +81,7 @@ def checked_digits(value: object, intake: Intake) -> str:
         raise Unusable(f"field {FIELD!r} is {_kind(value)}, not hexadecimal digits")
     if not _DIGITS.fullmatch(value) or len(value) % 16 or len(value) > MAX_BITS // 4:
         raise Unusable(
-            f"{value[:80]!r} is no fingerprint: 16 hexadecimal digits for each 64 bits, "
+            f"{value[:80]!r} is not a fingerprint: 16 hexadecimal digits for each 64 bits, "
             f"{MAX_BITS} bits at most"
         )
     require_width(4 * len(value), intake)

@@ -50,7 +50,7 @@ def read_npy(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
 
 
 def _shape(stream: BinaryIO) -> tuple[int, ...]:
-    """The shape of the array that follows; Unusable if its numbers are no fingerprints."""
+    """The shape of the array that follows; Unusable if its numbers are not fingerprints."""
     formats = {(1, 0): np.lib.format.read_array_header_1_0,
                (2, 0): np.lib.format.read_array_header_2_0}
     header: Any = SimpleNamespace(read=partial(exactly, stream))

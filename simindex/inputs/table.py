@@ -52,9 +52,9 @@ class TableRows:
     """Rows of a table with a header row, each with the line it starts on, as cells by column.
 
     Bad records: a row over the limit, MAX_COLUMNS columns or MAX_SEPARATORS separators, of another
-    number of columns than the header, with broken quotes, or with bytes that are no UTF-8. A header
-    without the column `needed` makes the file one bad record. Cells of a .tsv have tabs between
-    them.
+    number of columns than the header, with broken quotes, or with bytes that are not UTF-8. A
+    header without the column `needed` makes the file one bad record. Cells of a .tsv have tabs
+    between them.
     """
 
     def __init__(self, stream: BinaryIO, source: Source, needed: str) -> None:

@@ -6,8 +6,8 @@
     documents    0 1 1 2 3 4       by id: rows that share one are one document
 
 Invariants
-1. Clusters depend on documents, their fingerprints and h: not on threads, on memory, on the order
-   in which rows were appended, nor on the segments they stand in.
+1. Clusters depend on documents, their fingerprints and h. They do not depend on threads, memory,
+   the order of appending, or segments.
 2. Every member of a star is within h of its representative; no two representatives are.
 """
 
@@ -42,13 +42,13 @@ MODES = ("components", "star")
 MOST_ROWS = (1 << 32) - 2
 
 ROW_BYTES = {"components": 100, "star": 120}
-"""Of a row, when ids are sorted and clusters named."""
+"""Bytes of a row while ids are sorted and clusters get their names."""
 
 FOREST_BYTES = 4
-"""Of a row, while pairs are found."""
+"""Bytes of a row while pairs are found."""
 
 STAR_PAIR_BYTES = 32
-"""Of a pair of different fingerprints, kept and put at both its ends."""
+"""Bytes of a pair of different fingerprints, which is stored for both its rows."""
 
 NO_DOCUMENT = np.uint32(0xFFFFFFFF)
 
@@ -84,9 +84,9 @@ def find_clusters(
     singletons: bool = True,
     threads: int | None = None,
 ) -> Clusters:
-    """Clusters of fingerprints in memory; ids are row numbers.
+    """Groups fingerprints in memory into clusters. Ids are row numbers.
 
-    Parameters and notes are those of `Index.clusters`.
+    `Index.clusters` describes the other parameters and the method.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def find_clusters(
     Raises
     ------
     InvalidBatch, InvalidOption
-        If the rows are not fingerprints, or an option is out of its range.
+        If the rows are not fingerprints, or an option is out of range.
     """
     rows = as_fingerprints(fingerprints)
     bits = 64 * rows.shape[1]

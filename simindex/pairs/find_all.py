@@ -1,12 +1,12 @@
 """All pairs of fingerprints in memory that are within h of each other. [SHP] `find_all`.
 
     blocks      | 0 | 1 | 2 | 3 |       h = 3: two rows within h agree on one of 4 blocks at least
-    passes        0   1   2   3         rows that agree on it stand together, and are compared
+    passes        0   1   2   3         rows that agree on it form a group, and are compared
 
     blocks      | 0 | 1 | 2 | 3 | 4 |   or on two of 5: more passes, over smaller groups
     passes        01  02  03 .. 34
 
-Each pair is reported by the pass of the first blocks it agrees on, so once.
+The pass of the first blocks on which a pair agrees reports it, so each pair comes once.
 """
 
 from __future__ import annotations
@@ -56,43 +56,44 @@ def find_all(
     collapse_equal: bool = False,
     threads: int | None = None,
 ) -> Pairs:
-    """Every pair of rows within Hamming distance h, once; exact.
+    """Finds every pair of rows within Hamming distance h. Exact.
 
     Parameters
     ----------
     fingerprints : uint64 (n,) or (n, W)
-        Fewer than 2**32 rows; they may repeat.
+        Fewer than 2**32 rows. They may repeat.
     h : int, optional
-        From 0 to b, inclusive. Default: 3 for each 64 bits; no recipe of plain fingerprints is
-        known.
+        Largest distance of a pair, from 0 to b. Default: 3 for each 64 bits, because the recipe of
+        plain fingerprints is not known.
     blocks : int, optional
-        Blocks that the bits are divided into, from h + 1 to b, as in [SHP]: rows are compared if
-        they agree on blocks - h of them, which takes blocks-choose-h passes. Without it, the number
-        that should take least time; the pairs are the same.
+        Into how many blocks the bits are divided, from h + 1 to b, as in [SHP]. Rows are compared
+        if they agree on blocks - h of them, which takes blocks-choose-h passes. Default: the number
+        that should take the least time. The pairs are the same.
     collapse_equal : bool
-        Whether rows with equal fingerprints are represented by the first of them: a million equal
-        rows are a group instead of 5 10**11 pairs.
+        Let the first of the rows with equal fingerprints represent them. So a million equal rows
+        are one group instead of 5 10**11 pairs.
     threads : int, optional
-        One for each processor unless given, and for fewer than 100,000 rows one.
+        Default: `SIMINDEX_THREADS`, or one for each processor; one below 100,000 rows.
 
     Returns
     -------
     Pairs
-        Row numbers a < b, unique, ordered by (a, b), equal fingerprints included. With
+        Row numbers a < b, each pair once, ordered by (a, b), equal fingerprints included. With
         `collapse_equal` a `CollapsedPairs`: pairs of the first rows of different fingerprints, and
-        `groups` with the rows equal to an earlier one.
+        `groups` with the rows that equal an earlier one.
 
     Raises
     ------
     InvalidBatch
-        If the rows are not fingerprints, or too many.
+        If the rows are not fingerprints, or are too many.
     InvalidOption
-        If an option is out of its range, or the pairs would not fit into memory.
+        If an option is out of range, or the pairs would not fit into memory.
 
     Notes
     -----
-    Source: [SHP] `find_all`, section "Architecture"; it sorts and compares neighbours where this
-    partitions and compares groups. 16 bytes a row and 32 a pair of memory beside the result.
+    Takes 16 bytes of memory a row and 32 a pair, in addition to the result. Source: [SHP]
+    `find_all`, section "Architecture", which sorts rows and compares neighbours; simindex
+    partitions rows and compares groups.
     """
     rows = as_fingerprints(fingerprints)
     n, bits = len(rows), 64 * rows.shape[1]

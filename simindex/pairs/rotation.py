@@ -66,7 +66,7 @@ def rotation_pairs(
     comparisons: int = COMPARISONS,
     seed: int = 0,
 ) -> RotationPairs:
-    """Pairs of rows within Hamming distance h, most of them; says how many it misses.
+    """Finds most pairs of rows within Hamming distance h, and measures how many it misses.
 
     Parameters
     ----------
@@ -74,34 +74,36 @@ def rotation_pairs(
     h : int, optional
         From 0 to b, inclusive. Default: 3 for each 64 bits.
     rotations : int
-        k, from 1 to b; the bits are rotated by i b / k, i = 0 .. k - 1, rounded down.
+        k, from 1 to b. The bits are rotated by i b / k for i = 0 .. k - 1, rounded down.
     window : int
-        How many of the rows before it each row is compared with. From n - 1 on every pair is.
+        With how many of the rows before it each row is compared. From n - 1 on, all pairs are
+        compared.
     comparisons : int
-        About how many rows may be compared to measure recall; 0 leaves it unknown.
+        About how many rows may be compared to measure the recall. With 0 it is not measured.
     seed : int
-        Of the order in which rows are taken for that.
+        Seed of the order in which rows are taken for this measurement.
 
     Returns
     -------
     RotationPairs
-        Row numbers a < b, unique, ordered by (a, b), and `stats` with the measured recall.
+        Row numbers a < b, each pair once, ordered by (a, b), and `stats` with the measured recall.
 
     Raises
     ------
     InvalidBatch, InvalidOption
-        If the rows are not fingerprints, or an option is out of its range.
+        If the rows are not fingerprints, or an option is out of range.
 
     Notes
     -----
-    Source: [BIS] section 3.2, with rotations spread over all bits; it gives none but by two bits.
-    O(k n (sort + window)) time; about 40 bytes a row and 30 a pair of memory.
+    Takes O(k n (sort + window)) time, and about 40 bytes of memory a row and 30 a pair. Source:
+    [BIS] section 3.2. Its example rotates by two bits; simindex spreads the rotations over all
+    bits.
     """
     started = time.perf_counter()
     rows = as_fingerprints(fingerprints)
     n, bits = len(rows), 64 * rows.shape[1]
     if n >= MAX_ROWS:
-        raise InvalidBatch(f"{n:,} rows: all pairs of at most {MAX_ROWS - 1:,} are found at once")
+        raise InvalidBatch(f"{n:,} rows: the limit of one call is {MAX_ROWS - 1:,}")
     h = require_whole(raw_radius(bits) if h is None else h, "h", 0, bits)
     rotations = require_whole(rotations, "rotations", 1, bits)
     window = require_whole(window, "window", 1)

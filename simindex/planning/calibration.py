@@ -66,14 +66,17 @@ class NearPairs:
 
 @dataclass(slots=True, eq=False)
 class Calibration:
-    """Volatility, and flips by (header width, h, recall); made by `query.learning`."""
+    """What was learned about how bits flip. `Index.tune` returns it.
+
+    It has the number of flips for each header width, h and recall.
+    """
 
     volatility: Volatility
     pairs: NearPairs
     sample: F16
     stored_rows: int
     provisional: bool = False
-    """Whether there were no weights at all to learn from; not to be kept."""
+    """Whether there were no weights to learn from. Such a calibration is not kept."""
     by_weight: Volatility | None = None
     """The model of near-duplicates that flip by weight, where none were learned from: `volatility`
     then hedges it, and the recall must be reached in independent ones, too."""
@@ -86,7 +89,7 @@ class Calibration:
 
     @property
     def source(self) -> str:
-        """What the number of flips rests on, in words."""
+        """The basis of the number of flips, in words."""
         return self.volatility.source
 
     def promise(self, h: int, recall: float) -> str:
@@ -104,7 +107,7 @@ class Calibration:
         )
 
     def flips(self, header_bits: int, h: int, recall: float) -> int:
-        """Least k whose expected recall is `recall`; all flip sets where none within reach is."""
+        """The smallest k whose expected recall is `recall`, or all flip sets if none reaches it."""
         key = (header_bits, h, recall)
         if key not in self._flips:
             every = vosh.set_count(header_bits, h)

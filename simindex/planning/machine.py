@@ -1,4 +1,4 @@
-"""What one machine takes for the steps of a search, measured and stored with the index."""
+"""How long the steps of a search take on one machine; measured and stored with the index."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Level = tuple[int, Curve]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a machine takes for each step of a search; the defaults are those of one Xeon.
+    """How long each step of a search takes on a machine. The defaults are those of one Xeon.
 
-    The first six are the papers' constants, the others are the engine's (`costs`).
+    The first six fields are the papers' constants. The others are constants of the engine.
     """
 
     delta_r_ns: float = 46.0
-    """delta R: a random access that is waited for: a step of a binary search."""
+    """delta R: a random access that the next step waits for, as in a binary search."""
     delta_l_ns: float = 1.8
     """delta L: the next row of a linear scan."""
     delta_v_ns: float = 4.3
     """delta V: a flip set in VOSH order, for each level of the heap."""
     delta_p_ns: float = 1.5
-    """delta P: permuting a fingerprint for a table."""
+    """delta P: to permute a fingerprint for a table."""
     delta_s_ns: float = 1.4
-    """delta S: moving a fingerprint while sorting, for each bit of log2 m."""
+    """delta S: to move a fingerprint while sorting, for each bit of log2 m."""
     disk_bytes_s: float = 1e9
-    """D: sequential reading."""
+    """D: bytes a second that are read in order."""
     levels: tuple[Level, ...] = (
         (25_000, ((11.4, 15.0), (46.0, 20.0), (366.0, 45.0))),
         (416_000, ((12.2, 15.0), (49.0, 22.0), (391.0, 60.0))),
@@ -42,44 +42,44 @@ class Machine:
         (52_200_000, ((11.4, 26.0), (46.0, 45.0), (366.0, 300.0))),
         (192_000_000, ((11.0, 30.0), (44.0, 60.0), (351.0, 400.0))),
     )
-    """Probes that are in flight together, by where the table fits, smallest first."""
+    """Times of probes that are in flight together, by the size of the table, smallest first."""
     vosh: Curve = ((2, 25.0), (6, 55.0), (32, 220.0), (96, 1_000.0), (256, 3_800.0))
-    """A query's flip sets in VOSH order by sorting networks, by their number."""
+    """All flip sets of a query in VOSH order by sorting networks, by their number."""
     heaped: Curve = ((3, 42.0), (6, 80.0))
-    """A flip set by heap, for many flips, by h."""
+    """A flip set from the heap, for many flips, by h."""
     swept: Curve = ((11.0, 16.0), (111.0, 36.0))
     """A probe of a sweep, written to its partition and read again, by the rows under its header."""
     bucketed: Curve = ((88.0, 45.0), (700.0, 130.0))
-    """The same where a sweep goes bucket by bucket."""
+    """The same if a sweep goes bucket by bucket."""
     streamed_ns: float = 0.4
-    """A row that a sweep brings in from memory."""
+    """A row that a sweep reads from memory."""
     table_ns: float = 20.0
-    """A query's part in one permuted table, beside looking it up: permuting it, and finding what
-    it hits again."""
+    """The work for a query in one permuted table, without the look-up: to permute the query, and to
+    look up its hits again."""
     scanned_ns: float = 0.11
-    """A row of a scan, when many queries share its slab."""
+    """A row of a scan, if many queries share its slab."""
     scanned_far_ns: float = 0.2
-    """The same within 6 bits and more."""
+    """The same for distances of 6 bits and more."""
     scanned_alone_ns: float = 0.68
     """A row of a scan for a single query."""
     top_scanned_ns: float = 0.085
-    """A word of 64 bits that a search for the nearest documents scans in columns of bits."""
+    """A word of 64 bits that `Index.top` scans in columns of bits."""
     top_turned_ns: float = 2.2
     """A word turned into such columns, which all queries of a call share."""
     top_near_ns: float = 0.34
-    """A word that a single query scans in a table near the processor."""
+    """A word that a single query scans in a table that fits into a cache."""
     top_alone_ns: float = 0.68
     """The same in memory."""
     issl_cleared_ns: float = 0.02
-    """A row's part in a query of slice lists, whatever they hold."""
+    """The work for each row of a segment in a query of slice lists."""
     issl_list_ns: float = 23.0
-    """A slice list found, however short."""
+    """The look-up of a slice list of any length."""
     issl_scored_ns: float = 7.5
-    """A row of a list scored."""
+    """A row of a list that gets its score."""
     issl_reranked_ns: float = 5.0
-    """A row compared, of those of highest score."""
+    """A row of a high score that is compared."""
     measured: bool = False
-    """Whether these are of the machine at hand, by `measurement.measure`."""
+    """Whether these were measured on this machine."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the catalog and for people."""
@@ -91,7 +91,7 @@ class Machine:
 
     @classmethod
     def from_dict(cls, values: Any) -> Machine:
-        """The machine that `to_dict` described; CorruptFile if it describes none."""
+        """The machine that `to_dict` described. Raises CorruptFile if the values are not valid."""
         names = {field.name for field in fields(cls)}
         try:
             known = {name: value for name, value in values.items() if name in names}
@@ -114,7 +114,7 @@ class Machine:
 
 
 USUAL = Machine()
-"""Where nothing was measured."""
+"""The constants of another machine, used until `tune` has measured this one."""
 
 CURVES = {"vosh": "flips", "heaped": "h", "swept": "rows", "bucketed": "rows"}
 """Fields that are curves, and what they run over."""

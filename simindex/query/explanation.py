@@ -1,4 +1,4 @@
-"""What the plan of a call predicts, segment by segment, beside what running it takes.
+"""What the plan of a call predicts, segment by segment, compared with what running it takes.
 
     plan        of a search within h: method, t, k, probes, rows compared and time, from sizes alone
     top plan    of a search for the nearest: method, lists, rows scored and compared, and time
@@ -36,41 +36,49 @@ class SegmentExplanation:
     method: str
     exact: bool
     header_bits: tuple[int, ...]
-    """Width t looked up in each table; empty for a scan, and for slice lists."""
+    """The width t that is looked up in each table. Empty for a scan and for slice lists."""
     flips: int
-    """k: flip sets tried beside the query itself, the most of all tables."""
+    """k: how many sets of flipped bits are looked up, the largest number of all tables."""
     expected_probes: float
+    """Predicted look-ups of headers."""
     expected_rows: float
-    """Rows to be compared, if fingerprints were uniform."""
+    """Predicted rows to compare, if fingerprints were uniform."""
     expected_s: float
-    """By the model; the call around it not counted."""
+    """Predicted time, without the call around it."""
     probes: float
+    """Measured look-ups of headers."""
     rows_compared: float
+    """Measured rows compared."""
     seconds: float
-    """The least of three repetitions, of the search in this segment alone."""
+    """The shortest of three repetitions of the search in this segment."""
     matches: float
-    """Rows found, deleted ones and repeated ids included."""
+    """Rows found, with deleted rows and repeated ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a call is answered, and why; made by `Index.explain`."""
+    """How `Index.query` answers a call, and why. `Index.explain` returns it."""
 
     queries: int
+    """Number of queries."""
     h: int
     recall: float
     method: str
-    """As asked for."""
+    """The requested method."""
     guarantee: str
+    """The guarantee of the answer, as in `QueryStats`."""
     exact: bool
+    """Whether the answer is exact."""
     measured: bool
-    """Whether the times are by constants of this index's machine (`tune`), or by the usual ones."""
+    """Whether the constants of this machine were measured (`tune`). If not, they are those of
+    another machine."""
     expected_s: float
-    """Of the whole call."""
+    """Predicted time of the whole call."""
     segments: tuple[SegmentExplanation, ...]
+    """One entry for each segment and pending run."""
     flips_from: str | None = None
-    """What the number of flips rests on, also where an exact plan turned out cheaper; None where
-    nothing needed to be known: the recall is 1, or the query has no weights."""
+    """The basis of the number of flips, also if an exact plan is cheaper. None if it is not needed:
+    the recall is 1, or the query has no weights."""
 
 
 def explain(
@@ -104,41 +112,49 @@ class TopSegmentExplanation:
     method: str
     exact: bool
     expected_s: float
-    """By the model; the call around it not counted."""
+    """Predicted time, without the call around it."""
     other: str | None
-    """The method that was open, too; None where there was no choice."""
+    """The other possible method. None if there was no choice."""
     other_s: float | None
-    """What that is expected to take."""
+    """Predicted time of the other method."""
     expected_lists: float
+    """Predicted slice lists to read."""
     expected_scored: float
-    """Rows that are in these lists together, as of rows of the segment itself."""
+    """Predicted entries of these lists."""
     expected_rows: float
-    """Rows to be compared."""
+    """Predicted rows to compare."""
     lists: float
+    """Measured slice lists read."""
     rows_compared: float
+    """Measured rows compared."""
     seconds: float
-    """The least of three repetitions, of the search in this segment alone."""
+    """The shortest of three repetitions of the search in this segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopExplanation:
-    """How a search for the nearest documents is answered, and why; made by `Index.explain_top`."""
+    """How `Index.top` answers a call, and why. `Index.explain_top` returns it."""
 
     queries: int
+    """Number of queries."""
     k: int
     method: str
-    """As asked for."""
+    """The requested method."""
     guarantee: str
+    """The guarantee of the answer, as in `TopStats`."""
     exact: bool
+    """Whether the answer is exact."""
     recall: float | None
-    """As measured; see `TopStats.recall`."""
+    """The measured recall, see `TopStats.recall`."""
     max_error: int | None
     rerank: int | None
     measured: bool
-    """Whether the times are by constants of this index's machine (`tune`), or by the usual ones."""
+    """Whether the constants of this machine were measured (`tune`). If not, they are those of
+    another machine."""
     expected_s: float
-    """Of the whole call."""
+    """Predicted time of the whole call."""
     segments: tuple[TopSegmentExplanation, ...]
+    """One entry for each segment and pending run."""
 
 
 def explain_top(

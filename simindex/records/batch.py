@@ -1,7 +1,7 @@
-"""What enters the package: a batch of fingerprints, with what names and weighs its rows.
+"""What enters the package: a batch of fingerprints, with the ids or keys and weights of its rows.
 
-Columns travel, not objects. Shape, dtype and contiguity are checked here, once, where data enters;
-inside the package arrays are trusted.
+Data travels as columns, not as objects. This module checks shape, dtype and contiguity once, where
+data enters. Inside the package arrays are trusted.
 
     Batch    fingerprints (n,) or (n, W)   ids or keys (n,)   weights (n, b)   skipped
 """
@@ -27,7 +27,7 @@ class Skipped:
     """A text that got no fingerprint, and why."""
 
     position: int
-    """Place among the texts given, from 0."""
+    """Place among the given texts, from 0."""
     key: Any
     """Its id or key, or None."""
     reason: str
@@ -105,20 +105,20 @@ class Batch:
     fingerprints : uint64 (n,) or (n, W)
         Bit 63 of word 0 comes first.
     ids : integers (n,), optional
-        Any numbers from 0 to 2**64 - 1; they need not be unique.
+        Numbers from 0 to 2**64 - 1. They need not be unique.
     keys : sequence of str, or of bytes, optional
-        Names instead of ids, at most 65,535 bytes each, of one type; str is stored as UTF-8, which
-        cannot hold a lone surrogate.
+        Names instead of ids, all of one type, at most 65,535 bytes each. A str is stored as UTF-8,
+        so it may not contain a lone surrogate.
     weights : float32 (n, b), optional
-        The sums W whose signs are the bits, in any unit; bit 63 of word 0 is column 0. A weight of
-        0 or above stands for a bit of 1.
+        The sums W whose signs are the bits, in any unit. Column 0 belongs to bit 63 of word 0. A
+        weight of 0 or more means a bit of 1.
     recipe, skipped
-        Set by `Recipe.batch`: the Recipe itself, and the texts it gave no fingerprint.
+        `Recipe.batch` sets them: the Recipe, and the texts that got no fingerprint.
 
     Raises
     ------
     InvalidBatch
-        On a wrong dtype, shape, length or value; carries the first such row.
+        If a dtype, shape, length or value is wrong. The error has the first such row.
     """
 
     __slots__ = ("_rows", "ids", "keys", "recipe", "skipped", "weights")
@@ -153,7 +153,7 @@ class Batch:
 
     @property
     def rows(self) -> U64:
-        """The fingerprints as uint64 (n, W), whatever W."""
+        """The fingerprints as uint64 (n, W), also for 64 bits."""
         return self._rows
 
     @property

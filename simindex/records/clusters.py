@@ -1,4 +1,4 @@
-"""Clusters of near-duplicates, as their users get them.
+"""Clusters of near-duplicates, as calls return them.
 
     id               3   5   9   |   4   8    |   6        ordered by (cluster, id)
     cluster          3   3   3   |   4   4    |   6        the smallest id of the cluster
@@ -23,7 +23,7 @@ Fetch = Callable[[I64], list[Any]]
 
 
 class Cluster(NamedTuple):
-    """A document, and where it belongs."""
+    """A document, and the cluster that it belongs to."""
 
     id: int
     cluster: int
@@ -35,16 +35,16 @@ class Cluster(NamedTuple):
 class Clusters:
     """Documents with their clusters, each once, ordered by (cluster, id).
 
-    Columns `id`, `cluster` and `representative` uint64, `distance` uint16 and `size` int64, all
-    (n,). Iteration gives `Cluster`.
+    The columns `id`, `cluster` and `representative` are uint64, `distance` is uint16 and `size` is
+    int64, all of shape (n,). Iteration gives `Cluster` objects.
 
     Parameters
     ----------
     ids : uint64 (D,)
-        Of all documents, ascending.
+        Ids of all documents, ascending.
     places, cluster, representative : integers (n,)
-        Places among `ids`: of the documents listed, and of each its cluster's first document and
-        its representative.
+        Places among `ids`: of the listed documents, of the first document of their clusters, and of
+        their representatives.
     mode : str
         ``"components"`` or ``"star"``.
     """
@@ -72,17 +72,17 @@ class Clusters:
 
     @property
     def id(self) -> U64:
-        """uint64 (n,)"""
+        """The ids of the documents, uint64 (n,)."""
         return _taken(self._ids, self._places)
 
     @property
     def cluster(self) -> U64:
-        """uint64 (n,): the smallest id of each document's cluster."""
+        """The smallest id of each document's cluster, uint64 (n,)."""
         return _taken(self._ids, self._cluster)
 
     @property
     def representative(self) -> U64:
-        """uint64 (n,): the id that `distance` is measured to."""
+        """The id of the document to which `distance` is measured, uint64 (n,)."""
         return _taken(self._ids, self._representative)
 
     def __repr__(self) -> str:
@@ -101,26 +101,26 @@ class Clusters:
 
     @property
     def documents(self) -> int:
-        """All that were looked at, those that are not listed included."""
+        """Number of all documents, including those that are not listed."""
         return len(self._ids)
 
     @property
     def clusters(self) -> int:
-        """Clusters of two documents or more."""
+        """Number of clusters of two documents or more."""
         return int(np.count_nonzero((self._places == self._cluster) & (self.size > 1)))
 
     @property
     def largest(self) -> int:
-        """Documents of the largest cluster; 0 if nothing is listed."""
+        """Number of documents of the largest cluster. 0 if nothing is listed."""
         return int(self.size.max()) if len(self) else 0
 
     @property
     def alone(self) -> int:
-        """Documents that are near to no other one, listed or not."""
+        """Number of documents without a near-duplicate, listed or not."""
         return self.documents - int(np.count_nonzero(self.size > 1))
 
     def slices(self, most: int) -> Iterator[Clusters]:
-        """The same in parts of at most so many documents."""
+        """The same clusters in parts of at most `most` documents."""
         for start in range(0, len(self), most):
             some = slice(start, start + most)
             yield Clusters(
@@ -137,15 +137,15 @@ class Clusters:
         )
 
     def keys(self) -> list[Any] | None:
-        """Keys of the documents, or None when they have none; fetched from the index when asked."""
+        """The keys of the documents, fetched from the index. None if there are no keys."""
         return None if self._fetch_keys is None else self._fetch_keys(self._places)
 
     def cluster_keys(self) -> list[Any] | None:
-        """Keys of the documents that name the clusters."""
+        """The keys of the documents whose ids name the clusters."""
         return None if self._fetch_keys is None else self._fetch_keys(self._cluster)
 
     def representative_keys(self) -> list[Any] | None:
-        """Keys of the representatives."""
+        """The keys of the representatives."""
         return None if self._fetch_keys is None else self._fetch_keys(self._representative)
 
 

@@ -1,4 +1,4 @@
-"""What a search gives: matches, and the nearest rows.
+"""What a search returns: matches, or the nearest rows.
 
     Matches     query (r,)   id (r,)   distance (r,)      sorted by (query, distance, id)
     TopMatches  id (n, k)    distance (n, k)              each row sorted by (distance, id)
@@ -30,26 +30,27 @@ class QueryStats(NamedTuple):
     """How a query was answered."""
 
     method: str
-    """`"psm"`, `"scan"` or a block design, with `" over queries"` where its tables were built over
-    the queries; or several joined by `+` when segments differ."""
+    """`"psm"`, `"scan"` or a block design, with `" over queries"` if its tables were built over the
+    queries. Several methods are joined by `+` if segments differ."""
     guarantee: str
     """`"exact"`; or `"expected recall >= 0.95"`, with the near-duplicates of the index on which it
     was counted; or `"assumed: recall >= 0.95"`, with the assumption, while there are too few."""
     exact: bool
-    """Whether every stored row within h was found for certain."""
+    """Whether it is certain that every stored row within h was found."""
     flips: int
-    """Bit-flip sets tried per query beside the query itself, the most over all segments."""
+    """How many sets of flipped bits were looked up for each query, in addition to the query itself:
+    the largest number of all segments."""
     probes: int
-    """Header buckets looked into."""
+    """How many header buckets were looked up."""
     rows_compared: int
-    """Rows whose distance was computed."""
+    """How many rows were compared with a query."""
     segments: int
-    """Segments and pending runs searched."""
+    """How many segments and pending runs were searched."""
     seconds: float
 
 
 class KeySource:
-    """Where keys are fetched from when they are asked for; in a pickle, the keys themselves."""
+    """A function that fetches keys when they are needed. A pickle contains the keys themselves."""
 
     __slots__ = ("_fetch",)
 
@@ -72,7 +73,7 @@ FetchKeys = Callable[[I64 | None], list[str] | list[bytes]]
 
 
 class MatchKeys:
-    """Where keys of some matches are fetched from; in a pickle, the keys themselves."""
+    """Fetches the keys of some matches when they are needed. A pickle contains the keys."""
 
     __slots__ = ("_fetch", "_places")
 
@@ -83,7 +84,7 @@ class MatchKeys:
         return self._fetch(self._places)
 
     def of(self, places: I64) -> MatchKeys:
-        """Those at some of these places."""
+        """The keys at some of these places."""
         return MatchKeys(self._fetch, places if self._places is None else self._places[places])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -98,10 +99,10 @@ def _of_keys(keys: list[str] | list[bytes]) -> MatchKeys:
 
 
 class Matches:
-    """Stored rows within h of some queries, unique, ordered by (query, distance, id).
+    """Stored rows within h of some queries, each once, ordered by (query, distance, id).
 
-    Columns `query` int64, `id` uint64, `distance` uint16, all (r,). Iteration gives `Match`, and so
-    does a place, `matches[0]`; a slice gives `Matches`.
+    The columns `query` int64, `id` uint64 and `distance` uint16 all have shape (r,). Iteration
+    gives `Match` objects. `matches[0]` is a `Match`, and `matches[10:20]` is a `Matches`.
     """
 
     __slots__ = ("distance", "fetch_keys", "id", "query", "stats")
@@ -118,7 +119,7 @@ class Matches:
         if fetch_keys is not None and not isinstance(fetch_keys, MatchKeys):
             fetch_keys = MatchKeys(fetch_keys)
         self.fetch_keys = fetch_keys
-        """Gives the keys when it is called; None where there are none."""
+        """Returns the keys when it is called. None if the index has no keys."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} Matches by {self.stats.method}, {self.stats.guarantee}>"
@@ -133,7 +134,7 @@ class Matches:
     def __getitem__(self, place: slice) -> Matches: ...
 
     def __getitem__(self, place: int | slice) -> Match | Matches:
-        """The match at a place, or those of a slice; IndexError beyond them."""
+        """The match at a place, or the matches of a slice. Raises IndexError beyond the end."""
         if isinstance(place, slice):
             return self.take(np.arange(*place.indices(len(self)), dtype=np.int64))
         at = range(len(self))[index(place)]
@@ -141,14 +142,14 @@ class Matches:
         return match
 
     def take(self, places: I64) -> Matches:
-        """The matches at some places, int64 (s,) of 0 or above, in the order given."""
+        """The matches at some places, int64 (s,) from 0 on, in the given order."""
         keys = None if self.fetch_keys is None else self.fetch_keys.of(places)
         return Matches(
             self.query[places], self.id[places], self.distance[places], self.stats, keys
         )
 
     def keys(self) -> list[str] | list[bytes] | None:
-        """Keys of the matches in their order, or None when the index has no keys."""
+        """The keys of the matches, in their order. None if the index has no keys."""
         return None if self.fetch_keys is None else self.fetch_keys()
 
     def __iter__(self) -> Iterator[Match]:
@@ -159,31 +160,31 @@ class Matches:
             yield Match(query, row_id, key, distance)
 
 NO_NEIGHBOUR = (1 << 64) - 1
-"""Id of a place that no document fills; its distance is one more than there are bits."""
+"""Id of an empty place. Its distance is one more than the number of bits."""
 
 
 class TopStats(NamedTuple):
-    """How the nearest documents were found, and what is promised of them."""
+    """How the nearest documents were found, and what the answer promises."""
 
     method: str
-    """`"scan"` or `"issl"`; or both joined by `+` when segments differ."""
+    """`"scan"` or `"issl"`, or both joined by `+` if segments differ."""
     guarantee: str
-    """`"exact"`, or in words what is looked at, and the recall with what that rests on."""
+    """`"exact"`, or what was searched, in words, and the recall with its basis."""
     exact: bool
-    """Whether these are the nearest documents for certain."""
+    """Whether it is certain that these are the nearest documents."""
     recall: float | None
-    """Share of the nearest documents that was found when it was measured, for `max_error="auto"`;
-    1.0 if exact, None if it was not measured."""
+    """With `max_error="auto"`, the measured share of the nearest documents that is found. 1.0 if
+    exact, None if it was not measured."""
     max_error: int | None
-    """Bits in which a slice may differ from the query's; None if no slice lists were used."""
+    """In how many bits a slice may differ from the query's. None if no slice lists were used."""
     rerank: int | None
-    """Rows of a segment whose distance was computed for a query, at most; None as above."""
+    """How many rows of a segment are compared with a query, at most. None as above."""
     lists: int
-    """Slice lists looked into."""
+    """How many slice lists were read."""
     rows_compared: int
-    """Rows whose distance was computed."""
+    """How many rows were compared with a query."""
     segments: int
-    """Segments and pending runs searched."""
+    """How many segments and pending runs were searched."""
     seconds: float
 
 NearestKeys = Callable[[], list[list[str]] | list[list[bytes]]]
@@ -191,12 +192,12 @@ NearestKeys = Callable[[], list[list[str]] | list[list[bytes]]]
 
 
 class TopMatches:
-    """The k nearest documents of each query, nearest first, of equally near ones the smallest id.
+    """The k nearest documents of each query, ordered by distance, then by id.
 
-    Columns `id` uint64 and `distance` uint16, both (n, k). A document is all rows of one id, and
-    stands at the distance of its nearest row. Places that none fills have id 2**64 - 1 and a
-    distance of one more than there are bits. Iteration gives a `Match` for each place that is
-    filled, and so does its number, `nearest[0]`.
+    The columns `id` uint64 and `distance` uint16 both have shape (n, k). A document is all rows of
+    one id, and its distance is that of its nearest row. An empty place has the id 2**64 - 1, and
+    its distance is one more than the number of bits. Iteration gives a `Match` for each place that
+    is not empty. `nearest[0]` is the first of them.
     """
 
     __slots__ = ("_fetch_keys", "bits", "distance", "id", "stats")
@@ -218,7 +219,7 @@ class TopMatches:
 
     @property
     def found(self) -> I64:
-        """How many places of each query are filled, int64 (n,)."""
+        """How many documents each query has, int64 (n,)."""
         counts: I64 = (self.distance <= self.bits).sum(axis=1, dtype=np.int64)
         return counts
 
@@ -226,7 +227,7 @@ class TopMatches:
         return int(self.found.sum())
 
     def __getitem__(self, number: int) -> Match:
-        """The match of this number, as iteration counts them; IndexError beyond them."""
+        """The match of this number, in the order of iteration. Raises IndexError beyond the end."""
         ends = np.cumsum(self.found)
         at = range(len(self))[index(number)]
         query = int(np.searchsorted(ends, at, side="right"))
@@ -241,7 +242,7 @@ class TopMatches:
         return self._fetch_keys is not None
 
     def keys(self) -> list[list[str]] | list[list[bytes]] | None:
-        """Keys of each query's documents in their order, or None when the index has no keys."""
+        """The keys of each query's documents, in their order. None if the index has no keys."""
         return None if self._fetch_keys is None else self._fetch_keys()
 
     def __iter__(self) -> Iterator[Match]:

@@ -1,16 +1,17 @@
-"""Pairs of rows within a distance; with `collapse_equal`, groups of equal rows stand beside them.
+"""Pairs of rows within a distance, and, with `collapse_equal`, groups of equal rows.
 
     Pairs   a (p,)   b (p,)   distance (p,)     sorted by (a, b), a < b
 
-`CollapsedPairs` has pairs of different fingerprints alone, and `groups` of equal ones:
+`CollapsedPairs` has only pairs of different fingerprints, and `groups` of equal ones:
 
     row            0  1  2  3  4  5  6         groups   first  0  0  2
     fingerprint    x  y  z  x  y' x  z                  row    3  5  6
                                                pairs    (1, 4), distance 1
 
 Invariants
-1. A row is in `groups.row` if and only if an earlier one has its fingerprint; `groups.first` is the
-   earliest. 2. No row of `pairs` is in `groups.row`.
+1. A row is in `groups.row` if and only if an earlier row has its fingerprint. `groups.first` is the
+   earliest such row.
+2. No row of `pairs` is in `groups.row`.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ class Pair(NamedTuple):
 
 
 class Pairs:
-    """Rows within h of each other, unique, a < b, ordered by (a, b).
+    """Pairs of rows within h of each other, each once, with a < b, ordered by (a, b).
 
-    Columns `a` and `b`, int64 row numbers of the fingerprints given, or uint64 ids from an index,
-    and `distance` uint16, all (p,). Iteration gives `Pair`.
+    The columns `a`, `b` and `distance` (uint16) all have shape (p,). `a` and `b` are int64 row
+    numbers of the given fingerprints, or uint64 ids of an index. Iteration gives `Pair` objects.
     """
 
     __slots__ = ("_fetch_keys", "a", "b", "distance")
@@ -56,7 +57,7 @@ class Pairs:
         self._fetch_keys = fetch_keys and KeySource(fetch_keys)
 
     def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
-        """Keys of a and of b, or None when they have none; fetched from the index when asked."""
+        """The keys of a and of b, fetched from the index. None if there are no keys."""
         return None if self._fetch_keys is None else self._fetch_keys()
 
     def __repr__(self) -> str:
@@ -71,24 +72,25 @@ class Pairs:
 
 
 class RotationStats(NamedTuple):
-    """How pairs were found by rotation, and how many were not."""
+    """How rotation found pairs, and how many it missed."""
 
     method: str
     guarantee: str
-    """`"exact"`, or the recall in words with what it rests on."""
+    """`"exact"`, or the recall in words, with its basis."""
     exact: bool
-    """Whether no pair is missed: all were compared, or all that an exact search found are there."""
+    """Whether no pair is missing: all rows were compared, or an exact search found no others."""
     rotations: int
     window: int
     rows_compared: int
-    """Pairs of rows whose distance was computed, over all rotations."""
+    """How many pairs of rows were compared, in all rotations."""
     recall: float | None
-    """Share of all pairs within h that was found; None if that was not measured."""
+    """Share of all pairs within h that was found. None if it was not measured."""
     recall_low: float
-    """Lower end of its 95% interval; `recall` itself where all rows were compared for it."""
+    """Lower end of the 95% interval of the recall. It is `recall` if all rows were compared."""
     recall_high: float
+    """Upper end of this interval."""
     recall_rows: int
-    """Rows that were compared with all others to measure it."""
+    """How many rows were compared with all others to measure the recall."""
     seconds: float
 
     @property
@@ -98,7 +100,7 @@ class RotationStats(NamedTuple):
 
 
 class RotationPairs(Pairs):
-    """Pairs that rotation found; `stats` says what share of all that is."""
+    """Pairs that rotation found. `stats` shows which share of all pairs this is."""
 
     __slots__ = ("stats",)
 
@@ -111,10 +113,10 @@ class RotationPairs(Pairs):
 
 
 class EqualRows:
-    """Rows that equal an earlier one: columns `first` and `row`, int64 (e,), by (first, row).
+    """Rows that equal an earlier row: columns `first` and `row`, int64 (e,), by (first, row).
 
-    `first` is the earliest row of that fingerprint; from an index both are uint64 ids, and it is
-    the smallest. Iteration gives (first, row).
+    `first` is the earliest row with the same fingerprint. From an index both columns are uint64
+    ids, and `first` is the smallest id. Iteration gives tuples (first, row).
     """
 
     __slots__ = ("_fetch_keys", "first", "row")
@@ -126,7 +128,7 @@ class EqualRows:
         self._fetch_keys = fetch_keys and KeySource(fetch_keys)
 
     def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
-        """Keys of both columns, or None when they have none."""
+        """The keys of both columns. None if there are no keys."""
         return None if self._fetch_keys is None else self._fetch_keys()
 
     def __repr__(self) -> str:
@@ -139,17 +141,17 @@ class EqualRows:
         return iter(zip(self.first.tolist(), self.row.tolist(), strict=True))
 
     def labels(self, n: int) -> I64:
-        """The first row that equals each of `n` rows; a row without an earlier equal is its own."""
+        """For each of `n` rows, the first row that equals it, which may be the row itself."""
         labels = np.arange(n, dtype=np.int64)
         labels[self.row] = self.first
         return labels
 
 
 class CollapsedPairs(Pairs):
-    """Pairs of the first rows of different fingerprints; `groups` holds the rows equal to them.
+    """Pairs of the first rows of different fingerprints. `groups` has the rows equal to them.
 
-    A pair (a, b) stands for every pair of a row equal to a with one equal to b. So all pairs are
-    those, and any two rows of a group, at distance 0: `represented` counts them.
+    A pair (a, b) represents every pair of a row equal to a and a row equal to b. Any two rows of a
+    group are a pair, too, at distance 0. `represented` counts all these pairs.
     """
 
     __slots__ = ("groups",)
@@ -170,10 +172,10 @@ class CollapsedPairs(Pairs):
 
     @property
     def represented(self) -> int:
-        """How many pairs of rows these are, those of equal rows included.
+        """How many pairs of rows these represent, pairs of equal rows included.
 
-        Where pairs come in parts, as those of an index do, the groups of a pair may stand in
-        another part: then only all parts together tell.
+        An index returns pairs in parts, and the groups of a pair may be in another part. Then only
+        the sum of all parts is meaningful.
         """
         repeats = Counter(self.groups.first.tolist())
         within = sum(more * (more + 1) // 2 for more in repeats.values())

@@ -1,4 +1,4 @@
-"""What an index says of itself: findings, repairs, audits, figures."""
+"""What an index reports about itself: findings, repairs, audits, statistics."""
 
 from __future__ import annotations
 
@@ -7,47 +7,50 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Progress = Callable[[int, int], None]
-"""Called with what is done and what there is in all."""
+"""A function that is called with the amount done and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something `check` noticed."""
+    """Something that `check` noticed."""
 
     severity: str
-    """`"error"`: damage; `"note"`: harmless, such as a stray file."""
+    """`"error"` is damage. `"note"` is harmless, such as a stray file."""
     path: str
+    """The file."""
     what: str
+    """What is wrong, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """What `repair` found, and what it did about it or would do."""
+    """What `repair` found, and what it did or would do."""
 
     path: str
+    """The index."""
     findings: tuple[Finding, ...]
-    """What is wrong; nothing if the index is whole."""
+    """What is wrong. Empty if the index is not damaged."""
     steps: tuple[str, ...]
-    """What was done, or would be."""
+    """What was done, or would be done, in words."""
     losses: tuple[str, ...]
-    """What could not be brought back, in words."""
+    """What cannot be recovered, in words."""
     rows: int
-    """Rows that are in the index afterwards, as `len` counts them: without deleted ones."""
+    """Rows of the index after the repair, without deleted ones, as `len` counts them."""
     lost_rows: int
-    """Rows that are lost, without those known to have been deleted before; where it is not known
-    how many, `losses` says so."""
+    """Lost rows, without those known to have been deleted before. If their number is not known,
+    `losses` says so."""
     applied: bool
-    """Whether it was done."""
+    """Whether the repair was done."""
     kept: str | None = None
-    """The directory with what was replaced, if anything was."""
+    """The folder with the replaced files, if there are any."""
     remaining: tuple[Finding, ...] = ()
-    """What is wrong with the index after it was done. The repair has succeeded if this is empty.
-    After an error restore the index from a copy, or build it anew; a note says that the system
-    would not read it again."""
+    """What is still wrong after the repair. The repair has succeeded if this is empty. After an
+    error, restore the index from a backup or build it again. A note says that the system refused to
+    read it again."""
 
     @property
     def needed(self) -> bool:
-        """Whether there is, or was, anything to repair."""
+        """Whether there is, or was, damage to repair."""
         return bool(self.findings)
 
 
@@ -56,125 +59,145 @@ class Hot:
     """A header or a fingerprint, and how many stored rows have it."""
 
     value: str
-    """A header in binary, its first bit first; a fingerprint in hexadecimal."""
+    """A header in binary, or a fingerprint in hexadecimal, the first bit first."""
     rows: int
+    """How many stored rows have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """Where rows crowd, deleted ones included until a compaction drops them."""
+    """Headers and fingerprints that many rows share. Deleted rows count until a compaction."""
 
     header_bits: int
-    """Width of the headers: that of the largest table's directory."""
+    """Width of the headers, which is that of the largest table's directory."""
     rows_per_header: float
-    """What each header would have if fingerprints were uniform."""
+    """How many rows each header would have if fingerprints were uniform."""
     headers: list[Hot]
-    """Those that most rows share, at most ten."""
+    """The headers that most rows share, at most ten."""
     fingerprints: list[Hot]
-    """Those that most rows share, at most ten, each of two rows or more."""
+    """The fingerprints that most rows share, at most ten, each of two rows or more."""
     certain: bool
-    """Whether nothing unlisted can have more rows. With several segments it is false where fewer
-    than ten are listed, or the tenth has fewer rows than there are segments: one with a row in each
-    is then not seen. `compact(full=True)` makes it certain."""
+    """Whether it is certain that nothing else has more rows. With several segments it is false if
+    fewer than ten are listed, or if the tenth has fewer rows than there are segments: a fingerprint
+    with one row in each segment is then not noticed. After `compact(full=True)` it is true."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A recall that was measured on the index itself; made by `Index.audit`."""
+    """A recall that `Index.audit` measured on rows of the index itself."""
 
     generation: int
-    """The commit it was measured at."""
+    """The commit at which it was measured."""
     h: int
+    """The distance of the queries."""
     asked: float
-    """The recall asked for."""
+    """The requested recall."""
     method: str
+    """The method of the queries."""
     guarantee: str
-    """What `QueryStats` say of the last calls."""
+    """The guarantee of the last calls, as in `QueryStats`."""
     recall: float | None
-    """Mean over the rows with a match of the share of their matches that was found, rows equal to
-    them left out; None if no row has one."""
+    """The mean share of its matches that a row finds, over all rows with a match. Rows equal to it
+    do not count. None if no row has a match."""
     recall_low: float
-    """Lower end of its 95% interval."""
+    """Lower end of the 95% interval of the recall."""
     recall_high: float
+    """Upper end of this interval."""
     rows: int
-    """Sampled rows that were asked."""
+    """How many sampled rows were used as queries."""
     rows_with_match: int
+    """How many of them have a match."""
     matches: int
-    """Of all these rows, by the exact calls."""
+    """How many matches all these rows have, by the exact calls."""
     found: int
+    """How many of these matches were found."""
     index_rows: int = 0
-    """Rows stored then, deleted ones included."""
+    """How many rows were stored then, with deleted ones."""
 
     @property
     def kept(self) -> bool:
-        """Whether the asked recall is within or below the interval: nothing speaks against it."""
+        """Whether the requested recall is not above the interval."""
         return self.recall_high >= self.asked
 
 
 @dataclass(frozen=True, slots=True)
 class SpotCheck:
-    """The recall of a handle's own queries, measured on those that it has repeated exactly."""
+    """The recall of a handle's own queries, measured on those that it repeated exactly."""
 
     h: int
+    """The distance of the queries."""
     asked: float
-    """The recall asked for."""
+    """The requested recall."""
     first: bool
-    """Whether one match of a query was asked for: its share is 1 if it got one, equal rows
-    included, else 0."""
+    """Whether the queries asked for one match each. The share of a query is then 1 if it got a
+    match, which may be an equal row, and otherwise 0."""
     recall: float | None
-    """Mean over the repeated queries with a match of the share of their matches that was found,
-    rows equal to it left out; None if no query has one."""
+    """The mean share of its matches that a query finds, over all repeated queries with a match.
+    Rows equal to it do not count. None if no query has a match."""
     recall_low: float
-    """Lower end of its 95% interval."""
+    """Lower end of the 95% interval of the recall."""
     recall_high: float
+    """Upper end of this interval."""
     queries: int
-    """All that were not answered exactly."""
+    """How many queries were not answered exactly."""
     repeated: int
+    """How many of them were repeated exactly."""
     with_match: int
+    """How many repeated queries have a match."""
     matches: int
-    """Of the repeated queries, by the exact calls."""
+    """How many matches the repeated queries have, by the exact calls."""
     found: int
+    """How many of these matches were found."""
 
     @property
     def kept(self) -> bool:
-        """Whether the asked recall is within or below the interval: nothing speaks against it."""
+        """Whether the requested recall is not above the interval."""
         return self.recall_high >= self.asked
 
 
 @dataclass(frozen=True, slots=True)
 class IndexStats:
-    """What an index holds, as of one commit."""
+    """What an index contains at one commit."""
 
     path: str
     generation: int
+    """Number of the commit."""
     rows: int
     """Live rows."""
     dead_rows: int
-    """Rows deleted but not yet compacted away."""
+    """Deleted rows that no compaction has dropped yet."""
     segments: int
+    """Number of segments."""
     pending_rows: int
+    """Rows that wait in the catalog until they become a segment."""
     tombstones: int
+    """Deletions that no merge has applied to all segments yet."""
     bits: int
+    """Width of a fingerprint."""
     h: int
     """The radius of calls without an h, as `Index.h`."""
     keys: bool | str
+    """False, or the type of the keys."""
     bytes_segments: int
-    """Of all their files: rows, permuted tables and slice lists."""
+    """Size of all files of segments: rows, permuted tables and slice lists."""
     bytes_catalog: int
+    """Size of the catalog."""
     bytes_per_row: float
+    """Size of the index divided by its rows."""
     recipe: dict[str, Any] | None
+    """The recipe as plain values."""
     sample_rows: int
-    """Rows whose weights are kept, to learn from how bits flip."""
+    """How many rows of weights are kept, to learn how bits flip."""
     segment_list: list[dict[str, Any]]
+    """One entry for each segment."""
     structures: dict[str, int] = field(default_factory=dict)
-    """Bytes that each structure takes beside the rows; "psm" takes none but its headers."""
+    """How many bytes each structure takes in addition to the rows. "psm" takes only its headers."""
     skew: Skew | None = None
-    """The hottest headers and fingerprints, if `Index.stats` was asked for them."""
+    """Headers and fingerprints that most rows share, with `Index.stats(skew=True)`."""
     audit: Audit | None = None
-    """The last recall measured, by this handle or by a writer that committed it."""
+    """The last recall that this handle measured, or that a writer committed."""
     spot_checks: list[SpotCheck] = field(default_factory=list)
-    """The recall of this handle's own queries, for each h, recall and `first` they asked for."""
+    """The recall of this handle's own queries, for each h, recall and `first` of theirs."""
     flips_from: dict[int, str] = field(default_factory=dict)
-    """What the number of flips is judged by, for each h that this handle was asked: near-duplicates
-    of the index, or weights while there are too few of them. Empty before a query below recall 1.
-    """
+    """For each h of this handle's queries, the basis of the number of flips: near-duplicates of the
+    index, or weights while there are too few of them. Empty before a query below recall 1."""

@@ -1,19 +1,20 @@
-"""A lost or damaged index made usable again, with what its files still give.
+"""Repairs a lost or damaged index from what its files still contain.
 
-    survey     reads all there is, and says what is wrong and what is lost (survey.py); what is to
-               be done about it are the steps (steps.py)
-    segments   what is intact of a damaged one is written as a new one; files beside are built anew
-    catalog    a new one is made beside the old one, whole and synced, then gets its name
-    kept       what was replaced, or is not part of the index, is moved into `damaged-<n>/`
-
-    again      all is read again, as the next repair would: what is still wrong is told
+    survey     reads all files, and says what is wrong and what is lost (survey.py); the steps say
+               what to do about it (steps.py)
+    segments   the intact rows of a damaged segment become a new segment; its other files are
+               rebuilt
+    catalog    a new catalog is made next to the old one, completed and synced, then gets its name
+    kept       replaced files, and files that are not part of the index, move into `damaged-<n>/`
+    again      all files are read again, as the next repair would do; the report has what is still
+               wrong
 
 Invariants
-1. Until the new catalog gets the old one's name, the index is what it was: new files are strays.
-2. Nothing is deleted but what a repair itself made and did not finish. A segment's file that will
-   be no part of the index has a second name in `damaged-<n>/` before the new catalog is in place,
-   since the next writer removes strays.
-3. Whenever it is interrupted, it can be run again, and finds as much.
+1. Until the new catalog gets the old one's name, the index is unchanged: new files are strays.
+2. A repair deletes only files that a repair made and did not finish. The file of a segment that
+   will not be part of the index has a second name in `damaged-<n>/` before the new catalog is in
+   place, because the next writer removes strays.
+3. After an interrupt the repair can run again, and recovers as much.
 4. `RepairReport.remaining` is empty only if the next repair would find nothing to do.
 """
 
@@ -43,14 +44,14 @@ from simindex.storage.snapshot import take
 def repair(
     path: str | os.PathLike[str], *, apply: bool = False, progress: Progress | None = None
 ) -> RepairReport:
-    """Finds out what is wrong with an index and, with `apply`, rebuilds it from what is left.
+    """Reports the damage of an index and, with `apply`, rebuilds the index from its intact parts.
 
     Parameters
     ----------
     apply : bool
-        Without it nothing is changed, and the report tells what would be.
-    progress : function, optional
-        Called with bytes of segments read and in all.
+        Do the repair. Without it nothing is changed, and the report shows what would be done.
+    progress : function (done, all), optional
+        Called with the number of bytes of segments read and to read.
 
     Returns
     -------
@@ -61,27 +62,28 @@ def repair(
     InvalidOption
         If `path` is not a path, or `apply` neither true nor false.
     IndexNotFound, IndexLocked
-        If there is nothing of an index, or it is open for writing: close it first.
+        If there is no part of an index, or if it is open for writing: close it first.
     FormatTooNew, FormatTooOld
-        If another version wrote it; with `apply`, FormatTooNew also if this one may only read it.
+        If another version wrote it. With `apply`, FormatTooNew also if this version may only read
+        it.
     CorruptFile
-        If too little is left to make an index of, or something in the way is to be removed first.
+        If too little is left to make an index from, or if you must remove something first.
     StorageFailed
         If the system refuses to read a file.
     StorageFull
-        If there is no space for the new files; the index is as it was.
+        If there is no space for the new files. The index is as it was.
 
     Notes
     -----
-    Rows are in the segments, and a segment's rows come back unless damage reaches them. A catalog
-    that is damaged gives back what of its records is whole. Of one that is gone are lost: rows that
-    waited in it for a segment, deletions since each segment was written, the recipe, and the sample
-    of weights. Rows that were appended but not committed may be back then.
+    A repair recovers the rows of segments, except rows that damage reaches, and the undamaged
+    records of the catalog. Without the catalog these are lost: rows that waited in it for a
+    segment, deletions since each segment was written, the recipe, and the sample of weights. Rows
+    that were appended but not committed may appear.
 
-    All files are read, in bounded memory, but for permuted tables that are built anew: these are
-    sorted one at a time in memory, 8 bytes a row of 64 bits; and so are rows of a segment that are
-    out of order, with their ids and keys. With `apply` all are read again in the end, and what is
-    still wrong then is in the report.
+    It reads all files, in bounded memory, with two exceptions: permuted tables that are rebuilt are
+    sorted in memory one at a time, 8 bytes a row of 64 bits, and so are rows of a segment that are
+    out of order, with their ids and keys. With `apply` it reads all files again at the end, and
+    reports what is still wrong.
     """
     directory = checked_call(path, "r", None, "lazy").absolute()
     apply = as_flag(apply, "apply")

@@ -1,12 +1,13 @@
-"""In how many documents each feature occurs: counted once, in bounded memory, merged at will.
+"""In how many documents each feature occurs: counted in one pass, in bounded memory, mergeable.
 
     hashes      uint64 (f,)   feature hashes, strictly ascending
-    counts      uint32 (f,)   documents that have each, short by at most `forgotten`
-    forgotten   F             0 while every feature that came is still here
+    counts      uint32 (f,)   documents that have each feature, too small by at most `forgotten`
+    forgotten   F             0 while no feature was forgotten
     documents   N             documents counted, also those without features
 
-Counts are exact until more than `max_features` distinct features have come. Then the (max_features
-+ 1)-th largest count c is taken from every count, what reaches zero is forgotten, and F grows by c
+Counts are exact up to `max_features` distinct features. When there are more, the (max_features
++ 1)-th largest count c is subtracted from every count, features that reach zero are forgotten, and
+F grows by c
 (Misra and Gries, "Finding repeated elements", 1982, in batches; mergeable by Agarwal et al.,
 "Mergeable summaries", 2012).
 
@@ -50,15 +51,15 @@ _Counted = tuple[U64, U32]
 
 
 class DocumentFrequencies:
-    """In how many documents each feature occurs; what a recipe with idf is fitted on.
+    """In how many documents each feature occurs. A recipe with idf is fitted to these counts.
 
     Parameters
     ----------
     source : str
-        What decides the hashes: frequencies of another source are not merged with these. Given by
-        the recipe that counts.
+        Digest of the options that determine the hashes, set by the recipe that counts. Frequencies
+        of different sources cannot be merged.
     max_features : int
-        Distinct features up to which counts are exact; see `forgotten` for what follows.
+        Up to how many distinct features counts are exact. `forgotten` says what happens beyond.
 
     Raises
     ------
@@ -67,9 +68,9 @@ class DocumentFrequencies:
 
     Notes
     -----
-    Memory is 12 bytes a feature at rest, 32 at the peak of adding and 64 at that of merging two
-    full tables (both of them included), and up to 64 MB beside that. Where features were forgotten,
-    counts depend on the order and the grouping in which documents came, within the bounds. One
+    A feature takes 12 bytes of memory at rest, up to 32 while counts are added, and up to 64 while
+    two full tables are merged (both included). Up to 64 MB come in addition. If features were
+    forgotten, counts depend within their bounds on the order and grouping of the documents. One
     thread at a time may use an object.
     """
 
@@ -83,7 +84,7 @@ class DocumentFrequencies:
         self.source = source
         self.max_features = max_features
         self.documents = 0
-        """Documents counted."""
+        """Number of counted documents."""
         self._forgotten = 0
         self._hashes = np.empty(0, dtype=np.uint64)
         self._counts = np.empty(0, dtype=np.uint32)
@@ -98,16 +99,16 @@ class DocumentFrequencies:
 
     @property
     def counts(self) -> U32:
-        """Documents that have each feature, short by at most `forgotten`."""
+        """How many documents have each feature. Each count is too small by at most `forgotten`."""
         self._settle()
         return self._counts
 
     @property
     def forgotten(self) -> int:
-        """Most documents that are missing from a count; 0 if all counts are exact.
+        """By how many documents a count may be too small. 0 if all counts are exact.
 
-        A feature that is not in the table occurred in at most as many documents. At most the number
-        of all (document, feature) pairs divided by `max_features` + 1.
+        A feature that is not in the table occurred in at most as many documents. The value is at
+        most the number of all (document, feature) pairs divided by `max_features` + 1.
         """
         self._settle()
         return self._forgotten
@@ -120,27 +121,27 @@ class DocumentFrequencies:
         return f"<DocumentFrequencies {len(self)} features, {self.documents} documents, {kept}>"
 
     def add(self, hashes: U64, counts: U32, documents: int) -> None:
-        """Count some more documents.
+        """Adds the counts of more documents.
 
         Parameters
         ----------
         hashes : uint64 (f,)
             Distinct features of these documents, ascending.
         counts : unsigned integers (f,)
-            In how many of these documents each occurs: from 1 to `documents`.
+            In how many of these documents each feature occurs, from 1 to `documents`.
         documents : int
-            Number of these documents, with those that have no feature.
+            Number of these documents, including those without features.
 
         Raises
         ------
         InvalidBatch
-            If the arrays are not like that; nothing was counted then.
+            If the arrays are not valid. Then nothing was counted.
         InvalidOption
             If more than 2**32 - 1 documents would be counted.
 
         Notes
         -----
-        Amortised O(log) a feature: the table is rewritten when a quarter of it has come anew.
+        Takes amortised O(log) time a feature: the table is rewritten when a quarter of it is new.
         """
         piece = _checked(hashes, counts, documents)
         _require_countable(self.documents + documents)
@@ -153,17 +154,17 @@ class DocumentFrequencies:
             self._settle()
 
     def merge(self, other: DocumentFrequencies) -> DocumentFrequencies:
-        """What both have counted, as if one had counted the documents of both.
+        """The counts of both, as if one had counted the documents of both.
 
-        Neither is changed. The order of the two makes no difference; `forgotten` of both add up,
-        and the smaller `max_features` holds.
+        Neither is changed. Their order makes no difference. The two values of `forgotten` are
+        added, and the smaller `max_features` applies.
 
         Raises
         ------
         RecipeMismatch
-            If the hashes of the two are not those of one recipe.
+            If the two belong to recipes that make other features.
         InvalidOption
-            If they have more than 2**32 - 1 documents together.
+            If both together have more than 2**32 - 1 documents.
         """
         if not isinstance(other, DocumentFrequencies):
             raise InvalidBatch(
@@ -190,11 +191,11 @@ class DocumentFrequencies:
     def table(self) -> IdfTable:
         """The idf of every feature.
 
-        While counts are exact, that of the count. After something was forgotten, a feature with
-        count l occurred in l to l + forgotten documents, one that is not in the table in 0 to
-        forgotten; each gets the middle of the idf at both ends. So no idf is wrong by more than
-        half of ln(1 + forgotten) and the rounding, one of a frequent feature by next to nothing;
-        and no feature of the table weighs more than one that is not in it.
+        Exact counts give the exact idf. Otherwise a feature with count l occurred in l to
+        l + forgotten documents, and a feature that is not in the table in 0 to forgotten. Each gets
+        the middle of the idf at both ends. So no idf is wrong by more than half of ln(1 +
+        forgotten) and the rounding, and that of a frequent feature is hardly wrong. No feature of
+        the table weighs more than one that is not in it.
 
         Raises
         ------
@@ -219,7 +220,7 @@ class DocumentFrequencies:
         return idf_step(self.documents, count, count + self._forgotten)
 
     def to_bytes(self) -> bytes:
-        """All that was counted, as `from_bytes` reads it."""
+        """All counts, for `from_bytes`."""
         values = {
             "source": self.source,
             "max_features": self.max_features,
@@ -231,7 +232,7 @@ class DocumentFrequencies:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> DocumentFrequencies:
-        """What `to_bytes` wrote.
+        """The counts that `to_bytes` wrote.
 
         Raises
         ------

@@ -38,51 +38,53 @@ class Recipe:
     bits : int
         Width b of a fingerprint: a multiple of 64, at most 4096.
     unit : "word" or "char"
-        What an n-gram is made of: words (matches of ``\\w+`` on the case-folded text; letters of
-        Han, Kana and Thai in overlapping pairs), or code points of the case-folded text
-        with runs of white space made one space.
+        What n-grams consist of: words (matches of ``\\w+`` in the case-folded text; letters of Han,
+        Kana and Thai as overlapping pairs), or code points of the case-folded text, in which each
+        run of white space becomes one space.
     ngram : int or tuple of int
-        Units in a feature, from 1 to 5 words or 16 code points; several sizes are features
-        together. A text shorter than the smallest size is one feature, itself.
+        Units in a feature: from 1 to 5 words, or to 16 code points. With several sizes, the
+        features of all sizes count. A text shorter than the smallest size is itself the only
+        feature.
     weighting : str
-        What a feature counts: "tf" as often as it occurs, "binary" once, "sublinear" 1 + ln tf;
-        "tfidf", "idf" and "sublinear-tfidf" that times its idf (learned by `fit`); "given" what the
-        caller says (`batch_features`).
+        The weight of a feature. "tf": how often it occurs. "binary": 1. "sublinear": 1 + ln tf.
+        "tfidf", "idf" and "sublinear-tfidf": these times the idf, which `fit` learns. "given": what
+        the caller gives to `batch_features`.
     seed : int
         Seed of the feature hash, below 2**32.
     min_features : int
-        Texts with fewer distinct features get no fingerprint, as empty texts never do.
+        Texts with fewer distinct features get no fingerprint. Empty texts never get one.
     idf : IdfTable, optional
         What `fit` learned.
     projection : "sign", "gaussian" or "ternary"
-        The random vectors that features are summed onto, see `projection`.
+        The random vectors with which features are summed.
     tokenizer : callable, optional
-        Gives the words of a case-folded text, instead of ``\\w+``. An index stores its name only:
-        give it back with `using`. A number is the version of the built-in one.
+        A function that returns the words of a case-folded text. An index stores only its name, so
+        give it to `using` when you read the recipe from an index. A number is the version of the
+        built-in tokenizer.
     stop_words : iterable of str, or the code of a language such as "en"
-        Words that are left out; a language needs the extra ``stopwords``.
+        Words that are removed. A language needs ``pip install 'simindex[stopwords]'``.
     stemmer : str, optional
-        A Snowball algorithm, such as "english", that words are cut down by; needs the extra
-        ``stem``.
+        A Snowball algorithm such as "english", which reduces words to stems. It needs
+        ``pip install 'simindex[stem]'``.
     h : int, optional
-        The radius: in how many bits near-duplicates may differ, 0 to b. An index stores it, and
-        calls without an h use it. By default the one recommended for the recipe; then the
-        attribute `h` has that number.
+        The radius, from 0 to b: in how many bits near-duplicates may differ. An index stores it,
+        and calls without an h use it. Default: the radius that is recommended for the recipe, which
+        the attribute `h` then has.
 
     Raises
     ------
     InvalidOption
-        Naming the option, what was found and what is expected.
+        If an option is not valid. The error names it, what was found and what is expected.
     MissingExtra
         If an option needs a package that is not installed.
 
     Notes
     -----
-    Single words without idf are no sane choice: function words decide the bits, and unrelated
-    texts come within a few bits of each other. Equality and hash are those of `identity`, so `h`
-    does not count: it makes no other fingerprints. `dataclasses.replace` keeps `h`; give ``h=None``
-    with it to get the recommended radius of the changed recipe. Source: [PSM] section 3, Algorithm
-    1 and equations (2) to (4).
+    Single words without idf are not a good choice: function words determine the bits, and unrelated
+    texts are within a few bits of each other. Recipes are equal if their `identity` is equal. `h`
+    does not count, because it does not change fingerprints. `dataclasses.replace` keeps `h`; give
+    ``h=None`` with it to get the recommended radius of the changed recipe. Source: [PSM] section 3,
+    Algorithm 1 and equations (2) to (4).
     """
 
     bits: int = 64
@@ -119,11 +121,11 @@ class Recipe:
 
     @property
     def fitted(self) -> bool:
-        """Whether features can be weighed: always, but for weightings by idf without `fit`."""
+        """Whether the recipe can weigh features. False for weightings with idf before `fit`."""
         return not WEIGHTINGS[self.weighting].idf or self.idf is not None
 
     def using(self, tokenizer: words.Tokenizer) -> Recipe:
-        """This recipe with the tokenizer whose name it stores; InvalidOption for another one."""
+        """This recipe with the tokenizer whose name it stores. Raises InvalidOption for another."""
         name = words.name_of(tokenizer)
         if name != self._tokenizer_name:
             raise InvalidOption(
@@ -140,15 +142,15 @@ class Recipe:
         max_features: int = MAX_FEATURES,
         threads: int | None = None,
     ) -> DocumentFrequencies:
-        """In how many of some documents each feature occurs, for `fit`; what processes merge.
+        """Counts in how many documents each feature occurs. Several processes can merge counts.
 
-        Every text counts as a document, also one without features. Texts are read once; memory is
-        bounded by `max_features`, see `DocumentFrequencies`.
+        Every text counts as a document, also one without features. Texts are read once.
+        `max_features` bounds the memory, see `DocumentFrequencies`.
 
         Raises
         ------
         InvalidBatch
-            If a text is neither str nor UTF-8; carries its position.
+            If a text is neither str nor UTF-8. The error has its position.
         InvalidOption
             If `max_features` or `threads` is out of range.
         """
@@ -163,16 +165,21 @@ class Recipe:
         *,
         threads: int | None = None,
     ) -> Recipe:
-        """This recipe with the idf of some documents, which are read once, or were counted before.
+        """This recipe with the idf of some documents.
+
+        Parameters
+        ----------
+        documents : iterable of str or bytes, or DocumentFrequencies
+            Texts, which are read once, or counts of texts that were read before.
 
         Raises
         ------
         InvalidOption
-            If the weighting learns nothing, or there is no document.
+            If the weighting has no idf, or there is no document.
         InvalidBatch
-            If a text is neither str nor UTF-8; carries its position.
+            If a text is neither str nor UTF-8. The error has its position.
         RecipeMismatch
-            If frequencies were counted by a recipe that makes other features.
+            If a recipe that makes other features counted the frequencies.
         """
         if not WEIGHTINGS[self.weighting].idf:
             raise InvalidOption(
@@ -187,7 +194,8 @@ class Recipe:
         return replace(self, idf=documents.table())
 
     def fingerprint(self, text: str | bytes) -> Batch:
-        """The batch of one text; empty, with the reason in `skipped`, if it gets no fingerprint."""
+        """The batch of one text. If the text gets no fingerprint, the batch is empty, and `skipped`
+        has the reason."""
         return self.batch((text,))
 
     def batch(
@@ -203,35 +211,36 @@ class Recipe:
         Parameters
         ----------
         texts : iterable of str or bytes, or an Arrow column of text
-            Read once; bytes are UTF-8. A list is one native call, an iterator is taken in portions
-            of 16,384 texts or 33 M characters. Neither portions nor threads show in the result.
+            Texts are read once. Bytes must be UTF-8. A list is processed in one native call, an
+            iterator in portions of 16,384 texts or 33 M characters. The result depends neither on
+            portions nor on threads.
         ids, keys
-            One for each text, as `Batch` takes them; those of texts without fingerprint are left
-            out.
+            One for each text, as in `Batch`. Those of texts without a fingerprint are dropped.
         threads : int, optional
-            By default `SIMINDEX_THREADS` or one for each processor; one for fewer than 256 texts.
+            Default: `SIMINDEX_THREADS`, or one for each processor; one below 256 texts.
 
         Returns
         -------
         Batch
-            `weights` float32 (n, b) are the sums W in units of feature weight, `recipe` is this
-            recipe, `skipped` lists the texts without units or with fewer than `min_features`
+            `weights` float32 (n, b) are the sums W in units of feature weight. `recipe` is this
+            recipe. `skipped` lists the texts without units or with fewer than `min_features`
             distinct features.
 
         Raises
         ------
         InvalidBatch
-            If a text is neither str nor UTF-8 (carries its position), or ids or keys do not fit.
+            If a text is neither str nor UTF-8 (the error has its position), or if ids or keys do
+            not fit.
         InvalidOption
-            If the recipe was not fitted, its weights are the caller's, or its tokenizer is not
-            known.
+            If the recipe needs `fit`, if the caller must give its weights, or if its tokenizer is
+            not known.
 
         Notes
         -----
-        Linear in the bytes of the texts; memory beside the result is a few megabytes a thread,
-        and with weightings other than tf and tfidf 40 bytes a distinct feature of the largest text;
-        with a tokenizer, stop words or stems, texts are taken in portions of a million characters,
-        whose words are held as Python strings.
+        Takes time linear in the bytes of the texts. In addition to the result it takes a few
+        megabytes of memory a thread, and, with weightings other than tf and tfidf, 40 bytes for
+        each distinct feature of the largest text. With a tokenizer, stop words or stems it reads
+        texts in portions of a million characters, whose words are Python strings.
         """
         require_weighing(self.weighting, fitted=self.fitted)
         return batched(self._reader.simhashes(texts, threads), self, ids, keys)
@@ -246,34 +255,34 @@ class Recipe:
         keys: Sequence[str] | Sequence[bytes] | None = None,
         threads: int | None = None,
     ) -> Batch:
-        """Fingerprints of documents whose features were made elsewhere.
+        """Fingerprints of documents whose features you computed yourself.
 
         Parameters
         ----------
         hashes : uint64 (f,)
-            Hashes of the features, document by document; what the bits are drawn from, so they
-            must be well mixed, as those of MurmurHash3 are.
+            Hashes of the features, document by document. The bits are drawn from them, so they must
+            be well mixed, like those of MurmurHash3.
         offsets : integers (n + 1,)
-            Document i has the features offsets[i] to offsets[i + 1]; from 0 to f.
+            Document i has the features offsets[i] to offsets[i + 1]. They go from 0 to f.
         weights : numbers (f,), optional
-            Weight of each feature, finite and not negative; with ``weighting="given"`` only.
-            Without it, a feature weighs what the recipe says, its idf looked up by its hash.
+            Weight of each feature, finite and not negative, only with ``weighting="given"``.
+            Without it the recipe computes the weights, and looks up the idf by the hash.
 
         Returns
         -------
         Batch
-            As `batch` gives it.
+            As `batch` returns it.
 
         Raises
         ------
         InvalidBatch
-            If the arrays do not fit, or a weight is negative or not finite; carries its row.
+            If the arrays do not fit, or a weight is negative or not finite. The error has its row.
         InvalidOption
-            If weights are given to a recipe that weighs by itself, or missing.
+            If weights are given to a recipe that computes them, or are missing.
 
         Notes
         -----
-        A caller's weights are added as doubles in the order given. Source: [PSM] Algorithm 1.
+        Given weights are added as doubles, in the given order. Source: [PSM] Algorithm 1.
         """
         given = self.weighting == "given"
         if given != (weights is not None):
@@ -290,10 +299,10 @@ class Recipe:
         return batched(self._reader.hashed(*arrays, threads), self, ids, keys)
 
     def features(self, text: str | bytes) -> list[Feature]:
-        """What a text is made of, for people: its features, the heaviest first.
+        """The features of a text, the heaviest first, for people to look at.
 
-        O(features) in Python; the same features, counts and weights as `batch` uses. Raises
-        InvalidBatch and InvalidOption as `batch` does.
+        These are the features, counts and weights that `batch` uses. Takes O(features) time in
+        Python. Raises InvalidBatch and InvalidOption as `batch` does.
         """
         require_weighing(self.weighting, fitted=self.fitted)
         units = self._reader.units([text])[0]
@@ -312,13 +321,13 @@ class Recipe:
 
     @cached_property
     def _features_source(self) -> str:
-        """Digest of what decides the features of a text and their hashes."""
+        """Digest of the options that determine the features of a text and their hashes."""
         deciding = ("unit", "ngram", "seed", "tokenizer", "unicode", "stop_words", "stemmer")
         values = self.to_dict()
         return recipe_bytes.digest_of([values[name] for name in deciding])
 
     def to_dict(self) -> dict[str, Any]:
-        """The recipe as plain values, the learned table as its size and digest."""
+        """The recipe as plain values. The learned table is there as its size and digest."""
         idf = self.idf
         tokenizer = self._tokenizer_name
         return {
@@ -345,11 +354,11 @@ class Recipe:
 
     @cached_property
     def identity(self) -> str:
-        """32 hexadecimal digits; equal for recipes that make equal fingerprints of equal texts."""
+        """32 hexadecimal digits, equal for recipes that give equal texts equal fingerprints."""
         return recipe_bytes.digest_of(sorted(self._deciding().items()))
 
     def differences(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
-        """What differs, as name -> (mine, other's); empty for equal recipes."""
+        """The values that differ, as name -> (mine, other's). Empty for equal recipes."""
         mine, theirs = self._deciding(), other._deciding()
         return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
 
@@ -368,13 +377,13 @@ class Recipe:
         )
 
     def __reduce__(self) -> tuple[Callable[[bytes, Any], Recipe], tuple[bytes, Any]]:
-        # A function is pickled by its name. A method would take its object along, as jieba's do
-        # their dictionary: such a recipe comes back as from an index, and wants `using`.
+        # A function is pickled by its name. A method would be pickled with its object, as jieba's
+        # with their dictionary. Such a recipe is unpickled as if from an index, and needs `using`.
         by_name = isinstance(self.tokenizer, FunctionType)
         return _restored, (self.to_bytes(), self.tokenizer if by_name else None)
 
     def to_bytes(self) -> bytes:
-        """The recipe with all it learned, as `from_bytes` reads it; of a tokenizer its name."""
+        """The recipe and all that it learned, for `from_bytes`. Of a tokenizer only the name."""
         return recipe_bytes.packed(self.to_dict(), self.idf)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""How much a feature counts: by how often a document has it, and by how rare it is.
+"""The weight of a feature: how often a document has it, and how rare it is.
 
     weight = c(tf) * idf        tf: how often the document has the feature
     idf = ln((1 + N) / (1 + df)) + 1        of the df of N documents that have it

@@ -123,7 +123,7 @@ def test_bad_rows_are_counted_and_named(run: Run, rows: Path, objects: Any) -> N
     assert "bad.jsonl:3: not JSON" in said and not Path("i.sim").exists()
     done = run("build", "i.sim", "bad.jsonl", "--max-errors", 2, "--json")
     assert objects(done.stdout)[0]["bad_records"] == 2
-    assert "bad.jsonl:4: '1' is no fingerprint" in done.stderr
+    assert "bad.jsonl:4: '1' is not a fingerprint" in done.stderr
     assert "the inputs hold no fingerprint" in run(
         "build", "j.sim", "-", "--format", "hex", code=1, input=""
     ).stderr

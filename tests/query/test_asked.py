@@ -83,7 +83,7 @@ def test_texts_need_a_recipe(tmp_path: Path) -> None:
         raw.append(np.arange(5, dtype=np.uint64))
         raw.commit()
         for ask in (raw.query, raw.top, raw.explain):
-            with pytest.raises(InvalidBatch, match="no recipe to make fingerprints of texts"):
+            with pytest.raises(InvalidBatch, match="no recipe that turns texts into fingerprints"):
                 ask("a text")
 
 

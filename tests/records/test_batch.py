@@ -23,7 +23,7 @@ def test_length_of_a_key_is_in_bytes() -> None:
 def test_fingerprints_below_zero_are_refused() -> None:
     """Numbers of numpy's, too, which it would wrap."""
     for values in ([-1], [np.int64(-1)], [3, np.int8(-1)]):
-        with pytest.raises(InvalidBatch, match="not within"):
+        with pytest.raises(InvalidBatch, match=r"not from 0 to 2\*\*64"):
             Batch(values)
     assert Batch([np.int64(3), np.uint64(2**64 - 1)]).fingerprints.tolist() == [3, 2**64 - 1]
 

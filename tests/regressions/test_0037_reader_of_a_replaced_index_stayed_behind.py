@@ -1,4 +1,4 @@
-"""A reader whose index was repaired or built anew says so, and does not answer from the old one."""
+"""A reader of an index that was repaired or built again says so, and does not answer."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_it_says_so(
     pinned = simindex.open(index_path, "r", refresh=False)
     change(index_path)
     for _ in range(2):
-        with pytest.raises(ClosedIndex, match="was repaired or built anew"):
+        with pytest.raises(ClosedIndex, match="was repaired or built again"):
             reader.refresh()
     monkeypatch.setattr(view, "LOOK_S", 0)
-    with pytest.raises(ClosedIndex, match="was repaired or built anew"):
+    with pytest.raises(ClosedIndex, match="was repaired or built again"):
         reader.query(ROWS[:1])
     assert len(pinned) == len(ROWS)  # of the commit that it was opened at
     reader.close()
@@ -72,9 +72,9 @@ def test_a_writer_that_lost_its_place_writes_nothing(index_path: Path) -> None:
     moved = index_path.with_name("moved.sim")
     index_path.rename(moved)
     simindex.open(index_path, "n").close()
-    with pytest.raises(ClosedIndex, match="was repaired or built anew"):
+    with pytest.raises(ClosedIndex, match="was repaired or built again"):
         writer.commit()
-    with pytest.raises(ClosedIndex, match="was repaired or built anew"):
+    with pytest.raises(ClosedIndex, match="was repaired or built again"):
         writer.close()
     for path, rows in ((moved, len(ROWS)), (index_path, 0)):
         with simindex.open(path, "w") as index:

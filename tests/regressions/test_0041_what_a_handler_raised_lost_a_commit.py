@@ -201,7 +201,7 @@ def test_nothing_is_written_where_another_index_took_the_place(
     old = filled.with_name("old.sim")
     filled.rename(old)
     simindex.open(filled, "n").close()
-    with pytest.raises(ClosedIndex, match="built anew"):
+    with pytest.raises(ClosedIndex, match="built again"):
         change(index)
         index.commit()
     with suppress(ClosedIndex):  # of what waits

@@ -56,7 +56,8 @@ def test_a_key_that_utf8_cannot_hold_is_refused(
     """The error names the row and the remedy, and nothing of the call is kept."""
     options = simindex.IndexOptions(keys=True, recipe=simindex.Recipe())
     with simindex.open(index_path, "n", options=options) as index:
-        with pytest.raises(simindex.InvalidBatch, match=r'row 1 .*mend.*keys="bytes"') as refused:
+        said = r'row 1 .*correct.*keys="bytes"'
+        with pytest.raises(simindex.InvalidBatch, match=said) as refused:
             call(index)
         assert refused.value.data["row"] == 1
         index.commit()

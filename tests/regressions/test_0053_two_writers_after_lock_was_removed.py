@@ -83,7 +83,7 @@ def test_a_commit_names_only_files_that_are_there(filled: Path, damage: str) -> 
         spilled.unlink()
     else:
         spilled.write_bytes(spilled.read_bytes()[:-1])
-    with pytest.raises(CorruptFile, match="removed or changed before the commit"):
+    with pytest.raises(CorruptFile, match="removed or changed before its commit"):
         first.commit()
     first.close()
     with simindex.open(filled, "w") as again:

@@ -30,7 +30,7 @@ def test_reader_of_an_overwritten_index_is_told_so(index_path: Path, ask, rows: 
     with simindex.open(index_path, "n", options=OPTIONS, overwrite=True) as index:
         index.append(np.arange(rows, dtype=np.uint64))
     for _ in range(3):
-        with pytest.raises(ClosedIndex, match="repaired or built anew"):
+        with pytest.raises(ClosedIndex, match="repaired or built again"):
             ask(reader)
     reader.close()
 

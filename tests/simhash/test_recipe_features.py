@@ -164,7 +164,7 @@ def test_sums_that_are_no_float_are_refused_by_their_document(projection):
     hashes = np.array([1, 2, 3], dtype=np.uint64)
     recipe = Recipe(weighting="given", projection=projection)
     for large in (1e39, 1e308):
-        with pytest.raises(InvalidBatch, match=r"document 1 add up to .* scale them down"):
+        with pytest.raises(InvalidBatch, match=r"document 1 have the sum .* scale them"):
             recipe.batch_features(hashes, [0, 1, 3], [1.0, large, large])
     heaviest = recipe.batch_features(hashes, [0, 1, 3], [1.0, 5e36, 5e36]).weights
     assert np.isfinite(heaviest).all() and np.abs(heaviest).max() > 1e36

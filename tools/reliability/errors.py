@@ -96,8 +96,8 @@ PASSING = (errno.EINTR,)
 """Errors that the caller is to try again, for ever if need be: they come once only."""
 
 REMEDIES = (
-    "free ", "close ", "open ", "raise ", "see to", "again", "run ", "bring back", "wait", "give ",
-    "make ", "build ",
+    "free ", "close ", "open ", "raise ", "check ", "again", "repeat ", "run ", "restore", "wait",
+    "give ", "make ", "build ", "create ",
 )
 """Words, one of which says what to do."""
 

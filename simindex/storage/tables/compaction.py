@@ -96,7 +96,7 @@ def _out_of_order(tables: Sequence[Table]) -> CorruptFile:
     names = ", ".join(table.name for table in tables)
     owner = map_of(tables[0].fingerprints)
     return CorruptFile(
-        f"one of {names} has rows that are not sorted", remedy="`simindex check` says which",
+        f"one of {names} has rows that are not sorted", remedy="`simindex check` shows which",
         path=names if owner is None else owner.path,
     )
 

@@ -63,7 +63,7 @@ def test_plan_prints_the_size_of_slice_lists(run: Run, objects: Any) -> None:
         (["--rows", "many"], "is not a whole number"),
         (["--rows", "1.5"], "is not a whole number"),
         (["--rows", "inf"], "is not a whole number"),
-        (["--rows", "0"], "--rows 0: give"),
+        (["--rows", "0"], "--rows 0 is not valid: give"),
         (["--rows", "1e6", "--memory", "much"], "is not a size"),
         (["--rows", "1e6", "--recall", "0"], "--recall 0.0 is not a share"),
         (["--rows", "1e6", "-d", "65"], "--distance 65 is not"),

@@ -89,4 +89,4 @@ def test_repair_is_refused(run: Run) -> None:
     run("repair", "none", code=3)
     run("repair", code=2)
     with simindex.open("i.sim", "n"):
-        assert "written by" in run("repair", "i.sim", code=3).stderr
+        assert "locked by a writer" in run("repair", "i.sim", code=3).stderr

@@ -117,7 +117,7 @@ def test_missing_page_is_noticed() -> None:
         for key, payload in header_pages(NAME, 0, a_directory(16, 3000))
     }
     del stored[sorted(stored)[-1]]
-    with pytest.raises(CorruptFile, match="lacks"):
+    with pytest.raises(CorruptFile, match="has no record"):
         assemble_directory(
             NAME, 0, 16, 3000, lambda key: unseal("headers", key, stored.get(key))
         )
@@ -199,5 +199,5 @@ def test_run_of_other_rows_than_were_asked_for_is_noticed(
 ) -> None:
     payload = encode_pending(a_table(9, keyed=True), NONE)
     assert len(decode("x", payload, 9, 1, keyed=True)[0]) == 9
-    with pytest.raises(CorruptFile, match="not the one the head names"):
+    with pytest.raises(CorruptFile, match="not the one that the head names"):
         decode("x", payload, rows, words, keyed)

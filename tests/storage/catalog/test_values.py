@@ -37,7 +37,7 @@ def test_missing_or_short_value_is_noticed(value: bytes | None) -> None:
 def test_value_of_an_older_commit_is_noticed() -> None:
     older = seal("meta", b"key", b"old")
     newer = int.from_bytes(seal("meta", b"key", b"new")[-4:], "little")
-    with pytest.raises(CorruptFile, match="not the one its head names"):
+    with pytest.raises(CorruptFile, match="not the one that its head names"):
         unseal("meta", b"key", older, newer)
 
 

@@ -75,16 +75,16 @@ def test_record_that_disagrees_with_its_file_is_refused(
     tmp_path: Path, change: dict[str, int]
 ) -> None:
     record = write(tmp_path, 100)
-    with pytest.raises(CorruptFile, match="another file"):
+    with pytest.raises(CorruptFile, match="not the file that the catalog names"):
         opened(tmp_path, replace(record, **change))
 
 
 def test_segment_of_another_index_or_width_is_refused(tmp_path: Path) -> None:
     record = write(tmp_path, 100, index=b"x" * 16)
-    with pytest.raises(CorruptFile, match="another file"):
+    with pytest.raises(CorruptFile, match="not the file that the catalog names"):
         opened(tmp_path, record)
     record = write(tmp_path, 100, words=2)
-    with pytest.raises(CorruptFile, match="another file"):
+    with pytest.raises(CorruptFile, match="not the file that the catalog names"):
         opened(tmp_path, record, 64)
 
 
@@ -116,7 +116,7 @@ def test_swapped_segments_are_refused(index_path: Path) -> None:
     b.rename(a)
     kept.rename(b)
     for mode in ("r", "w"):
-        with pytest.raises(CorruptFile, match="another file"):
+        with pytest.raises(CorruptFile, match="not the file that the catalog names"):
             simindex.open(index_path, mode)  # type: ignore[arg-type]
 
 
@@ -127,7 +127,7 @@ def test_segment_of_a_copied_index_is_refused(tmp_path: Path) -> None:
     mine, = (tmp_path / "one" / "segments").glob("*.rows")
     other, = (tmp_path / "two" / "segments").glob("*.rows")
     shutil.copy(other, mine)
-    with pytest.raises(CorruptFile, match="another file"):
+    with pytest.raises(CorruptFile, match="not the file that the catalog names"):
         simindex.open(tmp_path / "one")
 
 
@@ -190,7 +190,7 @@ def test_bytes_that_belong_to_no_key_are_refused(tmp_path: Path) -> None:
         writer.write(np.arange(2, dtype=np.uint64)[:, None], heap.hashes(bytes(16))[:, 0], heap)
         writer._envelope.write(4, np.zeros(3, np.uint8))
         record = writer.finish()
-    with pytest.raises(CorruptFile, match="disagree"):
+    with pytest.raises(CorruptFile, match="do not fit each other"):
         opened(tmp_path, record, keyed=True)
 
 

@@ -557,7 +557,7 @@ def test_lists_with_header_directories_are_damaged(index_path: Path) -> None:
         (own,) = segment.record.structures
         uuid = segment.envelope.identity.index
         folder = SegmentFolder(index_path / "segments", uuid, 128, keyed=False)
-        with pytest.raises(CorruptFile, match="not whole"):
+        with pytest.raises(CorruptFile, match="not complete"):
             slicelist.open_slices(folder, segment.record, replace(own, header_bits=(4,)))
 
 
