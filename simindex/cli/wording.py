@@ -28,6 +28,7 @@ _CALLS = (
     (", this needs ", " and those of the index "),
     ("with a recall to reach", "with --recall"),
     ("mode 'c' or ", ""),
+    (" or Index.compact(structures=...)", ""),
     (", or open it with mode 'r'", ""),
     ("open the index with mode 'r', or ", ""),
     ('mode="components"', "no --star"),
