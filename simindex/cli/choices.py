@@ -76,7 +76,7 @@ def _as_json(ctx: click.Context, parameter: click.Parameter, asked: bool) -> boo
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, is_eager=True, callback=_as_json,
-    help="One JSON object a line, also of an error.",
+    help="Print one JSON object a line, also for an error.",
 )
 
 verbose_option = click.option(
@@ -86,7 +86,7 @@ verbose_option = click.option(
 
 output_options = together(
     json_option,
-    click.option("-q", "--quiet", is_flag=True, help="No progress and no summary."),
+    click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary."),
 )
 
 
@@ -111,13 +111,13 @@ def distance(recipe: str, meaning: str = "The radius") -> Callable[[Command], Co
 
 distance_option = distance("the index's recipe")
 
-threads_option = click.option("--threads", type=Count(1), help="Threads to use.")
+threads_option = click.option("--threads", type=Count(1), help="Number of threads.")
 
 structures_option = click.option(
     "--structures", metavar="NAMES",
     callback=lambda _ctx, _parameter, text: None if text is None else split_structures(text),
-    help="What each segment carries, such as psm,bphs:G=5,g=2: permuted tables for exact queries; "
-    "issl adds slice lists, for the nearest of wide fingerprints.",
+    help="Structures of each segment, such as psm,bphs:G=5,g=2: permuted tables for fast exact "
+    "queries. issl adds slice lists for --top with wide fingerprints.",
 )
 
 
@@ -145,25 +145,24 @@ def _secret(ctx: click.Context, parameter: click.Parameter, file: str | None) ->
 
 key_secret_option = click.option(
     "--key-secret", metavar="FILE", callback=_secret,
-    help="A file of 32 hexadecimal digits, the secret that ids of keys are made with: indexes that "
-    "share it give equal keys equal ids. Drawn at random by default.",
+    help="A file with 32 hexadecimal digits: the secret that ids of keys are computed with. "
+    "Indexes with the same secret give equal keys equal ids. Default: a random secret.",
 )
 
 
 memory_option = click.option(
     "--memory", type=Size(),
-    help="The most that tables may take: 64G is 64 x 1024^3 bytes, 64GB 64 x 1000^3.",
+    help="Limit of the memory of tables. 64G is 64 x 1024^3 bytes, 64GB is 64 x 1000^3.",
 )
 
 memory_limit_option = click.option(
     "--memory-limit", type=Size(),
-    help="The most memory to take beside the mapped files, 1G by default; 512M is 512 x 1024^2 "
-    "bytes.",
+    help="Limit of the memory, without mapped files. 512M is 512 x 1024^2 bytes. Default: 1G.",
 )
 
 process_limit_option = click.option(
     "--memory-limit", type=Size(),
-    help="The most memory of the process, such as 2G: questions are collected into batches, and "
+    help="Limit of the memory of the process, such as 2G. Queries are collected into batches, and "
     "each batch scans the index once.",
 )
 
@@ -221,21 +220,31 @@ input_options = collected(
     "reading", _reading,
     click.option(
         "--format", type=click.Choice(formats.names()), default=formats.AUTO,
-        help=f"auto goes by suffix: {' '.join(formats.suffixes())}, before .gz or .zst; else text. "
-        "npy and hex are fingerprints; jsonl and csv are, too, where they have a field fingerprint "
-        "and no text.",
+        help="Format of all inputs. auto takes it from the suffix "
+        f"({' '.join(formats.suffixes())}, also before .gz or .zst); other files are texts. npy "
+        "and hex have fingerprints, and so have jsonl and csv with a field fingerprint and no "
+        "text.",
     ),
-    click.option("--text-field", default="text", show_default=True, help="Field of the text."),
+    click.option(
+        "--text-field", default="text", show_default=True,
+        help="Field that has the text.",
+    ),
     click.option(
         "--id-field", metavar="NAME",
-        help=f"Field of the id; by default the first that there is of {', '.join(ID_FIELDS)}. A "
-        "record without one is named FILE:LINE.",
+        help=f"Field that has the id. Default: the first of {', '.join(ID_FIELDS)} that exists. A "
+        "record without an id is named FILE:LINE.",
     ),
-    click.option("--include", multiple=True, metavar="GLOB", help="Only such files in folders."),
-    click.option("--exclude", multiple=True, metavar="GLOB", help="No such files or folders."),
+    click.option(
+        "--include", multiple=True, metavar="GLOB",
+        help="In folders, read only files that match.",
+    ),
+    click.option(
+        "--exclude", multiple=True, metavar="GLOB",
+        help="In folders, skip files and folders that match.",
+    ),
     click.option(
         "--max-errors", type=Count(), default=0, show_default=True,
-        help="Bad records to skip; one more stops with exit code 4.",
+        help="Skip up to so many bad records. One more ends the run with exit code 4.",
     ),
 )
 """How inputs are read; the command gets a `Reading` as `reading`."""

@@ -93,29 +93,29 @@ def _given(**asked: Any) -> dict[str, Any]:
 recipe_options = collected(
     "recipe_given", _given,
     click.option(
-        "--bits", type=Count(), help="Width of a fingerprint: 64 to 4096, a multiple of 64."
+        "--bits", type=Count(), help="Width of a fingerprint: a multiple of 64, up to 4096."
     ),
-    click.option("--unit", type=click.Choice(["word", "char"]), help="What n-grams are made of."),
+    click.option("--unit", type=click.Choice(["word", "char"]), help="What n-grams consist of."),
     click.option("--ngram", callback=_ngram, metavar="N[,N...]", help="Sizes of the n-grams."),
     click.option(
         "--weighting", type=click.Choice(_OF_TEXTS),
-        help="How much a feature counts; kinds with idf learn it from the documents first.",
+        help="Weight of a feature. Weightings with idf learn it from the documents first.",
     ),
     click.option(
         "--projection", type=click.Choice(PROJECTIONS),
-        help="The random vectors that features are summed onto.",
+        help="Random vectors with which features are summed.",
     ),
     click.option("--seed", type=int, help="Seed of the feature hash."),
     click.option(
         "--stop-words", callback=_stop_words, metavar="LANGUAGE|@FILE",
-        help="Words to leave out: of a language, such as en, or of a file, one a line.",
+        help="Words to remove: those of a language such as en, or of a file with one word a line.",
     ),
     click.option(
         "--stemmer", metavar="NAME",
-        help="Cut words down to stems by this Snowball algorithm, such as english.",
+        help="Reduce words to stems by this Snowball algorithm, such as english.",
     ),
     click.option(
-        "--min-features", type=Count(), help="A text with fewer features gets no fingerprint."
+        "--min-features", type=Count(), help="Texts with fewer features get no fingerprint."
     ),
 )
 """How texts become fingerprints; the command gets what was asked for as `recipe_given`."""
@@ -205,8 +205,8 @@ idf_options = collected(
     ),
     click.option(
         "--idf-first", "first", type=Count(1), metavar="N",
-        help="Learn idf from the first N documents and read the inputs once; by default "
-        f"{FIRST_DOCUMENTS:,} where they can be read only once.",
+        help="Learn idf from the first N documents, and read the inputs once. Default: "
+        f"{FIRST_DOCUMENTS:,} for inputs that can be read only once.",
     ),
 )
 """From which documents idf is learned; the command gets a `Learning` as `learning`."""

@@ -64,20 +64,23 @@ NO_TEXTS = (
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 @click.option(
     "--append", is_flag=True,
-    help="Add to an index, by its own recipe; create it if there is none.",
+    help="Add to the index, with its own recipe. Create it if there is none.",
 )
 @click.option(
     "--on-existing", type=click.Choice(CHOICES),
-    help="With --append, what to do about documents whose key the index has: replace them (the "
-    "default), skip the new ones, or end with an error.",
+    help="With --append, for documents whose key the index has already: replace the stored ones "
+    "(default), skip the new ones, or end with an error.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing index.")
 @click.option(
     "--commit-every", type=Count(), default=0, metavar="N",
-    help="Commit after every N documents, so that an interrupted run keeps them; by default a run "
-    "is one commit, all or nothing.",
+    help="Commit after every N documents, so that an interrupted run keeps them. Default: one "
+    "commit for the whole run, all or nothing.",
 )
-@click.option("--batch-rows", type=Count(), help="Rows of one segment file before merging.")
+@click.option(
+    "--batch-rows", type=Count(),
+    help="Rows that are buffered before a segment file is written.",
+)
 @structures_option
 @distance("the recipe", "The radius that INDEX stores")
 @key_secret_option
@@ -95,8 +98,8 @@ def build(
     """Create INDEX from documents, or add to it with --append.
 
     An INPUT is a text file, .jsonl, .csv or .tsv (also .gz and .zst), a folder of such files, or -
-    for JSON lines on standard input. Or else every INPUT holds fingerprints: .npy, .hex, or what
-    `simindex export` and `simindex fingerprint` print.
+    for JSON lines on standard input. Or all INPUTs contain fingerprints: .npy, .hex, or the output
+    of `simindex export` or `simindex fingerprint`.
     """
     started = time.perf_counter()
     if append and overwrite:

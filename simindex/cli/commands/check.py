@@ -19,7 +19,7 @@ from simindex.cli.progress import Progress
 def check(index_path: str, as_json: bool, quiet: bool) -> None:
     """Verify every byte of INDEX.
 
-    Prints what is wrong, and exits with 3 when something is damaged.
+    Prints what is wrong, and exits with 3 if there is damage.
     """
     started = time.perf_counter()
     with simindex.open(index_path, "r") as index:

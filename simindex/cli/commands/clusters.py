@@ -44,11 +44,12 @@ from simindex.records.clusters import Clusters
 @distance_option
 @click.option(
     "--star", is_flag=True,
-    help="Only documents within the distance of one representative, so that no chain is glued.",
+    help="Put only documents within the distance of one representative into a cluster, so that "
+    "chains do not join different documents.",
 )
 @click.option(
     "--singletons/--no-singletons", default=True, show_default=True,
-    help="Whether documents that are near to no other one are listed.",
+    help="List documents without a near-duplicate, too, or omit them.",
 )
 @click.option(
     "--keep", metavar="POLICY", callback=kept_option,
@@ -73,11 +74,11 @@ def clusters(
 ) -> None:
     """Print the clusters of near-duplicates within INDEX.
 
-    One line a document: its key (or id), its cluster, its representative, the number of documents
-    in the cluster, and the distance to the representative, separated by tabs; ordered by cluster.
-    A cluster has the name of its document of the smallest id.
+    Prints one line for each document: key (or id), name of the cluster, representative, size of the
+    cluster, and distance to the representative, separated by tabs and ordered by cluster. The name
+    of a cluster is that of its document with the smallest id.
 
-    The INPUTs are those that INDEX was built of; only some kinds of --keep need them.
+    INPUTs are the inputs from which INDEX was built. Only some kinds of --keep need them.
     """
     keep = _checked_keep(keep, listed, date_field, inputs)
     require_inputs(inputs)

@@ -15,13 +15,13 @@ from simindex.cli.progress import Progress
 
 @program.command()
 @index_argument
-@click.option("--full", is_flag=True, help="Into one segment, whatever the sizes.")
+@click.option("--full", is_flag=True, help="Merge all segments into one.")
 @structures_option
 @output_options
 def compact(
     index_path: str, full: bool, structures: tuple[str, ...] | None, as_json: bool, quiet: bool
 ) -> None:
-    """Merge segments, drop deleted rows.
+    """Merge segments and drop deleted rows.
 
     With --structures, also build or drop permuted tables and slice lists.
     """

@@ -77,41 +77,41 @@ WRITTEN_LINES = 512
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @click.option(
     "--index", "index_path", type=click.Path(), metavar="INDEX",
-    help="Drop what is near to a document of this index, and add to it what comes out; it is "
-    "created if missing, else its own recipe is used.",
+    help="Also drop near-duplicates of the documents of this index, and add the printed documents "
+    "to it. A missing index is created; an existing one is used with its own recipe.",
 )
 @distance_option
 @click.option(
     "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
-    help="Which of some near-duplicates is kept: the first, the longest text, the newest, "
-    "highest:FIELD (a number, or a text), or none of them. Files are read twice for it. Of a "
-    "stream, and with --index, it is decided within a buffer, and one that came out before wins.",
+    help="Which of some near-duplicates to keep: first, longest (the longest text), newest, "
+    "highest:FIELD (the highest number or text in FIELD), or none. Files are read twice for this. "
+    "Streams and --index decide within a buffer, and a document that was printed before wins.",
 )
 @click.option(
     "--date-field", metavar="NAME",
-    help=f"With --keep newest, the field of the date; by default the first that a document has of "
-    f"{', '.join(DATE_FIELDS)}.",
+    help=f"With --keep newest, the field that has the date. Default: the first of "
+    f"{', '.join(DATE_FIELDS)} that a document has.",
 )
 @click.option(
     "--buffer", "buffer_documents", type=Count(1), metavar="N",
     default=BUFFER_DOCUMENTS, show_default=True,
-    help="Documents that are compared, written and committed together; 64 MB of them end a buffer, "
-    "too.",
+    help="Number of documents that are compared, printed and committed together, at most 64 MB.",
 )
 @click.option(
     "--mark", is_flag=True,
-    help="Print all documents, each with a field near_duplicate_of: what it would be dropped for.",
+    help="Print all documents, and add a field near_duplicate_of that names what each would lose "
+    "to.",
 )
 @click.option(
     "--audit", type=click.Path(), metavar="FILE",
-    help="List the dropped ones here, with the key they lost to and the distance, as JSONL; with "
-    "--index at the file's end.",
+    help="Write a JSON line for each dropped document: its key, the key of the kept one, and the "
+    "distance. With --index the lines are appended to FILE.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
     help="Share of the stored near-duplicates to find; 1 is exact.",
 )
-@click.option("--temp-dir", type=click.Path(), help="Where the temporary index is kept.")
+@click.option("--temp-dir", type=click.Path(), help="Folder for the temporary index.")
 @recipe_options
 @idf_options
 @input_options
@@ -124,14 +124,14 @@ def dedup(
 ) -> None:
     """Copy documents, leaving out near-duplicates.
 
-    A document is dropped if one that was kept is within the distance.
+    Drops a document if a kept one is within the distance.
 
-    Reads standard input without an INPUT. Lines of JSONL come out byte for byte; other documents as
-    an object of their fields. A document that has no fingerprint is kept.
+    Without an INPUT it reads standard input. It prints lines of JSONL byte for byte, and other
+    documents as an object of their fields. It keeps documents that have no fingerprint.
 
-    With --index, each buffer is printed and then committed: after a kill or Ctrl-C, what was
-    printed since the last commit is not in INDEX, and comes again when the inputs are read again.
-    Documents that are in INDEX themselves are left out then, or, with --mark, come unmarked.
+    With --index, each buffer is printed and then committed. After a kill or Ctrl-C, the documents
+    that were printed since the last commit are not in INDEX, and a second run prints them again. It
+    omits documents that INDEX has under the same key; with --mark they come unmarked.
     """
     inputs = inputs or ("-",)
     require_inputs(inputs)

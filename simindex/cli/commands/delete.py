@@ -32,7 +32,7 @@ LINE_END_BYTES = 5
 @click.option("--key", "keys", multiple=True, help="A key.")
 @click.option(
     "--keys-from", type=click.Path(), metavar="FILE",
-    help="Keys, or ids in an index without keys, one a line; - is standard input.",
+    help="Delete these keys, or ids in an index without keys, one a line. - is standard input.",
 )
 @output_options
 def delete(
@@ -41,7 +41,7 @@ def delete(
 ) -> None:
     """Delete rows of INDEX by id or key.
 
-    Deletes all rows that have one of them, in one commit. Exits with 1 if there is none.
+    Deletes all rows of the given ids or keys, in one commit. Exits with 1 if there are none.
     """
     if not (ids or keys or keys_from):
         raise click.UsageError("nothing to delete: give --id, --key or --keys-from")

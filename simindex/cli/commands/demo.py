@@ -42,14 +42,15 @@ EDIT = "\n# This copy differs from the file in the library: these two lines\n# w
 
 @program.command()
 @click.option(
-    "--path", type=click.Path(), help="Another folder of text files than the standard library."
+    "--path", type=click.Path(),
+    help="Use this folder of text files instead of the standard library.",
 )
 @click.option("--keep", type=click.Path(), metavar="INDEX", help="Keep the index at this path.")
 @distance("the usual recipe")
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
 def demo(path: str | None, keep: str | None, h: int | None, as_json: bool, quiet: bool) -> None:
-    """Show near-duplicates in Python's library."""
+    """Show near-duplicates in Python's standard library."""
     root = path or sysconfig.get_path("stdlib")
     if not quiet and path is None:
         say(f"near-duplicates in the standard library of Python {platform.python_version()}")

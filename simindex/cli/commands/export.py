@@ -41,10 +41,10 @@ Row = tuple[str, Any]
 )
 @json_option
 def export(index_path: str, kind: str, as_json: bool) -> None:
-    """Print every row of INDEX, by fingerprint.
+    """Print every row of INDEX, ordered by fingerprint.
 
-    Its key, or its id in an index without keys, and its fingerprint in hexadecimal. `build` reads
-    this back.
+    Prints the key, or the id in an index without keys, and the fingerprint in hexadecimal. `build`
+    reads this output.
     """
     with simindex.open(index_path, "r") as index:
         name = NAMES[index.options.keys]

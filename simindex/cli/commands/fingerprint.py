@@ -58,11 +58,11 @@ NO_TEXTS = "it cannot fingerprint texts", "name an index with a recipe, or leave
 @click.option("--text", "texts", multiple=True, help="A text to fingerprint.")
 @click.option(
     "--recipe", "recipe_of", type=click.Path(), metavar="INDEX",
-    help="Take the recipe of an index, with the idf it has learned.",
+    help="Use the recipe of an index, with the idf that it learned.",
 )
-@click.option("--weights", is_flag=True, help="Add the sums whose signs are the bits.")
+@click.option("--weights", is_flag=True, help="Also print the sums whose signs are the bits.")
 @click.option(
-    "--features", is_flag=True, help="Add what each text is made of, the heaviest first."
+    "--features", is_flag=True, help="Also print the features of each text, the heaviest first."
 )
 @threads_option
 @recipe_options
@@ -76,8 +76,8 @@ def fingerprint(
 ) -> None:
     """Print the fingerprints of documents.
 
-    Takes every --text and every document of the inputs. One line a document: fingerprint in
-    hexadecimal, key, separated by a tab.
+    Reads every --text and every document of the inputs. Prints one line for each: fingerprint in
+    hexadecimal and key, separated by a tab.
 
     An INPUT is a text file, .jsonl, .csv or .tsv (also .gz and .zst), a folder of such files, or -
     for JSON lines on standard input.

@@ -28,7 +28,8 @@ from simindex.records.pairs import CollapsedPairs
 @distance_option
 @click.option(
     "--collapse-equal", is_flag=True,
-    help="One line for each row that equals another: of n equal rows n - 1, not n^2 / 2.",
+    help="Let one of some equal rows represent the others: n - 1 lines for n equal rows instead of "
+    "n^2 / 2.",
 )
 @memory_limit_option
 @threads_option
@@ -39,9 +40,9 @@ def pairs(
 ) -> None:
     """Print all near-duplicates within INDEX.
 
-    One line a pair: two keys (or ids) and their distance, separated by tabs. With --collapse-equal
-    rows of equal fingerprints are told once, at distance 0 from that of the smallest id, which
-    alone is paired with others.
+    Prints one line for each pair: two keys (or ids) and their distance, separated by tabs. With
+    --collapse-equal, of rows with equal fingerprints only the one with the smallest id is paired
+    with others; the rest are listed with it, at distance 0.
     """
     started = time.perf_counter()
     found = 0

@@ -32,7 +32,7 @@ MILLION = 1_000_000
 
 
 @program.command()
-@click.option("--rows", required=True, type=Count(), help="Rows, such as 60M or 8e9.")
+@click.option("--rows", required=True, type=Count(), help="Number of rows, such as 60M or 8e9.")
 @distance("the recipe of `simindex build`")
 @memory_option
 @click.option("--recall", type=Share(), default=1.0, show_default=True, help="1 is exact.")
@@ -44,7 +44,7 @@ def plan(
     rows: int, h: int | None, memory: int | None, recall: float, bits: int, measured: bool,
     verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
-    """Predict what an index with each structure takes and reaches.
+    """Predict what an index with each structure costs and finds. Needs no index.
 
     Needs no index. Prints the size on disk and in memory, queries a second on one thread, and how
     long a batch of a million queries takes with the index on the disk only. At a recall below 1,

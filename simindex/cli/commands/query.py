@@ -110,17 +110,18 @@ top_options = collected(
     "nearest", _nearest,
     click.option(
         "--top", type=Count(), metavar="K",
-        help="The K nearest documents of each query, however far.",
+        help="Print the K nearest documents of each query, at any distance.",
     ),
     click.option(
         "--max-error", callback=_max_error, metavar="BITS",
-        help="With --top, where there are slice lists: bits in which a slice may differ, "
-        f"{USUAL_MAX_ERROR} by default; auto takes the fewest that reach --recall, which is then "
-        "0.95 by default.",
+        help="With --top and slice lists: in how many bits a slice may differ. auto takes the "
+        "smallest number that reaches --recall (then 0.95 by default). Default: "
+        f"{USUAL_MAX_ERROR}.",
     ),
     click.option(
         "--rerank", type=Count(), metavar="ROWS",
-        help="With --top: rows of a segment to compare, of those that slice lists score highest.",
+        help="With --top and slice lists: compare so many rows of a segment, with the highest "
+        "scores.",
     ),
 )
 """`--top` and what goes with it; the command gets the options of `Index.top` as `nearest`.
@@ -136,16 +137,22 @@ That is None without --top. Options of the command that contradict it are a wron
 @fingerprint_option
 @click.option(
     "--index", "others", multiple=True, metavar="OTHER", type=click.Path(),
-    help="Look up every row of another index, of the same recipe.",
+    help="Look up every row of another index, which has the same recipe.",
 )
-@click.option("--first", is_flag=True, help="At most one match a query, the first found.")
+@click.option(
+    "--first", is_flag=True,
+    help="Print at most one match for each query, the first that is found.",
+)
 @top_options
 @process_limit_option
 @input_options
 @output_options
 @threads_option
 @memory_option
-@click.option("--method", default="auto", show_default=True, help="How to look.")
+@click.option(
+    "--method", default="auto", show_default=True,
+    help="Method: auto, psm, scan, bphs, issl or a structure.",
+)
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
     help="Share of the near-duplicates to find; 1 is exact.",
@@ -157,10 +164,11 @@ def query(
     memory: int | None, memory_limit: int | None, threads: int | None,
     nearest: dict[str, Any] | None, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
-    """Print the near-duplicates in INDEX of documents, or with --top the nearest.
+    """Print the near-duplicates of documents in INDEX, or with --top the nearest ones.
 
     Looks up every document or fingerprint of the inputs, every --text and --fingerprint, and every
-    row of another --index. One line a match: query, key (or id), distance, separated by tabs.
+    row of another --index. Prints one line for each match: query, key (or id) and distance,
+    separated by tabs.
     """
     if not (inputs or texts or fingerprints or others):
         inputs = piped_input("nothing to look up: give an INPUT, --text, --fingerprint or --index")

@@ -15,15 +15,18 @@ from simindex.cli.progress import Progress
 
 @program.command()
 @index_argument
-@click.option("--apply", is_flag=True, help="Do it; else only say what would be done.")
+@click.option(
+    "--apply", is_flag=True,
+    help="Do the repair. Without it, only print what would be done.",
+)
 @output_options
 def repair(index_path: str, apply: bool, as_json: bool, quiet: bool) -> None:
-    """Rebuild a damaged INDEX from what is left of it.
+    """Rebuild a damaged INDEX from its intact parts.
 
-    Prints what is wrong, what is done about it, and what is lost. Changes nothing without --apply,
-    and then exits with 3 when there is anything to repair. What it replaces is kept, in a folder
-    damaged-1 inside INDEX. In the end the index is read again: exits with 3, too, when anything is
-    still wrong with it.
+    Prints what is wrong, what is done about it, and what is lost. Without --apply it changes
+    nothing, and exits with 3 if there is damage. With --apply it keeps the files that it replaces
+    in a folder damaged-1 inside INDEX, reads the index again at the end, and exits with 3 if
+    something is still wrong.
     """
     with Progress("reading", "byte", quiet=quiet or as_json) as share:
         report = simindex.repair(index_path, apply=apply, progress=share.tell)

@@ -26,7 +26,7 @@ from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
 @distance_option
 @click.option(
     "--audit", "audits", is_flag=True,
-    help="Also measure the recall of queries, on rows of INDEX that are asked twice.",
+    help="Also measure the recall of queries, on rows of INDEX that are looked up twice.",
 )
 @click.option(
     "--recall", type=Share(), metavar="SHARE",
@@ -34,7 +34,7 @@ from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
 )
 @click.option(
     "--sample", type=Count(1), metavar="ROWS",
-    help=f"The rows to ask with --audit; {SAMPLE_ROWS:,} by default.",
+    help=f"With --audit: the number of rows to look up. Default: {SAMPLE_ROWS:,}.",
 )
 @verbose_option
 @output_options
@@ -43,11 +43,11 @@ def tune(
     verbose: bool,
     as_json: bool, quiet: bool,
 ) -> None:
-    """Measure this machine for INDEX.
+    """Measure this machine for the queries of INDEX.
 
-    Stores what the steps of a search take here; queries are planned by it. Takes about ten
-    seconds, and twice as long on a busy machine, which it says.
-    With --audit, also stores what share of the near-duplicates they find, for `stats`.
+    Stores how long the steps of a search take, so that queries are planned well. Takes about ten
+    seconds, and twice as long on a busy machine, which it reports. With --audit it also measures
+    and stores, for `stats`, which share of the near-duplicates queries find.
     """
     if not audits and (recall is not None or sample is not None):
         raise click.UsageError("--recall and --sample say what is audited: give --audit, too")

@@ -469,4 +469,4 @@ def test_plan_takes_the_radius_of_the_recipe_that_build_uses(run: Run, objects: 
 @pytest.mark.parametrize("command", ["query", "pairs", "clusters", "dedup", "tune", "explain"])
 def test_help_says_where_the_radius_comes_from(run: Run, command: str) -> None:
     said = " ".join(run(command, "-h").stdout.split())
-    assert "by default the radius that the index's recipe recommends" in said
+    assert "Default: the radius that the index's recipe recommends" in said
