@@ -1,13 +1,13 @@
-"""Native kernels: functions over arrays, which release the GIL; all but a few are pure.
+"""Native kernels: functions over arrays that release the GIL; most of them are pure.
 
-`write_back` and `exchange` do I/O. What has state is `Verified`, which marks the bytes of a file
-that were compared with their checksums: kernels that look at rows in no order are given it beside
-the rows.
+`write_back` and `exchange` do I/O. `Verified` has state: it marks the bytes of a file that were
+compared with their checksums. Kernels that read rows at random take it together with the rows.
 
 Every function takes C-contiguous, little-endian numpy arrays whose shapes the caller has checked,
-bounds each offset it follows, and returns counts and new arrays. `level` picks the instruction
-set: 0 portable, 1 AVX2, 2 AVX-512, 3 AVX-512 with VPOPCNTDQ; `LEVELS` names those this processor
-runs and `level=-1` takes the widest, or the one named by the environment variable `SIMINDEX_SIMD`.
+checks each offset that it follows, and returns counts and new arrays. `level` is the instruction
+set: 0 portable, 1 AVX2, 2 AVX-512, 3 AVX-512 with VPOPCNTDQ. `LEVELS` names those that this
+processor has. `level=-1` takes the widest, or the one that the environment variable `SIMINDEX_SIMD`
+names.
 """
 
 import atexit

@@ -1,1 +1,1 @@
-"""Pure functions of the bits of a fingerprint: distances, block designs, flip chances."""
+"""Pure functions of the bits of a fingerprint: distances, block designs, probabilities of flips."""

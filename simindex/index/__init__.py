@@ -1,1 +1,1 @@
-"""`Index`: what a user holds, composed of reading and writing."""
+"""`Index`, the class that users work with: reading and writing together."""

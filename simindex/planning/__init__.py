@@ -1,1 +1,1 @@
-"""What to do, as data: plans, their cost and the constants of the machine."""
+"""Plans as data: how to answer a call, what it costs, and the constants of the machine."""

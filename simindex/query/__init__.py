@@ -1,1 +1,1 @@
-"""Carries out the plan of one call on one snapshot, and says how well it did."""
+"""Carries out the plan of a call on one snapshot, and measures its recall."""

@@ -1,1 +1,1 @@
-"""Says what is damaged in an index, and rebuilds it from what is left."""
+"""Finds the damage of an index, and rebuilds the index from its intact parts."""

@@ -1,1 +1,1 @@
-"""Bytes on disk: what an index keeps, and one commit of it as a reader sees it."""
+"""Bytes on disk: what an index stores, and one commit of it as a reader sees it."""

@@ -1,1 +1,1 @@
-"""Sorted rows and what is built over them: segments, permuted tables, slice lists, tombstones."""
+"""Sorted rows and the structures built from them: segments, permuted tables, slice lists, tombstones."""
