@@ -46,7 +46,7 @@ class Pool(ThreadPoolExecutor):
         unclaimed = Lock()
 
         def once() -> None:
-            # What could not get a thread of its own stands in the queue of those there are.
+            # Work that got no thread of its own waits in the queue of the existing threads.
             if not unclaimed.acquire(blocking=False) or not done.set_running_or_notify_cancel():
                 return
             try:

@@ -173,7 +173,7 @@ class BlockDesign:
 
     @property
     def bytes_per_row(self) -> int:
-        """T b / 8 [PSM (10)], of which b / 8 are the rows themselves; header directories beside."""
+        """T b / 8 [PSM (10)], of which b / 8 are the rows, without header directories."""
         return self.tables * self.bits // 8
 
     def require_exact(self, h: int) -> None:
@@ -265,7 +265,7 @@ class BlockDesign:
         Notes
         -----
         delta_P of [PSM] (9), for many rows at once. O(n k) for k moves, in slices of rows, so that
-        the memory beside the result is bounded.
+        the memory, without the result, is bounded.
         """
         return permutation.permuted(rows, self.rotations(table), self.bits)
 
@@ -323,7 +323,7 @@ def designs_for(
     Notes
     -----
     Half a millisecond for 32 tables, a tenth of a second for 4096.
-    Of flat designs without flips, what is left has G = g + h: [PSM] (13).
+    The remaining flat designs without flips have G = g + h: [PSM] (13).
     """
     require(is_int(h) and h >= 0, "h", h, "a whole number from 0")
     require(is_int(bits) and 64 <= bits <= MAX_BITS and bits % 64 == 0,

@@ -12,7 +12,7 @@ with G = 2, g = 1, r = 1 it is h <= 3: of two halves, one holds at most one of t
 
 **Nested (a, c, r): exact for h < min over x = 0 .. r + 1 of max(a x, x + c (r + 1 - x)).** Suppose
 that every header holds at least r + 1 errors, and let x be the errors of the outer block with the
-fewest. If x > r, there are at least a (r + 1) errors. Otherwise each of the c inner blocks beside
+fewest. If x > r, there are at least a (r + 1) errors. Otherwise each of the c inner blocks of
 that one holds at least r + 1 - x, so there are at least x + c (r + 1 - x); and at least a x, as
 every outer block holds x. With r = 0 it is h < min(a, c). That one error more can fail is not part
 of this argument; it was found to be so for every nested design the tests try.

@@ -24,7 +24,7 @@ STEP = 1.0 / 256.0
 """Width of a bin, in root mean squares of a row: the table reaches to 4."""
 
 RAREST = 1e-6
-"""Least chance of a flip that a table tells apart from none."""
+"""Smallest probability of a flip that a table distinguishes from none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ def normalised(weights: NDArray[np.floating]) -> F64:
 
 
 SAMPLED = 1 << 20
-"""Weights a model looks at; more would not tell it more."""
+"""How many weights a model uses; more would not change it."""
 
 
 def _costs(probability: F64) -> F32:
@@ -191,7 +191,8 @@ def symmetric_sums(odds: F64, order: int) -> tuple[F64, F64]:
 
     e_i is the total odds of all flip sets of i bits. Those of wide rows go beyond what a float64
     can tell, so they are given as float64 (n, order + 1) to be multiplied by exp(scale), float64
-    (n,), which is 0 for all others. What is then too small beside the largest is 0. O(n w order).
+    (n,), which is 0 for all others. Values too small compared with
+    the largest are 0. O(n w order).
     """
     sums = np.zeros((len(odds), order + 1))
     sums[:, 0] = 1.0

@@ -12,7 +12,7 @@ Why a plan exists. Whatever the costs, set A costs no more than set B if A's ran
 one to one with some of B's, each no larger than its partner: A **dominates** B. A set dominated by
 k others is never needed among the first k, and few sets are not: 35 for k = 16, h = 3. So a fixed
 list of candidates is summed and a comparator network brings the k cheapest to the front. A network
-does the same steps for any data, so the queries can stand side by side in a vector register.
+does the same steps for any data, so the queries can be side by side in a vector register.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def set_count(header_bits: int, h: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VoshPlan:
-    """What the native kernels need to know about (t, h, k) beside the weights.
+    """What the native kernels need to know about (t, h, k) in addition to the weights.
 
     Empty arrays stand for "use the heap".
     """
@@ -194,7 +194,7 @@ def _select(
             kept.append((low, high))
     kept.reverse()
 
-    # Rename the wires so that output j stands on wire j.
+    # Rename the wires so that output j is on wire j.
     renamed = {wire: place for place, wire in enumerate(outputs)}
     for wire in range(len(names)):
         renamed.setdefault(wire, len(renamed))

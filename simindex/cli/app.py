@@ -90,7 +90,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Interrupted(Exception):
-    """Ctrl-C or SIGTERM, its cause, with a sentence on what is left behind."""
+    """Ctrl-C or SIGTERM, its cause, with a sentence on what remains."""
 
 
 class Program(click.Group):

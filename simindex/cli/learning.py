@@ -26,7 +26,7 @@ FIRST_DOCUMENTS = 10_000
 """Documents of a stream that idf is learned from, unless told otherwise."""
 
 MOST_HELD_BYTES = 256_000_000
-"""Text held in memory at most to learn from a stream, but for the last document."""
+"""Text held in memory at most to learn from a stream, except for the last document."""
 
 _SAMPLE_SEED = 1  # another than that of ids, which are hashes of keys too
 

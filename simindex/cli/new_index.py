@@ -1,6 +1,6 @@
 """An index that a command makes, and removes again where nothing was committed to it.
 
-One in the place of an old index is made beside it, and the old one stands until the new is whole:
+A replacement is built next to the old index, which stays until the new one is complete:
 
     pages.sim                  the old index; the new one once they have exchanged their names
     .pages.sim.XXXXXXXX/       held (flock) by the run that made it, while it lives
@@ -93,7 +93,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def clear_up(path: Path) -> None:
-    """Removes what replacements of `path` that were killed have left beside it.
+    """Removes what replacements of `path` that were killed have left next to it.
 
     One that was killed between its two renames is finished. Left alone are the folders of runs
     that live, whatever does not look as if a replacement had made it, a folder with both indexes if

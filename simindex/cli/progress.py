@@ -103,7 +103,7 @@ class Progress:
             self._show(share, self.documents, count(self.documents, self._noun))
 
     def tell(self, done: int, total: int) -> None:
-        """Note that so much of a known total is done; less than before begins anew."""
+        """Note that so much of a known total is done; less than before begins again."""
         if done < self._done:
             self._started, self._share = time.monotonic(), None
         self._done = done

@@ -72,14 +72,14 @@ class Changes:
     def _fitting(self, given: Any, keys: Any) -> IndexOptions:
         """The options; with the kind of keys of the first rows, where they say nothing of keys.
 
-        `given` is a batch, or has its `keys` beside it. Under the lock.
+        `given` is a batch, or comes with its `keys`. Under the lock.
         """
         options, writer = self._options, self.handle.check_may_change()
         kind = kind_of_keys(given, keys) if options.keys is None else None
         return replace(options, keys=kind) if kind and writer.committer.may_take_keys else options
 
     def append(self, batch: Batch | Any, named: Mapping[str, Any]) -> U64:
-        """See `Index.append`; `named` are ids, keys and weights beside plain fingerprints."""
+        """See `Index.append`; `named` are ids, keys and weights of plain fingerprints."""
         with self.handle.lock:
             options = self._fitting(batch, named.get("keys"))
             checked = checked_batch(batch, options, self.handle.recipe, **named)
@@ -284,7 +284,7 @@ class Changes:
                 writer.committer.set_value(name, payload)
 
     def self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> Audit | None:
-        """Measures the recall if the last audit tells of another index.
+        """Measures the recall if the index has changed much since the last audit.
 
         What damage prevents is left out with a warning: the caller's own work is done.
         """

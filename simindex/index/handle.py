@@ -311,7 +311,7 @@ def _check_agreement(
 
 
 def _after_fork() -> None:
-    # The child must not keep the parent's writer lock alive, nor wait for threads it lacks.
+    # The child must not keep the parent's writer lock alive, nor wait for threads it does not have.
     for handle in list(_handles):
         handle.lock = RLock()
         handle.view.forget_lock()

@@ -213,7 +213,7 @@ class Index:
     def get(self, name: Any, default: Any = None) -> Any:
         """The live rows of a key, or of an id in an index without keys, as a Batch.
 
-        Returns `default` if there is none. The batch has no weights: an index stores none beside
+        Returns `default` if there is none. The batch has no weights: an index stores none with
         rows. Raises and costs what `contains` does.
         """
         found = document(self._handle, name)
@@ -257,9 +257,9 @@ class Index:
             Bytes that the searched tables and header directories may take. Permuted tables that do
             not fit are left out, then headers, so that all rows are scanned.
         memory_limit : int, optional
-            Bytes that the call may hold beside the queries and matches, for large batches on
-            indexes larger than memory. Every table is then read once, in order. If the queries have
-            weights and the recall is below 1, it is read by its headers, otherwise by permuted
+            Bytes that the call may hold in addition to the queries and matches, for large batches
+            on indexes larger than memory. Every table is then read once, in order. If the queries
+            have weights and the recall is below 1, it is read by its headers, otherwise by permuted
             tables over the queries (which ``"bphs"`` or the name of a design asks for).
         threads : int, optional
             Default: `SIMINDEX_THREADS`, or one for each processor; one below 4,096 queries.

@@ -115,7 +115,7 @@ def hottest(tables: Sequence[Table]) -> Skew:
 
 
 def _none_missed(listed: Sequence[Hot], unlisted: int) -> bool:
-    """Whether what has `unlisted` rows at most would stand behind those listed, or not at all."""
+    """Whether what has `unlisted` rows at most would come after those listed, or not at all."""
     return unlisted <= 1 or (len(listed) == LISTED and listed[-1].rows >= unlisted)
 
 

@@ -43,7 +43,7 @@ class CallNote:
         """Whether the caller was itself called from within it, on this thread.
 
         A call is a method of the handle, or of what has it as `handle`.
-        That is so for the function which `compact` tells of its progress, and for signal handlers.
+        That is so for the `progress` function of `compact`, and for signal handlers.
         """
         frame: FrameType | None = sys._getframe()
         while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):

@@ -7,7 +7,7 @@
     *.hex         hex                                                  one per line
     other files   text      one
     folder                  those of the files below it, at any depth
-    -             jsonl     standard input, if its first bytes tell nothing else
+    -             jsonl     standard input, unless its first bytes say otherwise
 
     finding.py    which files there are, and their names
     foreign.py    formats that are known and cannot be read

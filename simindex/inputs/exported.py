@@ -32,7 +32,7 @@ def read_exported_lines(stream: BinaryIO, source: Source) -> Iterator[Fingerprin
     def parsed(line: bytes) -> tuple[object, Name]:
         record = record_of(line)
         if FIELD not in record:
-            raise Unusable(f"lacks the field {FIELD!r}")
+            raise Unusable(f"has no field {FIELD!r}")
         return record[FIELD], names.of(record)
 
     return gathered(source, record_lines(stream, source), parsed)

@@ -199,7 +199,7 @@ class RowNames:
         if not field:
             return None
         if field not in record:
-            raise Unusable(f"lacks the field {field!r}, which names the other rows")
+            raise Unusable(f"has no field {field!r}, which names the other rows")
         value = record[field]
         if field == KEY_HEX and self._asked is None:
             try:

@@ -59,7 +59,7 @@ MARKUP = (b"<!doctype html", b"<html", b"<head", b"<body")
 
 
 def foreign(path: str, head: bytes, text_field: str) -> Foreign | None:
-    """The format that the first bytes tell, if it is one that cannot be read."""
+    """The format by the first bytes, if it is one that cannot be read."""
     for one in FOREIGN:
         if head.startswith(one.magics):
             return one
@@ -86,7 +86,7 @@ def _is_array(head: bytes) -> bool:
 
 
 def is_json_lines(head: bytes, text_field: str) -> bool:
-    """Whether the first line is an object with a text, or is too long to tell."""
+    """Whether the first line is an object with a text, or is too long to know."""
     line, end, _ = unmarked(head).lstrip().partition(b"\n")
     try:
         record = json.loads(line)

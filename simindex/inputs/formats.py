@@ -26,7 +26,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How documents stand in a file, or fingerprints, or either.
+    """How a file stores documents, or fingerprints, or either.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def names() -> tuple[str, ...]:
 
 
 def suffixes() -> list[str]:
-    """All suffixes that tell a format."""
+    """All suffixes of formats."""
     return [suffix for row in FORMATS.values() for suffix in row.suffixes]
 
 

@@ -215,7 +215,7 @@ def _texts_of(
         source.intake.bad(
             source.path, None,
             "holds fingerprints, and texts are read here: `build` and `query` take them, with no "
-            "texts beside them",
+            "texts in addition",
         )
     else:
         source.intake.passed_over["fingerprints"] += 1

@@ -66,7 +66,7 @@ def open_bytes(path: str, read: Callable[[int], None] | None = None) -> Iterator
 
 
 class _CountedFile(io.FileIO):
-    """A file that tells how much of it was read."""
+    """A file that knows how much of it was read."""
 
     def __init__(self, path: str, read: Callable[[int], None] | None) -> None:
         super().__init__(path)
@@ -127,7 +127,7 @@ def require_zstandard() -> Any:
 
 
 def lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
-    """Numbered lines with their line ends; None in place of a line longer than `limit` bytes.
+    """Numbered lines with their line ends; None instead of a line longer than `limit` bytes.
 
     Only ``\\n`` ends a line. Raises Unreadable with the number of the line that was being read.
     """

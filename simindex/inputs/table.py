@@ -85,7 +85,7 @@ class TableRows:
                         remedy = other if self._needed == self._source.text_field else ""
                         intake.bad(
                             path, line,
-                            f"lacks the column {self._needed!r} (it has {found}){remedy}",
+                            f"has no column {self._needed!r} (it has {found}){remedy}",
                         )
                         return
                     header = row

@@ -38,7 +38,7 @@ class TablePlan:
     header_bits: int
     """Width t of the headers probed; 0 where none are, and for a design, whose tables differ."""
     flips: int
-    """Flip sets tried beside the query itself."""
+    """Flip sets that are looked up in addition to the query itself."""
     exact: bool
     """Whether every row within h is found: all flip sets are tried, or all rows compared."""
     nanoseconds: float
@@ -138,7 +138,7 @@ class Asked(NamedTuple):
     threads: int = 1
     stream: Stream | None = None
     tombstones: Tombstones | None = None
-    """Rows they kill are not matches, where a pass over the table can tell."""
+    """Rows that they delete are not matches, if a pass over the table can see that."""
     built: dict[str, Any] | None = None
     """`QueryTables` over these queries, by their design, that tables asked before have needed."""
 

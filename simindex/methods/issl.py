@@ -8,10 +8,10 @@
 Recall is below one: a near row is missed if none of its slices is within max_error, or if `rerank`
 rows have a higher score. With all rows reranked no score matters, and the result is exact. With
 max_error = w the score is b - distance: distances are then the true ones, and of documents as far
-as the last, others may stand there.
+as the last, there may be others.
 
 Invariants
-1. A row is a candidate if it stands in a list that is looked at, and is live. Where `rerank` is no
+1. A row is a candidate if it is in a list that is looked at, and is live. Where `rerank` is no
    fewer than the rows of the table, every live row is one.
 2. What is found depends on neither the number of threads nor which queries come together, nor on
    whether scores are summed by lists or by rows: the kernel takes what costs less.
@@ -41,8 +41,8 @@ NAME = SLICE_LISTS
 LEAST_RERANK = 256
 RERANK_PER_PLACE = 10
 SPARSE_LISTS = 1 / 50
-"""Where a row stands by chance in fewer lists of a query than this, scores tell little: most near
-rows stand in one list as well, and all rows listed are compared."""
+"""If a row is by chance in fewer lists of a query than this, scores say little: most near
+rows are in one list as well, and all rows listed are compared."""
 
 
 LISTED_ROWS, LISTED_LISTS = 32, 1 << 19
@@ -100,7 +100,7 @@ def top(
 
 
 def within(table: Table, plan: TablePlan, asked: Asked) -> Found:
-    """Rows within h of each query that stand in a list near one of its slices.
+    """Rows within h of each query that are in a list near one of its slices.
 
     Near is within the plan's max_error. With `first`, a query's row is that of the lowest number.
 
@@ -166,7 +166,7 @@ def _counted(table: Table, slices: SliceLists, max_error: int) -> Counted:
 
 
 def checked(table: Table) -> _native.CheckedSlices:
-    """The table's lists as the kernels take them, kept beside them."""
+    """The table's lists as the kernels take them, stored with the table."""
     lists = _lists(table)
     if lists.checked is None:
         lists.checked = _native.CheckedSlices(

@@ -148,8 +148,8 @@ def swept(table: Table, plan: TablePlan, asked: Asked) -> Found:
 
     Notes
     -----
-    Memory is 16 bytes a probe, of `slice_queries` at a time, beside what is found. Rows that are
-    not in memory are read ahead, in order, while probes are made.
+    Memory is 16 bytes a probe, of `slice_queries` at a time, in addition to what is found. Rows
+    that are not in memory are read ahead, in order, while probes are made.
     """
     assert asked.weights is not None and asked.volatility is not None
     queries, weights = asked.queries, asked.weights

@@ -317,7 +317,7 @@ def _distances(stored: StoredRows, documents: Documents, cluster: U32, counts: I
         of, rows = of[some], rows[some if chosen is None else chosen[some]]
         at = np.searchsorted(of_head, cluster[of], side="left")
         end = np.searchsorted(of_head, cluster[of], side="right")
-        while len(of):  # once, but for documents of several rows
+        while len(of):  # once, except for documents of several rows
             bits = np.bitwise_count(rows ^ head_rows[at]).sum(axis=1, dtype=np.uint16)
             np.minimum.at(distance, of, bits)
             at = at + 1

@@ -8,7 +8,7 @@
 3. Rows in rank order may be cut into buffers anywhere, if what was kept of the earlier ones is
    stored in between: who loses, and at which distance, is the same.
 
-Memory is bounded whatever the rows are: a row that stands in the buffer, or in the index, a million
+Memory is bounded whatever the rows are: a row that is in the buffer, or in the index, a million
 times is compared once for all of them.
 """
 
@@ -194,7 +194,7 @@ def _assign(
     block: I64, group_of: I64, groups: int, winner: I64, place: I64, loser: I64, apart: U16,
     losses: Losses,
 ) -> None:
-    """Gives every row of the losing groups the nearest winner that stands before it."""
+    """Gives every row of the losing groups the nearest winner before it."""
     members = np.argsort(group_of, kind="stable")
     size = np.bincount(group_of, minlength=groups)
     begin = np.cumsum(size) - size

@@ -14,7 +14,8 @@
 A tile is read in one pass over the tables. Its rows are sorted, and equal ones are compared once.
 
 Invariants
-1. Rows of equal fingerprints stand in one tile, but for those of one fingerprint that alone is more
+1. Rows of equal fingerprints are in one tile, except for those of one fingerprint that alone is
+more
    than a tile.
 2. What is found at once is not more than `most` pairs, whatever the rows are: what has more is cut.
 3. Order and bounds of what is given depend on rows and memory, never on threads.
@@ -397,7 +398,7 @@ def _slices(size: int, most: int) -> Iterator[slice]:
 
 
 def _spread(counts: I64, most: int) -> Iterator[tuple[I64, I64]]:
-    """Each place so often as its count says, with 0, 1, .. beside it; at most `most` at a time."""
+    """Each place as often as its count says, with 0, 1, ..; at most `most` at a time."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     for start in range(0, total, most):

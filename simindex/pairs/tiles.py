@@ -1,4 +1,4 @@
-"""Rows in order of their keys, so that equal ones stand together; pairs of them; and their room.
+"""Rows in order of their keys, so that equal ones are together; pairs of them; and their room.
 
     rows      a a a b c c        distinct   a b c        starts   0 3 4 6
 """
@@ -169,7 +169,7 @@ class Room:
         cls, memory: int | None, stored: StoredRows, *, beside: int = 0, later: int = 0,
         purpose: str = "pairs",
     ) -> Room:
-        """What is left for pairs when `beside` bytes are taken, and before `later` are needed.
+        """What remains for pairs when `beside` bytes are taken, and before `later` are needed.
 
         Raises InvalidOption when the least does not fit, and says what is the least.
         """

@@ -12,7 +12,7 @@ so in any mixture of them.
                    over total mass within h ([PSM] (6))
     independent    every flip set of h bits is as likely as any other
 
-The second needs by far more flips than the first, some two hundred in place of a dozen, and exact
+The second needs many more flips than the first, about two hundred instead of a dozen, and exact
 tables are often cheaper. With the first alone, a review found 72% of near-duplicates of the second
 kind where 95% were asked for, and 86% where weights had rare large changes.
 """

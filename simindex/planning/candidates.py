@@ -41,7 +41,7 @@ NARROWEST = 10
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What an index has beside its rows: by it a method that is asked for may be refused."""
+    """What an index has in addition to its rows. It decides whether a method is refused."""
 
     designs: Sequence[BlockDesign] = ()
     sliced: bool = False
@@ -53,7 +53,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the plans of a table depend on beside its size."""
+    """What the plans of a table depend on in addition to its size."""
 
     h: int
     queries: int
@@ -194,7 +194,7 @@ def _has_tables(table: Table, design: BlockDesign, *, needed: bool) -> bool:
     tables = table.structures.get(design.structure)
     if tables is None or tables.damage is None or needed:
         return tables is not None
-    log.warning("other methods answer in place of permuted tables: %s", tables.damage)
+    log.warning("other methods answer instead of permuted tables: %s", tables.damage)
     return False
 
 

@@ -7,7 +7,7 @@ planner that plans real calls. So it predicts what the engine would run, which d
 of a batch: probes on their own, a sweep, or tables over the queries.
 
 A forecast is of one thread. Memory is what a search must have at hand: fingerprints of all tables,
-and header directories. Ids stand on disk beside them, and are read for matches only.
+and header directories. Ids are on disk next to them, and are read for matches only.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class SliceForecast:
-    """What slice lists take beside the rows."""
+    """What slice lists take in addition to the rows."""
 
     structure: str
     slices: int

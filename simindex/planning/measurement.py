@@ -4,7 +4,7 @@
     vosh, heaped   putting few and many flip sets in order
     delta P, S, R  permuting, sorting, binary search
     sweep          two batches over one table: what each probe takes, and what each row
-    table          one of the permuted tables of a query, beside looking it up
+    table          one of the permuted tables of a query, without the look-up
     scan           one query, and many
     top scan       the nearest documents, for one query and for many
     slice lists    the same, with few and many lists, rows in them, and rows compared

@@ -162,14 +162,14 @@ def plan_within(
 ) -> QueryPlan:
     """The cheapest plans that hold `question.memory_limit` at most; they say how tables are read.
 
-    What a call holds beside its queries and its matches is what a plan says that it needs, a header
+    A plan says what a call needs in addition to its queries and matches, a header
     directory, and the rows of a chunk with what is read ahead of it.
 
     Parameters
     ----------
     plans : QueryPlan
         Those of the question `without_limit`. What they do by likely flips is done by the same
-        ones: a limit changes no answer, but for which of several matches `first` takes.
+        ones: a limit changes no answer, except for which of several matches `first` takes.
 
     Raises
     ------

@@ -1,13 +1,13 @@
 """The methods there are, and what a method is to the engine. A further one is a module and a row.
 
     asked by name       `name`, or "auto" among all others
-    before planning     `survey` reads what sizes do not tell; `available` refuses
+    before planning     `survey` reads facts that sizes do not show; `available` refuses
     planning            `plans` for a table, the cheapest is taken; `held_bytes` and `passes` for a
                         call whose memory is bounded
     running             `search` some queries on one thread, `whole` in a pass over the table
     nearest documents   `top`, if it can
 
-How it is explained stands in its plans: `TablePlan.widths`, `probes`, `compared`, `nanoseconds`.
+Its plans have the explanation: `TablePlan.widths`, `probes`, `compared`, `nanoseconds`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def scanned_bytes(tables: Sequence[Table], design: BlockDesign | None) -> int:
 
 
 def no_designs(carried: Carried, method: str, h: int) -> Sequence[BlockDesign]:
-    """Of a method that needs nothing beside the rows."""
+    """Of a method that needs nothing in addition to the rows."""
     return ()
 
 
@@ -82,8 +82,8 @@ class Method:
     passes: (
         Callable[[Table, TablePlan, Conditions, Stream], Iterable[tuple[TablePlan, int]]] | None
     ) = None
-    """Plans that read the table in chunks, and the bytes they need beside those of a chunk's
-    matches; the plan given is that of a call without a limit."""
+    """Plans that read the table in chunks, and the bytes they need in addition to those of a
+    chunk's matches; the plan given is that of a call without a limit."""
     top: TopMethod | None = None
 
 
@@ -132,7 +132,7 @@ def asked(method: str) -> tuple[Method, ...]:
 
 
 def names() -> tuple[str, ...]:
-    """What calls may ask for, beside the names of designs."""
+    """What calls may ask for, in addition to the names of designs."""
     return ("auto", *METHODS)
 
 

@@ -108,7 +108,7 @@ class Answerer:
         path = error.data.get("path")
         if method != "auto" or path in left or not snapshot.leave(error):
             raise error
-        log.warning("other methods answer in place of a damaged structure: %s", error)
+        log.warning("other methods answer instead of a damaged structure: %s", error)
         self.plans.forget()
         self.top_plans.forget()
         return left | {str(path)}
@@ -254,7 +254,8 @@ class Answerer:
     def self_audit(
         self, snapshot: Snapshot, *, h: int | None = None, usual_h: int
     ) -> Audit | None:
-        """Measures anew, for about `SELF_AUDIT_S`, where the last audit tells of another index.
+        """Measures again, for about `SELF_AUDIT_S`, if the index has changed much since the last
+        audit.
 
         That is one of less than half or over twice the rows. Asks for the recall and the radius
         of that audit, or the usual ones; `h` overrules. None where nothing has to be measured: the

@@ -2,7 +2,7 @@
 
     how bits flip    learned by searches (`learning`), for a recall below 1 of queries with weights
     max_error        the least that reaches a recall (`top_recall`), once for the segments
-    surveys          what sizes do not tell: how long slice lists are
+    surveys          facts that sizes do not show: how long slice lists are
     the machine      whose constants costs go by
 
 A plan is kept for the snapshot that it was made for, by question and size of the call.
@@ -40,7 +40,7 @@ CALIBRATION_BUDGET_S = 0.4
 """Expected seconds a first query may spend on learning flips; `Index.tune` takes longer."""
 
 UNLEARNED_GROWTH = 1.25
-"""An index that has grown by so much is looked through anew for near-duplicates while too few are
+"""An index that has grown by so much is searched again for near-duplicates while too few are
 known; one that was learned from, at twice the rows."""
 
 
@@ -70,7 +70,7 @@ class Plans:
         return {h: known.source for h, known in sorted(self._calibrations.copy().items())}
 
     def forget(self) -> None:
-        """Plans anew, since something that plans went by has changed."""
+        """Plans again, because a fact that plans use has changed."""
         with self._lock:
             self._known = (None, {})
 
@@ -154,7 +154,7 @@ class TopPlans:
         self._lock = Lock()
 
     def forget(self) -> None:
-        """Plans anew, since something that plans went by has changed."""
+        """Plans again, because a fact that plans use has changed."""
         self._known = (None, None, {})
 
     def plan(

@@ -37,7 +37,7 @@ from simindex.records.matches import Matches
 from simindex.records.reports import SpotCheck
 
 SHARE = 0.02
-"""Of the time that calls below recall 1 take, what repeats may take beside it."""
+"""Time of repeats, as a share of the time of calls below recall 1."""
 
 REPEATS_OF_A_CALL = 256
 

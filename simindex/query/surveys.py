@@ -1,4 +1,4 @@
-"""What a plan goes by that sizes do not tell: read from a snapshot before the plan is made.
+"""Facts for a plan that sizes do not show, read from a snapshot before the plan is made.
 
     carried          which structures its segments have
     within, top      what the methods' surveys find in each table, for a radius or a max_error
@@ -61,7 +61,7 @@ def _surveyed(
         except CorruptFile as error:
             if needed:
                 raise
-            log.warning("other methods answer in place of a damaged structure: %s", error)
+            log.warning("other methods answer instead of a damaged structure: %s", error)
             return None
 
     return {

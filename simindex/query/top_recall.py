@@ -123,7 +123,7 @@ def _live_among(snapshot: Snapshot, numbers: I64) -> list[tuple[Table, I64]]:
 
 
 def without_own(ids: U64, distances: U16, own: U64) -> U16:
-    """Distances (s, k) of what (s, k + 1) places hold beside a document itself, or the last."""
+    """Distances (s, k) in (s, k + 1) places, without the document itself, or else the last."""
     mine = ids == own[:, None]
     # An empty place has an id, too; to leave that out leaves out none of the documents.
     gone = np.where(mine.any(axis=1), mine.argmax(axis=1), ids.shape[1] - 1)

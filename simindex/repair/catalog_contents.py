@@ -38,7 +38,7 @@ VALUES = {
 def values(
     records: CatalogRecords | None, head: Head | None, options: IndexOptions
 ) -> tuple[dict[str, bytes], list[Loss]]:
-    """Values of `meta` beside the options."""
+    """Values of `meta` in addition to the options."""
     found: dict[str, bytes] = {}
     losses: list[Loss] = []
     known = dict.fromkeys(("recipe", "reservoir")) if head is None else head.values

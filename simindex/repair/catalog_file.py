@@ -2,7 +2,7 @@
 
     page 0, 1    meta: where the tree of databases begins, as of the last two transactions
     branch       (key, page) pairs
-    leaf         (key, value) pairs; a long value stands in pages of its own
+    leaf         (key, value) pairs; a long value is in pages of its own
     free         what earlier transactions wrote, until it is written over
 
 LMDB trusts its pages: a damaged one may end the process. Here every number is bounded before it is

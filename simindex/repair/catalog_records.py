@@ -2,8 +2,8 @@
 
 A record counts only if its seal holds, which covers its database and key, too. So what lies around
 in pages that were written over in part is as good as what a tree leads to: all that is open is
-whether it is still part of the index, and that the head tells by checksums. Which head is the
-newest, the tree tells (decision 0021).
+whether it is still part of the index, which the head shows by checksums. Which head is the
+newest, the tree shows (decision 0021).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAX_SUMMED_BYTES = 1 << 26
 """So much more than four times the file is summed at most, however often pages are pointed at."""
 
 LOOK_BYTES = 512
-"""What looking at a value counts for beside its bytes; none that is made takes less of its file."""
+"""Cost of looking at a value, in addition to its bytes. Every value takes at least that many."""
 
 MAX_TRIALS = 64
 """Ways in which parts of one value are put together before it counts as lost."""
@@ -48,7 +48,7 @@ MAX_TRIALS = 64
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a sealed value stands in the file."""
+    """Where a sealed value is in the file."""
 
     offset: int
     size: int

@@ -118,7 +118,7 @@ def _check_deletions(path: Path, snapshot: Snapshot, secret: bytes | None) -> It
     misplaced = 0 if secret is None else snapshot.tombstones.misplaced(secret)
     if misplaced:
         yield _error(
-            path / "catalog", f"{misplaced:,} deletions stand under ids that their keys do not make"
+            path / "catalog", f"{misplaced:,} deletions are under ids that their keys do not make"
         )
     newest = snapshot.tombstones.newest
     if newest > snapshot.head.generation:
@@ -268,7 +268,7 @@ def _live_files(catalog: Catalog) -> set[str]:
     with catalog.reading() as reading:
         _, head = reading.head()
         for name in head.segments:
-            with suppress(CorruptFile):  # which `faults` tells of
+            with suppress(CorruptFile):  # which `faults` reports
                 found.update(reading.segment(head, name).files)
     return found
 

@@ -3,7 +3,7 @@
     inputs   a, b, c     |  a merge writes  |  m, which names a, b and c; a commit installs it,
     merged   m           |                  |  and then a, b and c are unlinked
 
-After a crash m may stand beside some of a, b and c. Their rows are m's, but for those that were
+After a crash m may exist next to some of a, b and c. Their rows are m's, except for those that were
 deleted before the merge began, so one or the other is taken, never both.
 
 Only names, numbers and what is damaged are looked at, so it is tested without a disk.
@@ -60,8 +60,8 @@ def as_found(
     ----------
     live, generation :
         The segments and the generation of the newest head there is, if there is one: what it does
-        not name and was written before it was gone by then, but for a merge that was not installed
-        yet.
+        not name and was written before it was gone by then, except for a merge that was not
+        installed yet.
     """
     taken = {
         name for name, kin in files.items()

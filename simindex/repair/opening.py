@@ -53,7 +53,7 @@ def refused(path: Path, error: OSError) -> BaseException:
 
 
 def whole_envelope(path: Path) -> Envelope:
-    """A file beside a segment, mapped.
+    """A file next to a segment, mapped.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def opened_rows(path: Path) -> Descriptor:
 def header_again(
     path: Path, *, rows: int, horizon: int, bits: int, keyed: bool
 ) -> U8 | None:
-    """The header page of a file whose own is damaged, made anew from what else tells of it.
+    """The header page of a file whose own is damaged, made again from other sources.
 
     The footer has the checksum of the page, so it is this one to the bit; None if it is not, or
     there is no whole footer.

@@ -1,6 +1,6 @@
-"""Which rows stand twice: in a segment file, and in another or among rows that waited for one.
+"""Which rows are stored twice: in a segment file, and in another or among pending rows.
 
-A merge writes the rows of its inputs again, and a commit those of pending runs. Where no head tells
+A merge writes the rows of its inputs again, and a commit those of pending runs. Where no head says
 what became of them, the rows themselves do: by fingerprint and id.
 """
 
@@ -18,7 +18,7 @@ WINDOW_ROWS = 1 << 20
 
 
 def stored(table: Table, files: Sequence[SegmentRemains]) -> Bools:
-    """Which rows of a table stand in some segments, too, by fingerprint and id."""
+    """Which rows of a table are in some segments, too, by fingerprint and id."""
     found = np.zeros(len(table), np.bool_)
     for file in files:
         for words, ids in _columns(file):
@@ -27,7 +27,7 @@ def stored(table: Table, files: Sequence[SegmentRemains]) -> Bools:
 
 
 def share_stored(part: SegmentRemains, whole: SegmentRemains, sample_rows: int) -> float:
-    """About what share of one segment's rows stands in another, too."""
+    """About what share of one segment's rows is in another, too."""
     places = np.unique(np.linspace(0, max(0, part.rows - 1), sample_rows).astype(np.int64))
     words, ids = part.columns()
     if not len(words) or len(words) < part.rows:

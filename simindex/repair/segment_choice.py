@@ -64,7 +64,7 @@ def choose_segments(found: Inventory, records: CatalogRecords | None) -> None:
     order = {name: place for place, name in enumerate([] if head is None else head.segments)}
 
     def age(name: str) -> tuple[int, int, str]:
-        # In the head's order, which is that of age; one in the place of others where these stood.
+        # In the head's order, which is that of age. A merged segment comes where its inputs were.
         places = [order[n] for n in (name, *kin[name].inputs) if n in order]
         return min(places, default=len(order)), kin[name].generation, name
 
@@ -83,7 +83,7 @@ def choose_segments(found: Inventory, records: CatalogRecords | None) -> None:
 
 
 def _orphaned(found: Inventory) -> dict[str, int]:
-    """Segments whose file is gone while others stand beside where it stood, and their rows."""
+    """Segments whose file is gone while its other files exist, and their rows."""
     rows: dict[str, int] = {}
     known = found.files.keys() | found.unreadable.keys() | found.foreign.keys()
     for path in sorted((found.path / "segments").glob("*-*-*")):
@@ -98,7 +98,7 @@ def _orphaned(found: Inventory) -> dict[str, int]:
 
 
 def read_headless(found: Inventory, records: CatalogRecords | None) -> None:
-    """Reads files whose header is damaged, where the catalog or a file beside tells of them."""
+    """Reads files whose header is damaged, if the catalog or another file describes them."""
     assert found.options is not None
     directory = found.path / "segments"
     names = sorted(names_in(directory))

@@ -1,11 +1,11 @@
 """What is intact of a segment's file: all of it, or the rows that no damage reaches.
 
-    header page    says where the sections are; if it is damaged, what else tells of the segment
+    header page    says where the sections are; if it is damaged, other records of the segment
                    may give it again, and the footer says whether it is the same
     checksums      one a chunk; a chunk counts if it agrees with its own, so footer and further
                    checksums may be damaged
     a row          counts if all chunks that its fingerprint, its id, the ends of its key and its
-                   key stand in do, and its key makes its id and is text where keys are text
+                   key are in do, and its key makes its id and is text where keys are text
     their order    is looked at, but rows out of order count
 
 Invariant: no byte is given out that does not agree with a checksum of the file.
@@ -128,7 +128,7 @@ class SegmentRemains:
         if not self._blind:
             self._check_sections()
         self.ordered = True
-        """Whether the rows that it gives stand in order; `examine` tells."""
+        """Whether its rows are in order; `examine` finds out."""
         self._options: IndexOptions | None = None
         self._counted: tuple[int, int] | None = None
 
@@ -168,7 +168,7 @@ class SegmentRemains:
                 self.damage = error.what
 
     def record(self) -> SegmentRecord:
-        """The record of a file that is whole, without what stands beside it."""
+        """The record of an undamaged file, without its structures."""
         assert self.footer_checksum is not None
         return SegmentRecord(
             self.name, self.rows, self.identity.horizon, self.header.file_bytes,
@@ -298,7 +298,7 @@ class SegmentRemains:
 
     def lost_rows(self, deleted: Tombstones) -> tuple[int, int]:
         """How many rows damage reaches and no deletion is known to; and of how many of these
-        nothing tells whether one does.
+        it is not known whether one does.
 
         Keys are not compared: half of a key's hash is its id.
         """

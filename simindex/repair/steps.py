@@ -92,7 +92,7 @@ class Steps:
             yield f"catalog/lock.mdb is moved into {KEPT_PREFIX}<n>"
             return
         if not self.found.format_sound:
-            yield "FORMAT is written anew"
+            yield "FORMAT is written again"
         for file in self.found.segments:
             if file.damage is not None:
                 yield (
@@ -100,7 +100,7 @@ class Steps:
                     "written as a new segment"
                 )
             for structure in self._unbuilt(file):
-                yield f"{structure} of {file.name} is built anew"
+                yield f"{structure} of {file.name} is rebuilt"
         waiting = sum(len(table) for table, _ in self.found.runs)
         yield (
             f"a new catalog of {len(self.found.segments):,} segments, {waiting:,} rows waiting for "
@@ -197,7 +197,7 @@ class Steps:
         return {name for record in records for name in record.files}
 
     def _segment(self, file: SegmentRemains, catalog: Catalog) -> SegmentRecord | None:
-        """A segment of the new index with all that stands beside it, and its directories stored."""
+        """A segment of the new index with all its structures, and its directories stored."""
         record = file.record() if file.damage is None else self._salvaged(file)
         if record is None:
             return None
@@ -227,7 +227,7 @@ class Steps:
         return record
 
     def _with_missing(self, record: SegmentRecord, segment: Segment) -> dict[str, Envelope]:
-        """The files beside a segment, once those are built that it has no whole one of."""
+        """The files of a segment's structures, after missing and damaged ones were rebuilt."""
         found, slices = dict(self.beside.get(record.name, {})), slice_design(self.options)
         made, _ = self.files.beside(
             record, segment.fingerprints,

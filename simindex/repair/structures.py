@@ -1,4 +1,4 @@
-"""Files of permuted tables and slice lists that stand beside a segment and are those of its rows.
+"""Files of permuted tables and slice lists that are next to a segment and are those of its rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from simindex.storage.tables.structure import description_of
 
 
 def files_of(names: Sequence[str], segment: str) -> Iterator[str]:
-    """Those that are named as if they stood beside a segment, of sorted names of files."""
+    """From sorted file names, those that are named like files of a segment's structures."""
     prefix = f"{segment[:25]}-"
     for place in range(bisect_left(names, prefix), len(names)):
         name = names[place]

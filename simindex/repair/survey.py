@@ -74,7 +74,7 @@ def survey(path: Path, progress: Progress | None = None) -> Inventory:
     FormatTooNew, FormatTooOld
         If another version wrote any of it.
     CorruptFile
-        If what is left does not tell how rows were stored, so that nothing can be made of it; or
+        If nothing says how rows were stored, so that no index can be made; or
         there is a link where a directory or the catalog's file should be.
     StorageFailed
         If the system refuses to read a file.
@@ -218,7 +218,7 @@ def _read_head(found: Inventory, records: CatalogRecords | None) -> None:
         found.lose(
             "the catalog's head: rows that waited in the catalog for a segment and deletions since "
             "each segment was written are lost, and of a segment whose files are all gone nothing "
-            "tells; rows of appends that were not committed may be back"
+            "says; rows of appends that were not committed may be back"
         )
         return
     newest = max((file.identity.generation for file in found.files.values()), default=0)
@@ -249,7 +249,7 @@ def _read_head(found: Inventory, records: CatalogRecords | None) -> None:
         left(head) > 0, -head.generation, left(head)
     ))
     found.lose(
-        f"the catalog's newest head, perhaps: what it tells is as of commit "
+        f"the catalog's newest head, perhaps: it is of commit "
         f"{found.head.generation}; later deletions and rows waiting for a segment are lost if "
         "there were any"
     )
@@ -311,7 +311,7 @@ def _read_contents(found: Inventory, records: CatalogRecords | None) -> None:
     runs, lost_runs = catalog_contents.waiting(records, head, options)
     for what, rows in [*lost_runs, *lost_deletions, *lost_values]:
         if head is not None:
-            found.error(found.path / "catalog", f"lacks {what}")
+            found.error(found.path / "catalog", f"has no {what}")
         found.lose(what, rows)
     newer = [file for file in found.segments if head is None or file.name not in head.segments]
     for table, sample in runs:

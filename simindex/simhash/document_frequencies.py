@@ -19,12 +19,11 @@ Invariants, for a feature that t documents have in truth
 Why they hold
     Adding: n more documents have the feature. In the table, l and t grow by n. Not in it, t <= F
     before gives n <= t <= n + F after, with l = n, and n + F <= N as F <= N before. Merging adds
-    l, t, F, N and M of both sides, with l = 0 for a side that lacks the feature: a sum of each
-    invariant.
-    Forgetting by c: with l > c, l - c <= t and t <= l + F = (l - c) + (F + c); with l <= c,
-    t <= l + F <= F + c; and l + F is what it was, or at most F + c <= N for the c of a feature with
-    l = c. At least max_features + 1 counts are c or more, so the sum of all l falls by at least
-    c (max_features + 1), and it never was more than M: the falls together stay below M.
+    l, t, F, N and M of both sides, with l = 0 for a side that does not have the feature: a sum of
+    each invariant. Forgetting by c: with l > c, l - c <= t and t <= l + F = (l - c) + (F + c); with
+    l <= c, t <= l + F <= F + c; and l + F is what it was, or at most F + c <= N for the c of a
+    feature with l = c. At least max_features + 1 counts are c or more, so the sum of all l falls by
+    at least c (max_features + 1), and it never was more than M: the falls together stay below M.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ MAX_FEATURES = 1 << 23
 """Distinct features up to which counting is exact by default: a table of 100 MB."""
 
 _PENDING_FEATURES = 1 << 20  # features that collect at least before they are merged into the table
-_PIECE_FEATURES = 64  # what a piece costs beside its features: two arrays, about 300 bytes
+_PIECE_FEATURES = 64  # what a piece costs in addition to its features: two arrays, about 300 bytes
 _RANGE_FEATURES = 1 << 18  # features merged at once
 
 _Counted = tuple[U64, U32]

@@ -188,7 +188,7 @@ def described(catalog: Catalog, *, index: bytes) -> Described:
 
 
 def check_age(path: Path, catalog: Catalog, snapshot: Snapshot) -> None:
-    """Refuses a catalog that is older than the files beside it, as a writer does."""
+    """Refuses a catalog that is older than the files next to it, as a writer does."""
     latest = f"{snapshot.head.generation + 2:016x}"
     newer: list[str] = []
     with suppress(OSError), os.scandir(path / "segments") as entries:

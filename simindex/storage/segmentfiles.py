@@ -1,12 +1,12 @@
-"""Segment files with what stands beside them: written whole, or not at all.
+"""Segment files with the files of their structures: written completely, or not at all.
 
     SegmentFiles.write    a table in memory       -> <name>.rows, a .bphs for each design, an .issl
     SegmentFiles.merge    some segments           -> one, without their dead rows
-    SegmentFiles.beside   a segment that is there -> .bphs and .issl files beside it
+    SegmentFiles.beside   a segment that is there -> .bphs and .issl files next to it
 
-What stands beside a segment the index's options say: `checked_designs` and `slice_design`. What is
-written is durable under its name and no part of the index: the catalog's next commit may name it.
-Nothing here reads or writes the catalog, so any thread may call it.
+The options of the index say which structures a segment has: `checked_designs` and `slice_design`.
+What is written is durable under its name and no part of the index: the catalog's next commit may
+name it. Nothing here reads or writes the catalog, so any thread may call it.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class SegmentFiles:
         generation: int,
         step: Step | None = None,
     ) -> tuple[list[StructureRecord], Directories]:
-        """Writes permuted tables and slice lists beside a segment's file, all or none."""
+        """Writes permuted tables and slice lists next to a segment's file, all or none."""
         fingerprints = verified(fingerprints) if designs or slices else fingerprints
         written: list[StructureRecord] = []
         directories: Directories = []

@@ -57,7 +57,7 @@ class View:
             self._snapshot = None
 
     def forget_lock(self) -> None:
-        """In a forked child, which lacks the threads that may hold it."""
+        """In a forked child, which does not have the threads that may hold it."""
         self._lock = RLock()
 
     def closed_error(self) -> ClosedIndex:
@@ -99,7 +99,7 @@ class View:
             return snapshot
 
     def check_place(self) -> None:
-        """Raises ClosedIndex if another index, or a repaired catalog, stands in this one's place.
+        """Raises ClosedIndex if another index, or a repaired catalog, has replaced this one.
         """
         check_place(self.catalog.environment)
         self._looked = monotonic()

@@ -104,7 +104,7 @@ def checked_document(
 
 
 def kind_of_keys(given: Any, keys: Any) -> KeyKind | None:
-    """What keys rows have, by the first: those of a batch, or the `keys` given beside it."""
+    """What keys rows have, by the first: those of a batch, or the `keys` given with it."""
     if isinstance(given, Batch) and given.keys is not None:
         keys = given.keys
     first = next(iter(keys), None) if isinstance(keys, Iterable) else None

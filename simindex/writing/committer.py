@@ -296,7 +296,7 @@ class Committer:
         waiting = self.waiting
         rows = waiting.rows + waiting.since.pending_rows
         if waiting.empty and not (seal_pending and rows):
-            self.view.newest()  # which tells of an index that was replaced
+            self.view.newest()  # which raises if the index was replaced
             return False
         snapshot = self.alone()
         began = thread_time()
@@ -357,7 +357,7 @@ class Committer:
     def finish(self, edit: Edit, written: Sequence[str]) -> None:
         """Commits, and unlinks the files written for it only if it is certain that it did not.
 
-        Nobody else unlinks them: who calls this cannot tell what an error means. Raises ClosedIndex
+        Nobody else unlinks them: the caller cannot know what an error means. Raises ClosedIndex
         if another index has taken this one's place.
         """
         try:

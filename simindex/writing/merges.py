@@ -1,4 +1,4 @@
-"""Merges that run beside the work, each in a thread of its own.
+"""Merges that run in the background, each in a thread of its own.
 
     Merges.start      segments that have become too many -> a Merge, whose thread writes one
     Merges.next_ended one that has ended, for the writer to install

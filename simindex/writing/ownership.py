@@ -63,8 +63,8 @@ def was_an_index(directory: Path) -> bool:
 def strangers(directory: Path) -> list[str]:
     """What in a directory is of no index, whole or half-made, as paths in it; sorted.
 
-    Directories of an index hold files alone, each of a name that only an index gives, but for the
-    catalog's, which LMDB gives to all: they are looked into. What a repair has kept may hold
+    Directories of an index hold files alone, each of a name that only an index gives, except for
+    the catalog's, which LMDB gives to all: they are looked into. What a repair has kept may hold
     anything: nobody removes it.
     """
     whole = is_format(directory) or (

@@ -2,7 +2,7 @@
 
     fingerprints  (capacity, W)   r0 r1 r2 ... r(n-1) | free        in order of arrival
     weights       (capacity, b)   the same, where any row has them
-    ids, keys     lists beside them
+    ids, keys     lists of the same length
 
 Queries compare all of them, at any h and however skewed: 3 us for 8,192 rows of 64 bits, 11 for
 65,536, the most there are (AVX-512; without wide instructions 30 and 220). Sorted runs would have

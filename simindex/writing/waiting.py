@@ -268,7 +268,7 @@ class Waiting:
                 self._spill(files)
 
     def _spill(self, files: SegmentFiles) -> None:
-        """Writes the rows in memory, but for those deleted, as a segment."""
+        """Writes the rows in memory, except for those deleted, as a segment."""
         living, withdrawn = self.living()
         table = sorted_rows(living, files.options, horizon=self.sequence)
         if len(table):

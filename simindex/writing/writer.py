@@ -1,4 +1,4 @@
-"""The one writer of an index: its commits, and the merges beside them.
+"""The one writer of an index: its commits, and its background merges.
 
     append       rows wait in memory; every batch_rows of them are written as a segment file that is
                  not yet part of the index                                       (waiting.py)
@@ -216,7 +216,7 @@ class Writer:
         merge.staged = count + len(pages)
 
     def _remove(self, merge: Merge) -> None:
-        """Removes what a merge has written: its directories, then its files, which tell of them.
+        """Removes what a merge has written: its directories, then its files, which name them.
 
         What cannot be removed now is left to the next writer.
         """

@@ -67,7 +67,7 @@ def test_bad_records_are_told_with_their_line(tmp_path: Path) -> None:
     assert (read.values, len(read.bad)) == ([1, 2], 3)
     (tmp_path / "b.csv").write_text("id,text\n1,a\n")
     read = take_rows(tmp_path / "b.csv", format="csv")
-    assert len(read.bad) == 1 and "lacks the column 'fingerprint'" in read.bad[0]
+    assert len(read.bad) == 1 and "has no column 'fingerprint'" in read.bad[0]
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ def test_every_good_record_is_read_and_every_bad_one_counted_at_its_line(
     [
         (b'{"text": "a"', "not JSON: Expecting ',' delimiter at column 13"),
         (b'["text"]', "not a JSON object"),
-        (b'{"body": "a"}', "lacks the field 'text' (it has 'body')"),
-        (b"{}", "lacks the field 'text' (it has no fields)"),
+        (b'{"body": "a"}', "has no field 'text' (it has 'body')"),
+        (b"{}", "has no field 'text' (it has no fields)"),
         (b'{"text": {}}', "field 'text' is an object, not a string"),
         (b'{"text": "a", "id": [1]}', "field 'id' is a list, not a string or a whole number"),
         (b'{"text": "caf\xe9"}', "not UTF-8: byte 0xe9 at column 14"),

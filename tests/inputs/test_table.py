@@ -90,7 +90,7 @@ def test_a_table_without_the_text_column_is_one_bad_record(
     documents, bad, _ = take(tmp_path / "a.csv", tmp_path / "b.tsv")
     assert documents == []
     assert len(bad) == 2
-    assert "a.csv:1: lacks the column 'text' (it has 'id', 'body')" in bad[0]
+    assert "a.csv:1: has no column 'text' (it has 'id', 'body')" in bad[0]
     documents, bad, _ = take(tmp_path / "a.csv", tmp_path / "b.tsv", text_field="body")
     assert [document.text for document in documents] == ["x", "y", "a 'b', c"]
     assert bad == []

@@ -185,7 +185,7 @@ class _Run:
     progress: Progress = field(init=False)
     """Of what was added to the index."""
     place: Path = field(init=False)
-    """Where rows go: `path`, or beside it while an old index stands there."""
+    """Where rows go: `path`, or next to it while an old index is there."""
     made: NewIndex | None = None
     inode: os.stat_result = field(init=False)
     """Of the directory, once made."""
@@ -265,7 +265,7 @@ class _Run:
         return f"nothing of this run is committed, {self.path} is as it was"
 
     def _took_the_place(self) -> bool:
-        """Whether what was built beside an old index stands in its place."""
+        """Whether what was built next to an old index is in its place."""
         return (
             self.made is not None and self.path.exists()
             and samestat(self.inode, self.path.stat())

@@ -9,9 +9,9 @@ Without --index the index is a temporary one. Memory holds one buffer and the ch
 1. A document is never in the index without having been written: output and audit of a buffer are
    flushed (and synced, where they are files) before its commit. After a kill, what was written
    since the last commit is not in the index, so a second run writes it again and loses nothing.
-2. What stands in the index was written before, so it wins against all that comes.
-3. With --keep first, what is dropped does not depend on where buffers end. Nor with another rank,
-   where the inputs can be read twice: see `cli/dedup/whole.py`.
+2. What is in the index was written before, so it wins against all later documents.
+3. With --keep first, what is dropped does not depend on where buffers end. With another rank it
+   does not either, if the inputs can be read twice: see `cli/dedup/whole.py`.
 """
 
 from __future__ import annotations

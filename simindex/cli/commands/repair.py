@@ -1,4 +1,4 @@
-"""`simindex repair`: what is left of a damaged index, and an index made of it."""
+"""`simindex repair`: what a damaged index still contains, and an index made from it."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def _verdict(report: simindex.RepairReport, path: str) -> str:
     if report.remaining:
         return (
             f"{path} is still damaged in {count(len(report.remaining), 'place')}, {lost}{kept}: "
-            "restore it from a copy, or build it anew"
+            "restore it from a copy, or build it again"
         )
     return f"{path} holds {rows} again, {lost}{kept}"

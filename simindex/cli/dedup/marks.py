@@ -37,7 +37,7 @@ def line_of(document: Document, id_field: str, text_field: str) -> bytes:
 def marked_line(
     document: Document, loss: Loss | None, id_field: str, text_field: str
 ) -> bytes:
-    """The same with what it lost to, or null. A line that has a mark is written anew."""
+    """The same with what it lost to, or null. A line that has a mark is written again."""
     mark = None if loss is None else loss._asdict()
     line = document.raw
     if line is None or MARK.encode() in line:

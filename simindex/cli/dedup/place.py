@@ -71,7 +71,7 @@ class Place:
 
     @contextmanager
     def outcome_told(self) -> Iterator[None]:
-        """Whatever ends the block early says what is left in a lasting index."""
+        """If the block ends early, its error says what a lasting index contains."""
         try:
             yield
         except KeyboardInterrupt as error:

@@ -157,7 +157,7 @@ def rank(document: Document, field: str) -> int | float | str:
     if fields is None:
         raise Unranked(f"a text file has no field {field!r} to rank it by")
     if field not in fields:
-        raise Unranked(f"lacks the field {field!r} to rank it by")
+        raise Unranked(f"has no field {field!r} to rank it by")
     value = fields[field]
     if isinstance(value, str) and document.raw is None:
         value = _number(value)

@@ -81,7 +81,7 @@ class Edit:
         return crcs[-1]
 
     def set_value(self, name: str, payload: bytes) -> None:
-        """Puts a whole value into `meta`, in place of an older one."""
+        """Puts a whole value into `meta`, replacing an older one."""
         self.deletes.append(("meta", name.encode()))
         crc = self._put_parts("meta", name.encode(), payload)
         self.head = replace(self.head, values={**self.head.values, name: crc})
@@ -283,7 +283,7 @@ class Catalog:
 
         A segment's pages are staged in order, and those that are there already change nothing. No
         reader sees them. What is given up goes by `unstage`, before the segment's file does: the
-        file's name is all that tells of them. Raises as `commit`; the head stays either way.
+        file's name is all that names them. Raises as `commit`; the head stays either way.
         """
         def work(txn: Transaction) -> int:
             for key, value in pages:

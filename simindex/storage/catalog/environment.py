@@ -62,7 +62,7 @@ class Environment:
         self._env: Any = None
         self._broken = False
         """Whether a commit has failed, after which LMDB may begin no transaction, not even to read:
-        the next one opens the environment anew."""
+        the next one opens the environment again."""
         self._open(writable=writable, create=create)
 
     def _open(self, *, writable: bool, create: bool) -> None:
@@ -166,7 +166,7 @@ class Environment:
 
     @property
     def closed(self) -> bool:
-        """Whether it opens no more. After a failed commit, opening it anew is tried until it is."""
+        """Whether it cannot be opened. After a failed commit, every call tries to open it again."""
         return self._env is None and not (self._broken and self.leased)
 
     @property

@@ -11,7 +11,7 @@ a signal, and a damaged list of free pages makes the next writer overwrite what 
    first commit both are 0.
 2. The commit in use is that of the higher number (`mdb_env_pick_meta`). Its trees and its free list
    are walked by the kernel `check_pages`. Of the other meta page LMDB uses nothing but the number,
-   and where it failed to write one it has left the new roots there, beside the old number and the
+   and where it failed to write one it has left the new roots there, with the old number and the
    old last page. But no commit makes the file shorter: so a last page beyond that of the commit in
    use is that of a later commit, whose number was made lower.
 3. The newest entry of its free list has the number of the commit in use, since each commit but the
@@ -139,7 +139,7 @@ def preflight(data: Path) -> None:
 def damage(data: Path) -> CorruptFile | None:
     """What `preflight` would raise, or what else is wrong with the pages; None if nothing is.
 
-    What is wrong besides leads neither readers nor writers astray: a record that counts other pages
+    Other faults mislead neither readers nor writers: a record that counts other pages
     than its tree has, pages that are neither in use nor free, and anything in the commit before the
     one in use. But where that one names a later commit than its number says, the last commit is
     lost, or could not be written.

@@ -300,7 +300,7 @@ def decode_pending(
 ) -> tuple[Table, Reservoir]:
     """The table and the reservoir part of a payload whose checksum held.
 
-    Raises CorruptFile if it holds no such rows, as the head and the index's options tell of.
+    Raises CorruptFile if it holds no such rows, as the head and the index's options describe.
     """
     if len(payload) < PENDING.itemsize:
         raise CorruptFile(f"the {name} ends too early", path=name)

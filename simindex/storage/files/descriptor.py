@@ -6,9 +6,9 @@ A number that `os.open` has returned and nobody has stored is lost then: the des
 until the process ends, and a deleted file keeps its space.
 
 Invariants
-1. The owner exists before the descriptor, and no step of Python stands between the system call
+1. The owner exists before the descriptor, and no step of Python comes between the system call
    that opens and the entry in the owner.
-2. None stands between the removal of the entry and the system call that closes, so no number is
+2. None comes between the removal of the entry and the system call that closes, so no number is
    closed twice: the system gives it to the next file.
 3. Dropping the owner runs no Python function, whose entry an exception could end. Python reports
    such an exception and goes on, without what the function should have done.

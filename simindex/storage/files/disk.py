@@ -6,11 +6,11 @@
     lmdb                                                              what LMDB does by itself
 
 All of the storage layer writes through `system`. Its methods add nothing to the calls they are
-named after: they stand here so that a test can put another object in the place of `system`, one
+named after: they are here so that a test can replace `system` by another object, one
 that records what happens and in which order, or leaves something out.
 
 What lasts: bytes after `sync` of their file, names after `sync_directory` of their directory, and
-nothing else; `write_back` promises nothing. The order that follows from it stands in `durable`,
+nothing else; `write_back` promises nothing. The order that follows from it is in `durable`,
 `creation` and `writer`.
 """
 

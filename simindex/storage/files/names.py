@@ -1,4 +1,4 @@
-"""The names of what stands in an index's directory.
+"""The names of what is in an index's directory.
 
     pages.sim/
       FORMAT                      64 bytes, the last file written by create

@@ -9,7 +9,7 @@
 
 Marks live as long as the mapping, which snapshots share, and are those of all threads. So bytes
 that were damaged at rest are found before an answer rests on them; bytes that change on the disk
-or in memory after their first touch are not, until the file is mapped anew.
+or in memory after their first touch are not, until the file is mapped again.
 
 Invariants
 1. Who reads an array on a map has passed it through `verified` or `verified_at`, or gives its

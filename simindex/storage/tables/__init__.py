@@ -1,1 +1,1 @@
-"""Sorted rows and the structures built from them: segments, permuted tables, slice lists, tombstones."""
+"""Sorted rows and structures made from them: segments, permuted tables, slice lists, tombstones."""

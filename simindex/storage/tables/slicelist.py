@@ -49,7 +49,7 @@ WIDE_BITS = 128
 """Fingerprints from so many bits on are cut into slices of 16 bits, narrower ones of 8."""
 
 COMPARED_BYTES = 1 << 26
-"""Memory for building lists anew, to compare them with those of a file."""
+"""Memory for building lists again, to compare them with those of a file."""
 
 STEP_BITS = 256
 """Slices of so many bits are built together, where memory allows, and `step` is called then."""
@@ -266,7 +266,7 @@ def open_slices(
 def disorder(
     slices: SliceLists, fingerprints: U64, memory_bytes: int = COMPARED_BYTES
 ) -> Iterator[str]:
-    """What is wrong with the lists of a file whose checksums hold; builds them all anew.
+    """What is wrong with the lists of a file whose checksums hold; rebuilds them all.
 
     Raises CorruptFile where `SliceLists.starts` does.
     """

@@ -1,4 +1,4 @@
-"""A structure beside a segment: a file of its own, made of the segment's rows.
+"""A structure next to a segment: a file of its own, made of the segment's rows.
 
     sections   numbered by each kind; 5 is the description, msgpack: structure, name and footer
                checksum of the segment
@@ -34,7 +34,7 @@ MAX_DESCRIPTION_BYTES = 1 << 20
 """The names of thirty thousand merged segments; 64 MB in memory if it is a list of small things."""
 
 REBUILD = (
-    "`simindex compact --structures` with the names that `simindex stats` lists builds it anew"
+    "`simindex compact --structures` with the names that `simindex stats` lists rebuilds it"
 )
 """What helps where the file of a structure is damaged."""
 
@@ -92,7 +92,7 @@ def new_structure(
 
 
 def owner_of(name: str) -> str:
-    """Name of the segment that the file of a structure stands beside."""
+    """Name of the segment to which the file of a structure belongs."""
     return f"{name[:25]}.rows"
 
 
@@ -113,7 +113,7 @@ def require_named(
     record: SegmentRecord | StructureRecord,
 ) -> None:
     """Raises CorruptFile unless a file is the one that the record of a segment, or of a structure
-    beside it, names."""
+    next to it, names."""
     identity = envelope.identity
     found = (identity.index, identity.rows, identity.horizon, identity.bits, envelope.file_bytes,
              envelope.footer_checksum)
@@ -132,7 +132,7 @@ def require_named(
 def open_structure(
     folder: SegmentFolder, segment: SegmentRecord, record: StructureRecord, *, directories: int
 ) -> tuple[Envelope | None, CorruptFile | None]:
-    """Maps the file of a structure beside a segment, once file, record and segment agree.
+    """Maps the file of a structure next to a segment, once file, record and segment agree.
 
     Raises CorruptFile if the record names another number of header directories.
     What is wrong with the file is returned, to be raised when it is used. A file that is gone
@@ -155,7 +155,7 @@ def open_structure(
 
 
 def description_of(envelope: Envelope) -> Any:
-    """What a file says of itself beside its header; None if it has no such section."""
+    """What a file says of itself in addition to its header; None if it has no such section."""
     section = envelope.section(DESCRIPTION, "u1")
     if section is not None and len(section) > MAX_DESCRIPTION_BYTES:
         raise CorruptFile(

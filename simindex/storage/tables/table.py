@@ -1,6 +1,6 @@
 """Rows sorted by fingerprint, in memory or on a map, with a header directory over them.
 
-    fingerprints (n, W)   sorted by word 0; rows with an equal word 0 stand in order of age
+    fingerprints (n, W)   sorted by word 0; rows with an equal word 0 are in order of age
     ids          (n,)     in the same order
     keys                  an optional heap: offsets (n + 1,) into bytes, in the same order
     directory    (2^t+1,) first row of each header, the top t bits of word 0

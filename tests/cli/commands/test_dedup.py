@@ -395,7 +395,7 @@ def test_policies_that_are_none_are_refused(run: Run) -> None:
     said = run("dedup", "a.txt", "--keep", "highest:n", code=4).stderr
     assert "a text file has no field 'n' to rank it by" in said
     said = run("dedup", "--keep", "highest:n", input='{"text": "a"}', code=4).stderr
-    assert "-:1: lacks the field 'n' to rank it by" in said
+    assert "-:1: has no field 'n' to rank it by" in said
 
 
 def test_buffers_end_at_many_characters(
