@@ -213,14 +213,14 @@ def test_few_rows_have_no_pairs(n: int, collapse: bool) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"h": -1}, "h=-1: give a whole number from 0 to 64"),
+        ({"h": -1}, "h=-1 is not valid: give a whole number from 0 to 64"),
         ({"h": 65}, "from 0 to 64"),
         ({"h": 3.0}, "from 0 to 64"),
         ({"h": True}, "from 0 to 64"),
-        ({"blocks": 3}, "blocks=3: give a whole number from 4 to 64"),
+        ({"blocks": 3}, "blocks=3 is not valid: give a whole number from 4 to 64"),
         ({"blocks": 65}, "from 4 to 64"),
         ({"h": 20, "blocks": 40}, "passes"),
-        ({"threads": 0}, "1 or more"),
+        ({"threads": 0}, "from 1 on"),
     ],
 )
 def test_options_out_of_range_are_named(options: dict[str, Any], message: str) -> None:
