@@ -215,7 +215,7 @@ def test_check_finds_keys_and_deletions_of_another_secret(
         wrong_hashes.undo()
         found = [finding.what for finding in index.check()]
         assert [what for what in found if "does not make its id" in what]
-        assert [what for what in found if "2 deletions stand under ids" in what]
+        assert [what for what in found if "2 deletions are under ids" in what]
 
 
 def test_keys_of_a_commits_deletions_are_bounded_in_bytes(

@@ -91,7 +91,7 @@ class Budget:
             f"--memory-limit {megabytes(self._limit)} is too little, the process takes "
             f"{megabytes(self._base)} before it has asked anything: the least that works is "
             f"{least} bytes",
-            remedy="give that or more", option="memory_limit", found=self._limit, expected=least,
+            remedy="give at least that", option="memory_limit", found=self._limit, expected=least,
         )
 
 

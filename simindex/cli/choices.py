@@ -104,7 +104,7 @@ def distance(recipe: str, meaning: str = "The radius") -> Callable[[Command], Co
     """The option of the radius; without it that of a recipe counts."""
     return click.option(
         "-d", "--distance", "h", type=Count(example="3"), metavar="BITS",
-        help=f"{meaning}: in how many bits near-duplicates may differ; by default the radius that "
+        help=f"{meaning}: in how many bits near-duplicates may differ. Default: the radius that "
         f"{recipe} recommends.",
     )
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     _Whole = click.ParamType[int]
     _Number = click.ParamType[float]
 else:
-    _Whole = _Number = click.ParamType  # which is no generic class in all versions
+    _Whole = _Number = click.ParamType  # which is not a generic class in all versions
 
 _COUNT = re.compile(
     r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:e\+?[0-9]{1,3})?)\s*([kmgbt])?", re.ASCII | re.IGNORECASE

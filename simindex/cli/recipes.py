@@ -201,7 +201,7 @@ idf_options = collected(
     "learning", Learning,
     click.option(
         "--idf-sample", "sample", type=Share(), metavar="FRACTION",
-        help="Share of the documents to learn idf from, in a first pass; by default 1, all.",
+        help="Share of the documents to learn idf from, in a first pass. Default: 1, all of them.",
     ),
     click.option(
         "--idf-first", "first", type=Count(1), metavar="N",

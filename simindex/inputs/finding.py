@@ -168,7 +168,7 @@ def _walk(
 
 
 def is_index(folder: Path) -> bool:
-    """Whether a folder is an index: its files are no documents."""
+    """Whether a folder is an index: its files are not documents."""
     return (folder / "FORMAT").is_file() and (folder / "catalog" / "data.mdb").exists()
 
 

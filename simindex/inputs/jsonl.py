@@ -48,7 +48,7 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
             record = record_of(line)
             if text_field not in record:
                 raise Unusable(
-                    f"lacks the field {text_field!r} (it has {_listed(record)}): name the field of "
+                    f"has no field {text_field!r} (it has {_listed(record)}): name the field of "
                     "the text with --text-field"
                 )
             document = Document(

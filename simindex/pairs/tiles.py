@@ -188,9 +188,9 @@ class Room:
         least = max(least, FIXED_BYTES + stored.mask_bytes + later)
         if memory is not None and limit < least:
             raise InvalidOption(
-                f"memory_limit={memory:,} bytes is too small: {purpose} of this index need at "
+                f"memory_limit={memory:,} bytes is too little: {purpose} of this index need at "
                 f"least {least:,} bytes",
-                remedy="give that or more", option="memory_limit", found=memory, expected=least,
+                remedy="give at least that", option="memory_limit", found=memory, expected=least,
             )
         left = max(limit, least) - fixed
         return cls(

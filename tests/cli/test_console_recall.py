@@ -142,6 +142,6 @@ def test_memory_decides_what_is_searched(run: Run, permuted: str) -> None:
             assert f"--method {method}: it needs at least 16000 bytes" in refused.stderr
         refused = run(command, *asked, "--memory", "16000", "--method", "bphs", code=2)
         assert "or use --method auto" in refused.stderr
-        assert "'much' is no size" in run(command, *asked, "--memory", "much", code=2).stderr
+        assert "'much' is not a size" in run(command, *asked, "--memory", "much", code=2).stderr
     lines = run("explain", *asked, "--memory", "16.1KB", "-v").stdout.splitlines()
     assert [line.split("\t")[2] for line in lines[1:]] == ["scan"]

@@ -51,9 +51,9 @@ MISTAKES = [
     ("build '' docs", 2, "the name of the index is empty"),
     ("build /proc/new.sim docs", 3, "no index can be made at /proc/new.sim"),
     ("build missing/new.sim docs", 3, "there is no directory missing for an index: make it first"),
-    ("build file.sim docs", 3, "file.sim is no directory, and was kept: name another path"),
-    ("build file.sim docs --overwrite", 3, "file.sim is no directory, and was kept"),
-    ("build file.sim/new.sim docs", 3, "file.sim is no directory"),
+    ("build file.sim docs", 3, "file.sim is not a directory, and was kept: name another path"),
+    ("build file.sim docs --overwrite", 3, "file.sim is not a directory, and was kept"),
+    ("build file.sim/new.sim docs", 3, "file.sim is not a directory"),
     ("build dangling.sim docs", 3, "dangling.sim is a symbolic link to nothing"),
     # Inputs
     ("build new.sim nothere", 4, "nothere: no such file or folder"),
@@ -80,7 +80,7 @@ MISTAKES = [
     ("build new.sim docs --bits 1e99", 2, "'1e99' is not a whole number", "or too large"),
     ("build new.sim docs --bits lots", 2, "'lots' is not a whole number"),
     ("build new.sim docs --ngram 0", 2, "--ngram 0 is not valid: give a number from 1 to 5"),
-    ("build new.sim docs --ngram a,b", 2, "'a,b' is no list of numbers such as 3 or 1,2,3"),
+    ("build new.sim docs --ngram a,b", 2, "'a,b' is not a list of numbers such as 3 or 1,2,3"),
     ("build new.sim docs --weighting tfdf", 2, "'tfdf' is not one of"),
     ("build new.sim docs --weighting tf --idf-sample 0.5", 2, "--weighting tf learns none"),
     ("build new.sim docs --weighting tfidf --idf-sample 7", 2, "a share above 0 and up to 1"),
@@ -93,7 +93,7 @@ MISTAKES = [
     # Indexes that are none, or of another kind
     ("query none.sim --text a", 3, "there is no index at", "`simindex build`"),
     ("query docs --text 'a b c'", 3, "there is no index at"),
-    ("query file.sim --text 'a b c'", 3, "file.sim is no directory, so it is no index"),
+    ("query file.sim --text 'a b c'", 3, "file.sim is not a directory, so it is not an index"),
     ("query dangling.sim --text a", 3, "a symbolic link to nothing"),
     ("query torn.sim --text a", 3, "data.mdb is missing: `simindex repair`"),
     ("query cut.sim --text a", 3, "is damaged", "`simindex repair`"),
@@ -109,16 +109,16 @@ MISTAKES = [
     ("query pages.sim", 2, "nothing to look up: give an INPUT, --text, --fingerprint"),
     ("query pages.sim nothere.txt", 4, "nothere.txt: no such file or folder"),
     ("query pages.sim --text ''", 1, "nothing was looked up: no document has a fingerprint"),
-    ("query pages.sim --text 'a b c' -d 65", 2, "--distance 65 is not a distance"),
+    ("query pages.sim --text 'a b c' -d 65", 2, "--distance 65 is not a valid distance"),
     ("query pages.sim --text 'a b c' -d -1", 2, "'-1' is not a whole number", "like 3"),
     ("query pages.sim --text 'a b c' -d three", 2, "'three' is not a whole number"),
-    ("query pages.sim --text 'a b c' --recall 95", 2, "more than 0 and at most 1"),
+    ("query pages.sim --text 'a b c' --recall 95", 2, "a number above 0 and up to 1"),
     ("query pages.sim --text 'a b c' --recall 0,95", 2, "give one like 0.95"),
     ("query pages.sim --text 'a b c' --method fast", 2, "--method fast is unknown: give one of"),
     ("query pages.sim --text 'a b c' --method issl", 2, "`simindex compact --structures`, or use"),
     ("query pages.sim --text 'a b c' --method bphs:G=4,g=1", 2, "needs permuted tables"),
     ("query pages.sim --text 'a b c' --threads 0", 2, "'0' is not a whole number of 1 or more"),
-    ("query pages.sim --text 'a b c' --memory 64X", 2, "'64X' is no size", "give one like 64G"),
+    ("query pages.sim --text 'a b c' --memory 64X", 2, "'64X' is not a size", "give one like 64G"),
     ("query pages.sim --text 'a b c' --memory-limit 1M", 2, "is too little, the process takes"),
     ("query pages.sim --text 'a b c' --top 0", 2, "give a whole number from 1 on"),
     ("query pages.sim --text 'a b c' --top 5 -d 3", 2, "leave out --distance"),
@@ -126,14 +126,14 @@ MISTAKES = [
     ("query pages.sim --fingerprint 123", 2, "'123' is not 16 hexadecimal digits"),
     ("explain pages.sim", 2, "give one --text or one --fingerprint"),
     ("explain pages.sim --text ''", 2, "--text has no fingerprint: empty"),
-    ("pairs pages.sim -d 65", 2, "--distance 65 is not a distance"),
-    ("pairs pages.sim --memory-limit 1", 2, "at least", "give that or more"),
+    ("pairs pages.sim -d 65", 2, "--distance 65 is not a valid distance"),
+    ("pairs pages.sim --memory-limit 1", 2, "at least", "give at least that"),
     ("clusters pages.sim --mode star", 2, "No such option '--mode'"),
     ("fingerprint --text ''", 1, "no document has a fingerprint"),
     ("fingerprint --text 'a b' --weighting tfidf", 2, "there is no INPUT: give one, or --recipe"),
     ("plan --rows -5", 2, "'-5' is not a whole number"),
     ("plan --rows 10M --bits 100", 2, "--bits 100 is not valid: give a multiple of 64"),
-    ("plan --rows 8e9 --memory 6G", 2, "split the rows over machines"),
+    ("plan --rows 8e9 --memory 6G", 2, "divide the rows among machines"),
     ("tune pages.sim --recall 0.9", 2, "give --audit, too"),
     # What is dropped, deleted and written
     ("dedup nothere.jsonl", 4, "nothere.jsonl: no such file or folder"),
@@ -219,8 +219,8 @@ def test_two_writers_are_told_apart(place: Path, run: Run) -> None:
     with simindex.open(place / "pages.sim", "w"):
         for command in ("compact", "tune"):
             told = run(command, place / "pages.sim", code=3).stderr
-            assert f"is being written by process {os.getpid()}" in told
-            assert "wait for it" in told
+            assert f"is locked by a writer: process {os.getpid()}" in told
+            assert "wait until it has finished" in told
 
 
 def test_an_index_that_went_meanwhile_is_missed(run: Run, tmp_path: Path) -> None:
@@ -240,4 +240,4 @@ def test_what_may_not_be_read_or_written_is_told(run: Run, tmp_path: Path) -> No
     (tmp_path / "b.txt").write_text(FOX)
     (tmp_path / "closed").mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
     told = run("build", "closed/i.sim", "b.txt", code=2).stderr
-    assert "see to the permissions of its folder" in told
+    assert "check the permissions of its folder" in told

@@ -65,7 +65,7 @@ def test_what_is_no_size_is_refused(typed: str) -> None:
 
 
 def test_shares_and_ids_are_numbers() -> None:
-    """A comma is no decimal point, and an id has 64 bits."""
+    """A comma is not a decimal point, and an id has 64 bits."""
     assert Share().convert("0.95", None, None) == 0.95
     assert Id().convert(str(2**64 - 1), None, None) == 2**64 - 1
     with pytest.raises(click.BadParameter, match=r"give one like 0\.95"):

@@ -109,7 +109,7 @@ WRITTEN_LINES = 512
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
-    help="Share of the stored near-duplicates to find; 1 is exact.",
+    help="Share of the stored near-duplicates to find. 1 is exact.",
 )
 @click.option("--temp-dir", type=click.Path(), help="Folder for the temporary index.")
 @recipe_options

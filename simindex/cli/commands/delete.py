@@ -28,8 +28,8 @@ LINE_END_BYTES = 5
 
 @program.command()
 @index_argument
-@click.option("--id", "ids", multiple=True, type=Id(), help="An id.")
-@click.option("--key", "keys", multiple=True, help="A key.")
+@click.option("--id", "ids", multiple=True, type=Id(), help="Delete this id.")
+@click.option("--key", "keys", multiple=True, help="Delete this key.")
 @click.option(
     "--keys-from", type=click.Path(), metavar="FILE",
     help="Delete these keys, or ids in an index without keys, one a line. - is standard input.",

@@ -35,7 +35,7 @@ from simindex.query.explanation import Explanation, TopExplanation
 @fingerprint_option
 @distance_option
 @click.option("--recall", type=Share(), default=1.0, show_default=True, help="1 is exact.")
-@click.option("--method", default="auto", show_default=True, help="How to look.")
+@click.option("--method", default="auto", show_default=True, help="Method of the search.")
 @top_options
 @memory_option
 @verbose_option

@@ -36,8 +36,8 @@ MILLION = 1_000_000
 @distance("the recipe of `simindex build`")
 @memory_option
 @click.option("--recall", type=Share(), default=1.0, show_default=True, help="1 is exact.")
-@click.option("--bits", type=Count(1), default=64, show_default=True, help="Bits of a fingerprint.")
-@click.option("--measure", "measured", is_flag=True, help="Measure this machine first: about 10 s.")
+@click.option("--bits", type=Count(1), default=64, show_default=True, help="Fingerprint width.")
+@click.option("--measure", "measured", is_flag=True, help="First measure this machine, about 10 s.")
 @verbose_option
 @output_options
 def plan(

@@ -155,7 +155,7 @@ That is None without --top. Options of the command that contradict it are a wron
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
-    help="Share of the near-duplicates to find; 1 is exact.",
+    help="Share of the near-duplicates to find. 1 is exact.",
 )
 @distance_option
 def query(

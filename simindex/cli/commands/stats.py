@@ -21,12 +21,12 @@ from simindex.records.reports import IndexStats, Skew
 @index_argument
 @click.option(
     "--skew", is_flag=True,
-    help="Also the fingerprints that most documents share, and what they begin with; reads all.",
+    help="Also print the fingerprints and beginnings that most documents share. Reads all.",
 )
 @verbose_option
 @output_options
 def stats(index_path: str, skew: bool, verbose: bool, as_json: bool, quiet: bool) -> None:
-    """Print what INDEX holds: documents, bytes, and how texts become fingerprints."""
+    """Print what INDEX contains: documents, bytes, and how texts become fingerprints."""
     with simindex.open(index_path, "r") as index:
         held = index.stats(skew=skew)
     if as_json:

@@ -30,7 +30,7 @@ from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
 )
 @click.option(
     "--recall", type=Share(), metavar="SHARE",
-    help=f"The recall to ask for with --audit; {USUAL_RECALL:g} by default.",
+    help=f"With --audit: the recall of the queries. Default: {USUAL_RECALL:g}.",
 )
 @click.option(
     "--sample", type=Count(1), metavar="ROWS",

@@ -246,7 +246,7 @@ def test_bad_records_are_counted_and_skipped_up_to_a_limit(run: Run, tmp_path: P
     assert refused.stderr.splitlines()[0] == "simindex: a.jsonl:2: not JSON: Expecting value at " \
         "column 1"
     assert "a.jsonl:4: not UTF-8" in refused.stderr
-    assert "a.jsonl:5: lacks the field 'text'" in refused.stderr.splitlines()[-1]
+    assert "a.jsonl:5: has no field 'text'" in refused.stderr.splitlines()[-1]
     assert "(bad record 3)" in refused.stderr
     assert not (tmp_path / "i.sim").exists()
     run("build", "i.sim", "a.jsonl", "--max-errors", 3)

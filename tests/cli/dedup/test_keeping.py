@@ -87,7 +87,7 @@ def test_an_index_of_ids_keeps_the_first_without_inputs(run: Run) -> None:
     with simindex.open("i.sim", "r") as index:
         assert sorted(index.rows().__next__().ids.tolist()) == kept
     said = run("delete", "i.sim", "--keys-from", "-", input="1\nx\n", code=4).stderr
-    assert "'x' is no id" in said and "nothing was deleted" in said
+    assert "'x' is not an id" in said and "nothing was deleted" in said
 
 
 def test_documents_that_no_input_has_come_last(run: Run, built: Path, write_jsonl: Any) -> None:
