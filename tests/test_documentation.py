@@ -218,11 +218,12 @@ SHARED_OPTIONS = {"--help", "--json", "--quiet", "--distance", "--threads"}
 
 @pytest.mark.parametrize("name", sorted(program.commands))
 def test_the_page_of_commands_has_every_option(name: str) -> None:
-    """Each in the section of its command, or in that of `build` or `query`, which share some."""
+    """Each in the section of its command, or in one that shares it."""
     page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     sections = {part.split("\n")[0]: part for part in page.split("\n## ")}
     assert name in sections
     described = sections[name] + sections["Inputs"] + sections["build"] + sections["query"]
+    described += sections["dedup"]
     for option in program.commands[name].params:
         names = {one for one in (*option.opts, *option.secondary_opts) if one.startswith("--")}
         if names and not names & SHARED_OPTIONS and not getattr(option, "hidden", False):

@@ -140,7 +140,9 @@ def open_structure(
     `folder.missing_ok`.
     """
     if len(record.header_bits) != directories:
-        raise CorruptFile(f"the catalog's record of {record.name} is not complete", path=record.name)
+        raise CorruptFile(
+            f"the catalog's record of {record.name} is not complete", path=record.name
+        )
     path = folder.directory / record.name
     try:
         envelope = open_envelope(path, verify=folder.verify, remedy=REBUILD)

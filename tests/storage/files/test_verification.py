@@ -145,10 +145,10 @@ def test_a_file_cut_short_while_mapped_is_an_error(tmp_path: Path) -> None:
     os.truncate(path, 4096 + CHUNK_BYTES)
     assert verified(rows[:4096])[0, 0] == 0
     for array in (rows[4096:4097], ids[:1], ids):
-        with pytest.raises(CorruptFile, match="ends too early") as caught:
+        with pytest.raises(CorruptFile, match="cut short") as caught:
             verified(array)
         assert caught.value.data["path"] == str(path)
-    with pytest.raises(CorruptFile, match="ends too early"):
+    with pytest.raises(CorruptFile, match="cut short"):
         verified_at(ids, np.array([5]))
 
 
