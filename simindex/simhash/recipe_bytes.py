@@ -46,7 +46,7 @@ class _Kind(NamedTuple):
 
 
 RECIPE = _Kind(
-    b"SIMRECIP", MOST_HEADER_BYTES, "recipe", "a recipe of {} bytes is cut off", "the recipe has",
+    b"SIMRECIP", MOST_HEADER_BYTES, "a recipe", "a recipe of {} bytes is cut off", "the recipe has",
     "the recipe's checksum does not match its bytes", "the recipe's header",
 )
 FREQUENCIES = _Kind(
@@ -101,7 +101,7 @@ def _opened(kind: _Kind, content: object) -> tuple[bytes, memoryview]:
         raise CorruptFile(kind.cut_off.format(len(content)), found=len(content))
     magic, version, header_bytes = _PREFIX.unpack_from(content)
     if magic != kind.magic:
-        raise CorruptFile(f"these bytes are no {kind.name}", found=magic, expected=kind.magic)
+        raise CorruptFile(f"these bytes are not {kind.name}", found=magic, expected=kind.magic)
     if version > VERSION:
         raise FormatTooNew(
             f"{kind.has} format {version}, this version of simindex reads {VERSION}",
