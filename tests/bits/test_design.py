@@ -199,7 +199,7 @@ def test_uneven_blocks_and_their_order_stay_as_files_hold_them():
 def test_rows_of_another_width_or_table_are_refused():
     design = BlockDesign.flat(4, 1)
     rows = np.zeros((3, 2), np.uint64)
-    with pytest.raises(InvalidBatch, match="128 bits wide, this needs 64"):
+    with pytest.raises(InvalidBatch, match="128 bits wide, not 64"):
         design.permute(rows, 1)
     with pytest.raises(InvalidBatch):
         design.unpermute(rows[:, 0].astype(np.int64), 1)

@@ -87,14 +87,14 @@ def _require_named(path: str, keyed: bool, by_ids: bool, by_keys: bool) -> None:
 
 
 def _as_stored(kind: object) -> Callable[[str], Any]:
-    # What is no UTF-8 on the command line comes as lone surrogates, and is bytes again here.
+    # What is not UTF-8 on the command line comes as lone surrogates, and is bytes again here.
     return (lambda key: key.encode("utf-8", "surrogateescape")) if kind == "bytes" else str
 
 
 def _as_id(line: str) -> int:
     if not (line.isascii() and line.isdigit() and int(line) < 1 << 64):
         raise InvalidInput(
-            f"{line!r:.80} is no id, and the index has no keys; nothing was deleted",
+            f"{line!r:.80} is not an id, and the index has no keys; nothing was deleted",
             remedy="list whole numbers from 0 to 2**64 - 1",
         )
     return int(line)

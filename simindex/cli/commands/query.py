@@ -79,7 +79,9 @@ def _max_error(ctx: click.Context, parameter: click.Parameter, value: str | None
     try:
         return int(value)
     except ValueError:
-        raise click.BadParameter(f'{value!r} is no number of bits: give one, or "auto"') from None
+        raise click.BadParameter(
+            f'{value!r} is not a number of bits: give one, or "auto"'
+        ) from None
 
 
 def _nearest(top: int | None, max_error: Any, rerank: int | None) -> dict[str, Any] | None:

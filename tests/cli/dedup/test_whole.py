@@ -154,7 +154,7 @@ def test_a_record_without_a_rank_is_reported_once(run: Run, three: Path) -> None
     three.write_text(three.read_text() + '{"id": "d", "text": "no number in it"}\noops\n')
     names, said = kept(run, three, "--keep", "highest:n", "--max-errors", 2)
     assert names == ["b", "c"]
-    assert said.count("lacks the field 'n'") == said.count("not JSON") == 1
+    assert said.count("has no field 'n'") == said.count("not JSON") == 1
 
 
 def test_idf_is_learned_before(run: Run, three: Path) -> None:
