@@ -15,5 +15,5 @@ def nothing(text: str) -> None:
 
 @pytest.mark.parametrize("tokenizer", [textwrap.dedent, nothing])
 def test_what_is_no_list_of_words_is_refused(tokenizer: object) -> None:
-    with pytest.raises(InvalidBatch, match="for text 0: it must give words"):
+    with pytest.raises(InvalidBatch, match="for text 0: let it return words"):
         Recipe(tokenizer=tokenizer).batch(["some words"])  # type: ignore[arg-type]

@@ -141,7 +141,7 @@ def test_merge_without_an_outcome_is_no_merge_of_deleted_rows(
             SegmentFiles, "merge",
             lambda _, inputs, *given, **named: Merged(None, [], {one.name: 0 for one in inputs}),
         )
-        with pytest.raises(CommitFailed, match="kept 0 rows of 12: it was refused"):
+        with pytest.raises(CommitFailed, match="kept 0 of 12 rows: it was refused"):
             index.compact(full=True)
     with pytest.raises(ReadOnlyIndex):
         index.compact(full=True)
@@ -256,7 +256,7 @@ def test_rows_that_vanish_from_the_buffer_are_missed(
     with monkeypatch.context() as patch:
         patch.setattr(Waiting, "living", lambda waiting: ([], 0))
         index.append(np.arange(count, dtype=np.uint64), ids=np.arange(count) + 10)
-        with pytest.raises(CommitFailed, match=f"kept 0 rows of {count}"):
+        with pytest.raises(CommitFailed, match=f"kept 0 of {count} rows"):
             index.commit()
     index.close()
     with simindex.open(index_path, "w") as again:
@@ -273,7 +273,7 @@ def test_repair_that_writes_too_few_rows_is_refused(
     with monkeypatch.context() as patch:
         real = Steps._edit
         patch.setattr(Steps, "_edit", lambda repair, records: real(repair, records[1:]))
-        with pytest.raises(CommitFailed, match="kept 8 rows of 12"):
+        with pytest.raises(CommitFailed, match="kept 8 of 12 rows"):
             simindex.repair(index_path, apply=True)
     simindex.repair(index_path, apply=True)
     with simindex.open(index_path) as again:
