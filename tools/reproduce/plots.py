@@ -1,4 +1,4 @@
-"""Plots of choosing-a-recipe.md and of slice lists: SVG, the same for the same numbers."""
+"""Plots of recipes-compared.md and of slice lists: SVG, the same for the same numbers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What recipes do to real text: `python tools/reproduce/recipes.py --data DIR --out DIR`.
 
-Writes every table of docs/how-to/choosing-a-recipe.md to OUT/recipes.md and its plots to
+Writes every table of docs/explanation/recipes-compared.md to OUT/recipes.md and its plots to
 OUT/*.svg; about
 ten minutes on one core. DIR holds `*.jsonl.zst`: path, seq and text a line, sorted by
 path and seq. Needs the extras `plots` and `zst`.

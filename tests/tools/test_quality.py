@@ -1,0 +1,102 @@
+"""The tool that measures the defaults: its truth by hand, and the floors that they must keep."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from math import log, sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+DATA = os.environ.get("SIMINDEX_DATA")
+"""A directory of *.jsonl.zst with real pages and their revisions, and scripts/ with more."""
+
+FLOORS = {
+    "peps": 0.88, "rust-book": 0.82, "laravel-docs": 0.82, "gesetze": 0.88,
+    "zh": 0.85, "ja": 0.88, "ko": 0.88, "ru": 0.88, "ar": 0.88,
+}
+"""F1 on a small sample: the floors of the defaults, less for zh, whose 200 documents are few."""
+UNLEARNED_FLOOR = 0.72
+
+
+@pytest.fixture(autouse=True)
+def tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TOOLS))
+
+
+def test_words_are_those_of_the_tokenizer() -> None:
+    from reproduce import truth
+
+    from simindex import Recipe
+
+    for text in (
+        "One, two; THREE 3", "漢字の本 and 한국어 문장은", "Straße x漢字y", "ไทย a_b", "漢",
+    ):  # fmt: skip
+        found = Counter(truth.words(text))
+        made = {one.feature: one.count for one in Recipe(ngram=1).features(text)}
+        assert found == made
+
+
+def test_cosines_are_those_of_tf_idf() -> None:
+    from reproduce import truth
+
+    texts = ["a a b", "a b b c", "d", "", "A, a: B!"]
+    counted = [Counter(text.lower().replace(",", "").replace(":", "").replace("!", "").split())
+               for text in texts]
+    df = Counter(word for counts in counted for word in counts)
+    weighed = [
+        {w: n * (log((1 + len(texts)) / (1 + df[w])) + 1) for w, n in counts.items()}
+        for counts in counted
+    ]
+
+    def cosine(one: dict[str, float], other: dict[str, float]) -> float:
+        lengths = [sqrt(sum(x * x for x in side.values())) or 1 for side in (one, other)]
+        return sum(x * other.get(w, 0) for w, x in one.items()) / (lengths[0] * lengths[1])
+
+    expected = [[cosine(one, other) for other in weighed] for one in weighed]
+    found = truth.cosines(texts)
+    upper = np.triu_indices(len(texts), 1)  # a word of one document counts for its length alone
+    np.testing.assert_allclose(found[upper], np.array(expected)[upper], rtol=1e-5)
+    assert found[0, 4] == pytest.approx(1) and 0 < found[0, 1] < 1
+
+
+def test_scores_count_pairs_and_dropped_documents(tmp_path: Path) -> None:
+    from reproduce import quality
+
+    cosines = np.eye(4, dtype=np.float32)
+    cosines[0, 1] = cosines[1, 0] = 0.95
+    cosines[2, 3] = cosines[3, 2] = 0.9
+    cosines[0, 2] = cosines[2, 0] = 0.7
+    of = quality.Sample("made up", ["a"] * 4, 4, cosines)
+    score = of.score(np.array([[0, 1], [0, 2]]))
+    assert (score.precision, score.recall, score.f1) == (0.5, 0.5, 0.5)
+    assert of.strangers(np.array([[0, 2], [0, 3]])) == pytest.approx(1e6 / 3)
+
+
+def collections() -> Iterator[tuple[str, Path]]:
+    for directory in (Path(DATA or ""), Path(DATA or "") / "scripts"):
+        for name in FLOORS:
+            if (directory / f"{name}.jsonl.zst").exists():
+                yield name, directory
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(DATA is None, reason="SIMINDEX_DATA names no directory of real pages")
+def test_the_defaults_keep_their_floors(tmp_path: Path) -> None:
+    from reproduce import pages, quality
+
+    from simindex import Recipe
+
+    measured = dict(collections())
+    assert measured, f"no known collection in {DATA}"
+    for name, directory in measured.items():
+        of = quality.sample(name, list(pages.documents(directory, name)), 200, 6, seed=1)
+        found, _ = quality.built(of.texts, tmp_path)
+        assert of.score(found).f1 >= FLOORS[name], name
+        assert quality.deduplicated(of, tmp_path).f1 >= FLOORS[name], name
+        unlearned = of.score(quality.made(of.texts, Recipe(), None))
+        assert unlearned.f1 >= UNLEARNED_FLOOR, name
