@@ -66,10 +66,11 @@ def portions(
         yield made, False
 
 
-def batch_of(recipe: Any, chunk: list[Document]) -> simindex.Batch:
+def batch_of(recipe: Any, chunk: list[Document], count_features: int = 0) -> simindex.Batch:
     """The batch of a chunk, with the documents' keys."""
     batch: simindex.Batch = recipe.batch(
-        [document.text for document in chunk], keys=[document.key for document in chunk]
+        [document.text for document in chunk], keys=[document.key for document in chunk],
+        count_features=count_features,
     )
     return batch
 

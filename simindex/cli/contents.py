@@ -17,12 +17,13 @@ import click
 
 import simindex
 from simindex.cli.choices import Reading
-from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, batch_of, characters_of, chunks
+from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, characters_of, chunks
 from simindex.cli.console import count, say
 from simindex.cli.existing import Existing
 from simindex.cli.learning import Lesson
 from simindex.cli.progress import Extent
 from simindex.cli.recipes import Prepared
+from simindex.cli.short_texts import ShortTexts
 from simindex.errors import InvalidInput
 from simindex.inputs import Document, Fingerprints, Intake
 from simindex.inputs.fingerprints import CHUNK_ROWS
@@ -37,6 +38,8 @@ class Contents(Protocol[G]):
     most: int
     """Documents or fingerprints of a group, at most."""
     without: SkippedReport
+    short: ShortTexts | None
+    """The short ones among documents."""
 
     @property
     def intake(self) -> Intake:
@@ -77,8 +80,12 @@ class Texts:
 
     prepared: Prepared
     without: SkippedReport = field(default_factory=SkippedReport)
+    short: ShortTexts | None = None
     noun = "document"
     most = CHUNK_DOCUMENTS
+
+    def __post_init__(self) -> None:
+        self.short = ShortTexts(self.prepared.recipe, self.prepared.recipe.h)
 
     @property
     def intake(self) -> Intake:
@@ -100,7 +107,8 @@ class Texts:
         return {"keys": "str", "recipe": self.prepared.recipe}
 
     def batch(self, group: list[Document]) -> simindex.Batch:
-        batch = batch_of(self.prepared.recipe, group)
+        assert self.short is not None
+        batch = self.short.batch(group)
         self.without.add(group, batch.skipped)
         return batch
 
@@ -127,6 +135,7 @@ class Rows:
     """Kind of the keys, as in `IndexOptions`; None until an index or the first row decides."""
     without: SkippedReport = field(default_factory=SkippedReport)
     lesson: Lesson | None = None
+    short: ShortTexts | None = None
     noun = "fingerprint"
     most = CHUNK_ROWS
 

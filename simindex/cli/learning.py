@@ -44,8 +44,21 @@ class Lesson:
     """Whether the first documents were all."""
     held_bytes: int | None = None
     """Text of the first documents, where that ended the learning."""
+    least: int = 1
+    """Documents that are needed: of fewer nothing was learned."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether there were enough documents."""
+        return self.documents >= self.least
 
     def __str__(self) -> str:
+        if not self.learned:
+            return (
+                f"{count(self.documents, 'document')} {'is' if self.documents == 1 else 'are'} too "
+                f"few to learn idf from (it takes {self.least}): words and pairs of words count "
+                "instead"
+            )
         if self.sample == 1 or self.ended:
             return f"idf learned from {count(self.documents, 'document')}, all of {self.source}"
         if self.sample is not None:
@@ -60,6 +73,8 @@ class Lesson:
 
     def record(self) -> dict[str, Any]:
         """The same, for --json."""
+        if not self.learned:
+            return {"documents": self.documents, "learned": False}
         how = {"first": self.documents} if self.sample is None else {"sample": self.sample}
         return {"documents": self.documents, **how}
 
@@ -71,10 +86,14 @@ def in_sample(name: str, fraction: float) -> bool:
 
 
 def learned_from_sample(
-    recipe: Any, documents: Iterable[Document], fraction: float, *, quiet: bool,
+    recipe: Any, documents: Iterable[Document], fraction: float, least: int, *, quiet: bool,
     extent: Extent | None = None,
-) -> tuple[Any, Lesson]:
-    """The recipe fitted on a share of the documents, all of which are read."""
+) -> tuple[Any | None, Lesson]:
+    """The recipe fitted on a share of the documents, all of which are read.
+
+    No recipe if the share holds fewer documents than `least`; InvalidOption if it holds none and
+    one is enough.
+    """
     chosen = 0
 
     def texts(progress: Progress) -> Iterator[str]:
@@ -87,24 +106,23 @@ def learned_from_sample(
             progress.advance(len(chunk), characters_of(chunk))
 
     with Progress("learning word weights", quiet=quiet, extent=extent) as progress:
-        try:
-            fitted = recipe.fit(texts(progress))
-        except InvalidOption as error:
-            if chosen:
-                raise
-            raise _nothing_learned(recipe, progress.documents, fraction) from error
-    return fitted, Lesson(chosen, "the inputs", sample=fraction)
+        counted = recipe.document_frequencies(texts(progress))
+    lesson = Lesson(chosen, "the inputs", sample=fraction, least=least)
+    if not chosen and least == 1:
+        raise _nothing_learned(recipe, progress.documents, fraction)
+    return recipe.fit(counted) if lesson.learned else None, lesson
 
 
 def learned_from_first(
-    recipe: Any, documents: Iterator[Document], most: int, source: str, *, quiet: bool,
+    recipe: Any, documents: Iterator[Document], most: int, source: str, least: int, *, quiet: bool,
     printed: bool,
-) -> tuple[Any, Lesson, Iterator[Document]]:
+) -> tuple[Any | None, Lesson, Iterator[Document]]:
     """The recipe fitted on the first `most` documents, and all documents, these first.
 
-    Fewer are learned from where the documents end before, or where their texts take
-    MOST_HELD_BYTES. Of a document that was held, only what indexing needs comes again: key, text
-    and place; and what it was read from, if documents are to be `printed`.
+    No recipe if all documents are fewer than `least`; InvalidOption if there are none and one is
+    enough. Fewer than `most` are learned from where the documents end before, or where their texts
+    take MOST_HELD_BYTES. Of a document that was held, only what indexing needs comes again: key,
+    text and place; and what it was read from, if documents are to be `printed`.
     """
     held: deque[Document] = deque()
     held_bytes = 0
@@ -117,11 +135,14 @@ def learned_from_first(
             if len(held) >= most or held_bytes >= MOST_HELD_BYTES:
                 ended = False
                 break
-        if not held:
+        if not held and least == 1:
             raise _nothing_learned(recipe, 0, 1)
-        fitted = recipe.fit(document.text for document in held)
-    full = not ended and len(held) < most
-    lesson = Lesson(len(held), source, ended=ended, held_bytes=held_bytes if full else None)
+        full = not ended and len(held) < most
+        lesson = Lesson(
+            len(held), source, ended=ended, held_bytes=held_bytes if full else None,
+            least=least if ended else 1,
+        )
+        fitted = recipe.fit(document.text for document in held) if lesson.learned else None
     return fitted, lesson, _continued(held, documents)
 
 

@@ -83,6 +83,13 @@ def _listed_words(path: str) -> frozenset[str]:
     return frozenset(line.strip() for line in words) - {""}
 
 
+DEFAULT_NGRAM, DEFAULT_WEIGHTING = 1, "tfidf"
+"""Of the shell, which can learn idf from the documents it is given."""
+
+LEAST_DOCUMENTS = 30
+"""Fewer teach too little: function words would weigh nearly as much as others. Then the shell uses
+`Recipe()`, unless learning was asked for. docs/how-to/choosing-a-recipe.md has the figures."""
+
 _OF_TEXTS = [name for name in WEIGHTINGS if name != "given"]  # no weight of a text's features
 
 
@@ -121,8 +128,22 @@ recipe_options = collected(
 """How texts become fingerprints; the command gets what was asked for as `recipe_given`."""
 
 
+def default_recipe(given: dict[str, Any]) -> Any:
+    """The recipe asked for where documents can be learned from: else single words, tf-idf.
+
+    A weighting without idf has the n-grams of `Recipe` for its default, as characters have.
+    """
+    chosen = {"weighting": DEFAULT_WEIGHTING, **given}
+    if WEIGHTINGS[chosen["weighting"]].idf and given.get("unit") != "char":
+        chosen = {"ngram": DEFAULT_NGRAM, **chosen}
+    return asked_recipe(chosen)
+
+
 def asked_recipe(given: dict[str, Any]) -> Any:
-    """The recipe asked for, without idf; InvalidOption names the option as it is typed."""
+    """The recipe asked for, without idf, else `Recipe`'s own defaults.
+
+    InvalidOption names the option as it is typed.
+    """
     try:
         return simindex.Recipe(**given)
     except InvalidOption as error:
@@ -240,7 +261,7 @@ class Prepared:
             )
         if self.intake.bad_records:
             say(f"skipped {count(self.intake.bad_records, 'bad record')}")
-        if self.lesson is not None:
+        if self.lesson is not None and self.lesson.documents:
             say(self.lesson)
 
 
@@ -265,9 +286,11 @@ def prepare(
 
     Inputs that can be read twice are, unless `learning` asks for the first documents; bad records
     are reported in the first pass only. Documents keep their records if they are to be `printed`.
+    If nobody asked for idf, fewer documents than LEAST_DOCUMENTS get `Recipe`'s defaults instead.
     """
-    recipe = asked_recipe(given)
+    recipe = default_recipe(given)
     learning.check(recipe, inputs)
+    least = 1 if "weighting" in given or learning.asked else LEAST_DOCUMENTS
     intake, id_field = reading.intake(), reading.options.id_field
     documents = reading.documents(inputs, intake, without)
     extent = reading.extent(inputs, intake, without)
@@ -276,14 +299,17 @@ def prepare(
     if learning.first is None and rereadable(inputs):
         fraction = 1 if learning.sample is None else learning.sample
         fitted, lesson = learned_from_sample(
-            recipe, documents, fraction, quiet=quiet, extent=extent
+            recipe, documents, fraction, least, quiet=quiet, extent=extent
         )
         intake = reading.intake(silent=True)
         documents = reading.documents(inputs, intake, without)
         extent = reading.extent(inputs, intake, without)
-        return Prepared(fitted, documents, intake, extent, lesson, id_field)
+        return Prepared(
+            fitted or asked_recipe(given), documents, intake, extent, lesson, id_field
+        )
     source = "the inputs" if rereadable(inputs) else "the stream"
     fitted, lesson, documents = learned_from_first(
-        recipe, documents, learning.first or FIRST_DOCUMENTS, source, quiet=quiet, printed=printed
+        recipe, documents, learning.first or FIRST_DOCUMENTS, source, least, quiet=quiet,
+        printed=printed,
     )
-    return Prepared(fitted, documents, intake, extent, lesson, id_field)
+    return Prepared(fitted or asked_recipe(given), documents, intake, extent, lesson, id_field)

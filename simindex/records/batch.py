@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import F32, U64
+from simindex.arrays import F32, I64, U64
 from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
 
@@ -114,6 +114,9 @@ class Batch:
         weight of 0 or more means a bit of 1.
     recipe, skipped
         `Recipe.batch` sets them: the Recipe, and the texts that got no fingerprint.
+    features : int64 (n,), optional
+        `Recipe.batch` sets it with `count_features`: the distinct features of each text, up to that
+        number.
 
     Raises
     ------
@@ -121,7 +124,7 @@ class Batch:
         If a dtype, shape, length or value is wrong. The error has the first such row.
     """
 
-    __slots__ = ("_rows", "ids", "keys", "recipe", "skipped", "weights")
+    __slots__ = ("_rows", "features", "ids", "keys", "recipe", "skipped", "weights")
 
     def __init__(
         self,
@@ -132,6 +135,7 @@ class Batch:
         weights: Any = None,
         recipe: Any = None,
         skipped: Sequence[Skipped] = (),
+        features: I64 | None = None,
     ) -> None:
         self._rows = as_fingerprints(fingerprints)
         n = len(self._rows)
@@ -145,6 +149,7 @@ class Batch:
         self.weights: F32 | None = None if weights is None else _as_weights(weights, self._rows)
         self.recipe = recipe
         self.skipped: tuple[Skipped, ...] = tuple(skipped)
+        self.features = features
 
     @property
     def fingerprints(self) -> U64:
@@ -178,6 +183,7 @@ class Batch:
             keys=keys,
             weights=None if self.weights is None else self.weights[rows],
             recipe=self.recipe,
+            features=None if self.features is None else self.features[rows],
         )
 
 

@@ -1,11 +1,11 @@
 """How many bits near-duplicates may differ in: the radius recommended for a recipe, as a table.
 
-    (unit, n, weighting)    of 64 bits    of wider fingerprints
-    word   1  tfidf         6             as many for each 64 bits, unless the row has the width
+    (unit, sizes, weighting)    of 64 bits    of wider fingerprints
+    word   (1,)   tfidf         7             as many for each 64 bits, unless the row has the width
 
-A row holds for one n-gram size; a recipe of several sizes gets the smallest radius of theirs. What
-has no row, such as weights of the caller's own, gets `UNLISTED`, as do fingerprints without a
-recipe. Tokenizers, stop words and stems do not count: they change which words there are.
+A recipe of several sizes that has no row gets the smallest radius of its sizes. What has no row,
+such as weights of the caller's own, gets `UNLISTED`, as do fingerprints without a recipe.
+Tokenizers, stop words and stems do not count: they change which words there are.
 """
 
 from __future__ import annotations
@@ -15,40 +15,45 @@ from collections.abc import Sequence
 UNLISTED = 3
 """Of each 64 bits: the radius where nothing was measured. It is strict, so it loses copies."""
 
-RADII: dict[tuple[str, int, str], dict[int, int]] = {
-    # (unit, n-gram size, weighting): {width in bits: radius}
-    ("word", 1, "tfidf"): {64: 6},
-    ("word", 1, "sublinear-tfidf"): {64: 6},
-    ("word", 1, "idf"): {64: 6},
-    ("word", 1, "sublinear"): {64: 6},
-    ("word", 1, "binary"): {64: 6},
-    ("word", 1, "tf"): {64: 3},  # function words bring strangers near: precision .76 at 6
-    ("word", 2, "tfidf"): {64: 6},
-    ("word", 2, "sublinear-tfidf"): {64: 6},
-    ("word", 2, "idf"): {64: 6},
-    ("word", 2, "sublinear"): {64: 6},
-    ("word", 2, "binary"): {64: 6},
-    ("word", 2, "tf"): {64: 6},
-    ("word", 3, "tfidf"): {64: 6},
-    ("word", 3, "sublinear-tfidf"): {64: 6},
-    ("word", 3, "idf"): {64: 6},
-    ("word", 3, "sublinear"): {64: 6},
-    ("word", 3, "binary"): {64: 6},
-    ("word", 3, "tf"): {64: 6},
-    ("char", 3, "tfidf"): {64: 4},
-    ("char", 3, "tf"): {64: 3},
-    ("char", 3, "binary"): {64: 6},
-    ("char", 5, "tfidf"): {64: 6},
-    ("char", 5, "tf"): {64: 4},
-    ("char", 5, "binary"): {64: 6},
+RADII: dict[tuple[str, tuple[int, ...], str], dict[int, int]] = {
+    # (unit, n-gram sizes, weighting): {width in bits: radius}
+    ("word", (1,), "tfidf"): {64: 7},
+    ("word", (1,), "sublinear-tfidf"): {64: 8},
+    ("word", (1,), "idf"): {64: 8},
+    ("word", (1,), "sublinear"): {64: 6},
+    ("word", (1,), "binary"): {64: 7},
+    ("word", (1,), "tf"): {64: 3},  # function words bring strangers near: precision .76 at 6
+    ("word", (1, 2), "sublinear"): {64: 7},
+    ("word", (2,), "tfidf"): {64: 8},
+    ("word", (2,), "sublinear-tfidf"): {64: 8},
+    ("word", (2,), "idf"): {64: 8},
+    ("word", (2,), "sublinear"): {64: 8},
+    ("word", (2,), "binary"): {64: 8},
+    ("word", (2,), "tf"): {64: 8},
+    ("word", (3,), "tfidf"): {64: 8},
+    ("word", (3,), "sublinear-tfidf"): {64: 8},
+    ("word", (3,), "idf"): {64: 8},
+    ("word", (3,), "sublinear"): {64: 8},
+    ("word", (3,), "binary"): {64: 8},
+    ("word", (3,), "tf"): {64: 8},
+    ("char", (3,), "tfidf"): {64: 4},
+    ("char", (3,), "tf"): {64: 3},
+    ("char", (3,), "binary"): {64: 6},
+    ("char", (5,), "tfidf"): {64: 6},
+    ("char", (5,), "tf"): {64: 3},
+    ("char", (5,), "binary"): {64: 6},
 }
-"""By the measurements of docs/how-to/choosing-a-recipe.md: the largest radius up to 6 of 64 bits at
-which precision against an exact cosine of 0.9 is still about .95."""
+"""The defaults by the measurements of docs/how-to/choosing-a-recipe.md. The others are near where
+precision and recall meet in docs/explanation/recipes-compared.md, or below where strangers come
+near, and at most 8."""
 
 
 def recommended_radius(bits: int, unit: str, sizes: Sequence[int], weighting: str) -> int:
     """The radius for fingerprints of so many bits that such features make."""
-    return min(_of_row(RADII.get((unit, size, weighting), {}), bits) for size in sizes)
+    row = RADII.get((unit, tuple(sizes), weighting))
+    if row is not None:
+        return _of_row(row, bits)
+    return min(_of_row(RADII.get((unit, (size,), weighting), {}), bits) for size in sizes)
 
 
 def raw_radius(bits: int) -> int:

@@ -42,7 +42,7 @@ _Calls = tuple[Any, Any, Any]
 class Simhashes:
     """Fingerprints (n, b / 64), sums W (n, b), and distinct features (n,) of some documents.
 
-    Features are counted exactly up to the recipe's `min_features`.
+    Features are counted exactly up to the recipe's `min_features`, or as far as was asked for.
     """
 
     fingerprints: U64
@@ -67,7 +67,8 @@ class Reader:
         self._tokenizer: int | words.Tokenizer = tokenizer
         self._stop_words = frozenset(recipe.stop_words)
         self._stems = None if recipe.stemmer is None else words.stems_of(recipe.stemmer)
-        self._kernel = _native.TextRecipe(
+        self._least: int = recipe.min_features
+        self._arguments = (
             UNITS.index(recipe.unit),
             True,  # letters of scripts without spaces come in pairs
             np.array(recipe.sizes, dtype=np.uint8),
@@ -80,12 +81,17 @@ class Reader:
             PROJECTIONS.index(projection),
             normal_quantiles() if projection == "gaussian" else _NO_QUANTILES,
             recipe.bits // 64,
-            recipe.min_features,
         )
+        self._kernel = _native.TextRecipe(*self._arguments, self._least)
 
-    def simhashes(self, texts: Iterable[Any], threads: int | None) -> Simhashes:
-        """Fingerprints of all texts, taken in portions."""
-        calls = self._kernel.texts, self._kernel.column, self._kernel.units
+    def simhashes(
+        self, texts: Iterable[Any], threads: int | None, count_features: int = 0
+    ) -> Simhashes:
+        """Fingerprints of all texts, taken in portions; features counted up to a number."""
+        kernel = self._kernel
+        if count_features > self._least:
+            kernel = _native.TextRecipe(*self._arguments, count_features)
+        calls = kernel.texts, kernel.column, kernel.units
         answers = self._answers(texts, threads, calls, small=not self.plain)
         made = [Simhashes(*arrays) for arrays, _ in answers]
         return made[0] if len(made) == 1 else _joined(made, self._bits)
@@ -194,8 +200,12 @@ def _decoded(texts: list[Any], first: int) -> list[str]:
     return decoded
 
 
-def batched(made: Simhashes, recipe: Any, ids: Any, keys: Any) -> Batch:
+def batched(
+    made: Simhashes, recipe: Any, ids: Any, keys: Any, *, counted: int = 0
+) -> Batch:
     """The batch of a recipe's fingerprints, without texts of fewer than its `min_features`.
+
+    It has the numbers of features where they were `counted` up to some number.
 
     Raises InvalidBatch where ids or keys are not one for each text.
     """
@@ -208,6 +218,7 @@ def batched(made: Simhashes, recipe: Any, ids: Any, keys: Any) -> Batch:
         keys=None if keys is None else as_keys(keys, None),
         weights=made.weights,
         recipe=recipe,
+        features=np.minimum(features, counted) if counted else None,
     )
     kept = features >= least
     if kept.all():

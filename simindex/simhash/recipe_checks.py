@@ -17,6 +17,9 @@ from simindex.simhash.features import MOST_NGRAM, TOKENIZER, UNITS
 from simindex.simhash.projection import PROJECTIONS
 from simindex.simhash.weighting import WEIGHTINGS, IdfTable
 
+DEFAULT_NGRAM: dict[str, int | tuple[int, ...]] = {"word": (1, 2), "char": 5}
+"""n-gram sizes by unit, if none are given."""
+
 MOST_WEIGHT = 1e37
 """Most that a caller's weights of one document may add up to: sums are kept as float32."""
 
@@ -69,7 +72,9 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
         "letters here, which no list of stop words knows",
     )
     chosen = {
-        "ngram": _ngram(options["ngram"], MOST_NGRAM[unit]),
+        "ngram": _ngram(
+            DEFAULT_NGRAM[unit] if options["ngram"] is None else options["ngram"], MOST_NGRAM[unit]
+        ),
         "stop_words": _stop_words(options["stop_words"]),
         "stemmer": _stemmer(options["stemmer"]),
     }

@@ -30,7 +30,7 @@ def built(run: Run, write_jsonl: Callable[..., Any], monkeypatch: pytest.MonkeyP
         lambda file: measurement.measure(file, level_rows=(300, 5_000, 40_000)),
     )
     path = write_jsonl("a.jsonl", [{"id": f"k{n}", "text": text(n)} for n in range(ROWS)])
-    run("build", "i.sim", path, "-q")
+    run("build", "i.sim", path, "-q", "--ngram", 3, "--weighting", "tf")
     return "i.sim"
 
 

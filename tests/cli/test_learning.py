@@ -178,7 +178,10 @@ def test_a_bad_record_is_reported_once_and_places_stay_known(run: Run) -> None:
         ((*TFIDF, "--idf-sample", "1e-12"), "holds none of 40 documents: give a larger"),
         ((*TFIDF, "--idf-first", "0"), "--idf-first"),
         ((*TFIDF, "--idf-first", "5", "--idf-sample", "0.5"), "exclude each other"),
-        (("--idf-sample", "0.5"), "--idf-sample is about idf, and --weighting tf learns none"),
+        (
+            ("--weighting", "tf", "--idf-sample", "0.5"),
+            "--idf-sample is about idf, and --weighting tf learns none",
+        ),
         (("--weighting", "binary", "--idf-first", "5"), "--weighting binary learns none"),
     ],
 )  # fmt: skip

@@ -168,7 +168,8 @@ def test_terminated_replacement_removes_its_folder(
 
 def _started(spawn: Spawn, path: Path) -> subprocess.Popen[bytes]:
     """A replacement that has its folder and waits for documents."""
-    process = spawn("build", path.name, "-", "--overwrite", "--max-errors", 1)
+    options = ("--max-errors", 1, "--weighting", "tf")  # which needs no learning first
+    process = spawn("build", path.name, "-", "--overwrite", *options)
     assert process.stdin is not None
     assert process.stderr is not None
     process.stdin.write(b"oops\n")

@@ -81,7 +81,7 @@ def test_indexes_that_cannot_be_compared_are_refused(
     run: Run, write_jsonl: Any, near: tuple[Any, Any]
 ) -> None:
     path = write_jsonl("d.jsonl", [{"id": "x", "text": "some text of five words"}])
-    run("build", "c.sim", path)
+    run("build", "c.sim", path, "--ngram", 3)
     run("build", "d.sim", path, "--ngram", 1)
     said = run("query", "c.sim", "--index", "d.sim", code=2).stderr
     assert "d.sim and c.sim have different recipes (ngram 1 and 3)" in said

@@ -159,7 +159,7 @@ def test_the_radius_of_a_batch_counts_if_another_thread_adds_the_first_row(
 def test_the_first_text_of_an_index_has_the_usual_radius(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(RADII, ("word", 3, "tf"), {64: 64})
+    monkeypatch.setitem(RADII, ("word", (1, 2), "sublinear"), {64: 64})
     with simindex.open(index_path, "n") as index:
         assert index.seen_or_add("one text about a thing, of some words") is None
         assert index.seen_or_add("another that is not like it in any phrase") is not None

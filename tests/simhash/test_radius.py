@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+import pages
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,8 +20,9 @@ WIDTHS = range(64, MAX_BITS + 1, 64)
 
 
 def test_every_row_is_of_a_recipe_that_can_be() -> None:
-    for (unit, size, weighting), row in RADII.items():
-        assert unit in UNITS and 1 <= size <= MOST_NGRAM[unit] and weighting in WEIGHTINGS
+    for (unit, sizes, weighting), row in RADII.items():
+        assert unit in UNITS and weighting in WEIGHTINGS and sizes == tuple(sorted(set(sizes)))
+        assert sizes and sizes[0] >= 1 and sizes[-1] <= MOST_NGRAM[unit]
         assert 64 in row, "every row begins at the least width"
         assert all(width in WIDTHS and 0 <= h <= width for width, h in row.items())
 
@@ -33,16 +35,18 @@ def test_what_has_no_row_has_the_radius_of_raw_fingerprints() -> None:
 
 
 def test_of_several_sizes_the_smallest_radius_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RADII, ("word", 1, "tf"), {64: 2})
-    monkeypatch.setitem(RADII, ("word", 2, "tf"), {64: 8})
+    monkeypatch.setitem(RADII, ("word", (1,), "tf"), {64: 2})
+    monkeypatch.setitem(RADII, ("word", (2,), "tf"), {64: 8})
     assert recommended_radius(64, "word", (1, 2), "tf") == 2
+    monkeypatch.setitem(RADII, ("word", (1, 2), "tf"), {64: 5})
+    assert recommended_radius(64, "word", (1, 2), "tf") == 5
     assert recommended_radius(64, "word", (2, 5), "tf") == UNLISTED
 
 
 def test_a_width_counts_if_its_row_has_it_and_else_in_proportion(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(RADII, ("word", 1, "tfidf"), {64: 7, 256: 30})
+    monkeypatch.setitem(RADII, ("word", (1,), "tfidf"), {64: 7, 256: 30})
     found = [recommended_radius(b, "word", (1,), "tfidf") for b in (64, 128, 192, 256, 320, 512)]
     assert found == [7, 14, 21, 30, 37, 60]
 
@@ -63,5 +67,15 @@ def test_a_recipe_has_the_recommended_radius_unless_it_is_given(
 
 def test_the_weightings_of_the_table_are_all_that_weigh_texts() -> None:
     """Single words, which most recipes are, have a row for each."""
-    named = {weighting for unit, size, weighting in radius.RADII if (unit, size) == ("word", 1)}
+    single = ("word", (1,))
+    named = {weighting for *kind, weighting in radius.RADII if tuple(kind) == single}
     assert named == set(get_args(WeightingName)) - {"given"}
+
+
+def test_the_page_on_recipes_has_the_table() -> None:
+    said = {
+        (row["unit"], pages.sizes(row["ngram"]), weighting): {64: int(row["radius of 64 bits"])}
+        for row in pages.table(pages.RECIPES, "The radius of each recipe", "unit")
+        for weighting in row["weighting"].split(", ")
+    }
+    assert said == RADII

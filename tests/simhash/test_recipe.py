@@ -18,7 +18,8 @@ def test_one_feature_gives_its_hash():
     """[PSM] Algorithm 1 with n = 1; also for a text shorter than the smallest n-gram."""
     for text in ("One, two THREE!", "one two", "one"):
         expected = oracle.feature_hash(" ".join(oracle.words(text)).encode(), 7)
-        assert Recipe(seed=7).fingerprint(text).fingerprints.tolist() == [expected]
+        recipe = Recipe(seed=7, ngram=3, weighting="tf")
+        assert recipe.fingerprint(text).fingerprints.tolist() == [expected]
 
 
 def test_bytes_and_str_of_one_text_are_alike():
@@ -103,7 +104,7 @@ def test_n_grams_of_sixteen_code_points_are_as_defined():
 
 def test_the_radius_is_kept_and_makes_no_other_recipe():
     usual, wider = Recipe(ngram=1, weighting="tfidf"), Recipe(ngram=1, weighting="tfidf", h=11)
-    assert (usual.h, wider.h) == (6, 11)
+    assert (usual.h, wider.h) == (7, 11)
     assert wider == usual and hash(wider) == hash(usual) and wider.identity == usual.identity
     assert wider.differences(usual) == {}
     assert wider.to_dict()["h"] == 11 and "h=11" in repr(wider)

@@ -38,7 +38,7 @@ VARIANTS = [
 
 
 OTHERS = [
-    *(Recipe(weighting=name) for name in ("sublinear", "idf", "sublinear-tfidf", "given")),
+    *(Recipe(weighting=name) for name in ("tf", "idf", "sublinear-tfidf", "given")),
     Recipe(projection="gaussian"), Recipe(projection="ternary"),
     Recipe(stop_words=["the"]), Recipe(stop_words=["a"]), Recipe(stop_words="en"),
     Recipe(stemmer="english"), Recipe(stemmer="german"), Recipe(tokenizer=textwrap.wrap),
@@ -50,7 +50,8 @@ def test_identity_tells_all_recipes_apart_and_is_stable():
     every = [*VARIANTS, *OTHERS]
     assert len({recipe.identity for recipe in every}) == len(set(every)) == len(every)
     assert Recipe(stop_words=["B", "a", "a"]) == Recipe(stop_words=("a", "b"))
-    assert Recipe(ngram=(3,)) == Recipe(64, "word", 3, "tf") == Recipe()
+    assert Recipe(ngram=(2, 1)) == Recipe(64, "word", (1, 2), "sublinear") == Recipe()
+    assert Recipe(unit="char") == Recipe(unit="char", ngram=(5,))
     deciding = {name: value for name, value in Recipe().to_dict().items() if name != "h"}
     assert Recipe().identity == hashlib.blake2b(
         msgpack.packb(sorted(deciding.items())), digest_size=16
@@ -60,9 +61,16 @@ def test_identity_tells_all_recipes_apart_and_is_stable():
 
 def test_golden_identity_and_fingerprint():
     """Frozen: stored indexes compare with these."""
-    assert Recipe().identity == "ca37cba39a007fc1b6f14c40a4b0fbf2"
-    batch = Recipe().fingerprint("The quick brown fox jumps over the lazy dog")
-    assert f"{int(batch.fingerprints[0]):016x}" == "f8130a3876855016"
+    for recipe, identity, digits in (
+        (Recipe(), "9a5e21cde42484c59072a24cea77e217", "7abf448dc9e2665c"),
+        (
+            Recipe(ngram=3, weighting="tf"), "ca37cba39a007fc1b6f14c40a4b0fbf2",
+            "f8130a3876855016",
+        ),
+    ):
+        assert recipe.identity == identity
+        batch = recipe.fingerprint("The quick brown fox jumps over the lazy dog")
+        assert f"{int(batch.fingerprints[0]):016x}" == digits
 
 
 def test_differences_name_what_differs():
@@ -177,7 +185,8 @@ def test_newer_bytes_are_refused_as_newer():
 
 
 def test_the_representation_is_short_and_says_what_was_learned():
-    assert repr(Recipe()) == f"<Recipe 64 bits, word 3, tf, h=6, {Recipe().identity[:8]}>"
+    recipe = Recipe()
+    assert repr(recipe) == f"<Recipe 64 bits, word (1, 2), sublinear, h=7, {recipe.identity[:8]}>"
     assert "fitted on 2 documents" in repr(VARIANTS[-2])
 
 

@@ -12,6 +12,7 @@ import simhash_oracle as oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simindex.errors import InvalidOption
 from simindex.simhash import features
 from simindex.simhash.projection import normal_quantiles
 from simindex.simhash.recipe import Recipe
@@ -312,6 +313,34 @@ def test_texts_with_too_few_distinct_features_are_left_out(weighting, stop_words
     few = Recipe(ngram=1, weighting=weighting, stop_words=stop_words, idf=recipe.idf)
     kept = few.batch([text for text, n in zip(texts, counts, strict=True) if n >= min_features])
     assert batch.weights.tolist() == kept.weights.tolist()
+
+
+@pytest.mark.parametrize("stop_words", [(), ("zzz",)], ids=["kernels", "words"])
+@pytest.mark.parametrize("weighting", oracle.WEIGHTINGS)
+@given(
+    texts=st.lists(st.text("ab c한漢-", max_size=30), max_size=8),
+    asked=st.integers(0, 40), least=st.integers(1, 4),
+)
+def test_features_are_counted_as_far_as_asked(weighting, stop_words, texts, asked, least):
+    recipe = Recipe(
+        ngram=(1, 2), weighting=weighting, min_features=least, stop_words=stop_words
+    )
+    if WEIGHTINGS[weighting].idf:
+        recipe = recipe.fit([*texts, "a b"])
+    batch = recipe.batch(texts, count_features=asked)
+    counts = [len(oracle.features(text, "word", (1, 2))) for text in texts]
+    if not asked:
+        assert batch.features is None
+    else:
+        assert batch.features.tolist() == [min(n, asked) for n in counts if n >= least]
+    plain = recipe.batch(texts)
+    assert batch.weights.tolist() == plain.weights.tolist() and batch.skipped == plain.skipped
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**31, 1.5, None, True])
+def test_features_cannot_be_counted_up_to_anything(wrong):
+    with pytest.raises(InvalidOption, match="count_features"):
+        Recipe().batch(["a"], count_features=wrong)
 
 
 # for people ---------------------------------------------------------------------------------------

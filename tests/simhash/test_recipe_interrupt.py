@@ -22,7 +22,7 @@ import numpy as np
 from simindex import Recipe
 
 threads = int(sys.argv[1])
-wide = dict(bits=4096, projection="gaussian")
+wide = dict(bits=4096, projection="gaussian", ngram=3)
 text = " ".join(f"w{i * i % 3001}" for i in range(3000))
 many = [text] * 60_000
 long = text * 1000
@@ -45,18 +45,20 @@ else:
 """
 
 CALLS = {
-    "many texts": "Recipe(**wide).batch(many, threads=threads)",
-    "one long text": "Recipe(**wide).batch([long] * threads, threads=threads)",
+    "many texts": "Recipe(weighting='tf', **wide).batch(many, threads=threads)",
+    "one long text": "Recipe(weighting='tf', **wide).batch([long] * threads, threads=threads)",
     "many distinct features": (
         'Recipe(weighting="sublinear", **wide)'
         ".batch_features(hashes, one, threads=threads)"
     ),
-    "many hashes": "Recipe(**wide).batch_features(hashes, one, threads=threads)",
+    "many hashes": "Recipe(weighting='tf', **wide).batch_features(hashes, one, threads=threads)",
     "given weights": (
         'Recipe(weighting="given", **wide)'
         ".batch_features(hashes, one, np.ones(len(hashes)), threads=threads)"
     ),
-    "words from Python": "Recipe(stop_words=['w1'], **wide).batch([long], threads=threads)",
+    "words from Python": (
+        "Recipe(weighting='tf', stop_words=['w1'], **wide).batch([long], threads=threads)"
+    ),
     "document frequencies": (
         "Recipe(ngram=(1, 2, 3, 4, 5)).document_frequencies(many * 30, threads=threads)"
     ),

@@ -91,6 +91,6 @@ def test_any_table_is_looked_up_as_a_dict(table, asked):
 
 
 def test_buckets_are_not_pickled():
-    fitted = Recipe(weighting="idf").fit(["a b c"])
+    fitted = Recipe(ngram=3, weighting="idf").fit(["a b c"])
     assert fitted.idf.buckets.shape == (2, 8)
     assert "buckets" not in vars(pickle.loads(pickle.dumps(fitted.idf)))  # noqa: S301

@@ -75,8 +75,10 @@ def assert_made_of(recipe: Recipe, texts: list[str], listed: list[list[str]]) ->
         found = exact[position]
         hashes = np.array([oracle.feature_hash(n, recipe.seed) for n in found], dtype=np.uint64)
         v = oracle.vectors(hashes, "sign", recipe.bits)
-        sums = np.array(list(found.values())) @ v
-        assert batch.weights[row].tolist() == sums.astype(np.float32).tolist()
+        weights = [oracle.weight(count, 0, recipe.weighting) for count in found.values()]
+        sums = np.array(weights) @ v
+        shown = oracle.shown_weights(sums, "sign", recipe.weighting)
+        assert batch.weights[row].tolist() == shown.tolist()
         assert batch.rows[row].tolist() == oracle.words_of(sums[None], "sign")[0].tolist()
     counted = recipe.document_frequencies(texts)
     expected: dict[int, int] = {}

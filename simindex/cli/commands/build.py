@@ -41,7 +41,7 @@ from simindex.cli.recipes import (
     recipe_options,
     stored_recipe,
 )
-from simindex.errors import IndexExists, IndexNotFound, SimindexError
+from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError
 from simindex.inputs import require_inputs
 from simindex.storage.location import checked_call
 from simindex.writing.creation import require_place
@@ -142,7 +142,16 @@ def build(
         extent = reading.extent(inputs, intake, without)
         contents = Texts(Prepared(recipe, documents, intake, extent, id_field=id_field))
     else:
-        contents = Texts(prepare(recipe_given, learning, inputs, reading, without, quiet=quiet))
+        left = f"{path} {'is as it was' if exists(path) else 'was not created'}"
+        try:
+            prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
+        except InvalidInput as error:  # in the pass that learns, before anything is made
+            raise type(error)(
+                f"{error.what}; {left}", remedy=error.remedy, **error.data
+            ) from error
+        except KeyboardInterrupt as error:
+            raise Interrupted(f"interrupted: {left}") from error
+        contents = Texts(prepared)
     run = _Run(
         path, contents, append, overwrite, commit_every, started, on_existing or "replace"
     )
@@ -284,6 +293,7 @@ class _Run:
                     f"{contents.noun}s": done.documents,
                     "without_fingerprint": contents.without.number,
                     "bad_records": contents.intake.bad_records,
+                    **({} if contents.short is None else {"short_texts": contents.short.number}),
                     **self._existing_counts(),
                     "characters" if contents.noun == "document" else "bytes": done.characters,
                     "rows": self.rows,
@@ -296,6 +306,8 @@ class _Run:
         if quiet or as_json:
             return
         contents.say()
+        if contents.short is not None:
+            contents.short.say(done.documents)
         for what, number in self._existing_counts().items():
             if number:
                 say(EXISTING[what].format(count(number, "document"), self.path))

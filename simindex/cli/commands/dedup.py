@@ -41,7 +41,6 @@ from simindex.cli.choices import (
 from simindex.cli.chunks import (
     Buffer,
     SkippedReport,
-    batch_of,
     characters_of,
     portions,
     read_ahead,
@@ -55,6 +54,7 @@ from simindex.cli.dedup.whole import Ranking
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
+from simindex.cli.short_texts import ShortTexts
 from simindex.inputs import ID_FIELDS, Document, Intake, require_inputs, rereadable
 from simindex.pairs.deduplication import (
     NOWHERE,
@@ -165,7 +165,8 @@ def dedup(
         with place.outcome_told(), shown as progress:
             listing = opened.enter_context(audit_file(audit, inputs, index_path))
             output = opened.enter_context(whole_writes())
-            run = _Run(place, h, keep, recall, mark, reading, output, listing)
+            short = ShortTexts(place.prepared.recipe, h)
+            run = _Run(place, h, keep, recall, mark, reading, output, listing, short)
             if whole:
                 again = reading.documents(inputs, reading.intake(silent=True))
                 with closing(Ranking(folder, keep)) as ranking:
@@ -186,6 +187,7 @@ def dedup(
             "without_fingerprint": run.without.number,
             **({"without_date": keep.undated[0]} if keep.policy == "newest" else {}),
             "bad_records": intake.bad_records,
+            "short_texts": short.number,
             **({} if index_path is None else {"rows": rows}),
             "seconds": round(seconds, 3),
             **({} if lesson is None else {"idf": lesson.record()}),
@@ -193,6 +195,7 @@ def dedup(
         click.echo(json.dumps(summary), err=True)
     elif not quiet:
         place.prepared.say()
+        short.say(run.documents)
         if keep.undated[0]:
             say(
                 f"{count(keep.undated[0], 'document')} without a date in "
@@ -221,6 +224,7 @@ class _Run:
     reading: Reading
     output: BinaryIO
     listing: TextIO | None
+    short: ShortTexts
     documents: int = 0
     dropped: int = 0
     without: SkippedReport = field(default_factory=SkippedReport)
@@ -232,7 +236,7 @@ class _Run:
         buffer = Buffer()
         with closing(read_ahead(portions(documents, most, BUFFER_BYTES))) as portion:
             for chunk, ends in portion:
-                batch = batch_of(prepared.recipe, chunk)
+                batch = self.short.batch(chunk)
                 self.without.add(chunk, batch.skipped)
                 buffer.add(chunk, batch)
                 progress.advance(len(chunk), characters_of(chunk))
@@ -249,7 +253,7 @@ class _Run:
         """The documents that are kept by their rank among all; `again` is a second reading."""
         prepared = self.place.prepared
         documents = self.keep.ranked(prepared.documents, prepared.intake)
-        ranking.read(documents, prepared.recipe, self.without, progress)
+        ranking.read(documents, self.short, self.without, progress)
         progress.then("comparing and writing")
         ranking.decide(self.place.index, self.h, most)
         # What has no rank was reported in the first reading.

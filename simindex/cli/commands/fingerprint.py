@@ -20,6 +20,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+import simindex
 from simindex.bits.hamming import to_hex
 from simindex.cli.app import nothing_to_do, program
 from simindex.cli.choices import (
@@ -101,7 +102,10 @@ def fingerprint(
             found=recipe.weighting,
         )
     else:
-        prepared = prepare(recipe_given, learning, inputs, reading, quiet=silent)
+        # Without an index to keep an idf, none is learned unless that is asked for.
+        learns = "weighting" in recipe_given or learning.asked
+        given = recipe_given if learns else {"weighting": simindex.Recipe.weighting, **recipe_given}
+        prepared = prepare(given, learning, inputs, reading, quiet=silent)
     printer = _Printer(prepared.recipe, weights, features, as_json)
     started = time.perf_counter()
     read = read_ahead(chunks(chain(_given(texts), prepared.documents)))

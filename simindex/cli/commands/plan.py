@@ -10,7 +10,7 @@ from simindex.cli.app import program
 from simindex.cli.choices import distance, memory_option, output_options, verbose_option
 from simindex.cli.console import duration, emit, say
 from simindex.cli.numbers import Count, Share
-from simindex.cli.recipes import asked_recipe
+from simindex.cli.recipes import default_recipe
 from simindex.planning.forecast import (
     BATCHES,
     TOP_K,
@@ -53,7 +53,7 @@ def plan(
     disk (cold=); from 128 bits on also the size of slice lists (structure issl), and what the
     nearest take with and without.
     """
-    h = asked_recipe({"bits": bits}).h if h is None else h
+    h = default_recipe({"bits": bits}).h if h is None else h
     machine = measure() if measured else Machine()
     found = forecast(
         rows, h=h, recall=recall, bits=bits, memory_bytes=memory, machine=machine

@@ -24,7 +24,7 @@ from simindex.cli.choices import Reading
 from simindex.cli.console import count, say
 from simindex.cli.new_index import NewIndex
 from simindex.cli.recipes import Learning, Prepared, prepare, required_recipe
-from simindex.errors import IndexNotFound, InvalidOption, SimindexError
+from simindex.errors import IndexNotFound, InvalidInput, InvalidOption, SimindexError
 
 TEMPORARY_BATCH_ROWS = 1 << 16
 """Small segments: what is pending is looked through for every buffer."""
@@ -122,7 +122,14 @@ def lasting(path: Path, asked: Asked) -> Place:
     try:
         index = simindex.open(path, "w")
     except IndexNotFound:
-        prepared = asked.prepared(Path(os.path.realpath(path)))
+        try:
+            prepared = asked.prepared(Path(os.path.realpath(path)))
+        except InvalidInput as error:  # in the pass that learns, before anything is made
+            raise type(error)(
+                f"{error.what}; {path} was not created", remedy=error.remedy, **error.data
+            ) from error
+        except KeyboardInterrupt as error:
+            raise Interrupted(f"interrupted: {path} was not created") from error
         options = simindex.IndexOptions(keys="str", recipe=prepared.recipe)
         made = NewIndex.at(path, options)
         return Place(path, made.index, prepared, lasting=True, made=made)

@@ -23,7 +23,6 @@ import simindex
 from simindex.arrays import I64, U16
 from simindex.cli.chunks import (
     SkippedReport,
-    batch_of,
     characters_of,
     places_of_rows,
     portions,
@@ -32,6 +31,7 @@ from simindex.cli.chunks import (
 from simindex.cli.dedup.marks import Loss
 from simindex.cli.dedup.ranks import Keep
 from simindex.cli.progress import Progress
+from simindex.cli.short_texts import ShortTexts
 from simindex.errors import InvalidInput
 from simindex.inputs import Document
 from simindex.pairs.deduplication import NOWHERE, greedy, nearest_stored
@@ -60,13 +60,13 @@ class Ranking:
         self._keys.close()
 
     def read(
-        self, documents: Iterable[Document], recipe: Any, without: SkippedReport,
+        self, documents: Iterable[Document], short: ShortTexts, without: SkippedReport,
         progress: Progress,
     ) -> None:
         """Takes all documents, which have a rank."""
         with closing(read_ahead(portions(documents, 1 << 12, CHUNK_BYTES))) as portion:
             for chunk, _ in portion:
-                batch = batch_of(recipe, chunk)
+                batch = short.batch(chunk)
                 without.add(chunk, batch.skipped)
                 places = places_of_rows(len(chunk), batch.skipped)
                 self._places.append(np.array(places, np.int64) + len(self))

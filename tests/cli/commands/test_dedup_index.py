@@ -23,6 +23,10 @@ Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]
 
 
+AT_ONCE = ("--weighting", "sublinear")
+"""Without idf, which would be learned from the beginning of a stream before anything comes out."""
+
+
 def line(key: object, text: str, **fields: Any) -> str:
     return json.dumps({"id": key, **fields, "text": text}) + "\n"
 
@@ -142,7 +146,7 @@ def test_documents_without_fingerprint_come_out_and_are_not_stored(run: Run) -> 
 
 def test_too_many_bad_records_leave_whole_buffers(run: Run) -> None:
     given = "".join(record(number) for number in range(5)) + "oops\n" + record(7)
-    result = run("dedup", "--index", "i.sim", "--buffer", 2, input=given, code=4)
+    result = run("dedup", "--index", "i.sim", "--buffer", 2, *AT_ONCE, input=given, code=4)
     assert keys_of(result.stdout) == stored_keys("i.sim") == ["0.0", "1.0", "2.0", "3.0"]
     assert "-:6: not JSON" in result.stderr
     assert "4 documents of this run are through and committed in i.sim" in result.stderr
@@ -215,7 +219,7 @@ def wait_until(reached: Callable[[], bool]) -> None:
 def test_a_kill_loses_no_document(spawn: Spawn, tmp_path: Path, how: signal.Signals) -> None:
     given = "".join(record(number // 3, number % 3) for number in range(3000)).encode()
     with (tmp_path / "out").open("wb") as out:
-        process = spawn("dedup", "--index", "i.sim", "--buffer", 60, stdout=out)
+        process = spawn("dedup", "--index", "i.sim", "--buffer", 60, *AT_ONCE, stdout=out)
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(given[: len(given) // 2])
@@ -247,7 +251,7 @@ def test_a_kill_loses_no_document(spawn: Spawn, tmp_path: Path, how: signal.Sign
 
 
 def test_ctrl_c_says_what_is_committed(spawn: Spawn, tmp_path: Path) -> None:
-    process = spawn("dedup", "--index", "i.sim", "--buffer", 2)
+    process = spawn("dedup", "--index", "i.sim", "--buffer", 2, *AT_ONCE)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("".join(record(number) for number in range(5)).encode())

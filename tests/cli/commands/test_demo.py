@@ -40,7 +40,7 @@ def library(tmp_path: Path) -> Path:
 def test_groups_and_one_answer_are_shown(run: Run, library: Path) -> None:
     result = run("demo", "--path", library, "--keep", "kept.sim")
     lines = result.stdout.splitlines()
-    assert "7 files in 2 groups of near-duplicates (linked within 6 of 64 bits)" in lines
+    assert "7 files in 2 groups of near-duplicates (linked within 7 of 64 bits)" in lines
     table = lines[next(n for n, line in enumerate(lines) if "largest groups" in line) + 1 :]
     assert table[0].split()[:3] == ["5", "0", "family/member0.py"]
     assert table[1].split() == ["2", "0", "pair0.txt", "pair1.txt"]

@@ -115,10 +115,11 @@ def test_what_fingerprint_prints_gives_the_index_of_the_texts(
     ])
     run("build", "i.sim", path)
     wanted = run("export", "i.sim", "--format", form).stdout
-    Path("a.hex").write_text(run("fingerprint", path, "-q").stdout)
+    asked = ("fingerprint", path, "-q", "--recipe", "i.sim")
+    Path("a.hex").write_text(run(*asked).stdout)
     run("build", "j.sim", "a.hex")
     assert run("export", "j.sim", "--format", form).stdout == wanted
-    run("build", "k.sim", "-", input=run("fingerprint", path, "-q", "--json").stdout)
+    run("build", "k.sim", "-", input=run(*asked, "--json").stdout)
     assert run("export", "k.sim", "--format", form).stdout == wanted
 
 

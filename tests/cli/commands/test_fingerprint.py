@@ -102,10 +102,10 @@ def test_texts_without_a_fingerprint_are_reported(run: Run, objects: Any) -> Non
     lines = LINES + '{"id": "none", "text": " ! "}\n{"id": "few", "text": "one"}\n'
     options = ("fingerprint", "-", "--min-features", 2)
     printed = run(*options, input=lines)
-    assert [line.split("\t")[1] for line in printed.stdout.splitlines()] == ["k0", "k1", "k2"]
+    assert [line.split("\t")[1] for line in printed.stdout.splitlines()] == ["k0", "k1", "k2", "k3"]
     assert "-:5: no fingerprint: empty\n" in printed.stderr
     assert "-:6: no fingerprint: too few features: 1 < 2\n" in printed.stderr
-    assert "3 fingerprints of 6 documents" in printed.stderr
+    assert "4 fingerprints of 6 documents" in printed.stderr
     listed = objects(run(*options, "--json", input=lines).stdout)
     assert [row["key"] for row in listed] == ["k0", "k1", "k2", "k3", "none", "few"]
     assert listed[4] == {"key": "none", "fingerprint": None, "skipped": "empty"}
@@ -114,7 +114,10 @@ def test_texts_without_a_fingerprint_are_reported(run: Run, objects: Any) -> Non
 
 
 def test_features_are_shown_heaviest_first(run: Run, objects: Any) -> None:
-    options = ("fingerprint", "--features", "--ngram", 1, "--text", "a dog and a\tcat and a bird")
+    options = (
+        "fingerprint", "--features", "--ngram", 1, "--weighting", "tf", "--text",
+        "a dog and a\tcat and a bird",
+    )
     printed = run(*options, "-q")
     heading, *shown = printed.stdout.splitlines()
     assert heading.endswith("\ttext:1")

@@ -24,7 +24,7 @@ def test_stats_are_a_table_or_an_object(run: Run, keyed: str, objects: Any) -> N
 
 
 def test_stats_tell_the_recipe_in_one_line(run: Run) -> None:
-    options = ("--stop-words", "en", "--ngram", "1,2", "--stemmer", "english")
+    options = ("--stop-words", "en", "--ngram", "1,2", "--weighting", "tf", "--stemmer", "english")
     run("build", "i.sim", "-", *options, input='{"text": "many foxes jumped"}')
     told = run("stats", "i.sim").stdout
     assert "1 and 2 words in a row, weighting tf, stemmer english/" in told

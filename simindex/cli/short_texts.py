@@ -1,0 +1,68 @@
+"""Documents too short for the radius: counted while they are fingerprinted, and told once.
+
+A text is short if it has fewer distinct features than `simindex.simhash.shortest` says: its copies
+are found, but of its edits of one word more than a tenth are not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import simindex
+from simindex.cli.chunks import batch_of
+from simindex.cli.console import count, say
+from simindex.inputs import Document
+from simindex.simhash.shortest import radius_for, shortest_text
+
+WIDE_BITS = 256
+LEAST_FEATURES = 10
+"""Of the shortest texts that were measured."""
+
+
+class ShortTexts:
+    """Makes the batches of a run, and counts the short texts among their rows."""
+
+    def __init__(self, recipe: Any, h: int) -> None:
+        self._recipe, self._h = recipe, h
+        self._kind = recipe.unit, recipe.sizes, recipe.weighting
+        self.least = shortest_text(recipe.bits, *self._kind, h) or 0
+        """Distinct features of a text that is long enough; 0 where that was not measured."""
+        self.number = 0
+
+    def batch(self, chunk: list[Document]) -> simindex.Batch:
+        """The batch of a chunk, with the documents' keys."""
+        made = batch_of(self._recipe, chunk, count_features=self.least)
+        if made.features is not None:
+            self.number += int((made.features < self.least).sum())
+        return made
+
+    def say(self, documents: int) -> None:
+        """Say how many of the documents were short, and what finds more, if there were any."""
+        if self.number:
+            say(
+                f"{self.number:,} of {count(documents, 'document')} have fewer than {self.least} "
+                f"different {self._features}: one changed word often moves such a text by more "
+                f"than {self._h} bits.{self._help} Equal texts are always found"
+            )
+
+    @property
+    def _features(self) -> str:
+        sizes: tuple[int, ...] = self._recipe.sizes
+        if sizes == (1,):
+            return "words"
+        return "words and phrases" if sizes[0] == 1 else "phrases"
+
+    @property
+    def _help(self) -> str:
+        """What else to try: a larger radius, or wider fingerprints with one larger still."""
+        options = []
+        bits = self._recipe.bits
+        for option, width, features in (
+            ("", bits, self.least // 2),
+            (f"--bits {WIDE_BITS} ", WIDE_BITS, max(self.least // 4, LEAST_FEATURES)),
+        ):
+            h = radius_for(width, *self._kind, features)
+            if h is not None and h * bits > self._h * width and (width > bits or not option):
+                least = shortest_text(width, *self._kind, h)
+                options.append(f"{option}-d {h} (from {least} on)")
+        return f" Use {' or '.join(options)}." if options else ""
