@@ -1,95 +1,144 @@
-"""`simindex demo`: the main job on text that is on any machine, Python's standard library."""
+"""`simindex demo`: near-duplicates in text that is on any machine, Python's standard library.
+
+    modules -> functions -> functions.jsonl -> recipe, index -> pairs -> the most telling of them
+
+Each function is a document. The index is built as `simindex build` builds one of functions.jsonl.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
-import statistics
+import shlex
+import shutil
+import sys
 import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import distance, json_option
-from simindex.cli.chunks import batch_of, characters_of, chunks
-from simindex.cli.console import count, duration, emit, megabytes, say
+from simindex.cli.choices import Reading, distance, json_option
+from simindex.cli.chunks import batch_of, chunks
+from simindex.cli.console import count, duration, emit, megabytes, shown
+from simindex.cli.functions import LEAST_WORDS, Function, functions_of, modules_below
 from simindex.cli.new_index import NewIndex
 from simindex.cli.progress import Progress
+from simindex.cli.recipes import Learning, prepare
+from simindex.cli.worddiff import WordDiff
 from simindex.errors import IndexExists, InvalidInput
-from simindex.inputs import Document, Intake, ReadOptions, read
-from simindex.pairs.clusters import connected
+from simindex.inputs import ReadOptions
 from simindex.writing.ownership import exists
 
-INCLUDED = ("*.py", "*.txt", "*.rst", "*.md", "*.html", "*.cfg")
-EXCLUDED = ("site-packages", "dist-packages", "__pycache__")
-SHOWN_GROUPS = 8
-WIDTH = 78
-CALLS = 101
-"""Calls the time of one query is the median of."""
+SHOWN_PAIRS = 3
+CHANGE_LINES = 2
+WIDTH = 79
+INDENT = "   "
 
-FAVOURITE = "encodings/cp1252.py"
-EDIT = "\n# This copy differs from the file in the library: these two lines\n# were added to it.\n"
+LEAST_SIMILARITY = 0.8
+"""A pair below is not an edited copy: short texts may be near by some rare words."""
+
+MOST_COMPARED = 300
+"""Pairs that are compared word by word, the longest first."""
 
 
 @program.command()
 @click.option(
-    "--path", type=click.Path(),
-    help="Use this folder of text files instead of the standard library.",
+    "--path", type=click.Path(), help="Another folder of Python modules than the standard library."
 )
 @click.option("--keep", type=click.Path(), metavar="INDEX", help="Keep the index at this path.")
 @distance("the usual recipe")
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def demo(path: str | None, keep: str | None, h: int | None, as_json: bool, quiet: bool) -> None:
-    """Show near-duplicates in Python's standard library."""
-    root = path or sysconfig.get_path("stdlib")
-    if not quiet and path is None:
-        say(f"near-duplicates in the standard library of Python {platform.python_version()}")
-    with _place(keep) as place:
-        library = _Library.build(root, place, quiet)
-        with simindex.open(place, "r") as index:
-            h = index.h if h is None else h
-            started = time.perf_counter()
-            groups = _groups(index, library, h)
-            groups_s = time.perf_counter() - started
-            answer = _Answer.of(index, library, h)
-            held = index.stats()
+    """Show edited copies among the functions of Python's own library."""
+    root = sysconfig.get_path("stdlib") if path is None else path
+    with tempfile.TemporaryDirectory(prefix="simindex-demo-") as folder:
+        place = Path(folder) / "demo.sim" if keep is None else Path(keep)
+        if exists(place):
+            raise IndexExists(
+                f"{place} is an index already, and was kept",
+                remedy="name another place with --keep", path=str(place),
+            )
+        library = _Library.read(root, quiet)
+        built = _Built.of(library, place, Path(folder), quiet)
+        found = _Found.of(library, place, h)
     if as_json:
-        for record in _as_json(root, library, held, groups, answer, groups_s, h):
+        for record in _as_json(library, built, found):
             emit(record)
         return
-    for line in _as_text(root, library, held, groups, answer, groups_s, h):
+    what = root if path else f"the standard library of Python {platform.python_version()}"
+    for line in [*_as_text(what, library, built, found), "", *_next(keep)]:
         click.echo(line)
-    if keep is not None and not quiet:
-        say(f"the index was kept: simindex query {keep} FILE -d {h}")
 
 
-@contextmanager
-def _place(keep: str | None) -> Iterator[Path]:
-    if keep is not None:
-        yield Path(keep)
-        return
-    with tempfile.TemporaryDirectory(prefix="simindex-demo-") as folder:
-        yield Path(folder) / "demo.sim"
+@dataclass(frozen=True, slots=True)
+class _Library:
+    root: str
+    modules: int
+    functions: dict[str, Function]
+    seconds: float
+
+    @classmethod
+    def read(cls, root: str, quiet: bool) -> _Library:
+        """The functions of all modules below a folder, by their keys."""
+        started = time.perf_counter()
+        functions: dict[str, Function] = {}
+        with Progress("reading", "module", quiet=quiet) as progress:
+            for module in modules_below(root):
+                inside = functions_of(module, root)
+                functions.update((function.key, function) for function in inside)
+                progress.advance(1, sum(len(function.text) for function in inside))
+            modules = progress.documents
+        if not functions:
+            raise InvalidInput(
+                f"{root}: holds no Python function of {LEAST_WORDS} words or more",
+                remedy="name another folder with --path", path=root,
+            )
+        return cls(root, modules, functions, time.perf_counter() - started)
+
+    @property
+    def characters(self) -> int:
+        return sum(len(function.text) for function in self.functions.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    rows: int
+    size_bytes: int
+    seconds: float
+
+    @classmethod
+    def of(cls, library: _Library, place: Path, folder: Path, quiet: bool) -> _Built:
+        """Build the index of a library by the shell's usual recipe."""
+        source = folder / "functions.jsonl"
+        with source.open("w", encoding="ascii") as file:
+            for function in library.functions.values():
+                json.dump({"id": function.key, "text": function.text}, file)
+                file.write("\n")
+        started = time.perf_counter()
+        reading = Reading(ReadOptions(), max_errors=0)
+        prepared = prepare({}, Learning(), [str(source)], reading, quiet=quiet)
+        with _made(place, prepared.recipe) as index:
+            for chunk in chunks(prepared.documents):
+                index.append(batch_of(prepared.recipe, chunk))
+            index.commit()
+            held = index.stats()
+        size_bytes = held.bytes_segments + held.bytes_catalog
+        return cls(held.rows, size_bytes, time.perf_counter() - started)
 
 
 @contextmanager
 def _made(place: Path, recipe: Any) -> Iterator[Any]:
     """A new index, which is removed again if the block ends without a commit."""
-    if exists(place):
-        raise IndexExists(
-            f"{place} is an index already, and was kept",
-            remedy="name another path with --keep", path=str(place),
-        )
     made = NewIndex.at(place, simindex.IndexOptions(keys="str", recipe=recipe))
     with ExitStack() as given_up:
         given_up.callback(made.removed)
@@ -98,199 +147,146 @@ def _made(place: Path, recipe: Any) -> Iterator[Any]:
         given_up.pop_all()
 
 
-@dataclass
-class _Library:
-    """The documents that were indexed, and what each step took."""
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    a: Function
+    b: Function
+    distance: int
 
-    keys: list[str]
-    characters: int
-    files: int
-    fingerprints: Any
-    ids: Any
-    sample: Document
-    recipe: Any
-    read_s: float
-    fingerprint_s: float
-    build_s: float
-
-    @classmethod
-    def build(cls, root: str, place: Path, quiet: bool) -> _Library:
-        """Read the files below `root` into a new index."""
-        recipe = simindex.Recipe()
-        options = ReadOptions(include=INCLUDED, exclude=EXCLUDED, without=place.resolve())
-        intake = Intake(max_errors=None)
-        keys: list[str] = []
-        fingerprints, ids = [], []
-        sample: Document | None = None
-        read_s = fingerprint_s = build_s = 0.0
-        with _made(place, recipe) as index, Progress("indexing", quiet=quiet) as progress:
-            # Its own files are named as if it were the working directory.
-            documents = (
-                replace(document, key=os.path.relpath(document.path, root))
-                for document in read([root], options, intake)
-            )
-            groups = chunks(documents)
-            while True:
-                began = time.perf_counter()
-                chunk = next(groups, None)
-                was_read = time.perf_counter()
-                read_s += was_read - began
-                if chunk is None:
-                    break
-                batch = batch_of(recipe, chunk)
-                was_fingerprinted = time.perf_counter()
-                ids.append(index.append(batch))
-                fingerprint_s += was_fingerprinted - was_read
-                build_s += time.perf_counter() - was_fingerprinted
-                keys += map(str, batch.keys or ())
-                fingerprints.append(batch.rows)
-                for document in chunk:
-                    if sample is None or document.key == FAVOURITE:
-                        sample = document
-                progress.advance(len(chunk), characters_of(chunk))
-            if sample is None or not keys:
-                raise InvalidInput(
-                    f"{root}: holds no {' '.join(INCLUDED)} files with text",
-                    remedy="name another folder with --path", path=root,
-                )
-            began = time.perf_counter()
-            index.commit()
-            build_s += time.perf_counter() - began
-        return cls(
-            keys, progress.characters, intake.files - intake.bad_records,
-            np.concatenate(fingerprints), np.concatenate(ids), sample, recipe, read_s,
-            fingerprint_s, build_s,
-        )
+    @property
+    def longest(self) -> int:
+        return max(len(self.a.text), len(self.b.text))
 
 
-@dataclass
-class _Group:
-    """Documents that hang together by pairs within h."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The pairs of functions in different modules, and the most telling of them."""
 
-    keys: list[str]
-    widest: int
-    """Largest distance of any two of them; above h where they hang together by others."""
-
-
-def _groups(index: Any, library: _Library, h: int) -> list[_Group]:
-    rows = library.fingerprints
-    matches = index.query(rows, h=h)
-    order = np.argsort(library.ids)
-    found = order[np.searchsorted(library.ids, matches.id, sorter=order)]
-    label = connected(matches.query, found.astype(np.int64), len(rows))
-    groups = []
-    members_of = np.argsort(label, kind="stable")
-    starts = np.flatnonzero(np.diff(label[members_of], prepend=-1))
-    for members in np.split(members_of, starts[1:]):
-        if len(members) > 1:
-            widest = max(
-                int(np.bitwise_count(rows[members] ^ rows[row]).sum(axis=1).max())
-                for row in members
-            )
-            groups.append(_Group([library.keys[row] for row in members], widest))
-    return sorted(groups, key=lambda group: (-len(group.keys), group.keys))
-
-
-@dataclass
-class _Answer:
-    """What was found for an edited copy of one document."""
-
-    key: str
-    found: list[tuple[str, int]]
-    call_s: float
-    how: str
+    h: int
+    bits: int
+    pairs: int
+    equal: int
+    """Those whose texts are the same."""
+    seconds: float
+    shown: list[tuple[_Pair, WordDiff]]
 
     @classmethod
-    def of(cls, index: Any, library: _Library, h: int) -> _Answer:
-        """Look up the library's sample with two lines added."""
-        batch = library.recipe.batch([library.sample.text + EDIT])
-        seconds = []
-        for _ in range(CALLS):
+    def of(cls, library: _Library, place: Path, h: int | None) -> _Found:
+        pairs: list[_Pair] = []
+        with simindex.open(place, "r") as index:
+            h, bits = index.h if h is None else h, index.options.bits
             started = time.perf_counter()
-            matches = index.query(batch, h=h)
-            seconds.append(time.perf_counter() - started)
-        found = [(str(match.key), match.distance) for match in matches]
-        stats = matches.stats
-        return cls(library.sample.key, found, statistics.median(seconds), stats.method)
+            for some in index.pairs(h=h):
+                a, b = some.keys() or ((), ())
+                for *keys, apart in zip(a, b, some.distance.tolist(), strict=True):
+                    first, second = sorted(map(str, keys))
+                    pair = _Pair(library.functions[first], library.functions[second], apart)
+                    if pair.a.module != pair.b.module:
+                        pairs.append(pair)
+            seconds = time.perf_counter() - started
+        edited = [pair for pair in pairs if pair.a.text != pair.b.text]
+        return cls(h, bits, len(pairs), len(pairs) - len(edited), seconds, _telling(edited))
 
 
-def _as_json(
-    root: str, library: _Library, held: Any, groups: list[_Group], answer: _Answer, groups_s: float,
-    h: int,
-) -> Iterator[dict[str, Any]]:
+def _telling(pairs: list[_Pair]) -> list[tuple[_Pair, WordDiff]]:
+    """Pairs that differ, those first whose change fills its lines and still fits.
+
+    No module is shown twice.
+    """
+    differing = [pair for pair in pairs if pair.distance > 0]
+    differing.sort(key=lambda pair: (-pair.longest, pair.a.key, pair.b.key))
+    compared = [(pair, WordDiff.of(pair.a.text, pair.b.text)) for pair in differing[:MOST_COMPARED]]
+    room = CHANGE_LINES * (WIDTH - len(INDENT))
+    likely = [
+        (pair, diff) for pair, diff in compared if LEAST_SIMILARITY <= diff.similarity < 1
+    ]
+    likely.sort(key=lambda told: (len(told[1].changed) > room, abs(room - len(told[1].changed))))
+    shown: list[tuple[_Pair, WordDiff]] = []
+    seen: set[str] = set()
+    for pair, diff in likely:
+        modules = {pair.a.module, pair.b.module}
+        if not modules & seen:
+            seen |= modules
+            shown.append((pair, diff))
+    return shown[:SHOWN_PAIRS]
+
+
+def _as_json(library: _Library, built: _Built, found: _Found) -> Iterator[dict[str, Any]]:
     yield {
-        "step": "build", "root": root, "documents": library.files, "rows": held.rows,
-        "characters": library.characters, "read_s": library.read_s,
-        "fingerprint_s": library.fingerprint_s, "build_s": library.build_s,
-        "bytes": held.bytes_segments + held.bytes_catalog,
+        "step": "read", "root": library.root, "modules": library.modules,
+        "functions": len(library.functions), "characters": library.characters,
+        "seconds": library.seconds,
     }
-    yield {"step": "groups", "h": h, "groups": len(groups), "seconds": groups_s}
-    for group in groups[:SHOWN_GROUPS]:
-        yield {"group": group.keys, "size": len(group.keys), "widest": group.widest}
     yield {
-        "step": "query", "h": h, "query": answer.key, "seconds": answer.call_s,
-        "found": [{"key": key, "distance": distance} for key, distance in answer.found],
+        "step": "build", "rows": built.rows, "bytes": built.size_bytes, "seconds": built.seconds,
     }
+    yield {
+        "step": "pairs", "h": found.h, "pairs": found.pairs, "equal": found.equal,
+        "seconds": found.seconds,
+    }
+    for pair, diff in found.shown:
+        yield {
+            "a": pair.a.key, "b": pair.b.key, "distance": pair.distance,
+            "similarity": diff.similarity, "changed": diff.changed,
+        }
 
 
-def _as_text(
-    root: str, library: _Library, held: Any, groups: list[_Group], answer: _Answer, groups_s: float,
-    h: int,
-) -> Iterator[str]:
-    files, rows = library.files, held.rows
-    yield f"{count(files, 'file')}, {megabytes(library.characters)} of text, below"
-    yield root
+def _as_text(what: str, library: _Library, built: _Built, found: _Found) -> Iterator[str]:
+    yield f"Edited copies among the functions of {shown(what)}"
     yield ""
-    yield _step("read", library.read_s, f"{files / library.read_s:,.0f} files/s")
-    yield _step(
-        "fingerprint", library.fingerprint_s,
-        f"{files / library.fingerprint_s:,.0f} files/s, "
-        f"{library.characters / library.fingerprint_s / 1e6:,.0f} MB/s",
-    )
-    yield _step("index", library.build_s, f"{rows / library.build_s:,.0f} rows/s")
-    yield _step("find all groups", groups_s, f"{rows / groups_s:,.0f} queries/s")
-    yield ""
+    for pair, diff in found.shown:
+        yield f"{INDENT}{shown(pair.a.key)}"
+        yield f"{INDENT}{shown(pair.b.key)}"
+        yield (
+            f"{INDENT}{pair.distance} of {found.bits} bits differ; "
+            f"{int(100 * diff.similarity)}% of the words are the same"
+        )
+        yield from (f"{INDENT}{line}" for line in diff.lines(WIDTH - len(INDENT), CHANGE_LINES))
+        yield ""
+    if not found.shown:
+        yield f"{INDENT}none that differ by a few words"
+        yield ""
+    functions = count(len(library.functions), "function")
     yield (
-        f"{count(rows, 'row')}, {megabytes(held.bytes_segments + held.bytes_catalog)} on disk; "
-        f"{count(files - rows, 'file')} empty, without a fingerprint"
+        f"{count(found.pairs, 'pair')} in different modules, within {found.h} of {found.bits} "
+        f"bits; {found.equal:,} of them equal"
     )
-    yield ""
-    grouped = sum(len(group.keys) for group in groups)
     yield (
-        f"{count(grouped, 'file')} in {count(len(groups), 'group')} of near-duplicates "
-        f"(linked within {h} of {library.fingerprints.shape[1] * 64} bits)"
+        f"{functions} of {LEAST_WORDS} words or more, {megabytes(library.characters)}, in "
+        f"{count(library.modules, 'module')}"
     )
     yield ""
-    yield "  files  widest  largest groups"
-    for group in groups[:SHOWN_GROUPS]:
-        yield f"  {len(group.keys):>5}  {group.widest:>6}  {_names(group.keys, WIDTH - 17)}"
+    yield f"{INDENT}{'read and parse':<24}{duration(library.seconds):>9}"
+    yield f"{INDENT}{'fingerprint and index':<24}{duration(built.seconds):>9}"
+    yield f"{INDENT}{'find all pairs':<24}{duration(found.seconds):>9}"
+
+
+def _next(keep: str | None) -> Iterator[str]:
+    """What to type next."""
+    program = _typed()
+    if keep is None:
+        yield "The index was temporary and is removed. Type next:"
+        place = "demo.sim"
+    else:
+        yield f"The index is {shown(keep)}. Type next:"
+        place = shlex.quote(shown(keep))
     yield ""
-    yield f"One query: {answer.key} with two lines added"
-    yield ""
-    yield "   bits  found"
-    for key, bits in answer.found[:SHOWN_GROUPS]:
-        yield f"  {bits:>5}  {key}"
-    if len(answer.found) > SHOWN_GROUPS:
-        yield f"         and {count(len(answer.found) - SHOWN_GROUPS, 'other')}"
-    yield ""
-    yield f"  {duration(answer.call_s)} a call (median of {CALLS}, exact, by {answer.how})"
+    if keep is None:
+        yield f"{INDENT}{program} demo --keep {place}"
+    yield f"{INDENT}{program} pairs {place}"
+    if keep is not None:
+        yield f"{INDENT}{program} stats {place}"
+    yield f"{INDENT}{program} dedup FOLDER > kept.jsonl      # your own texts"
 
 
-def _step(name: str, seconds: float, rate: str) -> str:
-    return f"  {name:<16} {duration(seconds):>9}   {rate}"
-
-
-def _names(keys: list[str], width: int) -> str:
-    """As many names as fit; a folder is named where it changes, and the rest is counted."""
-    shown = ""
-    folder = None
-    for place, key in enumerate(keys):
-        here, _, name = key.rpartition("/")
-        piece = name if here == folder else key
-        folder = here
-        longer = f"{shown} {piece}" if shown else piece
-        left = len(keys) - place - 1
-        if shown and len(longer) + (len(f" and {left} more") if left else 0) > width:
-            return f"{shown} and {len(keys) - place} more"
-        shown = longer
-    return shown
+def _typed() -> str:
+    """How this command is called from the shell: by its name only if the shell finds this one."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return f"{shlex.quote(Path(sys.executable).name)} -m simindex"
+    if called.name != "simindex":
+        return "simindex"
+    known = shutil.which("simindex")
+    if known is not None and os.path.realpath(known) == os.path.realpath(called):
+        return "simindex"
+    return shlex.quote(sys.argv[0])
