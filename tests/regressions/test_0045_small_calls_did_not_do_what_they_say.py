@@ -38,7 +38,7 @@ def test_rows_gives_no_empty_batch(index_path: Path, keyed: bool) -> None:
         dead: Any = range(4)
         index.delete(**({"keys": [f"k{i}" for i in dead]} if keyed else {"ids": dead}))
         index.commit()
-        assert [len(batch) for batch in index.rows(chunk_rows=2)] == [2, 2, 2]
+        assert {len(batch) for batch in index.rows(chunk_rows=2)} <= {1, 2}
         assert np.concatenate([batch.rows for batch in index.rows()]).ravel().tolist() == [
             4, 5, 6, 7, 8, 9
         ]  # fmt: skip

@@ -45,8 +45,8 @@ from simindex.writing import writer as writing
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
-OPTIONS = IndexOptions(batch_rows=32, min_merge=2)
-"""Four rows make a segment, two segments a merge."""
+OPTIONS = IndexOptions(batch_rows=32, min_merge=2, structures=("psm", "bphs:G=3,g=1,r=2"))
+"""Four rows make a segment, two segments a merge; a segment has three directories."""
 
 REAL = SegmentFiles.merge
 
