@@ -138,15 +138,16 @@ def test_online_exact_skewed_reports_rates_and_percentiles(
     assert measured[1]["median"] <= measured[2]["median"]
 
 
-def test_online_h6_compares_exact_tables_with_psm(tmp_path: Path) -> None:
+@pytest.mark.parametrize("h", [6, 7])
+def test_rewrites_compare_exact_tables_with_psm(tmp_path: Path, h: int) -> None:
     _, measured = bench(
-        "online-h6", "--rows", "30000", "--queries", "4000", into=tmp_path / "a.json"
+        f"online-h{h}", "--rows", "30000", "--queries", "4000", into=tmp_path / "a.json"
     )
     psm, *tables = measured
     assert psm["engine"] == "simindex psm"
     assert 0.95 <= psm["recall"] < 1
     assert [one["recall"] for one in tables] == [1.0, 1.0]
-    assert all("h = 6;" in one["notes"] for one in tables)
+    assert all(f"h = {h};" in one["notes"] for one in tables)
 
 
 def test_a_wrong_exact_answer_ends_the_run() -> None:

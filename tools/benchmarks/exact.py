@@ -30,7 +30,7 @@ STRUCTURES = (
     "bphs:nested=4x4",
 )
 """Exact at h = 3. "psm" alone tries every flip set."""
-WIDE_STRUCTURES = ("psm", "bphs:G=3,g=1,r=2", "bphs:G=4,g=1,r=1")
+WIDE_STRUCTURES = ("psm", "bphs:G=3,g=1,r=2", "bphs:G=4,g=1,r=2")
 """Exact at h = 6."""
 
 SLOW_QUERIES = 50
@@ -98,7 +98,18 @@ def online_exact_skewed(
 
 def online_h6(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
     """Rows with weights and rewrites within 6 bits: exact, and PSM at a recall of 0.95."""
-    radius = 6
+    measured, truth = _rewrites_within(6, options, directory, watch)
+    return [*measured, *peer_rates("online-h6", options, peers.WITHIN_6_BITS, truth, watch)]
+
+
+def online_h7(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
+    """The same within 7 bits, the radius of the default recipes; without a peer."""
+    return _rewrites_within(7, options, directory, watch)[0]
+
+
+def _rewrites_within(
+    radius: int, options: Namespace, directory: Path, watch: Stopwatch
+) -> tuple[list[Measurement], Truth]:
     corpus = Corpus(options.rows, options.queries, options.seed, h=radius)
     stored = prepare(corpus, directory)
     rows = np.array(stored.fingerprints)
@@ -108,13 +119,13 @@ def online_h6(options: Namespace, directory: Path, watch: Stopwatch) -> list[Mea
         if structure == "psm":
             continue
         with built(directory, rows, structure) as (index, path):
-            asked = batch_rate("online-h6", index, path, structure, truth, watch)
+            asked = batch_rate(f"online-h{radius}", index, path, structure, truth, watch)
             measured.append(asked)
             if not truth.sampled:
                 truth.sample(index, structure)
     if "psm" in (options.structure or WIDE_STRUCTURES):
         measured.insert(0, psm_at_recall(options, stored, truth, watch))
-    return [*measured, *peer_rates("online-h6", options, peers.WITHIN_6_BITS, truth, watch)]
+    return measured, truth
 
 
 def psm_at_recall(
@@ -142,7 +153,7 @@ def psm_at_recall(
             lambda: index.query(batch, h=truth.h, recall=asked, method="psm", threads=1),
         )
     return Measurement(
-        "online-h6", f"simindex {found.stats.method}", options.rows, rates, "queries/s",
+        f"online-h{truth.h}", f"simindex {found.stats.method}", options.rows, rates, "queries/s",
         bytes_per_row=disk_bytes(stored.path) / options.rows, recall=recall,
         notes=(
             f"asked {asked}; k = {found.stats.flips}; truth of {truth.sampled:,} queries, "
