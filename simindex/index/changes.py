@@ -37,6 +37,7 @@ from simindex.writing.admission import (
     checked_document,
     checked_names,
     kind_of_keys,
+    names_of_any_kind,
 )
 from simindex.writing.merges import wait_for
 from simindex.writing.recent import check_commit_s, nearer, nearest
@@ -109,6 +110,9 @@ class Changes:
         """See `Index.delete`."""
         with self.handle.lock:
             self.handle.check_may_change()
+            if self.handle.undecided:
+                names_of_any_kind(ids, keys, self._options)
+                return 0
             checked_ids, checked_keys = checked_names(ids, keys, self._options)
             with WritingCall(self.handle, "delete") as writer:
                 names = writer.committer.waiting.names(checked_ids, checked_keys)

@@ -14,11 +14,14 @@ from simindex.index.handle import Handle
 from simindex.records.batch import Batch
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import Names
-from simindex.writing.admission import checked_names
+from simindex.writing.admission import checked_names, names_of_any_kind
 
 
 def contained(handle: Handle, ids: Any, keys: Any) -> Bools:
     """Which of some ids or keys have a row; see `Index.contains`."""
+    handle.check_open()
+    if handle.undecided:
+        return np.zeros(names_of_any_kind(ids, keys, handle.options), np.bool_)
     names = _names(handle, ids, keys)
     found = np.zeros(len(names), np.bool_)
     for _, places, _ in _held(handle, names):
@@ -28,9 +31,10 @@ def contained(handle: Handle, ids: Any, keys: Any) -> Bools:
 
 def document(handle: Handle, name: Any) -> Batch | None:
     """The rows of one document; see `Index.get`."""
-    given = {"ids": None, "keys": [name]} if handle.options.keyed else {
-        "ids": [name], "keys": None
-    }
+    given = names_of(handle, name)
+    if handle.undecided:
+        names_of_any_kind(**given, options=handle.options)
+        return None
     names = _names(handle, **given)
     parts = [holding.fingerprints[rows] for holding, _, rows in _held(handle, names)]
     count = sum(map(len, parts))
@@ -40,8 +44,14 @@ def document(handle: Handle, name: Any) -> Batch | None:
     return Batch(np.concatenate(parts), recipe=handle.recipe, **repeated)
 
 
-def _names(handle: Handle, ids: Any, keys: Any) -> Names:
+def names_of(handle: Handle, name: Any) -> dict[str, list[Any] | None]:
+    """A name as the ids or keys of a call, whichever rows have."""
     handle.check_open()
+    is_key = isinstance(name, (str, bytes)) if handle.undecided else handle.options.keyed
+    return {"ids": None, "keys": [name]} if is_key else {"ids": [name], "keys": None}
+
+
+def _names(handle: Handle, ids: Any, keys: Any) -> Names:
     options = handle.options
     checked_ids, checked_keys = checked_names(ids, keys, options)
     if checked_keys is None:

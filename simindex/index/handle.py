@@ -268,6 +268,15 @@ class Handle:
         return self.view.options if self.writer is None else self.writer.committer.options
 
     @property
+    def undecided(self) -> bool:
+        """Whether the first row will say if rows have keys: no row came yet, nor an option."""
+        if self.options.keys is not None:
+            return False
+        if self.writer is None:
+            return self.view.current().head.appended == 0
+        return self.writer.committer.no_rows
+
+    @property
     def recipe(self) -> Recipe | None:
         """Of the index, or of what waits for a commit."""
         return self.view.recipe if self.writer is None else self.writer.committer.recipe

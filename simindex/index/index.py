@@ -20,7 +20,7 @@ from simindex.arrays import U64, Bools
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.index.changes import Changes
-from simindex.index.documents import contained, document
+from simindex.index.documents import contained, document, names_of
 from simindex.index.handle import Handle, Mode
 from simindex.index.statistics import gather
 from simindex.options import IndexOptions, as_flag
@@ -185,8 +185,7 @@ class Index:
     @typed
     def __contains__(self, name: object) -> bool:
         """Whether a key, or an id in an index without keys, has a live row; see `contains`."""
-        given = {"keys": [name]} if self.options.keyed else {"ids": [name]}
-        return bool(self.contains(**given)[0])
+        return bool(contained(self._handle, **names_of(self._handle, name))[0])
 
     @typed
     def contains(self, *, ids: Any = None, keys: Any = None) -> Bools:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from simindex.arrays import U64
@@ -130,6 +131,13 @@ def checked_names(
     listed = as_keys(keys, None)
     _require_type(listed, options)
     return None, listed
+
+
+def names_of_any_kind(ids: Any, keys: Any, options: IndexOptions) -> int:
+    """How many ids or keys are given, where no row has said yet which of them rows have."""
+    either = replace(options, keys=kind_of_keys(None, keys) or keys is not None)
+    checked_ids, checked_keys = checked_names(ids, keys, either)
+    return len(checked_keys or ()) if checked_ids is None else len(checked_ids)
 
 
 def _require_type(keys: list[str] | list[bytes], options: IndexOptions) -> None:

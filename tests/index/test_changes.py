@@ -103,3 +103,23 @@ def test_what_does_not_fit_leaves_a_new_index_free(index_path: Path) -> None:
         with pytest.raises(InvalidBatch):
             index.append(np.zeros((2, 2), np.uint64), keys=["a", "b"])
         assert index.seen_or_add(TEXT) is None
+
+
+def test_a_new_index_has_no_document_of_any_name(index_path: Path) -> None:
+    with simindex.open(index_path, "c") as index, simindex.open(index_path) as reader:
+        for one in (index, reader):
+            for name in ("key", b"key", 5):
+                assert name not in one
+                assert one.get(name) is None
+            assert one.contains(keys=["a", "b"]).tolist() == [False, False]
+            assert one.contains(ids=[1]).tolist() == [False]
+            with pytest.raises(InvalidBatch):
+                one.contains(ids=[1], keys=["a"])
+            with pytest.raises(InvalidBatch):
+                one.get(1.5)
+        assert index.delete(keys=["a"]) == 0
+        assert index.delete(ids=[3]) == 0
+        assert index.seen_or_add(TEXT, b"key") is None
+        assert b"key" in index
+        with pytest.raises(InvalidBatch):
+            index.get("key")
