@@ -44,7 +44,7 @@ def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -
     told = run("stats", built, "-v").stdout
     assert line.split(maxsplit=1)[1] in told
     (stats,) = objects(run("stats", built, "--json").stdout)
-    (found,) = objects(run("tune", built, "--audit", "--json", "-q").stdout)
+    (found,) = objects(run("tune", built, "--audit", "--json", "-q", "-d", 6).stdout)
     assert (stats["audit"]["rows"], stats["audit"]["h"], stats["audit"]["asked"]) == (100, 6, 0.9)
     audit = found["audit"]
     assert (audit["rows"], audit["h"], audit["asked"], audit["kept"]) == (1000, 6, 0.95, True)

@@ -234,5 +234,5 @@ def test_ctrl_c_while_learning_leaves_nothing(spawn: Spawn, tmp_path: Path) -> N
     process.send_signal(signal.SIGINT)
     _, complaint = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert complaint == b"simindex: interrupted\n"
+    assert complaint == b"simindex: interrupted: i.sim was not created\n"
     assert not (tmp_path / "i.sim").exists()

@@ -119,7 +119,8 @@ main()
         )
 
     usage = run("build", "--help", text=True).stdout
-    assert "|notes]" in usage and ".notes, before" in usage
+    usage = "".join(usage.split())  # whose lines end anywhere
+    assert "|notes]" in usage and ".notes," in usage
     for given in ("a.notes", "-"):
         done = run("build", "i.sim", given, "--overwrite", "--max-errors", "1", "--json",
                    input=CONTENT)  # fmt: skip

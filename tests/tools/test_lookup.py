@@ -121,7 +121,7 @@ def test_rows_that_table_0_lacks_are_an_error(
     other = sort_table("other", rows[:2000], np.arange(2000, dtype=np.uint64), None, horizon=0)
     other.structures = segment.structures
     design = BlockDesign.parse(DESIGNS[0], 64 * words)
-    with pytest.raises(CorruptFile, match="other hold"):
+    with pytest.raises(CorruptFile, match="other contain"):
         lookup.search(other, queries, design, h=3, first=False, lookup=way)
 
 

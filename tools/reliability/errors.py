@@ -95,12 +95,6 @@ CALLS_STRIDE = 8
 PASSING = (errno.EINTR,)
 """Errors that the caller is to try again, for ever if need be: they come once only."""
 
-REMEDIES = (
-    "free ", "close ", "open ", "raise ", "check ", "again", "repeat ", "run ", "restore", "wait",
-    "give ", "make ", "build ", "create ",
-)
-"""Words, one of which says what to do."""
-
 log = logging.getLogger("simindex")
 
 Call = Callable[[], Any]
@@ -236,7 +230,7 @@ def judged(path: Path, error: Exception) -> None:
     if isinstance(error, SimindexError):
         if str(path) not in text + str(error.data.get("path")):
             raise Fault("signals", f"{type(error).__name__} names no file: {text}") from error
-        if not any(word in text.lower() for word in REMEDIES):
+        if not error.remedy:
             raise Fault("signals", f"{type(error).__name__} has no remedy: {text}") from error
 
 

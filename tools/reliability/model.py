@@ -428,9 +428,10 @@ class Walk:
         copy = self.directory / "damaged.sim"
         shutil.copytree(self.path, copy, ignore=shutil.ignore_patterns("lock.mdb", "LOCK"))
         files = sorted(path for path in copy.rglob("*") if path.is_file())
-        path = files[self.rng.randrange(len(files))]
+        # Shares, since names and sizes of files differ from run to run, and draws may not.
+        path = files[int(self.rng.random() * len(files))]
         data = bytearray(path.read_bytes())
-        at, how = self.rng.randrange(len(data)), self.rng.randrange(4)
+        at, how = int(self.rng.random() * len(data)), self.rng.randrange(4)
         if how == 0:
             data[at] ^= 1 << self.rng.randrange(8)
         elif how == 1:

@@ -144,7 +144,7 @@ def test_every_query_goes_on_by_other_methods(
         model.append(made, list(range(len(made))))
         model.commit()
         for method in ("auto", "psm", "scan"):
-            assert named(index.query(made[:60], method=method)) == model.query(made[:60], 3)
+            assert named(index.query(made[:60], h=3, method=method)) == model.query(made[:60], 3)
         assert index.explain(made[:5], h=3).exact
         assert index.query(made[:5], memory=1 << 20).stats.exact
         assert index.query(made[:5], memory_limit=1 << 26).stats.exact
