@@ -686,7 +686,8 @@ class Index:
         Returns
         -------
         uint64 (n,)
-            The rows' ids: the given ones, those of the keys, or numbers in order of appending.
+            The rows' ids: the given ones, those of the keys, or numbers in order of appending. Such
+            a number may equal an id that you gave to another row, so do not mix both.
 
         Raises
         ------

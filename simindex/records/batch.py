@@ -247,12 +247,15 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
         )
     kind = bytes if listed and isinstance(listed[0], bytes) else str
     for row, key in enumerate(listed):
-        if not isinstance(key, kind):
-            raise InvalidBatch(
-                f"the key of row {row} is {type(key).__name__}, not {kind.__name__}: "
-                "keys are str or bytes, of one type",
-                row=row, found=type(key).__name__, expected=kind.__name__,
-            )
+        if type(key) is not kind:
+            if not isinstance(key, kind):
+                raise InvalidBatch(
+                    f"the key of row {row} is {type(key).__name__}, not {kind.__name__}: "
+                    "keys are str or bytes, of one type",
+                    row=row, found=type(key).__name__, expected=kind.__name__,
+                )
+            # Of a class such as `numpy.str_`: as a plain one.
+            key = listed[row] = str.__str__(key) if isinstance(key, str) else bytes(key)
         size = len(key) if isinstance(key, bytes) or key.isascii() else _utf8_bytes(key, row)
         if size > MAX_KEY_BYTES:
             raise InvalidBatch(

@@ -31,3 +31,13 @@ def test_fingerprints_below_zero_are_refused() -> None:
 def test_one_element_of_an_array_is_a_fingerprint() -> None:
     rows = np.arange(3, dtype=np.uint64)
     assert Batch(rows[2]).fingerprints.tolist() == [2]
+
+
+def test_keys_of_numpy_are_plain_keys() -> None:
+    rows = np.arange(2, dtype=np.uint64)
+    for given, plain in ((np.array(["a", "b"]), ["a", "b"]), (np.array([b"a", b"b"]), [b"a", b"b"]),
+                         (["a", np.str_("b")], ["a", "b"])):
+        keys = Batch(rows, keys=given).keys
+        assert keys == plain
+        assert keys is not None
+        assert {type(key) for key in keys} == {type(plain[0])}
