@@ -270,11 +270,9 @@ class Handle:
     @property
     def undecided(self) -> bool:
         """Whether the first row will say if rows have keys: no row came yet, nor an option."""
-        if self.options.keys is not None:
-            return False
-        if self.writer is None:
-            return self.view.current().head.appended == 0
-        return self.writer.committer.no_rows
+        if self.writer is not None:
+            return self.writer.committer.may_take_keys
+        return self.options.keys is None and self.view.current().head.appended == 0
 
     @property
     def recipe(self) -> Recipe | None:
