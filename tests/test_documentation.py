@@ -9,6 +9,7 @@
     ```jsonl file:NAME    saved as NAME in the directory of the console blocks, whatever language
     ```python no-run      not run: needs a network, a build or another machine
     ```console no-run
+    ```console needs:MODULE  the test of the page ends here, skipped, if MODULE is not installed
 
 A command that ends in a backslash goes on in the next line, as does one with a here-document.
 """
@@ -149,6 +150,9 @@ def test_examples_of_a_page_run(
         words = block.info.split()
         if not words or "no-run" in words[1:]:
             continue
+        for word in words[1:]:
+            if word.startswith("needs:"):
+                pytest.importorskip(word.removeprefix("needs:"))
         if len(words) == 2 and words[1].startswith("file:"):
             saved = tmp_path / "console" / words[1].removeprefix("file:")
             saved.parent.mkdir(parents=True, exist_ok=True)

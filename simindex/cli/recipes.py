@@ -256,8 +256,9 @@ class Prepared:
             say(line)
         if self.intake.markup:
             say(
-                f"{count(self.intake.markup, 'HTML file')} read with the markup, which may decide "
-                "what is near: extract the texts first"
+                f"{count(self.intake.markup, 'HTML file')} read with the markup, so pages with the "
+                "same template may look alike: extract the texts first, as "
+                "docs/how-to/from-html-to-text.md shows"
             )
         if self.intake.bad_records:
             say(f"skipped {count(self.intake.bad_records, 'bad record')}")

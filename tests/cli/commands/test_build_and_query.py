@@ -383,7 +383,10 @@ def test_what_cannot_be_read_is_refused_and_nothing_is_made(run: Run, tmp_path: 
 
 def test_html_is_told_of(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(f"<html><body>{text(1)}</body></html>")
-    assert "1 HTML file read with the markup" in run("build", "i.sim", "a.html").stderr
+    told = run("build", "i.sim", "a.html").stderr
+    assert "1 HTML file read with the markup" in told
+    (page,) = re.findall(r"docs/\S+\.md", told)
+    assert (Path(__file__).parents[3] / page).exists()
 
 
 # -- the radius -----------------------------------------------------------------------------------
