@@ -1,15 +1,14 @@
 """How well `simindex dedup` drops near-duplicates: `python tools/reproduce/dedup.py --data DIR`.
 
-Prints the tables of docs/explanation/performance.md. Takes some minutes on one core. DIR holds
-`peps.jsonl.zst`
-(path, seq and text a line, sorted) and `labelled/articles_*.jsonl.gz` with their `.pairs.tsv`.
-Needs the extra `zst`, and scipy.
+Prints the tables of docs/explanation/performance.md. It takes some minutes on one core. DIR holds
+`peps.jsonl.zst` (each line has path, seq and text; sorted by path and seq) and
+`labelled/articles_*.jsonl.gz` with their `.pairs.tsv`. Needs the extra `zst`, and scipy.
 
     peps       a document is a duplicate of an earlier one if the cosine of their tf-idf words,
                exact and with the idf of these documents, is 0.9 or more
                precision   share of dropped documents that are duplicates of the one they lost to
                recall      share of duplicates of an earlier kept document that were dropped
-    labelled   precision   share of dropped documents that stand in a labelled pair
+    labelled   precision   share of dropped documents that are in a labelled pair
                recall      share of labelled pairs of which one lost to the other, or both to one
 """
 
@@ -22,7 +21,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,9 +33,10 @@ import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
 from reproduce import pages, vectors  # noqa: E402
+from reproduce.progress import say  # noqa: E402
 
 RECIPES = {
-    "3 words, tf (default)": [],
+    "3 words, tf": ["--weighting", "tf", "--ngram", "3"],
     "words, tf-idf": ["--weighting", "tfidf", "--ngram", "1"],
 }
 """Name -> options of the command."""
@@ -45,13 +44,6 @@ RECIPES = {
 COSINE = 0.9
 
 Pairs = NDArray[np.int64]
-
-_START = time.monotonic()
-
-
-def say(line: str) -> None:
-    """A line for the person who waits."""
-    print(f"{time.monotonic() - _START:6.0f} s  {line}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ import argparse
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -28,6 +27,7 @@ import numpy as np  # noqa: E402
 
 import simindex  # noqa: E402
 from reproduce import pages, plots  # noqa: E402
+from reproduce.progress import say  # noqa: E402
 from reproduce.slices import (  # noqa: E402
     AMONG,
     ERRORS,
@@ -45,13 +45,6 @@ from reproduce.tables import plain, table  # noqa: E402
 
 BITS = 1024
 CHUNK = 2000
-
-_START = time.monotonic()
-
-
-def say(line: str) -> None:
-    """A line for the person who waits."""
-    print(f"{time.monotonic() - _START:6.0f} s  {line}", file=sys.stderr, flush=True)
 
 
 def parser() -> argparse.ArgumentParser:

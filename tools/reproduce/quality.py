@@ -21,7 +21,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +32,7 @@ from numpy.typing import NDArray
 
 import simindex
 from reproduce import lengths, minorities, pages, radii, templates, truth
+from reproduce.progress import say
 
 COSINE = 0.9 - 1e-6
 FAR = 0.6
@@ -44,13 +44,6 @@ BEFORE_RADIUS = 3
 """What the default was before the release, for comparison."""
 
 Pairs = NDArray[np.int64]
-
-_START = time.monotonic()
-
-
-def say(line: str) -> None:
-    """A line for the person who waits."""
-    print(f"{time.monotonic() - _START:6.0f} s  {line}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """What recipes do to real text: `python tools/reproduce/recipes.py --data DIR --out DIR`.
 
-Writes every table of docs/explanation/recipes-compared.md to OUT/recipes.md and its plots to
-OUT/*.svg; about
-ten minutes on one core. DIR holds `*.jsonl.zst`: path, seq and text a line, sorted by
-path and seq. Needs the extras `plots` and `zst`.
+Writes the tables of docs/explanation/recipes-compared.md to OUT/recipes.md and its plots to
+OUT/*.svg. It takes about ten minutes on one core. DIR holds `*.jsonl.zst`. Each line has path, seq
+and text, and the lines are sorted by path and seq. Needs the extras `plots` and `zst`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,13 +26,7 @@ from reproduce import (  # noqa: E402
     revisions,
     tables,
 )
-
-_START = time.monotonic()
-
-
-def say(line: str) -> None:
-    """A line for the person who waits."""
-    print(f"{time.monotonic() - _START:6.0f} s  {line}", file=sys.stderr, flush=True)
+from reproduce.progress import say  # noqa: E402
 
 
 def parser() -> argparse.ArgumentParser:
