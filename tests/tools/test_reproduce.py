@@ -364,6 +364,22 @@ def test_dedup_of_a_collection_is_printed_for_every_h(tmp_path: Path) -> None:
     assert "peps: 24 documents; 12 pairs" in finished.stdout
 
 
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("word 1, tfidf", "single words, tf-idf"),
+        ("word 1, sublinear-tfidf", "single words, sublinear tf-idf"),
+        ("word 1+2+3, tf", "1 to 3 words, tf"),
+        ("char 5, binary", "5 characters, binary"),
+        ("word 1, tf, ternary", "single words, tf, ternary vectors"),
+    ],
+)
+def test_labels_of_plots_are_words(label: str, words: str) -> None:
+    from reproduce.plots import in_words
+
+    assert in_words(label) == words
+
+
 def digits(signature: np.ndarray) -> str:
     return "".join(f"{word:064b}" for word in signature.tolist())
 

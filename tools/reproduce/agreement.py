@@ -131,7 +131,7 @@ def measure(candidate: Candidate, prints: NDArray[np.uint64], of: Sample) -> Cur
 
 
 class _Cells:
-    """Counts of pairs by (pages, width, class, distance), and what is kept beside."""
+    """Counts of pairs by (pages, width, class, distance), and the other columns of `Curves`."""
 
     def __init__(self, of: Sample) -> None:
         self._of = of

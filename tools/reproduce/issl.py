@@ -142,7 +142,7 @@ def collections(found: list[Curves]) -> str:
 
 
 def table_1(found: list[Curves]) -> str:
-    """Lists checked and share of the collection covered, beside the paper's and even bits."""
+    """Lists checked and share of the collection covered: here, in the paper, and for even bits."""
     even = covered_if_even(BITS // WIDTH)
     return table(
         ["max error", "lists of a slice", "[ISSL]",
@@ -194,7 +194,7 @@ checked are the same by definition. The share covered and the overlap depend on:
 - **Size.** The share covered is a share, and does not grow with the collection. The tenth nearest
   of more documents is nearer, so that less is enough to find it.
 
-The figures of the paper are drawn, not printed: there are no values to set beside these. A result
+The figures of the paper are drawn, not printed: there are no values to compare with these. A result
 that ties with the true 10th or 100th distance counts as among them.
 """
 

@@ -1,4 +1,4 @@
-"""The curves of other mixes of the same pairs, from their cosines alone, beside the earlier ones.
+"""Computes the curves of other mixes of the same pairs from their cosines alone.
 
     Curves.angles @ weight of each kind of pair -> precision, recall     (see `kernel`)
 """

@@ -59,12 +59,12 @@ def revision_part(
             say(f"{one.source}: {one.label}, {one.kind}")
     plots.revisions(found, out / "revisions.svg")
     plots.unrelated(found, out / "unrelated.svg")
-    beside, line = tables.beside_reference(found)
+    compared_cells, line = tables.with_reference(found)
     return [
         ("Consecutive revisions: share within h, [95 % interval over pages]",
          tables.revisions(found) + "".join(f"\n{one}\n" for one in missing)),
-        ("Tf-idf words beside an earlier measurement (in parentheses)", f"{beside}\n{line}"),
-        ("3-word shingles beside an earlier measurement", tables.shingles(found)),
+        ("Tf-idf words and an earlier measurement (in parentheses)", f"{compared_cells}\n{line}"),
+        ("3-word shingles and an earlier measurement", tables.shingles(found)),
         ("Unrelated pages: distances and share within h", tables.unrelated(found)),
     ]
 

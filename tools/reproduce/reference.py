@@ -1,4 +1,4 @@
-"""An earlier measurement of the same pages by another program, to stand beside.
+"""An earlier measurement of the same pages by another program, for comparison.
 
 64 bits of MurmurHash3 x64-128, words `\\w+` in lower case; one run, no intervals.
 """

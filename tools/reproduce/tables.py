@@ -56,8 +56,8 @@ def consecutive(found: list[Distances]) -> list[Distances]:
     return single + [pooled([one for one in single if one.label == it], it) for it in labels]
 
 
-def beside_reference(found: list[Distances]) -> tuple[str, str]:
-    """The earlier table beside this one, and a sentence that counts the cells that agree."""
+def with_reference(found: list[Distances]) -> tuple[str, str]:
+    """This table with the earlier values, and a sentence that counts the cells that agree."""
     rows, agree, by_hash, cells = [], 0, 0, 0
     for one in found:
         if one.kind != "consecutive" or one.label != "word 1, tfidf":
@@ -91,7 +91,7 @@ def beside_reference(found: list[Distances]) -> tuple[str, str]:
 
 
 def shingles(found: list[Distances]) -> str:
-    """3-word shingles by source beside the earlier row, which names no source."""
+    """3-word shingles by source, and the earlier row, which names no source."""
     rows = []
     for weighting, earlier in reference.SHINGLES.items():
         rows.append(
@@ -202,7 +202,7 @@ def strangers(found: list[Curves]) -> str:
 
 
 def expected(one: Curves) -> str:
-    """Mean distance by cosine, beside 64 arccos(cosine) / pi."""
+    """Mean distance by cosine, and the expected one, 64 arccos(cosine) / pi."""
     bins = len(one.by_cosine)
     rows = []
     for place in range(bins // 2, bins):
@@ -222,7 +222,7 @@ def expected(one: Curves) -> str:
 
 
 def from_cosines(found: list[Curves], sources: list[str]) -> str:
-    """Curves with each of four sets of hash functions, beside those that the cosines lead to."""
+    """Curves with each of four sets of hash functions, and those computed from the cosines."""
     even = kernel.mix([1.0] * len(sources))
     rows = []
     for one in found:
