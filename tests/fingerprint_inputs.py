@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ def take_rows(path: Path, *, bits: int | None = None, **options: Any) -> Read:
     bad: list[str] = []
 
     def report(record: BadRecord) -> None:
-        bad.append(str(BadRecord(Path(record.path).name, record.line, record.reason)))
+        bad.append(str(replace(record, path=Path(record.path).name)))
 
     intake = Intake(max_errors=None, report=report, bits=bits)
     return Read(list(read_fingerprints([str(path)], ReadOptions(**options), intake)), bad)

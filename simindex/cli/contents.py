@@ -16,9 +16,10 @@ from typing import Any, Protocol, TypeVar
 import click
 
 import simindex
+from simindex.cli.account import met
 from simindex.cli.choices import Reading
 from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, characters_of, chunks
-from simindex.cli.console import count, say
+from simindex.cli.console import say
 from simindex.cli.existing import Existing
 from simindex.cli.learning import Lesson
 from simindex.cli.progress import Extent
@@ -133,6 +134,8 @@ class Rows:
     extent: Extent
     keys: Any = None
     """Kind of the keys, as in `IndexOptions`; None until an index or the first row decides."""
+    others: str = "rows before it"
+    """Which rows have names of this kind."""
     without: SkippedReport = field(default_factory=SkippedReport)
     lesson: Lesson | None = None
     short: ShortTexts | None = None
@@ -156,6 +159,9 @@ class Rows:
         if append:
             with simindex.open(without, "r") as index:
                 intake.bits, rows.keys = index.options.bits, index.options.keys
+                if rows.keys is None and len(index):
+                    rows.keys = False
+                rows.others = "those of the index"
         return rows
 
     def groups(self, most: int) -> Iterator[Fingerprints]:
@@ -170,8 +176,9 @@ class Rows:
         wanted = found if self.keys is None else self.keys
         if found != wanted:
             raise InvalidInput(
-                f"{group.place(0)}: rows have {_NAMED[found]}, and {_NAMED[wanted]} are needed",
-                remedy="build another index of them", path=group.path,
+                f"{group.place(0)}: here rows have {_NAMED[found]}, and {self.others} have "
+                f"{_NAMED[wanted]}",
+                remedy=f"{_NAMING[wanted]}build another index of these rows", path=group.path,
             )
         self.keys = wanted
 
@@ -191,11 +198,19 @@ class Rows:
         return len(group.batch), group.batch.rows.nbytes
 
     def say(self) -> None:
-        if self.intake.bad_records:
-            say(f"skipped {count(self.intake.bad_records, 'bad record')}")
+        for line in met(self.intake):
+            say(line)
 
 
 _NAMED: dict[Any, str] = {"str": "keys", "bytes": "keys of bytes", False: "ids or no names"}
+
+_NAMING: dict[Any, str] = {
+    "str": 'give each row a key, as in {"key": "a.html", "fingerprint": "3c92d228661540d6"}, or ',
+    "bytes": 'give each row its key in hexadecimal, as in {"key_hex": "612e", "fingerprint": '
+    '"3c92d228661540d6"}, or ',
+    False: "",
+}
+"""How rows get names of a kind, if it takes more than to leave names out."""
 
 
 def _kind_of_names(batch: simindex.Batch) -> Any:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from typing import Any
 import click
 
 import simindex
+from simindex.cli.account import met, named_by
+from simindex.cli.app import Interrupted
 from simindex.cli.choices import Reading, collected
-from simindex.cli.console import count, say
+from simindex.cli.console import say
 from simindex.cli.learning import (
     FIRST_DOCUMENTS,
     Lesson,
@@ -25,8 +28,8 @@ from simindex.cli.learning import (
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Extent
 from simindex.cli.wording import OPTIONS
-from simindex.errors import InvalidOption
-from simindex.inputs import ID_FIELDS, Document, Intake, rereadable
+from simindex.errors import InvalidInput, InvalidOption
+from simindex.inputs import Document, Intake, rereadable
 from simindex.simhash.projection import PROJECTIONS
 from simindex.simhash.recipe_bytes import MOST_HEADER_BYTES
 from simindex.simhash.weighting import WEIGHTINGS
@@ -171,6 +174,33 @@ def required_recipe(index: simindex.Index, path: str | Path, so: str, remedy: st
     return index.recipe
 
 
+def recipe_of_documents(
+    index: simindex.Index, path: str | Path, so: str, remedy: str
+) -> Any:
+    """The same of an index that documents are added to, whose rows must have text keys."""
+    recipe = required_recipe(index, path, so, remedy)
+    keys = index.options.keys
+    if keys is False or keys == "bytes" or (keys is None and len(index)):
+        raise InvalidOption(
+            f"{path} names its rows by {'keys of bytes' if keys else 'ids'}, and documents need "
+            "text keys",
+            remedy="name an index with text keys, such as `simindex build` makes",
+            path=str(path), found=keys, expected="str",
+        )
+    return recipe
+
+
+@contextmanager
+def told_in_full(left: str) -> Iterator[None]:
+    """What ends a pass that learns says what is `left`: nothing was made so far."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise type(error)(f"{error.what}; {left}", remedy=error.remedy, **error.data) from error
+    except KeyboardInterrupt as error:
+        raise Interrupted(f"interrupted: {left}") from error
+
+
 @dataclass(frozen=True, slots=True)
 class Learning:
     """From which documents idf is to be learned; None where nothing was asked."""
@@ -249,34 +279,11 @@ class Prepared:
     """The field of ids, where it was asked for."""
 
     def say(self) -> None:
-        """What was not a document, what names documents, and what idf was learned from."""
-        for kind, number in sorted(self.intake.passed_over.items()):
-            say(f"passed over {count(number, 'file')}: {kind}")
-        for line in named_by(self.intake, self.id_field):
+        """What names documents, what reading met, and what idf was learned from."""
+        for line in (*named_by(self.intake, self.id_field), *met(self.intake)):
             say(line)
-        if self.intake.markup:
-            say(
-                f"{count(self.intake.markup, 'HTML file')} read with the markup, so pages with the "
-                "same template may look alike: extract the texts first, as "
-                "docs/how-to/from-html-to-text.md shows"
-            )
-        if self.intake.bad_records:
-            say(f"skipped {count(self.intake.bad_records, 'bad record')}")
         if self.lesson is not None and self.lesson.documents:
             say(self.lesson)
-
-
-def named_by(intake: Intake, asked: str | None) -> Iterator[str]:
-    """Says which field gave ids where that was not asked for, and how other records are named."""
-    for field in intake.id_fields:
-        if asked is None and field != ID_FIELDS[0]:
-            yield f"ids are those of the field {field!r}; --id-field names another"
-    if intake.numbered:
-        looked = ", ".join(ID_FIELDS) if asked is None else asked
-        yield (
-            f"{count(intake.numbered, 'record')} without an id (looked for {looked}), named by "
-            "file and line; --id-field names the field"
-        )
 
 
 def prepare(

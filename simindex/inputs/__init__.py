@@ -27,6 +27,7 @@ from __future__ import annotations
 from simindex.inputs.document import ID_FIELDS, BadRecord, Document, Intake
 from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.reading import (
+    FINGERPRINTS,
     ReadOptions,
     holds_fingerprints,
     read,
@@ -37,6 +38,7 @@ from simindex.inputs.reading import (
 )
 
 __all__ = [
+    "FINGERPRINTS",
     "ID_FIELDS",
     "BadRecord",
     "Document",

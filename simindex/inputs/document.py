@@ -60,6 +60,11 @@ class Document:
         )
 
 
+SKIP_RECORDS = "--max-errors N skips up to N bad records"
+
+SKIP_FILES = "leave this file out, or skip up to N such files with --max-errors N"
+
+
 @dataclass(frozen=True, slots=True)
 class BadRecord:
     """A record, or a whole file, that gave no document."""
@@ -68,10 +73,17 @@ class BadRecord:
     line: int | None
     """None when the file as a whole is the problem."""
     reason: str
+    remedy: str | None = None
+    """What makes a document of it, where that is known."""
 
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
+        """Where it is, and why it is bad."""
         where = self.path if self.line is None else f"{self.path}:{self.line}"
         return f"{where}: {self.reason}"
+
+    def __str__(self) -> str:
+        return self.what if self.remedy is None else f"{self.what}: {self.remedy}"
 
 
 @dataclass(slots=True)
@@ -108,15 +120,21 @@ class Intake:
         """Note that so much more was read of the files."""
         self.read_bytes += size
 
-    def bad(self, path: str, line: int | None, reason: str) -> None:
-        """Note a bad record; InvalidInput when it is one more than may be skipped."""
+    def bad(
+        self, path: str, line: int | None, reason: str, remedy: str | None = None, *,
+        hint: str | None = None,
+    ) -> None:
+        """Note a bad record; InvalidInput when it is one more than may be skipped.
+
+        The error names the remedy, else the hint, else how bad records are skipped.
+        """
         self.bad_records += 1
-        record = BadRecord(path, line, reason)
+        record = BadRecord(path, line, reason, remedy)
         if self.max_errors is not None and self.bad_records > self.max_errors:
             more = f" (bad record {self.bad_records})" if self.max_errors else ""
             raise InvalidInput(
-                f"{record}{more}",
-                remedy="--max-errors N skips up to N bad records",
+                f"{record.what}{more}",
+                remedy=remedy or hint or (SKIP_FILES if line is None else SKIP_RECORDS),
                 path=path, line=line, reason=reason, bad_records=self.bad_records,
             )
         if self.report is not None:
@@ -188,6 +206,11 @@ def _is_id(record: Mapping[str, Any], field: str) -> bool:
 
 class Unusable(Exception):
     """A field's value cannot serve as text or key; the message says why."""
+
+    def __init__(self, reason: str, remedy: str | None = None) -> None:
+        super().__init__(reason)
+        self.remedy = remedy
+        """What to do about it, unless that is to skip the record."""
 
 
 def text_of(value: object, field: str) -> str:

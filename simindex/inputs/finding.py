@@ -146,6 +146,8 @@ def _walk(
             intake.bad(
                 os.path.join(root, folder),  # noqa: PTH118
                 None, f"folder cannot be listed: {error.strerror or error}",
+                hint="check its permissions, leave it out with --exclude, or skip up to N such "
+                "folders with --max-errors N",
             )
             continue
         if is_index(Path(root, folder)):
@@ -169,7 +171,10 @@ def _walk(
 
 def is_index(folder: Path) -> bool:
     """Whether a folder is an index: its files are not documents."""
-    return (folder / "FORMAT").is_file() and (folder / "catalog" / "data.mdb").exists()
+    # Also of a name that is too long for a file, of which `Path.is_file` raises.
+    return os.path.isfile(folder / "FORMAT") and os.path.exists(  # noqa: PTH110, PTH113
+        folder / "catalog" / "data.mdb"
+    )
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:

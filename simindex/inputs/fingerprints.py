@@ -93,7 +93,10 @@ def require_width(bits: int, intake: Intake) -> None:
     if intake.bits is None:
         intake.bits = bits
     if bits != intake.bits:
-        raise Unusable(f"a fingerprint of {bits} bits, and {intake.bits} are needed")
+        raise Unusable(
+            f"a fingerprint of {bits} bits, and {intake.bits} are needed",
+            f"build another index of those of {bits} bits",
+        )
 
 
 Name = str | bytes | int | None
@@ -117,7 +120,8 @@ def gathered(
             try:
                 full = gathering.add(*parse(record), line)
             except (Unusable, Unreadable) as reason:
-                source.intake.bad(source.path, line, str(reason))
+                remedy = reason.remedy if isinstance(reason, Unusable) else None
+                source.intake.bad(source.path, line, str(reason), remedy)
                 continue
             if full:
                 yield from gathering.chunk()

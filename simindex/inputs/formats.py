@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from simindex.inputs.digits import is_digits, read_digits
-from simindex.inputs.document import Document, Source
+from simindex.inputs.document import SKIP_FILES, Document, Source
 from simindex.inputs.exported import (
     is_exported_lines,
     is_exported_table,
@@ -74,12 +74,16 @@ def read_text(stream: BinaryIO, source: Source) -> Iterator[Document]:
             intake.passed_over["binary file"] += 1
         return
     if len(data) > limit:
-        intake.bad(path, None, f"longer than {limit} bytes (records? then give --format)")
+        intake.bad(
+            path, None, f"longer than {limit} bytes",
+            "give --format if it has records, such as JSON lines; a text cannot be longer",
+        )
         return
     try:
         text = decoded(unmarked(data))
     except Unreadable as reason:
-        intake.bad(path, reason.line, str(reason))
+        hint = f"convert it to UTF-8, {SKIP_FILES}"
+        intake.bad(path, reason.line, str(reason), hint=hint)
         return
     intake.markup += is_markup(data)
     yield Document(key=source.name, text=text, path=path)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
-from simindex.inputs.streams import Unreadable, decoded, lines, unmarked
+from simindex.inputs.streams import STDIN, Unreadable, decoded, lines, unmarked
 
 MAX_VALUES = 1 << 20
 """Most commas and brackets of a record outside of its strings. Each stands for a value, and a value
@@ -24,6 +24,12 @@ _STRING = re.compile(_QUOTED, re.DOTALL)
 read once."""
 
 _NESTED = re.compile(_QUOTED + rb"|[][{}]", re.DOTALL)
+
+
+OTHER_FORMAT = (
+    "standard input is read as JSON lines; --format text takes it for one text, and --format csv "
+    "for a table"
+)
 
 
 def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
@@ -48,8 +54,8 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
             record = record_of(line)
             if text_field not in record:
                 raise Unusable(
-                    f"has no field {text_field!r} (it has {_listed(record)}): name the field of "
-                    "the text with --text-field"
+                    f"has no field {text_field!r} (it has {_listed(record)})",
+                    "name the field of the text with --text-field",
                 )
             document = Document(
                 key=ids.key_of(record, number),
@@ -60,7 +66,9 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
                 raw=line,
             )
         except (Unusable, Unreadable) as reason:
-            source.intake.bad(path, number, str(reason))
+            first = path == STDIN and not source.intake.documents
+            remedy = OTHER_FORMAT if first and not line.startswith(b"{") else _remedy(reason)
+            source.intake.bad(path, number, str(reason), remedy)
             continue
         ids.count()
         yield document
@@ -114,6 +122,10 @@ def _is_too_deep(line: bytes) -> bool:
         elif mark in b"]}":
             depth -= 1
     return False
+
+
+def _remedy(reason: Unusable | Unreadable) -> str | None:
+    return reason.remedy if isinstance(reason, Unusable) else None
 
 
 def _listed(record: dict[str, Any]) -> str:

@@ -32,7 +32,7 @@ def read_npy(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
             )
         require_width(64 * width, source.intake)
     except Unusable as reason:
-        source.intake.bad(source.path, None, str(reason))
+        source.intake.bad(source.path, None, str(reason), reason.remedy)
         return
     chunk = max(1, CHUNK_ROWS // width)
     for start in range(0, rows, chunk):
@@ -64,12 +64,12 @@ def _shape(stream: BinaryIO) -> tuple[int, ...]:
     if dtype != np.dtype("<u8") or len(shape) not in (1, 2):
         what = f"an array of {dtype.name}" if dtype.isnative else f"an array of {dtype.str}"
         raise Unusable(
-            f"{what} and shape {shape}, not uint64 of shape (n,) or (n, W): "
-            f"{conversion(dtype, shape)}"
+            f"{what} and shape {shape}, not uint64 of shape (n,) or (n, W)",
+            conversion(dtype, shape),
         )
     if by_columns and len(shape) == 2 and shape[1] > 1:
         raise Unusable(
-            "its rows are not one after the other (Fortran order): save "
-            "numpy.ascontiguousarray(rows)"
+            "its rows are not one after the other (Fortran order)",
+            "save numpy.ascontiguousarray(rows)",
         )
     return shape

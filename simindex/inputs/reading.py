@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,13 @@ T = TypeVar("T")
 
 MAX_RECORD_BYTES = 64 << 20
 """Longest line, row or text file, in bytes after decompression."""
+
+
+FINGERPRINTS = "fingerprints"
+"""Why files of folders are passed over where texts are read."""
+
+SHOWN_NAME = 200
+"""Characters of a name that no file has: it may be a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +80,16 @@ class ReadOptions:
             )
 
 
-def require_inputs(inputs: Sequence[str]) -> None:
+def require_inputs(inputs: Sequence[str], check: str = "check the name") -> None:
     """Refuse what cannot be read at all, before anything is created.
 
-    Raises InvalidInput for a path that does not exist or standard input named twice, MissingExtra
-    for .zst without its library.
+    Raises InvalidInput for a path that does not exist, which `check` is the remedy of, or standard
+    input named twice; MissingExtra for .zst without its library.
     """
     for path in inputs:
-        if path != STDIN and not Path(path).exists():
+        if path != STDIN and not os.path.exists(path):  # noqa: PTH110 - also of a very long name
             raise InvalidInput(
-                f"{printable(path)}: no such file or folder", remedy="check the name", path=path
+                f"{_shortened(printable(path))}: no such file or folder", remedy=check, path=path
             )
         if path != STDIN and is_index(Path(path)):
             raise InvalidInput(
@@ -92,6 +100,10 @@ def require_inputs(inputs: Sequence[str]) -> None:
             require_zstandard()
     if list(inputs).count(STDIN) > 1:
         raise InvalidInput("standard input (-) can be read only once", path=STDIN)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= SHOWN_NAME else name[:SHOWN_NAME] + "..."
 
 
 def rereadable(inputs: Sequence[str]) -> bool:
@@ -213,19 +225,23 @@ def _texts_of(
         yield from row.read(stream, source)
     elif source.named:
         source.intake.bad(
-            source.path, None,
-            "holds fingerprints, and texts are read here: `build` and `query` take them, with no "
-            "texts in addition",
+            source.path, None, "holds fingerprints, and this command needs the texts",
+            "name the files that have the texts; or `simindex build INDEX "
+            f"{source.path}` and `simindex clusters INDEX` list the near-duplicates of these "
+            "fingerprints",
         )
     else:
-        source.intake.passed_over["fingerprints"] += 1
+        source.intake.passed_over[FINGERPRINTS] += 1
 
 
 def _fingerprints_of(
     stream: BinaryIO, source: Source, row: Format, head: bytes
 ) -> Iterator[Fingerprints]:
     if row.read_fingerprints is None:
-        source.intake.bad(source.path, None, "holds texts, and fingerprints are read here")
+        source.intake.bad(
+            source.path, None, "holds texts, and the other inputs hold fingerprints",
+            "read them in two runs",
+        )
         return
     yield from row.read_fingerprints(stream, source)
 
@@ -250,8 +266,8 @@ def _read_file(
                     intake.passed_over[refused.what] += 1
                     return
                 if refused is not None:
-                    reason = f"{refused.what}, which cannot be read: {refused.remedy}"
-                    intake.bad(shown, None, reason)
+                    reason = f"{refused.what}, which cannot be read"
+                    intake.bad(shown, None, reason, refused.remedy)
                     return
                 row = recognised(file.path, head, options.text_field)
             yield from reader(stream, source, row, head)

@@ -81,11 +81,10 @@ class TableRows:
                 if header is None:
                     if self._needed not in row:
                         found = ", ".join(repr(column[:40]) for column in row[:8])
-                        other = ": name the column of the text with --text-field"
-                        remedy = other if self._needed == self._source.text_field else ""
+                        other = "name the column of the text with --text-field"
                         intake.bad(
-                            path, line,
-                            f"has no column {self._needed!r} (it has {found}){remedy}",
+                            path, line, f"has no column {self._needed!r} (it has {found})",
+                            other if self._needed == self._source.text_field else None,
                         )
                         return
                     header = row
@@ -99,7 +98,7 @@ class TableRows:
                 intake.bad(path, line, f"not CSV: {error}")
                 continue
             except Unusable as reason:
-                intake.bad(path, line, str(reason))
+                intake.bad(path, line, str(reason), reason.remedy)
                 continue
             yield line, cells
 
@@ -121,7 +120,7 @@ def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
                 row=row,
             )
         except Unusable as reason:
-            source.intake.bad(source.path, line, str(reason))
+            source.intake.bad(source.path, line, str(reason), reason.remedy)
             continue
         ids.count()
         yield document

@@ -69,11 +69,11 @@ def test_texts_and_fingerprints_are_not_mixed(run: Run, rows: Path) -> None:
         said = run("build", "i.sim", "rows.npy", other, code=4).stderr
         assert f"rows.npy holds fingerprints and {other} texts: read them in two runs" in said
     said = run("build", "i.sim", "rows.npy", "rows.jsonl", code=4).stderr
-    assert "rows.jsonl:1: rows have keys, and ids or no names are needed" in said
+    assert "rows.jsonl:1: here rows have keys, and rows before it have ids or no names" in said
     assert "i.sim was not created" in said
     said = run("build", "i.sim", "rows.npy", "--weighting", "tf", "--idf-first", 3, code=2).stderr
     assert "leave out --weighting, --idf-first" in " ".join(said.split())
-    assert "holds fingerprints, and texts are read here" in run("dedup", "rows.npy", code=4).stderr
+    assert "and this command needs the texts" in run("dedup", "rows.npy", code=4).stderr
     assert not Path("i.sim").exists()
 
 
@@ -163,7 +163,7 @@ def test_adding_named_rows_again_changes_nothing(
     run("build", "i.sim", "r.jsonl", "--append")
     assert stored() == [(names[0], 1), (names[1], 2**64 - 1)]
     said = run("build", "i.sim", "rows.npy" if named == "key" else "rows.jsonl", "--append", code=4)
-    assert "are needed" in said.stderr and len(stored()) == 2
+    assert "and those of the index have" in said.stderr and len(stored()) == 2
 
 
 def test_rows_of_one_key_are_all_stored(run: Run, rows: Path) -> None:

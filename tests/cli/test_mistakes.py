@@ -65,12 +65,27 @@ MISTAKES = [
     ("build pages.sim pages.sim --append", 4, "pages.sim is an index, which holds no texts"),
     ("build new.sim binary.dat", 4, "binary.dat: binary file"),
     ("build new.sim bad.jsonl", 4, "bad.jsonl:2: not JSON", "--max-errors N skips up to N"),
-    ("build new.sim nofield.jsonl", 4, "has no field 'text' (it has 'id', 'body')"),
+    ("build new.sim nofield.jsonl", 4, "has no field 'text' (it has 'id', 'body')",
+     "was not created: name the field of the text with --text-field"),
     ("build new.sim news.jsonl --text-field body", 4, "name the field of the text with"),
     ("build new.sim table.csv --text-field nope", 4, "has no column 'nope'", "--text-field"),
     ("build new.sim cut.jsonl.gz", 4, "truncated: Compressed file ended"),
     ("build new.sim list.json", 4, "a JSON array, which cannot be read"),
-    ("build new.sim latin.txt", 4, "latin.txt:1: not UTF-8: byte 0xe9 at column 4"),
+    ("build new.sim latin.txt", 4, "latin.txt:1: not UTF-8: byte 0xe9 at column 4",
+     "convert it to UTF-8, leave this file out, or skip"),
+    ("build new.sim rows", 1, "passed over 1 file: fingerprints (`build` and `query` read them"),
+    ("build new.sim rows/rows.npy keyed.jsonl", 4, "keyed.jsonl:1: here rows have keys, and rows "
+     "before it have ids or no names", "build another index of these rows"),
+    ("build numbers.sim keyed.jsonl --append", 4, "and those of the index have ids or no names"),
+    ("build pages.sim rows/rows.npy --append", 4, "rows.npy[0]: here rows have ids or no names, "
+     "and those of the index have keys", "give each row a key, as in {\"key\": \"a.html\""),
+    ("build new.sim rows/rows.npy docs", 4, "rows.npy holds fingerprints and docs texts"),
+    ("build wide.sim rows/rows.npy --append", 4, "of 64 bits, and 128 are needed",
+     "build another index of those of 64 bits"),
+    ("build new.sim floats.npy", 4, "an array of float64 and shape (4,), not uint64"),
+    ("dedup rows/rows.npy", 4, "holds fingerprints, and this command needs the texts: name the "
+     "files that have the texts", "`simindex clusters INDEX` list the near-duplicates"),
+    ("fingerprint rows/rows.npy", 4, "this command needs the texts"),
     ("build new.sim doc.pdf", 4, "a PDF file, which cannot be read"),
     ("build new.sim news.jsonl --format xml", 2, "'xml' is not one of"),
     ("build new.sim - -", 4, "standard input (-) can be read only once"),
@@ -108,6 +123,9 @@ MISTAKES = [
     # Questions
     ("query pages.sim", 2, "nothing to look up: give an INPUT, --text, --fingerprint"),
     ("query pages.sim nothere.txt", 4, "nothere.txt: no such file or folder"),
+    ("query pages.sim 'some text'", 4, "a text is looked up with --text TEXT"),
+    (f"query pages.sim '{'long text ' * 400}'", 4, "...: no such file or folder", "--text TEXT"),
+    (f"dedup '{'long text ' * 400}'", 4, "...: no such file or folder: check the name"),
     ("query pages.sim --text ''", 1, "nothing was looked up: no document has a fingerprint"),
     ("query pages.sim --text 'a b c' -d 65", 2, "--distance 65 is not a valid distance"),
     ("query pages.sim --text 'a b c' -d -1", 2, "'-1' is not a whole number", "like 3"),
@@ -168,9 +186,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "table.csv": b"id,text\n1,one two three four\n", "binary.dat": bytes(range(256)) * 10,
         "cut.jsonl.gz": gzip.compress(b'{"text": "one two three"}\n' * 1000)[:40],
         "list.json": b'[{"text": "a"}]', "latin.txt": "caf\xe9 au lait".encode("latin-1"),
+        "keyed.jsonl": b'{"key": "k", "fingerprint": "3c92d228661540d6"}\n',
         "doc.pdf": b"%PDF-1.4\n...", "file.sim": b"hello",
     }
     (place / "docs").mkdir()
+    (place / "rows").mkdir()
+    np.save(place / "rows/rows.npy", np.arange(5, dtype=np.uint64))
+    np.save(place / "floats.npy", np.zeros(4))
     (place / "emptyfolder").mkdir()
     for name, data in files.items():
         (place / name).write_bytes(data)
@@ -186,6 +208,42 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "torn.sim/catalog/data.mdb").unlink()
     os.truncate(place / "cut.sim/catalog/data.mdb", 100)
     return place
+
+
+WITHOUT_SKIPPING = (
+    "nofield.jsonl", "list.json", "doc.pdf", "rows/rows.npy docs/fox.txt", "floats.npy",
+    "table.csv --text-field nope",
+)
+
+
+@pytest.mark.parametrize("inputs", WITHOUT_SKIPPING)
+def test_skipping_is_no_remedy_for_what_is_wrong_with_all_records(
+    place: Path, monkeypatch: pytest.MonkeyPatch, inputs: str
+) -> None:
+    monkeypatch.chdir(place)
+    result = CliRunner().invoke(program, ["build", "new.sim", *inputs.split()])
+    assert result.exit_code == 4
+    assert "max-errors" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["build new.sim -", "query pages.sim -", "dedup"])
+@pytest.mark.parametrize("given", ["plain text", "id,text\n1,one two three\n", "[1, 2]\nx\n"])
+def test_other_formats_on_standard_input_are_answered_with_the_option(
+    place: Path, monkeypatch: pytest.MonkeyPatch, command: str, given: str
+) -> None:
+    monkeypatch.chdir(place)
+    result = CliRunner().invoke(program, shlex.split(command), input=given)
+    assert result.exit_code == 4
+    assert "-:1: not " in result.stderr
+    assert "--format text takes it for one text, and --format csv for a table" in result.stderr
+
+
+def test_a_bad_line_after_good_ones_of_standard_input_can_be_skipped(run: Run) -> None:
+    told = run("dedup", input=json.dumps({"text": FOX}) + "\nnot json\n", code=4).stderr
+    assert "-:2: not JSON" in told
+    assert "--max-errors N skips up to N" in told
+    told = run("dedup", input='{"text": "cut', code=4).stderr
+    assert "--format" not in told
 
 
 def contents(place: Path) -> dict[str, str]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def take() -> Callable[..., Outcome]:
         bad: list[str] = []
 
         def report(record: BadRecord) -> None:
-            named = BadRecord(Path(record.path).name, record.line, record.reason)
+            named = replace(record, path=Path(record.path).name)
             bad.append(str(named))
 
         intake = Intake(max_errors=max_errors, report=report)

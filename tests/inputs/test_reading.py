@@ -50,7 +50,8 @@ def test_a_text_over_the_limit_is_a_bad_record(tmp_path: Path, take: Take) -> No
     (tmp_path / "b").write_bytes(b"x" * 100)
     documents, bad, _ = take(".", max_record_bytes=100)
     assert keys((documents,)) == ["b"]
-    assert bad == ["a: longer than 100 bytes (records? then give --format)"]
+    assert bad == ["a: longer than 100 bytes: give --format if it has records, such as "
+                   "JSON lines; a text cannot be longer"]
 
 
 def test_the_format_asked_for_beats_the_suffix(tmp_path: Path, take: Take) -> None:

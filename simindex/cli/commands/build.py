@@ -38,10 +38,11 @@ from simindex.cli.recipes import (
     Prepared,
     idf_options,
     prepare,
+    recipe_of_documents,
     recipe_options,
-    stored_recipe,
+    told_in_full,
 )
-from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError
+from simindex.errors import IndexExists, IndexNotFound, SimindexError
 from simindex.inputs import require_inputs
 from simindex.storage.location import checked_call
 from simindex.writing.creation import require_place
@@ -138,19 +139,15 @@ def build(
     elif append:
         intake = reading.intake()
         documents = reading.documents(inputs, intake, without)
-        recipe, id_field = stored_recipe(path, *NO_TEXTS), reading.options.id_field
+        with simindex.open(path, "r") as index:
+            recipe = recipe_of_documents(index, path, *NO_TEXTS)
+        id_field = reading.options.id_field
         extent = reading.extent(inputs, intake, without)
         contents = Texts(Prepared(recipe, documents, intake, extent, id_field=id_field))
     else:
         left = f"{path} {'is as it was' if exists(path) else 'was not created'}"
-        try:
+        with told_in_full(left):
             prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
-        except InvalidInput as error:  # in the pass that learns, before anything is made
-            raise type(error)(
-                f"{error.what}; {left}", remedy=error.remedy, **error.data
-            ) from error
-        except KeyboardInterrupt as error:
-            raise Interrupted(f"interrupted: {left}") from error
         contents = Texts(prepared)
     run = _Run(
         path, contents, append, overwrite, commit_every, started, on_existing or "replace"

@@ -15,6 +15,7 @@ import numpy as np
 from click.core import ParameterSource
 
 import simindex
+from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program
 from simindex.cli.batches import (
     MOST_MATCHES,
@@ -41,6 +42,7 @@ from simindex.cli.console import as_json_line, cell, count, duration, key_text, 
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
+from simindex.inputs import require_inputs
 from simindex.inputs.finding import is_index
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import SpotCheck
@@ -175,6 +177,7 @@ def query(
     if not (inputs or texts or fingerprints or others):
         inputs = piped_input("nothing to look up: give an INPUT, --text, --fingerprint or --index")
     _require_index_first(index_path, inputs)
+    require_inputs(inputs, "check the name; a text is looked up with --text TEXT")
     intake = reading.intake()
     extent = reading.extent(inputs, intake) if inputs and not others else None
     asked = matched = found = 0
@@ -223,6 +226,9 @@ def query(
             for line in _nearest_of(index, few):
                 say(line)
     asking.without.close()
+    if not quiet:
+        for line in met(intake):
+            say(line)
     if not asked:
         nothing_to_do("nothing was looked up: no document has a fingerprint", quiet=quiet)
     if not quiet:

@@ -23,8 +23,14 @@ from simindex.cli.app import Interrupted
 from simindex.cli.choices import Reading
 from simindex.cli.console import count, say
 from simindex.cli.new_index import NewIndex
-from simindex.cli.recipes import Learning, Prepared, prepare, required_recipe
-from simindex.errors import IndexNotFound, InvalidInput, InvalidOption, SimindexError
+from simindex.cli.recipes import (
+    Learning,
+    Prepared,
+    prepare,
+    recipe_of_documents,
+    told_in_full,
+)
+from simindex.errors import IndexNotFound, InvalidOption, SimindexError
 
 TEMPORARY_BATCH_ROWS = 1 << 16
 """Small segments: what is pending is looked through for every buffer."""
@@ -122,14 +128,8 @@ def lasting(path: Path, asked: Asked) -> Place:
     try:
         index = simindex.open(path, "w")
     except IndexNotFound:
-        try:
+        with told_in_full(f"{path} was not created"):
             prepared = asked.prepared(Path(os.path.realpath(path)))
-        except InvalidInput as error:  # in the pass that learns, before anything is made
-            raise type(error)(
-                f"{error.what}; {path} was not created", remedy=error.remedy, **error.data
-            ) from error
-        except KeyboardInterrupt as error:
-            raise Interrupted(f"interrupted: {path} was not created") from error
         options = simindex.IndexOptions(keys="str", recipe=prepared.recipe)
         made = NewIndex.at(path, options)
         return Place(path, made.index, prepared, lasting=True, made=made)
@@ -139,14 +139,7 @@ def lasting(path: Path, asked: Asked) -> Place:
             raise click.UsageError(
                 f"{path} exists, and an index's own recipe is used; drop the recipe's options"
             )
-        recipe = required_recipe(index, path, *NO_TEXTS)
-        if index.options.keys != "str":
-            raise InvalidOption(
-                f"{path} names its rows by {'keys of bytes' if index.options.keys else 'ids'}, "
-                "and documents need text keys",
-                remedy="name an index with text keys, such as `simindex build` makes",
-                path=str(path), found=index.options.keys, expected="str",
-            )
+        recipe = recipe_of_documents(index, path, *NO_TEXTS)
         intake = asked.reading.intake()
         without = Path(os.path.realpath(path))
         documents = asked.reading.documents(asked.inputs, intake, without)

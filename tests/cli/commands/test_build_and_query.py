@@ -377,7 +377,8 @@ def test_a_folder_that_is_named_twice_is_read_once(run: Run, texts: list[str]) -
 def test_what_cannot_be_read_is_refused_and_nothing_is_made(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.warc.gz").write_bytes(gzip.compress(b"WARC/1.0\r\n\r\n"))
     told = run("build", "i.sim", "a.warc.gz", code=4).stderr
-    assert "a.warc.gz: a WARC archive, which cannot be read: export its texts" in told
+    assert "a.warc.gz: a WARC archive, which cannot be read; i.sim was not created" in told
+    assert "not created: export its texts" in told
     assert not (tmp_path / "i.sim").exists()
 
 
