@@ -472,4 +472,4 @@ def test_one_command_writes_the_tables_of_slice_lists(tmp_path: Path) -> None:
     assert "| 16 | 65,536 | 100.00% | 100.00% | 100.00% | 100.00% | 100.00% | 100.00% |" in report
     assert report.count("| 16 | 10.00 | 10.00 | 10.00 | 10.00 | 10.00 | 10.00 |") == 2
     assert finished.stderr.count("the package finds the same") == 2
-    assert "[ISSL] Table 1" in (tmp_path / "out" / "issl.svg").read_text()
+    assert "the paper, Table 1" in (tmp_path / "out" / "issl.svg").read_text()
