@@ -71,6 +71,7 @@ TESTED_BY = {
     "writing/admission.py": "test_bad_input.py",
     "writing/committer.py": "writing/test_writer_faults.py",
     "writing/creation.py": "writing/test_writer_faults.py",
+    "writing/edits.py": "writing/test_writer_faults.py",
     "writing/waiting.py": "regressions/test_0002_buffered_rows_shared_memory.py",
 }
 """Module without a test file of its name -> the test file that fails if the module is wrong."""

@@ -40,7 +40,8 @@ from simindex.storage.tables.record import StructureRecord
 from simindex.storage.tables.segment import Segment
 from simindex.storage.view import View
 from simindex.writing import policy
-from simindex.writing.committer import Committer, drop_settled
+from simindex.writing.committer import Committer
+from simindex.writing.edits import drop_settled
 from simindex.writing.merges import MAX_MERGES, Merge, Merges, State, put_off, release
 
 MAX_SEGMENTS = 64

@@ -1,0 +1,144 @@
+"""What a commit changes, as one edit of the catalog.
+
+    rows        enough for a segment: written as one, with the pending rows
+                fewer: a pending run, with as many earlier ones as there are too many
+    deletions   a run of tombstones, likewise; those that every table has been purged of are dropped
+    samples     join the stored reservoir, unless the pending run holds them
+    values      as they are, the recipe's bytes, and the options where the first rows gave them keys
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simindex.storage.catalog.catalog import Catalog, Edit
+from simindex.storage.catalog.records import Run, encode_pending
+from simindex.storage.catalog.values import pack
+from simindex.storage.segmentfiles import SegmentFiles, Written
+from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.reservoir import Reservoir
+from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
+from simindex.writing import policy
+from simindex.writing.waiting import Rows, Waiting, sorted_rows
+
+FANOUT = 8
+"""Runs of about one size that are merged."""
+
+
+def composed(
+    waiting: Waiting, snapshot: Snapshot, files: SegmentFiles, catalog: Catalog,
+    written: list[Written], *, seal_pending: bool,
+) -> Edit:
+    """What a commit of `waiting` changes; a segment that is made for it is added to `written`."""
+    head = snapshot.head
+    options = files.options
+    rows = waiting.rows + head.pending_rows
+    edit = Edit(snapshot.value, head, generation=waiting.sequence)
+    generation = edit.head.generation
+    deleted = waiting.tombstones()
+    dead = snapshot.tombstones
+    if len(deleted):
+        dead = Tombstones.merged([dead, deleted], keyed=deleted.keyed)
+    living, withdrawn = waiting.living()
+    edit.add_rows(waiting.added)
+    edit.withdrawn = waiting.withdrawn + withdrawn
+    samples = list(waiting.samples)
+    if rows and (seal_pending or (waiting.rows and rows >= options.seal_rows)):
+        live = [_live(table, dead) for table in snapshot.pending]
+        table = sorted_rows([*live, *living], options, horizon=generation)
+        samples += _drop_pending(edit, snapshot, dead, head.pending)
+        if len(table):
+            written.append(files.write(table, head.generation + 1))
+    elif waiting.rows:
+        samples = _add_pending(edit, snapshot, dead, living, samples, files)
+    if samples:
+        samples.insert(0, _stored(catalog, snapshot, options.words))
+        edit.set_value("reservoir", Reservoir.merged(samples, options.reservoir_rows).encode())
+    for record, directories in [*waiting.spilled, *written]:
+        edit.add_segment(record, directories)
+    for name, payload in waiting.values.items():
+        edit.set_value(name, payload)
+    if waiting.recipe is not None:
+        edit.set_value("recipe", waiting.recipe.to_bytes())
+    if waiting.options is not None:
+        edit.set_value("options", pack(waiting.options.to_dict()))
+    horizons = [segment.horizon for segment in snapshot.segments]
+    horizons += [run.horizon for run in edit.head.pending]
+    horizons += [record.horizon for record, _ in waiting.spilled]
+    oldest = min(horizons, default=generation)
+    edit.deletions = len(deleted)
+    if len(deleted) and oldest < generation:
+        _add_tombstones(edit, catalog, deleted)
+    drop_settled(edit, oldest)
+    return edit
+
+
+def drop_settled(edit: Edit, oldest: int) -> None:
+    """Drops earlier tombstones that every table has been purged of."""
+    for run in edit.before.tombstones:
+        if run in edit.head.tombstones and run.horizon <= oldest:
+            edit.drop_run("tombstones", run)
+
+
+def _add_tombstones(edit: Edit, catalog: Catalog, deleted: Tombstones) -> None:
+    """Adds a run of them, merged with as many others as there are too many."""
+    runs = edit.before.tombstones
+    chosen = policy.pick([*(run.rows for run in runs), len(deleted)], FANOUT)
+    merged = [runs[place] for place in chosen if place < len(runs)]
+    parts = [deleted]
+    with catalog.reading() as reading:
+        for run in merged:
+            payload = reading.run("tombstones", run)
+            parts.append(Tombstones.decode(f"run {run.number}", payload, keyed=deleted.keyed))
+    for run in merged:
+        edit.drop_run("tombstones", run)
+    together = Tombstones.merged(parts, keyed=deleted.keyed)
+    edit.add_run("tombstones", together.encode(), len(together))
+
+
+def _add_pending(
+    edit: Edit, snapshot: Snapshot, dead: Tombstones, living: Sequence[Rows],
+    samples: list[Reservoir], files: SegmentFiles,
+) -> list[Reservoir]:
+    """Adds a run of rows, with those of earlier runs; returns samples that it does not hold."""
+    runs, options = edit.before.pending, files.options
+    chosen = policy.pick([*(run.rows for run in runs), sum(map(len, living))], FANOUT)
+    merged = [place for place in chosen if place < len(runs)] if len(runs) in chosen else []
+    rows = [_live(snapshot.pending[place], dead) for place in merged]
+    table = sorted_rows([*rows, *living], options, horizon=edit.head.generation)
+    parts = samples
+    parts += _drop_pending(edit, snapshot, dead, [runs[place] for place in merged])
+    if not len(table):
+        return parts
+    sample = Reservoir.merged([Reservoir.empty(options.words), *parts], options.reservoir_rows)
+    edit.add_run("pending", encode_pending(table, sample), len(table))
+    return []
+
+
+def _drop_pending(
+    edit: Edit, snapshot: Snapshot, dead: Tombstones, runs: Sequence[Run]
+) -> list[Reservoir]:
+    """Drops runs, and accounts for their dead rows; returns their samples."""
+    samples = []
+    for place, run in enumerate(snapshot.head.pending):
+        if run in runs:
+            edit.drop_pending(run, dead.count(snapshot.pending[place]))
+            samples.append(snapshot.samples[place])
+    return samples
+
+
+def _live(table: Table, dead: Tombstones) -> Rows:
+    rows = dead.alive(table, 0, len(table))
+    if rows is None:
+        return Rows(table.fingerprints, table.ids, table.keys)
+    keys = None if table.keys is None else table.keys.take(rows)
+    return Rows(table.fingerprints[rows], table.ids[rows], keys)
+
+
+def _stored(catalog: Catalog, snapshot: Snapshot, words: int) -> Reservoir:
+    with catalog.reading() as reading:
+        payload = reading.value(snapshot.head, "reservoir")
+    if payload is None:
+        return Reservoir.empty(words)
+    return Reservoir.decode("the index", payload, words)
