@@ -53,6 +53,7 @@ class Existing:
 
         Raises InvalidInput at the first document that is there, if that is the choice.
         """
+        self._drop_without(index, chunk, batch)
         keys: list[Any] = list(batch.keys or [])
         there = np.flatnonzero(self._before.contains(keys=keys)) if keys else ()
         if not len(there):
@@ -85,6 +86,20 @@ class Existing:
             weights=None if batch.weights is None else batch.weights[places],
             recipe=batch.recipe, skipped=batch.skipped,
         )
+
+    def _drop_without(
+        self, index: simindex.Index, chunk: list[Document], batch: simindex.Batch
+    ) -> None:
+        """Has new texts replace old ones also where the new ones have no fingerprint."""
+        if self._choice != "replace" or not batch.skipped:
+            return
+        new = [chunk[one.position] for one in batch.skipped]
+        keys = list(dict.fromkeys(document.key for document in new if not document.numbered))
+        held = self._before.contains(keys=keys)
+        gone = [key for key, there in zip(keys, held, strict=True) if there]
+        if gone:
+            index.delete(keys=gone)
+            self._gone.update(gone)
 
     def admitted_rows(self, index: simindex.Index, group: Fingerprints) -> simindex.Batch:
         """The same for fingerprints; rows without a key or id are appended in any case."""

@@ -22,6 +22,7 @@ from simindex.cli.console import key_text, say
 from simindex.cli.recipes import required_recipe
 from simindex.errors import InvalidOption, RecipeMismatch
 from simindex.inputs import Intake
+from simindex.simhash.contrast import contrast
 from simindex.writing.admission import check_recipe
 
 
@@ -100,9 +101,8 @@ def require_alike(
         check_recipe(other.recipe, index.recipe)
     except RecipeMismatch as error:
         differences = error.data["differences"]
-        told = ", ".join(f"{what} {one!r} and {two!r}" for what, (one, two) in differences.items())
         raise RecipeMismatch(
-            f"{others_name} and {name} have different recipes ({told}), so their "
+            f"{others_name} has another recipe than {name} ({contrast(differences)}), so their "
             "fingerprints cannot be compared",
             remedy="build one of them again, with the recipe's options of the other",
             differences=differences,

@@ -14,6 +14,9 @@ from simindex.cli.console import count, say
 from simindex.inputs import Document
 from simindex.simhash.shortest import radius_for, shortest_text
 
+LEAST_SHARE = 0.01
+"""Of short texts among all: fewer are not spoken of. docs/how-to/choosing-a-recipe.md says so."""
+
 WIDE_BITS = 256
 LEAST_FEATURES = 10
 """Of the shortest texts that were measured."""
@@ -37,8 +40,8 @@ class ShortTexts:
         return made
 
     def say(self, documents: int) -> None:
-        """Say how many of the documents were short, and what finds more, if there were any."""
-        if self.number:
+        """Say how many of the documents were short, and what finds more, unless these are few."""
+        if self.number and self.number >= LEAST_SHARE * documents:
             say(
                 f"{self.number:,} of {count(documents, 'document')} have fewer than {self.least} "
                 f"different {self._features}: one changed word often moves such a text by more "
@@ -64,5 +67,12 @@ class ShortTexts:
             h = radius_for(width, *self._kind, features)
             if h is not None and h * bits > self._h * width and (width > bits or not option):
                 least = shortest_text(width, *self._kind, h)
-                options.append(f"{option}-d {h} (from {least} on)")
-        return f" Use {' or '.join(options)}." if options else ""
+                options.append((f"{option}-d {h}", least))
+        if not options:
+            return ""
+        (first, least), *others = options
+        more = "".join(f", {other} in texts of {enough} or more" for other, enough in others)
+        return (
+            f" {first} finds nine of ten such edits in texts of {least} {self._features} or "
+            f"more{more}."
+        )

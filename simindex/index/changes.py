@@ -267,6 +267,13 @@ class Changes:
                         writer.commit()
                     return
                 except (SimindexError, OSError, MemoryError) as error:
+                    if committer.failed is not None:
+                        log.warning(
+                            "%s cannot be changed by this handle any more, and what it had not "
+                            "committed may be lost; open the index again, and add these documents "
+                            "again: %s", handle.path, error,
+                        )
+                        return
                     log.warning("the rows of %s wait on: %s", handle.path, error)
                     due = time.monotonic() + RETRY_S
             if due < inf:

@@ -687,7 +687,7 @@ class Index:
         -------
         uint64 (n,)
             The rows' ids: the given ones, those of the keys, or numbers in order of appending. Such
-            a number may equal an id that you gave to another row, so do not mix both.
+            a number may equal an id that you gave to another row, so do not mix both in one index.
 
         Raises
         ------
@@ -705,7 +705,8 @@ class Index:
         """Deletes all rows of the batch's ids or keys, then appends the batch.
 
         One commit makes both durable and visible. Rows that wait for a commit are deleted, too, so
-        the last of several replacements counts. Several rows of a batch may have the same key.
+        the last of several replacements counts. Several rows of a batch may have the same key. A
+        text that has no fingerprint (`Batch.skipped`) deletes the rows of its key, and adds none.
 
         Returns uint64 (n,) ids. Raises InvalidBatch if the batch has neither ids nor keys, or as
         `append` does.
@@ -882,6 +883,10 @@ class Index:
 
         Notes
         -----
+        A document with a `key` that the index has already is compared as any other one. If it is
+        near no row, it is added as a further row of this key: see `replace` to have only the new
+        one. Rows of one key count as one document.
+
         Later calls see an added row at once. Queries see it from the next commit on, and only from
         then on does it survive a crash. A commit comes with `commit`, `close`, leaving a ``with``
         block cleanly, `commit_s`, or 65,536 waiting rows of 64 bits (fewer if rows are wider or

@@ -10,6 +10,7 @@ from simindex.arrays import U64
 from simindex.errors import InvalidBatch, RecipeMismatch
 from simindex.options import IndexOptions, KeyKind
 from simindex.records.batch import Batch, as_fingerprints, as_ids, as_keys
+from simindex.simhash.contrast import contrast
 from simindex.simhash.recipe import Recipe
 
 
@@ -117,11 +118,10 @@ def kind_of_keys(given: Any, keys: Any) -> KeyKind | None:
 def checked_names(
     ids: Any, keys: Any, options: IndexOptions
 ) -> tuple[U64 | None, list[str] | list[bytes] | None]:
-    """The ids or the keys of rows to be deleted, once they are of the index's kind."""
+    """The ids or the keys that name rows, once they are of the index's kind."""
     if (ids is None) == (keys is None):
-        raise InvalidBatch(
-            "a deletion needs either ids or keys", remedy="give one of the two"
-        )
+        given = "neither ids nor keys are" if ids is None else "ids and keys are both"
+        raise InvalidBatch(f"{given} given", remedy="give one of the two")
     if options.keyed and keys is None:
         raise InvalidBatch("this index has keys", remedy="give keys=...")
     if not options.keyed and ids is None:
@@ -154,10 +154,7 @@ def check_recipe(recipe: Recipe | None, own: Recipe | None) -> None:
     if recipe is None or own is None or recipe.identity == own.identity:
         return
     differences = recipe.differences(own)
-    shown = ", ".join(
-        f"{name}: {theirs!r} != {mine!r}" for name, (theirs, mine) in differences.items()
-    )
     raise RecipeMismatch(
-        f"another recipe than that of the index made the batch ({shown})",
+        f"another recipe than that of the index made the batch: {contrast(differences)}",
         remedy="make it with index.recipe", differences=differences,
     )

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -158,11 +159,22 @@ class Waiting:
         assert self._secret is not None
         return Names.of_keys(KeyHeap.of(keys), self._secret)
 
+    def _names_replaced(self, batch: Batch) -> Names:
+        without: list[Any] = [one.key for one in batch.skipped if one.key is not None]
+        if batch.keys is None:
+            assert batch.ids is not None
+            return self.names(np.append(batch.ids, np.array(without, np.uint64)), None)
+        keys: list[Any] = [*batch.keys, *without]
+        return self.names(None, keys)
+
     def replace(self, batch: Batch, files: SegmentFiles) -> U64:
-        """`delete` of the ids or keys of a checked batch, then `append` of it; all or none."""
+        """`delete` of the ids or keys of a checked batch, then `append` of it; all or none.
+
+        Rows of a text that got no fingerprint are deleted, too.
+        """
         before = self._mark()
         try:
-            self.delete(self.names(batch.ids, batch.keys))
+            self.delete(self._names_replaced(batch))
             return self.append(batch, files)
         except BaseException:
             self._restore(before, files)

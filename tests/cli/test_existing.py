@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -79,3 +80,14 @@ def test_on_existing_goes_with_append(run: Run, write_jsonl: Callable[..., Path]
     write_jsonl("a.jsonl", [{"id": "a", "text": text(1)}])
     refused = run("build", "i.sim", "a.jsonl", "--on-existing", "skip", code=2).stderr
     assert "goes with --append" in refused
+
+
+def test_a_text_that_lost_its_fingerprint_replaces_the_old_one(run: Run) -> None:
+    given = "".join(json.dumps({"id": key, "text": text(ord(key))}) + "\n" for key in "ab")
+    run("build", "i.sim", "-", input=given)
+    empty = json.dumps({"id": "a", "text": ""}) + "\n" + json.dumps({"id": "c", "text": ""})
+    run("build", "i.sim", "-", "--append", "--on-existing", "skip", input=empty)
+    assert '"a"' in run("export", "i.sim").stdout
+    done = run("build", "i.sim", "-", "--append", "--json", input=empty)
+    assert json.loads(done.stdout)["replaced"] == 1
+    assert [json.loads(line)["key"] for line in run("export", "i.sim").stdout.splitlines()] == ["b"]

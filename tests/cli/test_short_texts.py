@@ -54,12 +54,23 @@ def test_nothing_is_said_of_long_texts_nor_of_recipes_that_were_not_measured(run
 def test_what_helps_is_larger_and_enough(run: Run) -> None:
     given = documents(*range(1, 41))
     told = run("build", "i.sim", "-", input=given).stderr
-    assert "Use -d 10 (from 20 on) or --bits 256 -d 52 (from 10 on)." in told
+    assert ("-d 10 finds nine of ten such edits in texts of 20 words or more, --bits 256 -d 52 in "
+            "texts of 10 or more.") in told
     for options, short in ((("-d", 10), 19), (("--bits", 256, "-d", 52), 9)):
         told = run("build", "i.sim", "-", "--overwrite", *options, input=given).stderr
         assert f"{short} of 40 documents have fewer than {short + 1} different words" in told
     told = run("build", "i.sim", "-", "--overwrite", "-d", 20, input=given).stderr
     assert "9 of 40 documents have fewer than 10" in told and "-d 20" not in told
+
+
+def test_few_short_texts_among_many_are_counted_and_not_spoken_of(run: Run) -> None:
+    for others, spoken_of in ((99, True), (100, False)):
+        given = documents(5, *[3 * WORDS[4]] * others)
+        told = run("build", "i.sim", "-", "--overwrite", input=given).stderr
+        assert ("1 of 100 documents have fewer than" in told) == spoken_of
+        assert ("different words" in told) == spoken_of
+    done = run("build", "i.sim", "-", "--overwrite", "--json", input=given)
+    assert json.loads(done.stdout)["short_texts"] == 1
 
 
 def test_phrases_are_called_so(run: Run) -> None:

@@ -123,3 +123,52 @@ def test_a_new_index_has_no_document_of_any_name(index_path: Path) -> None:
         assert b"key" in index
         with pytest.raises(InvalidBatch):
             index.get("key")
+
+
+@pytest.mark.parametrize("named", ["keys", "ids"])
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_text_without_a_fingerprint_replaces_the_one_of_its_name(
+    index_path: Path, named: str, committed: bool
+) -> None:
+    names: list[object] = ["a", "b", "c"] if named == "keys" else [1, 2, 3]
+    recipe = Recipe()
+    options = IndexOptions(keys=named == "keys", recipe=recipe)
+    texts = [TEXT, f"{TEXT} and nobody ever will", "something else that is long enough"]
+    with simindex.open(index_path, "n", options=options) as index:
+        index.append(recipe.batch(texts, **{named: names}))
+        if committed:
+            index.commit()
+        index.replace(recipe.batch(["", texts[0]], **{named: names[:2]}))
+        index.commit()
+        assert [name in index for name in names] == [False, True, True]
+        assert len(index) == 2
+        index.replace(recipe.batch([""], **{named: names[1:2]}))
+        index.commit()
+        assert [name in index for name in names] == [False, False, True]
+        assert index.check() == []
+
+
+def test_another_version_of_a_page_is_one_more_row_of_its_key(index_path: Path) -> None:
+    with simindex.open(index_path, "c") as index:
+        assert index.seen_or_add(TEXT, "page") is None
+        other = "what stands there now has nothing to do with what stood there before"
+        assert index.seen_or_add(other, "page") is None
+        index.commit()
+        assert len(index) == 2 and len(index.get("page")) == 2
+        assert index.delete(keys=["page"]) == 1
+        assert index.seen_or_add(TEXT, "page") is None
+        index.replace(Recipe().batch([other], keys=["page"]))
+        index.commit()
+        assert len(index) == 1
+
+
+def test_names_that_are_looked_up_are_not_called_deletions(index_path: Path) -> None:
+    with simindex.open(index_path, "c") as index:
+        index.append(ROWS, keys=list("abcd"))
+        for given in ({}, {"ids": [1], "keys": ["a"]}, {"ids": [1]}, {"keys": [1]},
+                      {"keys": [b"a"]}):
+            with pytest.raises(InvalidBatch) as caught:
+                index.contains(**given)
+            assert "delet" not in str(caught.value)
+        with pytest.raises(InvalidBatch, match="key"):
+            1 in index  # noqa: B015

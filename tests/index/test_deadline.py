@@ -16,7 +16,7 @@ import pytest
 
 import simindex
 from simindex import Batch
-from simindex.errors import StorageFull
+from simindex.errors import CommitFailed, StorageFull
 from simindex.index import changes, deadline
 from simindex.storage.catalog.catalog import Catalog
 
@@ -110,6 +110,25 @@ def test_a_commit_that_fails_is_tried_again(
             assert happens(lambda: caplog.text.count("no space left") > 1)
             assert len(index) == 0
         assert happens(lambda: len(index) == 1)
+
+
+def test_a_handle_that_refuses_to_write_is_not_said_to_wait(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(changes, "RETRY_S", 0.05)
+    index = simindex.open(index_path, "n")
+    with monkeypatch.context() as patch:
+        def failing(*_: object) -> None:
+            raise CommitFailed("the transaction failed")
+
+        patch.setattr(Catalog, "commit", failing)
+        index.seen_or_add(one(1), h=0, commit_s=0.01)
+        assert happens(lambda: "the transaction failed" in caplog.text)
+    assert "cannot be changed by this handle any more" in caplog.text
+    assert "add these documents again" in caplog.text
+    assert "wait on" not in caplog.text
+    assert happens(lambda: looking() == [])
+    index.close()
 
 
 KILLED = """
