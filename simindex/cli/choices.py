@@ -111,13 +111,17 @@ def distance(recipe: str, meaning: str = "The radius") -> Callable[[Command], Co
 
 distance_option = distance("the index's recipe")
 
-threads_option = click.option("--threads", type=Count(1), help="Number of threads.")
+threads_option = click.option(
+    "--threads", type=Count(1),
+    help="Number of threads. Default: SIMINDEX_THREADS, or one a processor.",
+)
 
 structures_option = click.option(
     "--structures", metavar="NAMES",
     callback=lambda _ctx, _parameter, text: None if text is None else split_structures(text),
-    help="Structures of each segment, such as psm,bphs:G=5,g=2: permuted tables for fast exact "
-    "queries. issl adds slice lists for --top with wide fingerprints.",
+    help="How each file of the index can be searched, such as psm,bphs:G=5,g=2: bphs adds permuted "
+    "tables for fast exact queries, issl adds slice lists for --top with wide fingerprints. "
+    "`simindex plan` compares them. Default for 64 bits: psm and four permuted tables.",
 )
 
 
@@ -152,18 +156,20 @@ key_secret_option = click.option(
 
 memory_option = click.option(
     "--memory", type=Size(),
-    help="Limit of the memory of tables. 64G is 64 x 1024^3 bytes, 64GB is 64 x 1000^3.",
+    help="Memory that the searched tables may take. Tables that do not fit are left out, so the "
+    "search is slower. 64G is 64 x 1024^3 bytes, 64GB is 64 x 1000^3.",
 )
 
 memory_limit_option = click.option(
     "--memory-limit", type=Size(),
-    help="Limit of the memory, without mapped files. 512M is 512 x 1024^2 bytes. Default: 1G.",
+    help="Memory that the command may take, without mapped files. 512M is 512 x 1024^2 bytes. "
+    "Default: 1G.",
 )
 
 process_limit_option = click.option(
     "--memory-limit", type=Size(),
-    help="Limit of the memory of the process, such as 2G. Queries are collected into batches, and "
-    "each batch scans the index once.",
+    help="Memory that the process may take, such as 2G. For an index that is larger than memory: "
+    "queries are collected into batches, and each batch scans the index once.",
 )
 
 
@@ -222,7 +228,7 @@ input_options = collected(
         "--format", type=click.Choice(formats.names()), default=formats.AUTO,
         help="Format of all inputs. auto takes it from the suffix "
         f"({' '.join(formats.suffixes())}, also before .gz or .zst); other files are texts. npy "
-        "and hex have fingerprints, and so have jsonl and csv with a field fingerprint and no "
+        "and hex contain fingerprints, and so do jsonl and csv with a field fingerprint and no "
         "text.",
     ),
     click.option(
@@ -244,7 +250,7 @@ input_options = collected(
     ),
     click.option(
         "--max-errors", type=Count(), default=0, show_default=True,
-        help="Skip up to so many bad records. One more ends the run with exit code 4.",
+        help="Skip up to this many bad records. One more ends the run with exit code 4.",
     ),
 )
 """How inputs are read; the command gets a `Reading` as `reading`."""

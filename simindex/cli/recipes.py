@@ -103,29 +103,43 @@ def _given(**asked: Any) -> dict[str, Any]:
 recipe_options = collected(
     "recipe_given", _given,
     click.option(
-        "--bits", type=Count(), help="Width of a fingerprint: a multiple of 64, up to 4096."
+        "--bits", type=Count(),
+        help="Width of a fingerprint: a multiple of 64, up to 4096. Default: 64.",
     ),
-    click.option("--unit", type=click.Choice(["word", "char"]), help="What n-grams consist of."),
-    click.option("--ngram", callback=_ngram, metavar="N[,N...]", help="Sizes of the n-grams."),
+    click.option(
+        "--unit", type=click.Choice(["word", "char"]),
+        help="Split texts into words or into characters. Default: word.",
+    ),
+    click.option(
+        "--ngram", callback=_ngram, metavar="N[,N...]",
+        help="How many neighbouring words or characters make a feature. 1,2 takes single ones and "
+        "pairs.",
+    ),
     click.option(
         "--weighting", type=click.Choice(_OF_TEXTS),
-        help="Weight of a feature. Weightings with idf learn it from the documents first.",
+        help="How much each feature counts. Weightings with idf first learn from your documents "
+        "how rare each feature is.",
     ),
     click.option(
         "--projection", type=click.Choice(PROJECTIONS),
-        help="Random vectors with which features are summed.",
+        help="How the random vector of a feature is drawn. Default: sign.",
     ),
-    click.option("--seed", type=int, help="Seed of the feature hash."),
+    click.option(
+        "--seed", type=int,
+        help="Number from which the random vectors are made. Fingerprints of different seeds "
+        "cannot be compared.",
+    ),
     click.option(
         "--stop-words", callback=_stop_words, metavar="LANGUAGE|@FILE",
-        help="Words to remove: those of a language such as en, or of a file with one word a line.",
+        help="Words to remove: the common words of a language such as en, or those of a file with "
+        "one word a line.",
     ),
     click.option(
         "--stemmer", metavar="NAME",
         help="Reduce words to stems by this Snowball algorithm, such as english.",
     ),
     click.option(
-        "--min-features", type=Count(), help="Texts with fewer features get no fingerprint."
+        "--min-features", type=Count(), help="Give no fingerprint to texts with fewer features."
     ),
 )
 """How texts become fingerprints; the command gets what was asked for as `recipe_given`."""

@@ -69,8 +69,8 @@ NO_TEXTS = (
 )
 @click.option(
     "--on-existing", type=click.Choice(CHOICES),
-    help="With --append, for documents whose key the index has already: replace the stored ones "
-    "(default), skip the new ones, or end with an error.",
+    help="With --append, what to do with a document whose key the index has: replace the stored "
+    "one (default), skip the new one, or end with an error.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing index.")
 @click.option(
@@ -80,7 +80,8 @@ NO_TEXTS = (
 )
 @click.option(
     "--batch-rows", type=Count(),
-    help="Rows that are buffered before a segment file is written.",
+    help="How many documents to collect in memory before a file of the index is written. "
+    "Default: 1,048,576.",
 )
 @structures_option
 @distance("the recipe", "The radius that INDEX stores")

@@ -44,25 +44,27 @@ from simindex.records.clusters import Clusters
 @distance_option
 @click.option(
     "--star", is_flag=True,
-    help="Put only documents within the distance of one representative into a cluster, so that "
-    "chains do not join different documents.",
+    help="Put only documents within the distance of one representative into a cluster. Without it, "
+    "a chain of near-duplicates may join documents that are far apart.",
 )
 @click.option(
     "--singletons/--no-singletons", default=True, show_default=True,
-    help="List documents without a near-duplicate, too, or omit them.",
+    help="List or omit documents without a near-duplicate.",
 )
 @click.option(
     "--keep", metavar="POLICY", callback=kept_option,
-    help="Say which document of each cluster to keep: its representative, or by the INPUTs the "
-    "first, the longest, the newest or highest:FIELD. Prints keep or drop, the document, its "
-    "cluster, and the document that is kept.",
+    help="Say which document of each cluster to keep: representative, or first, longest, newest or "
+    "highest:FIELD, which need the INPUTs. Prints keep or drop, the document, its cluster, and the "
+    "document that is kept.",
 )
 @click.option(
     "--list", "listed", type=click.Choice(["keep", "drop"]),
-    help="With --keep, print only the names of the documents to keep, or to drop: for `simindex "
-    "delete INDEX --keys-from -`.",
+    help="With --keep, print only the names of the documents to keep, or to drop, such as for "
+    "`simindex delete INDEX --keys-from -`.",
 )
-@click.option("--date-field", metavar="NAME", help="With --keep newest, the field of the date.")
+@click.option(
+    "--date-field", metavar="NAME", help="With --keep newest, the field that has the date."
+)
 @memory_limit_option
 @threads_option
 @input_options
@@ -74,11 +76,12 @@ def clusters(
 ) -> None:
     """Print the clusters of near-duplicates within INDEX.
 
-    Prints one line for each document: key (or id), name of the cluster, representative, size of the
-    cluster, and distance to the representative, separated by tabs and ordered by cluster. The name
-    of a cluster is that of its document with the smallest id.
+    A cluster is a group of near-duplicates. Prints one line for each document: its key (or id), the
+    name of its cluster, the representative of the cluster, the size of the cluster, and the
+    distance to the representative, separated by tabs and ordered by cluster. The name of a cluster
+    is that of its document with the smallest id.
 
-    INPUTs are the inputs from which INDEX was built. Only some kinds of --keep need them.
+    INPUTs are those from which INDEX was built. Only --keep needs them.
     """
     keep = _checked_keep(keep, listed, date_field, inputs)
     require_inputs(inputs)

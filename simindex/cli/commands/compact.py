@@ -15,15 +15,15 @@ from simindex.cli.progress import Progress
 
 @program.command()
 @index_argument
-@click.option("--full", is_flag=True, help="Merge all segments into one.")
+@click.option("--full", is_flag=True, help="Merge all files into one.")
 @structures_option
 @output_options
 def compact(
     index_path: str, full: bool, structures: tuple[str, ...] | None, as_json: bool, quiet: bool
 ) -> None:
-    """Merge segments and drop deleted rows.
+    """Merge the files of INDEX and remove deleted rows.
 
-    With --structures, also build or drop permuted tables and slice lists.
+    With --structures, also build or remove permuted tables and slice lists.
     """
     started = time.perf_counter()
     with simindex.open(index_path, "w") as index:

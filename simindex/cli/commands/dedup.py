@@ -34,7 +34,7 @@ from simindex.bits.distinct import distinct
 from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import (
     Reading,
-    distance_option,
+    distance,
     input_options,
     output_options,
 )
@@ -80,12 +80,13 @@ WRITTEN_LINES = 512
     help="Also drop near-duplicates of the documents of this index, and add the printed documents "
     "to it. A missing index is created; an existing one is used with its own recipe.",
 )
-@distance_option
+@distance("the recipe")
 @click.option(
     "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
-    help="Which of some near-duplicates to keep: first, longest (the longest text), newest, "
-    "highest:FIELD (the highest number or text in FIELD), or none. Files are read twice for this. "
-    "Streams and --index decide within a buffer, and a document that was printed before wins.",
+    help="Which document of a group to keep: first, longest (the longest text), newest, "
+    "highest:FIELD (the highest number or text in FIELD), or none (drop the whole group). longest, "
+    "newest and highest read files twice. With standard input or --index they choose within a "
+    "buffer, and a document that was printed earlier wins.",
 )
 @click.option(
     "--date-field", metavar="NAME",
@@ -95,12 +96,13 @@ WRITTEN_LINES = 512
 @click.option(
     "--buffer", "buffer_documents", type=Count(1), metavar="N",
     default=BUFFER_DOCUMENTS, show_default=True,
-    help="Number of documents that are compared, printed and committed together, at most 64 MB.",
+    help="How many documents to collect before they are compared, printed and committed. At most "
+    "64 MB of them.",
 )
 @click.option(
     "--mark", is_flag=True,
-    help="Print all documents, and add a field near_duplicate_of that names what each would lose "
-    "to.",
+    help="Drop nothing. Print all documents, and add to each a field near_duplicate_of: the kept "
+    "document that it would lose to, or null.",
 )
 @click.option(
     "--audit", type=click.Path(), metavar="FILE",
@@ -122,16 +124,17 @@ def dedup(
     temp_dir: str | None, recipe_given: dict[str, Any], learning: Learning, reading: Reading,
     as_json: bool, quiet: bool,
 ) -> None:
-    """Copy documents, leaving out near-duplicates.
+    """Copy documents without their near-duplicates.
 
-    Drops a document if a kept one is within the distance.
+    Drops a document if its fingerprint is within the distance of that of a kept document.
 
-    Without an INPUT it reads standard input. It prints lines of JSONL byte for byte, and other
-    documents as an object of their fields. It keeps documents that have no fingerprint.
+    Without an INPUT it reads standard input. It prints JSON lines byte for byte, and other
+    documents as a JSON object of their fields. It keeps documents that have no fingerprint, such
+    as empty ones.
 
-    With --index, each buffer is printed and then committed. After a kill or Ctrl-C, the documents
-    that were printed since the last commit are not in INDEX, and a second run prints them again. It
-    omits documents that INDEX has under the same key; with --mark they come unmarked.
+    With --index it prints each buffer, and then commits it to INDEX. After a kill or Ctrl-C, the
+    documents that were printed since the last commit are not in INDEX, and a second run prints them
+    again. The second run omits documents whose key INDEX has. With --mark it prints them, unmarked.
     """
     inputs = inputs or ("-",)
     require_inputs(inputs)

@@ -28,20 +28,22 @@ LINE_END_BYTES = 5
 
 @program.command()
 @index_argument
-@click.option("--id", "ids", multiple=True, type=Id(), help="Delete this id.")
-@click.option("--key", "keys", multiple=True, help="Delete this key.")
+@click.option("--id", "ids", multiple=True, type=Id(), help="Delete the document with this id.")
+@click.option("--key", "keys", multiple=True, help="Delete the document with this key.")
 @click.option(
     "--keys-from", type=click.Path(), metavar="FILE",
-    help="Delete these keys, or ids in an index without keys, one a line. - is standard input.",
+    help="Delete the keys in this file, one a line (ids, if the index has no keys). - is standard "
+    "input.",
 )
 @output_options
 def delete(
     index_path: str, ids: tuple[int, ...], keys: tuple[str, ...], keys_from: str | None,
     as_json: bool, quiet: bool,
 ) -> None:
-    """Delete rows of INDEX by id or key.
+    """Delete documents of INDEX by key or id.
 
-    Deletes all rows of the given ids or keys, in one commit. Exits with 1 if there are none.
+    Deletes all documents with the given keys or ids, in one commit. Exits with 1 if INDEX has none
+    of them.
     """
     if not (ids or keys or keys_from):
         raise click.UsageError("nothing to delete: give --id, --key or --keys-from")

@@ -52,12 +52,13 @@ MOST_COMPARED = 300
 
 @program.command()
 @click.option(
-    "--path", type=click.Path(), help="Another folder of Python modules than the standard library."
+    "--path", type=click.Path(),
+    help="Folder of Python modules to read instead of the standard library.",
 )
 @click.option("--keep", type=click.Path(), metavar="INDEX", help="Keep the index at this path.")
 @distance("the usual recipe")
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
 def demo(path: str | None, keep: str | None, h: int | None, as_json: bool, quiet: bool) -> None:
     """Show edited copies among the functions of Python's own library."""
     root = sysconfig.get_path("stdlib") if path is None else path

@@ -34,8 +34,11 @@ from simindex.query.explanation import Explanation, TopExplanation
 @text_option
 @fingerprint_option
 @distance_option
-@click.option("--recall", type=Share(), default=1.0, show_default=True, help="1 is exact.")
-@click.option("--method", default="auto", show_default=True, help="Method of the search.")
+@click.option(
+    "--recall", type=Share(), default=1.0, show_default=True,
+    help="Share of the near-duplicates to find. 1 is exact.",
+)
+@click.option("--method", default="auto", show_default=True, help="How to search, as in `query`.")
 @top_options
 @memory_option
 @verbose_option
@@ -48,8 +51,9 @@ def explain(
 ) -> None:
     """Print how INDEX answers one query.
 
-    How many documents are compared with it and how long that takes, predicted and measured. With
-    --verbose one line a segment: method, header bits, flips, probes, rows compared and time.
+    Prints how many documents are compared with the query and how long that takes, predicted and
+    measured. --verbose adds a line for each file of the index: method, header bits, flips, probes,
+    rows compared and time.
     """
     if len(texts) + len(fingerprints) != 1:
         raise click.UsageError("one query is explained: give one --text or one --fingerprint")

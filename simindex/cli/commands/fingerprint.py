@@ -61,7 +61,7 @@ NO_TEXTS = "it cannot fingerprint texts", "name an index with a recipe, or leave
     "--recipe", "recipe_of", type=click.Path(), metavar="INDEX",
     help="Use the recipe of an index, with the idf that it learned.",
 )
-@click.option("--weights", is_flag=True, help="Also print the sums whose signs are the bits.")
+@click.option("--weights", is_flag=True, help="Also print the sum of weights behind each bit.")
 @click.option(
     "--features", is_flag=True, help="Also print the features of each text, the heaviest first."
 )
@@ -77,8 +77,8 @@ def fingerprint(
 ) -> None:
     """Print the fingerprints of documents.
 
-    Reads every --text and every document of the inputs. Prints one line for each: fingerprint in
-    hexadecimal and key, separated by a tab.
+    Reads every --text and every document of the inputs. Prints one line for each: the fingerprint
+    in hexadecimal and the key, separated by a tab.
 
     An INPUT is a text file, .jsonl, .csv or .tsv (also .gz and .zst), a folder of such files, or -
     for JSON lines on standard input.

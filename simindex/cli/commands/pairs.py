@@ -28,8 +28,9 @@ from simindex.records.pairs import CollapsedPairs
 @distance_option
 @click.option(
     "--collapse-equal", is_flag=True,
-    help="Let one of some equal rows represent the others: n - 1 lines for n equal rows instead of "
-    "n^2 / 2.",
+    help="Pair only one of the documents with equal fingerprints with others: the one with the "
+    "smallest id. List the rest with it, at distance 0. So n equal documents give n - 1 lines "
+    "instead of n^2 / 2.",
 )
 @memory_limit_option
 @threads_option
@@ -40,9 +41,7 @@ def pairs(
 ) -> None:
     """Print all near-duplicates within INDEX.
 
-    Prints one line for each pair: two keys (or ids) and their distance, separated by tabs. With
-    --collapse-equal, of rows with equal fingerprints only the one with the smallest id is paired
-    with others; the rest are listed with it, at distance 0.
+    Prints one line for each pair: two keys (or ids) and their distance, separated by tabs.
     """
     started = time.perf_counter()
     found = 0

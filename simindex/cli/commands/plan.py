@@ -32,26 +32,38 @@ MILLION = 1_000_000
 
 
 @program.command()
-@click.option("--rows", required=True, type=Count(), help="Number of rows, such as 60M or 8e9.")
+@click.option(
+    "--rows", required=True, type=Count(), help="Number of documents, such as 60M or 8e9."
+)
 @distance("the recipe of `simindex build`")
 @memory_option
-@click.option("--recall", type=Share(), default=1.0, show_default=True, help="1 is exact.")
-@click.option("--bits", type=Count(1), default=64, show_default=True, help="Fingerprint width.")
-@click.option("--measure", "measured", is_flag=True, help="First measure this machine, about 10 s.")
+@click.option(
+    "--recall", type=Share(), default=1.0, show_default=True,
+    help="Share of the near-duplicates to find. 1 is exact.",
+)
+@click.option(
+    "--bits", type=Count(1), default=64, show_default=True, help="Width of a fingerprint."
+)
+@click.option(
+    "--measure", "measured", is_flag=True,
+    help="First measure this machine, which takes about 10 s.",
+)
 @verbose_option
 @output_options
 def plan(
     rows: int, h: int | None, memory: int | None, recall: float, bits: int, measured: bool,
     verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
-    """Predict what an index with each structure costs and finds. Needs no index.
+    """Predict the size and speed of an index, for each structure. Needs no index.
 
-    Needs no index. Prints the size on disk and in memory, queries a second on one thread, and how
-    long a batch of a million queries takes with the index on the disk only. At a recall below 1,
-    the index is taken to have learned how bits flip from revisions of pages. With --verbose also
-    tables T, header bits t, flips k, queries a second in batches of m from memory (m=) and from the
-    disk (cold=); from 128 bits on also the size of slice lists (structure issl), and what the
-    nearest take with and without.
+    Prints the size on disk and in memory, the queries a second on one thread, and how long a batch
+    of a million queries takes if the index is only on the disk. For a recall below 1 it assumes
+    that the index has learned from revisions of pages which bits flip.
+
+    --verbose adds tables (T), header bits (t), flips (k), and queries a second in batches of m
+    queries, from memory (m=) and from the disk (cold=). From 128 bits on it also adds the size of
+    slice lists, the structure issl, and how long the search for the nearest takes with and without
+    them.
     """
     h = default_recipe({"bits": bits}).h if h is None else h
     machine = measure() if measured else Machine()

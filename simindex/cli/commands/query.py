@@ -124,8 +124,8 @@ top_options = collected(
     ),
     click.option(
         "--rerank", type=Count(), metavar="ROWS",
-        help="With --top and slice lists: compare so many rows of a segment, with the highest "
-        "scores.",
+        help="With --top and slice lists: how many rows of each file are compared exactly, those "
+        "with the highest scores.",
     ),
 )
 """`--top` and what goes with it; the command gets the options of `Index.top` as `nearest`.
@@ -141,7 +141,7 @@ That is None without --top. Options of the command that contradict it are a wron
 @fingerprint_option
 @click.option(
     "--index", "others", multiple=True, metavar="OTHER", type=click.Path(),
-    help="Look up every row of another index, which has the same recipe.",
+    help="Look up every row of another index. It must have the same recipe.",
 )
 @click.option(
     "--first", is_flag=True,
@@ -155,7 +155,7 @@ That is None without --top. Options of the command that contradict it are a wron
 @memory_option
 @click.option(
     "--method", default="auto", show_default=True,
-    help="Method: auto, psm, scan, bphs, issl or a structure.",
+    help="How to search: auto, psm, scan, bphs, issl or the name of a structure.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
@@ -171,8 +171,8 @@ def query(
     """Print the near-duplicates of documents in INDEX, or with --top the nearest ones.
 
     Looks up every document or fingerprint of the inputs, every --text and --fingerprint, and every
-    row of another --index. Prints one line for each match: query, key (or id) and distance,
-    separated by tabs.
+    row of another --index. Prints one line for each match: the query, the key (or id) of the match,
+    and their distance, separated by tabs.
     """
     if not (inputs or texts or fingerprints or others):
         inputs = piped_input("nothing to look up: give an INPUT, --text, --fingerprint or --index")

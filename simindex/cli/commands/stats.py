@@ -21,7 +21,8 @@ from simindex.records.reports import IndexStats, Skew
 @index_argument
 @click.option(
     "--skew", is_flag=True,
-    help="Also print the fingerprints and beginnings that most documents share. Reads all.",
+    help="Also print the fingerprints, and the first bits of them, that most documents share. "
+    "This reads the whole index.",
 )
 @verbose_option
 @output_options

@@ -26,7 +26,8 @@ from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
 @distance_option
 @click.option(
     "--audit", "audits", is_flag=True,
-    help="Also measure the recall of queries, on rows of INDEX that are looked up twice.",
+    help="Also measure the recall of queries: look up some rows of INDEX both exactly and with "
+    "--recall, and compare the answers.",
 )
 @click.option(
     "--recall", type=Share(), metavar="SHARE",
