@@ -37,7 +37,7 @@ def folders() -> dict[str, str]:
 
 
 def folder_of(path: Path) -> str:
-    """The folder of a module; `simindex` for the package itself, `words` for most beside it."""
+    """The folder of a module; `simindex` for the package itself, `words` for most top modules."""
     inner = path.relative_to(PACKAGE)
     if len(inner.parts) > 1:
         return inner.parent.as_posix()
@@ -49,7 +49,7 @@ def imports(known: dict[str, str]) -> dict[str, set[str]]:
     below: dict[str, set[str]] = {name: set() for name in (*known, "simindex", WORDS[0])}
     for path in sorted(PACKAGE.rglob("*.py")):
         here = folder_of(path)
-        gathers = path.name == "__init__.py"  # what stands within its folder
+        gathers = path.name == "__init__.py"  # the modules of its folder
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names: list[str] = []
             if isinstance(node, ast.Import):
@@ -75,7 +75,7 @@ def _target(parts: list[str], known: dict[str, str]) -> str:
 
 
 def reduced(below: dict[str, set[str]]) -> dict[str, set[str]]:
-    """The arrows that no longer way of arrows stands for."""
+    """The arrows that no longer path of arrows implies."""
     reached: dict[str, set[str]] = {}
     for name in TopologicalSorter(below).static_order():
         reached[name] = set(below[name]).union(*(reached[other] for other in below[name]))
@@ -125,7 +125,7 @@ def table() -> str:
 
 
 def page_with_drawing(page: str) -> str:
-    """The page with what stands between the marks drawn anew."""
+    """The page, with the drawing between the marks made again."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{drawing()}\n{table()}\n{END}{after}"

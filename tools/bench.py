@@ -1,4 +1,4 @@
-"""Named workloads on one thread, each beside a peer: `python tools/bench.py WORKLOAD`.
+"""Named workloads on one thread, each compared with a peer: `python tools/bench.py WORKLOAD`.
 
 Prints the machine and a Markdown table; docs/explanation/performance.md holds what was measured,
 with the command that made it.
@@ -31,9 +31,9 @@ WORKLOADS = {
     "lookup": (10_000_000, "a header by directory, by bisection and by interpolation"),
     "rotation": (1_000_000, "all pairs in memory by rotation, and how many are missed"),
     "pairs": (1_000_000, "all pairs in memory, of uniform rows and of rows with templates"),
-    "model": (10_000_000, "predicted beside measured, for every method"),
-    "plan": (6_000_000, "what `simindex plan` says of batches, beside what they take"),
-    "auto-grid": (1_000_000, "auto beside every single choice, h 1 to 8, recall 0.9 to 1"),
+    "model": (10_000_000, "predicted and measured times of every method"),
+    "plan": (6_000_000, "batches: what `simindex plan` predicts, and what they take"),
+    "auto-grid": (1_000_000, "auto compared with every single choice, h 1 to 8, recall 0.9 to 1"),
     "topk": (1_000_000, "the 10 nearest of 1024-bit signatures: scan, slice lists, graph indexes"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
     "append-batches": (20_000_000, "append and commit 100,000 rows at a time; --plot FILE"),
@@ -131,7 +131,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--no-peer", dest="peer", action="store_const", const="none")
     made.add_argument("--data", type=Path, help="directory of *.jsonl.zst, of texts")
     made.add_argument(
-        "--threads", type=int, default=2, help="text: so many, beside one; 1 leaves this out"
+        "--threads", type=int, default=2, help="text: also measure this many; 1 leaves this out"
     )
     made.add_argument("--dir", type=Path, help="where indexes are made; a temporary directory")
     made.add_argument(

@@ -4,7 +4,7 @@
               this machine has: tests of kernels and of everything that calls them
     thread    ThreadSanitizer: tests in which threads share kernels, handles, readers and merges
 
-Each has an environment of its own under build/, beside that of the tests, whose packages it uses.
+Each has its own environment under build/. It uses the packages of that of the tests.
 Compiling takes some minutes, the tests 20 to 40 times as long as without. Needs gcc with its
 sanitizers' libraries.
 """

@@ -1,6 +1,6 @@
 """The long trials of an index: `python tools/torture.py WHAT [WHAT ...]`, or `all`.
 
-Each prints what it did beside its goal; the exit code is 1 if one did less than its goal or
+Each prints what it did and its goal; the exit code is 1 if one did less than its goal or
 anything was lost, wrong, ended by a signal, hung or left behind.
 docs/explanation/reliability.md holds what was seen, with the command that made it.
 """
@@ -21,13 +21,13 @@ TRIALS: dict[str, tuple[int, str]] = {
     # run(goal: int, seed: int, jobs: int) -> list[report.Outcome]
     "power-loss": (100_000, "distinct states that a power cut may leave, recoveries included"),
     "shutdowns": (300, "crashes of a real ext4; needs root and loop devices"),
-    "kills": (2_000, "writers killed at random moments, readers beside them"),
+    "kills": (2_000, "writers killed at random moments, while readers read"),
     "syscalls": (40, "commits of a script that is killed at each of its system calls"),
     "errors": (9_000, "errors, at least: each fallible call at each use, once and for good"),
     "full-disk": (4_000, "operations on a disk with so many kilobytes left"),
     "damage": (20_000, "every kind of file damaged in every kind of way"),
     "bits": (800_000, "every single-bit error in live bytes is found by check"),
-    "model": (100_000, "steps of random use, beside a list of rows"),
+    "model": (100_000, "steps of random use, compared with a list of rows"),
     "interrupts": (150_000, "lines of each public call at which Ctrl-C or an alarm ends it"),
     "recovery": (20, "opens of 1,000 segments after a kill, in a second each"),
 }

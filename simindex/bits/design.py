@@ -66,7 +66,7 @@ class BlockDesign:
     inner : int
         c: into how many blocks the rest is cut, one of which follows; 0 in a flat design.
     flips : int
-        r: headers within so many bits of the query's are looked up.
+        r: headers within r bits of the query's header are looked up.
     bits : int
         b: a multiple of 64 up to 4096.
 

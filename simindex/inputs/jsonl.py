@@ -11,7 +11,7 @@ from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
 from simindex.inputs.streams import STDIN, Unreadable, decoded, lines, unmarked
 
 MAX_VALUES = 1 << 20
-"""Most commas and brackets of a record outside of its strings. Each stands for a value, and a value
+"""Most commas and brackets of a record outside of its strings. Each belongs to a value, and a value
 of two bytes takes 64 in memory: a line of 64 MiB might else take gigabytes."""
 
 MAX_NESTING = 500

@@ -147,7 +147,7 @@ def read(
     ------
     InvalidInput
         On one bad record more than `intake` allows. A file that is truncated or damaged counts as
-        one, at the line it broke off: what was read before stands, and the next file follows.
+        one, at the line it broke off: the records before it count, and the next file follows.
 
     Notes
     -----

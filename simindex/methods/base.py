@@ -61,7 +61,7 @@ class TablePlan:
     """Rows that a query is compared with, if fingerprints are like those counted or uniform."""
 
     def takes_a_pass(self, queries: int) -> bool:
-        """Whether so many queries are answered in one pass over the table."""
+        """Whether this many queries are answered in one pass over the table."""
         return reaches(queries, self.pass_from)
 
 

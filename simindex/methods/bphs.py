@@ -44,13 +44,13 @@ SWEPT_PROBES = 1 << 24
 """Probes of all sweeps of a call at a time: 16 bytes each, 0.3 s in all."""
 
 LEAST_SWEEP_QUERIES, MOST_SWEEP_QUERIES = 1 << 9, 1 << 15
-"""Bounds of `sweep_queries`: fewer hardly share what a sweep brings in; so many always do."""
+"""Bounds of `sweep_queries`: fewer queries hardly share rows of a sweep, and more always do."""
 
 SPARSE_QUERIES = 1 << 10
-"""From so many on a sweep may pay whatever their probes share."""
+"""From this many queries on a sweep may pay, whatever their probes share."""
 
 SHARED_PROBES = 8
-"""A sweep pays from one probe for so many headers on."""
+"""A sweep pays if there is at least one probe for this many headers."""
 
 
 def looked_up(design: BlockDesign, h: int, widths: Sequence[int]) -> list[tuple[int, int]]:
@@ -129,7 +129,7 @@ def slice_queries(plan: TablePlan, threads: int) -> int:
 
 
 def checked_tables(table: Table, design: BlockDesign, h: int) -> list[_native.CheckedPermuted]:
-    """The tables that h needs as the kernel takes them, kept beside the table."""
+    """The tables that h needs as the kernel takes them, kept with the table."""
     structure = table.structures[design.structure]
     known = structure.checked.get(h)
     if known is None:
@@ -145,7 +145,7 @@ def checked_tables(table: Table, design: BlockDesign, h: int) -> list[_native.Ch
 def checked_table(
     rows: SortedRows, design: BlockDesign, number: int, flips: int
 ) -> _native.CheckedPermuted:
-    """Table `number` of a design as the kernel takes it, so many header bits flipped."""
+    """Table `number` of a design as the kernel takes it, with this many header bits flipped."""
     bits = min(rows.header_bits, design.header_bits[number])
     none = np.empty((0, 4), np.uint64)
     return _native.CheckedPermuted(

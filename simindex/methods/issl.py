@@ -56,7 +56,7 @@ _LISTED: WeakKeyDictionary[SliceLists, dict[int, Counted]] = WeakKeyDictionary()
 
 
 def default_rerank(rows: int, k: int, max_error: int, *, width: int, slices: int) -> int:
-    """Rows of highest score that are worth comparing, in a table of so many rows.
+    """How many rows of highest score are worth comparing, in a table of this many rows.
 
     Notes
     -----
@@ -129,7 +129,7 @@ def listed_within(table: Table, h: int) -> Counted | None:
 
 
 def listed(table: Table, max_error: int) -> Counted | None:
-    """The same within so many bits of each slice, for a query that is like rows of the table.
+    """The same within this many bits of each slice, for a query that is like rows of the table.
 
     Rows crowd in few lists, and it is those that are asked for: so lists of some of the rows are
     counted, where that is quick, and all taken as equally long where it is not.

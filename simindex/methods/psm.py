@@ -51,7 +51,7 @@ SWEPT_ROWS = 1 << 20
 """Rows from which a sweep was measured faster than probes on their own: 8 MB of fingerprints."""
 
 ROWS_PER_PROBE = 32
-"""A sweep reads all rows once; it was measured faster with a probe for so many rows or fewer."""
+"""A sweep reads all rows once. It was measured faster with a probe for this many rows or fewer."""
 
 SWEPT_FLIPS = 64
 """A sweep takes its flip sets from networks, which exist for small numbers of them."""
@@ -174,7 +174,7 @@ def swept(table: Table, plan: TablePlan, asked: Asked) -> Found:
 
 
 def reads_all_ids(rows: int, queries: int) -> bool:
-    """Whether a sweep reads all ids ahead, since the matches' stand on most pages of them."""
+    """Whether a sweep reads all ids ahead, because most pages of them contain ids of matches."""
     return queries > rows >> 11
 
 

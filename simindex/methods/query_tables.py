@@ -13,7 +13,7 @@ Invariants
 2. Of `first`, a query's nearest row is taken; of these the one of the lowest id, then the lowest
    row. A row met later may be nearer, so that everything is read: as the paper says, BPHSF is
    BPHSA here.
-3. Equal queries are looked up as one, and so are runs of equal rows: a text that stands a million
+3. Equal queries are looked up as one, and so are runs of equal rows: a text that occurs a million
    times in either costs no more than its matches, or with `first` no more than its rows.
 """
 
@@ -45,10 +45,10 @@ SWEPT_ROWS = 1 << 10
 """Rows of a slice from which the tables over Q are swept; measured faster at every size of them."""
 
 REPEATED = 8
-"""Runs of equal rows are looked up as one where every so many-th row of a slice repeats another."""
+"""Runs of equal rows are looked up as one if one in this many rows of a slice is a repetition."""
 
 SLICE_PROBES, SLICE_ROWS = 1 << 21, 1 << 14
-"""A slice makes so many probes of a table at most, of 16 bytes each, unless it has few rows."""
+"""A slice makes at most this many probes of a table, of 16 bytes each, unless it has few rows."""
 
 NO_MATCH = np.iinfo(np.uint16).max
 
@@ -84,7 +84,7 @@ def build(queries: U64, design: BlockDesign, *, h: int, threads: int = 1) -> Que
     design : BlockDesign
         One that is exact for h; `costs.query_design` says which is the cheapest.
     threads : int
-        Tables are made so many at a time.
+        Tables are made in groups of this size.
 
     Raises
     ------
@@ -162,12 +162,12 @@ def search(tables: QueryTables, table: Table, asked: Asked) -> Found:
 
 
 def sweeps(rows: int, words: int) -> bool:
-    """Whether the tables over Q are swept for so many stored rows at a time."""
+    """Whether the tables over Q are swept for this many stored rows at a time."""
     return words == 1 and rows >= SWEPT_ROWS
 
 
 def directory_bits(queries: int, words: int) -> int:
-    """Width t of the directories over so many distinct queries.
+    """Width t of the directories over this many distinct queries.
 
     Wide rows take a cache line each and are compared one at a time, so that two headers a row pay:
     with 256 bits, 100,000 queries and four tables a stored row takes 191 ns, not 526.
@@ -245,7 +245,7 @@ def _slice(
 ) -> Found:
     """Matches of some rows, where `query` is the number of a distinct query.
 
-    With `first` each run of equal rows has one row that stands for all of them (invariant 2).
+    With `first` one row represents each run of equal rows (invariant 2).
     """
     rows = verified(table.fingerprints[start:stop])
     begins = _runs(rows)

@@ -3,7 +3,7 @@
     buffer of rows -> against what is stored      the nearest stored row wins, whatever it is
                    -> against each other          greedy, in an order of rank; or each against all
 
-1. A row that loses stands within h of the one it lost to: there are no chains.
+1. A row that loses is within h of the one it lost to: there are no chains.
 2. Of two rows within h of each other that both could be kept, the earlier in rank is kept.
 3. Rows in rank order may be cut into buffers anywhere, if what was kept of the earlier ones is
    stored in between: who loses, and at which distance, is the same.

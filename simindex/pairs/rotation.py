@@ -207,9 +207,9 @@ def measured_recall(
     """Share of all pairs within h that are among the sorted `codes`.
 
     Rows are taken in random order and asked exactly for all that are near them, so each pair is
-    counted from each of its ends with the same chance. Pairs of one row stand or fall together: the
-    interval is Wilson's for (sum t)^2 / sum t^2 trials, t being a row's true pairs, as if each row
-    were one trial. With all rows compared there is nothing to doubt.
+    counted from each of its ends with the same chance. Pairs of one row are found or missed
+    together. So the interval is Wilson's for (sum t)^2 / sum t^2 trials, as if each row were one
+    trial; t is the number of true pairs of a row. If all rows were compared, the share is exact.
     """
     n = len(rows)
     if not comparisons or not n:

@@ -265,7 +265,7 @@ def _within(rows: U64, among: KeyRange) -> Bools:
 class TileRanges:
     """Ranges of stored rows for tiles of `most_rows`.
 
-    With `collapse` a range of one fingerprint has any number of rows: one stands for all.
+    With `collapse` a range of one fingerprint has any number of rows: one represents all.
     """
 
     stored: StoredRows
@@ -319,7 +319,7 @@ class TileRanges:
     ) -> Iterator[tuple[int, int, int]]:
         """First and last value of the next `step` bits, after the prefix, and their rows.
 
-        As many values together as have no more than `most` rows; one that has more stands alone.
+        As many values together as have no more than `most` rows; one that has more comes alone.
         """
         among = KeyRange.between(shift, prefix, prefix, bits, rows)
         counts = self.stored.count(among, bits, step)

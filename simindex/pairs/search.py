@@ -210,7 +210,7 @@ class PairSearch:
             )
 
     def _first_of_equal(self, among: KeyRange) -> Tile:
-        """A tile of one row, the first, that stands for all of a range of one fingerprint."""
+        """A tile of one row, the first, that represents all rows of a range of one fingerprint."""
         best: Rows | None = None
         for rows in self._equal_parts(among):
             tile = Tile.of(rows, among.shift)

@@ -72,7 +72,7 @@ LANES = 16
 """Queries that a sorting network takes together."""
 
 SHARED_QUERIES = 16
-"""From so many queries in a call on, a slab of a scan serves many."""
+"""If a call has at least this many queries, each slab of a scan serves many of them."""
 
 
 NEAR_BYTES, FAR_BYTES = 1 << 20, 1 << 26
@@ -98,7 +98,7 @@ def counted_ns(machine: Machine, h: int, header_bits: int) -> float:
 
 
 def look_up_ns(machine: Machine, table_bytes: float, bucket: float) -> float:
-    """A probe whose header has so many rows, in a table of so many bytes."""
+    """Cost of a probe, by the rows that have its header and by the bytes of the table."""
     points = tuple((log2(size), along(curve, bucket)) for size, curve in machine.levels)
     return along(points, min(log2(max(1.0, table_bytes)), points[-1][0]))
 

@@ -31,7 +31,7 @@ LEAST_BYTES = 1 << 20
 """A shorter file says nothing of a disk."""
 
 UNSTEADY = 2.0
-"""The median is so many times slower than D, or more: the disk was busy."""
+"""If the median is this many times slower than D, or more, the disk was busy."""
 
 
 class DiskSpeed:

@@ -64,7 +64,7 @@ class Forecast:
     """What an index with one structure takes and reaches."""
 
     method: str
-    """`"psm"`, the sorted rows alone; the name of a block design beside them; or `"scan"`."""
+    """`"psm"`, the sorted rows alone; the name of a block design that is added; or `"scan"`."""
     recall: float
     """Expected share of the matches; 1 is exact."""
     tables: int
@@ -72,7 +72,7 @@ class Forecast:
     header_bits: tuple[int, int]
     """Narrowest and widest header looked up online, t; zeros for a scan."""
     flips: int
-    """k: headers looked up in a table beside the query's own, the most of all tables, online."""
+    """k: headers looked up in a table in addition to the query's own; the most of all tables."""
     disk_bytes_per_row: float
     """With ids and header directories."""
     disk_bytes: int
@@ -121,7 +121,7 @@ def slice_forecast(
 ) -> SliceForecast | None:
     """What the slice lists of as few segments as possible take; None for narrow fingerprints.
 
-    These have "issl" only if an index is told so: lists of 8 bits are long.
+    These have "issl" only if an index asks for it, because lists of 8 bits are long.
     """
     _check_size(rows, bits)
     if structure == SLICE_LISTS and bits < WIDE_BITS:
@@ -253,7 +253,7 @@ class Imagined:
     def plan(
         self, question: Question, queries: int, machine: Machine, calibration: Calibration | None
     ) -> TablePlan:
-        """How a call of so many queries is answered, and what it takes.
+        """How a call of this many queries is answered, and what it takes.
 
         Calls are planned by their size rounded down to a power of two; the cost is of the size.
         """

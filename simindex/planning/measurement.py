@@ -118,7 +118,7 @@ class Rounds:
 
     @property
     def busy(self) -> bool:
-        """Whether so many steps are not steady that the machine had other work."""
+        """Whether the steps vary so much that the machine must have had other work."""
         return len(self.unsteady) > BUSY_SHARE * len(self._times)
 
 
@@ -332,7 +332,7 @@ def _sweep_times(
     queries = _near(rng, rows, SWEEPS[-1])
 
     def swept_ns(bits: int, count: int) -> float:
-        """Of a probe, when so many queries look up headers with at most a flipped bit."""
+        """Cost of a probe, when this many queries look up headers with at most one flipped bit."""
         masks = psm.exhaustive_masks(bits, 1)
         own = _permuted(rows, directory, width, bits, masks, 1)
         some = partial(_native.bphs, table, width, [own], queries[:count], H, False, 1)

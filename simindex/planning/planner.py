@@ -28,7 +28,7 @@ from simindex.planning.registry import Method, Surveys
 from simindex.storage.tables.table import Table
 
 MOST_TIMES = 8.0
-"""A plan that fits a limit is taken if it is expected to take so many times what the best one
+"""A plan that fits a limit is taken if it is expected to take this many times what the best one
 takes."""
 
 HEADROOM_BYTES = 4 << 20

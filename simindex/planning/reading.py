@@ -44,9 +44,9 @@ def rate(m: int, disk_seconds: float, cpu_seconds: float) -> float:
 
 
 def cold_bytes(n: int, words: int, plan: TablePlan, m: int) -> tuple[float, float]:
-    """Bytes that a call of m queries reads of n rows and what is beside them: ahead, and touched.
+    """Bytes that a call of m queries reads of n rows and their ids: ahead, and touched.
 
-    That is n (b + 64) / 8 for many queries and one table: ids stand beside the rows.
+    That is n (b + 64) / 8 for many queries and one table: ids are next to the rows.
     """
     tables = 1 if plan.takes_a_pass(m) or plan.design is None else len(plan.widths)
     rows = float(tables * n * 8 * words)

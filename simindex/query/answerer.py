@@ -46,7 +46,7 @@ SELF_AUDIT_S = 0.5
 """About how long that may take, once it is known how bits flip."""
 
 AUDITED_QUERIES = 1024
-"""What is audited is how calls of so many queries are answered, if that is not exactly."""
+"""An audit asks in calls of this many queries, if these are not answered exactly."""
 
 
 class Answerer:

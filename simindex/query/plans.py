@@ -77,7 +77,7 @@ class Plans:
     def plan(
         self, snapshot: Snapshot, question: Question, queries: int, weights: F32 | None
     ) -> QueryPlan:
-        """How a call of so many queries is answered."""
+        """How a call of this many queries is answered."""
         # Plans change with the size of a call where slabs and sweeps are shared by its queries.
         asked = (
             question.h, question.first, question.recall, question.method, queries.bit_length(),
@@ -113,7 +113,7 @@ class Plans:
         self, snapshot: Snapshot, question: Question, queries: int, weights: F32 | None, *,
         threads: int,
     ) -> QueryPlan:
-        """How so many queries are answered in a pass over each table, in so much memory."""
+        """How this many queries are answered in a pass over each table, in this much memory."""
         # What the recall rests on is asked without a limit: it takes a sample's few queries.
         usual = self.plan(snapshot, without_limit(question), queries, weights)
         return plan_within(
@@ -160,7 +160,7 @@ class TopPlans:
     def plan(
         self, snapshot: Snapshot, question: TopQuestion, queries: int, machine: Machine
     ) -> TopPlan:
-        """How a call of so many queries is answered.
+        """How a call of this many queries is answered.
 
         Raises
         ------

@@ -80,8 +80,8 @@ class SpotChecks:
 
         None, nearly always, where nothing is to be repeated; else `repeat` has to follow.
         """
-        # Without the lock, which would be half of what this takes beside a single query. Where
-        # threads meet, a call may count or earn nothing; what is spent is never lost.
+        # Without the lock, which would take half of the time that this adds to a single query. If
+        # two threads meet here, a call may count or earn nothing; what is spent is never lost.
         tally = self._tallies.get((h, recall, first)) or self._new_tally(h, recall, first)
         earned_s = self._earned_s
         tally.queries += queries
@@ -121,7 +121,7 @@ class SpotChecks:
         answer : Matches
             Of all of them.
         plan, ask :
-            How so many queries are answered exactly; and their matches, by that plan.
+            How this many queries are answered exactly; and their matches, by that plan.
         saved_s : float
             As `due` said.
         """

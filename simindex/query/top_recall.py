@@ -8,8 +8,8 @@
                                                  have added (95%, one-sided), reaches the recall
 
 A max_error that is expected to take longer than a scan is not tried, unless slice lists are asked
-for by name: then there is none, and everything is compared. Rows of the index stand for the queries
-to come: of queries unlike any of them less may be found.
+for by name: then there is none, and everything is compared. Rows of the index take the place of
+future queries. For queries that are unlike all rows, less may be found.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TRUTH_S = 1.0
 """About how long that may take, on one thread."""
 
 MORE_RERANKED = 8
-"""Times the rows that are compared otherwise: so many are tried before more lists are."""
+"""Up to this many times the usual rows are compared before more lists are read."""
 
 DRAWS = 8
 """Times that rows are drawn, twice as many each time, where many are deleted."""

@@ -13,7 +13,7 @@ Invariants
    nothing.
 2. `CatalogTree.breach` is None only if every page that the newest meta page leads to is where and
    what it should be: the engine may then follow it.
-3. Which meta page is the newest is told twice: by its number, and by the newest entry of its free
+3. Two places say which meta page is the newest: by its number, and by the newest entry of its free
    list, which every commit but the first makes under its own number. So the two of them still put
    the commits in order when one number of the four is damaged.
 """

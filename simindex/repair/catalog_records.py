@@ -128,7 +128,7 @@ class CatalogRecords:
                     end = (place.offset + place.size - 1) // self._file.page_bytes
                     inside.update(range(first, end + 1))
         for (name, key, _), places in records.items():
-            # What stands within a value may be anything that a document's key was made to be.
+            # The bytes of a value may be anything: whoever wrote a document chose its key.
             kept = [place for place in places if place.page not in inside]
             if kept:
                 self.found.setdefault((name, key), []).append(kept[0])

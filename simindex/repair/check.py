@@ -44,7 +44,7 @@ from simindex.storage.tables.table import Table
 SLICE_ROWS = 1 << 20
 
 Verified = Callable[[int], None]
-"""Is told of so many rows of a file."""
+"""Called with the number of rows of a file that were just verified."""
 
 
 def faults(
@@ -153,7 +153,7 @@ def _files_of(segment: Segment) -> int:
 def _check_segment(
     path: Path, catalog: Catalog, segment: Segment, options: IndexOptions, verified: Verified
 ) -> Iterator[Finding]:
-    """`verified` is told of the rows that were verified, in each file of the segment."""
+    """Calls `verified` with the number of verified rows, for each file of the segment."""
     file = path / "segments" / segment.name
     damaged = segment.envelope.damaged_chunks()
     yield from _check_bytes(file, segment.envelope, damaged)

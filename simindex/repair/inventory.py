@@ -16,7 +16,7 @@ from simindex.storage.tables.tombstones import Tombstones
 
 @dataclass
 class Inventory:
-    """See `survey`. `findings` is what is wrong, `losses` what no repair brings back."""
+    """See `survey`. `findings` is what is wrong, `losses` what no repair can recover."""
 
     path: Path
     uuid: bytes = b""

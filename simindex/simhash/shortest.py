@@ -49,7 +49,7 @@ SHORTEST: dict[tuple[str, tuple[int, ...], str], dict[int, tuple[int, ...]]] = {
         256: (320, 260, 160, 110, 70, 55, 40, 35, 30, 25, 20, 20, 15, 15),
     },
 }
-"""320 is the longest that was measured: there it stands for all longer ones, too."""
+"""320 is the longest that was measured. In the table it means 320 or more."""
 
 
 def shortest_text(

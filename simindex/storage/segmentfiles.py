@@ -135,7 +135,7 @@ class SegmentFiles:
         inputs: Sequence[str] = (),
         salvaged: bool = False,
     ) -> SegmentWriter:
-        """A new file for exactly so many rows; `inputs` names the segments it stands for."""
+        """A new file for exactly this many rows; `inputs` names the segments that it replaces."""
         return SegmentWriter(
             self.directory,
             index=self.index,
@@ -265,7 +265,7 @@ class SegmentFiles:
         return written, directories
 
     def require(self, files: Mapping[str, int]) -> None:
-        """Refuses to have a file named that is not there with so many bytes.
+        """Raises unless the named file exists and has this many bytes.
 
         Who removes files of an index by hand, or by opening it for writing a second time, may have
         taken it away since it was written.
@@ -306,7 +306,7 @@ class SegmentFiles:
 
 @contextmanager
 def _left_to_the_next_writer(path: Path) -> Iterator[None]:
-    """What was done stands, and what failed is to be raised, whether or not a file can go."""
+    """Logs that a file was not removed. What was done, or another error, must not be hidden."""
     try:
         yield
     except OSError as error:

@@ -4,7 +4,7 @@
     matches    r2: r0   r3: r1   r4: r0 r2
     first      r2: r0   r3: r1   r4: r0     one each
 
-Of equal rows the first stands for all, so with `first` a million of them cost little more than one.
+The first of equal rows represents all, so with `first` a million of them cost little more than one.
 Without, every row has all earlier ones for matches, and their number is known before memory is
 taken for them. With `first`, rows that crowd, different and near, are not all paired either.
 
@@ -95,7 +95,7 @@ def _pairs(
 ) -> tuple[Near, I64, I64, float, bool]:
     """All pairs, of different rows only unless `expanded`; then (first, row) of equal ones.
 
-    And how many pairs that stands for, and whether they are above `most`: then none are given.
+    Also how many pairs that means, and whether they are more than `most`: then none are given.
     """
     blocks = chosen_blocks(rows=len(rows), words=rows.shape[1], h=h)
     a, b, distance, first, row, pairs, too_many = _native.all_pairs(

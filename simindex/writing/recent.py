@@ -9,7 +9,7 @@ Queries compare all of them, at any h and however skewed: 3 us for 8,192 rows of
 to be rebuilt as rows come, and save nothing at that size.
 
 Invariants
-1. Rows count once everything about them stands, so that an interrupt leaves one whole or out.
+1. Rows count once everything about them is stored, so an interrupt leaves a row whole or out.
 2. `without` leaves out only what a writer has taken.
 """
 

@@ -10,7 +10,7 @@
                  are unlinked, and their space is given back by a thread
     compact      the same at once, by the thread of the caller
     cancel       ends the merges that run, and removes what they wrote
-    restructure  segments get other permuted tables and slice lists beside their rows
+    restructure  segments get other permuted tables and slice lists for the same rows
 """
 
 from __future__ import annotations

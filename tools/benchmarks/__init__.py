@@ -1,4 +1,4 @@
-"""Named workloads, each measured beside a peer in the same run; `tools/bench.py` starts them.
+"""Named workloads, each measured with a peer in the same run; `tools/bench.py` starts them.
 
     machine    what the figures were made on, and one core to make them on
     report     a measurement, and the Markdown table of some

@@ -42,7 +42,7 @@ class Run:
     def verdict(self) -> list[str]:
         """Whether all batches are within twice the first, by each clock; and what first is.
 
-        The first batch is the very first. The median of the first five is told beside it, since one
+        The first batch is the very first. The median of the first five is printed, too, because one
         batch may be slow by chance.
         """
         told = []
@@ -59,7 +59,7 @@ class Run:
         return [*told, f"other processes took {self.others:.2f} cores meanwhile"]
 
     def to_dict(self) -> dict[str, Any]:
-        """What is to be known of it, beside the table."""
+        """Notes on the measurement, below the table."""
         share = 100 * float(np.mean(np.array(self.wall) <= 2 * self.wall[0]))
         return {
             "first": round(self.wall[0], 1), "median": round(float(np.median(self.wall)), 1),
@@ -80,7 +80,7 @@ class Run:
 def append_batches(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
     """Random rows with ids, appended and committed 100,000 at a time, with default options.
 
-    On every core, since merges run beside the commits, and on one, where they take its time.
+    On all cores, where merges run during commits, and on one core, where they delay them.
     """
     measured: list[Measurement] = []
     drawn: dict[str, Run] = {}
@@ -170,7 +170,7 @@ def table(name: str, rows: int, runs: Sequence[Run], middle: Run) -> list[Measur
 
 
 def plot(runs: dict[str, Run], rows: int, path: Path) -> None:
-    """Time of each batch, beside twice the first one's."""
+    """Time of each batch, and a line at twice the time of the first."""
     from reproduce.plots import COLOURS, _figure, _save
 
     figure, axes = _figure(1, len(runs), 10, 3.1, sharey=True)

@@ -1,4 +1,4 @@
-"""Predicted beside measured queries a second, for every method; and whether `auto` chooses well."""
+"""Predicted and measured queries a second of every method; and whether `auto` chooses well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All pairs of rows in memory, beside simhash-py: uniform rows, and rows with templates.
+"""All pairs of rows in memory, compared with simhash-py: uniform rows, and rows with templates.
 
 The peer is given its set of Python integers ready-made. It answers with pairs of distinct values,
 without row numbers, so its answer is compared with what `collapse_equal` finds.

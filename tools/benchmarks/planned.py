@@ -1,4 +1,4 @@
-"""What `simindex plan` predicts of batches beside what is measured, from memory and a cold file.
+"""Batches as `simindex plan` predicts them and as measured, from memory and from a cold file.
 
 A prediction is compared with the fastest repetition, since the machine's constants are least times,
 too: on a machine that others use, the others were disturbed. Of a cold file the disk is measured

@@ -111,7 +111,7 @@ def of_documents(
 
 
 def beside_texts(kept: Path, name: str) -> str:
-    """Peak memory of a fresh process beside its texts, and how much of it is the result."""
+    """Peak memory of a fresh process without its texts, and how much of it is the result."""
     # A process for each recipe: memory that another one freed would be taken again.
     runs = in_fresh_process("fingerprint", texts=str(kept), recipes=[name], repeat=1, clock="wall")
     run = runs[name]

@@ -1,7 +1,7 @@
-"""The K nearest of wide signatures: exact scan and slice lists beside FAISS, in one run.
+"""The K nearest of wide signatures: exact scan and slice lists compared with FAISS, in one run.
 
     all rows, clustered     scan, slice lists; Flat, IVF and MultiHash
-    a part of them          the same two beside HNSW, on two kinds of signatures (`signatures`):
+    a part of them          the same two and HNSW, on two kinds of signatures (`signatures`):
                             `clustered`, and `latent`, on which a graph index is strong
 
 Engines are asked in turn in every round, once with all queries in a call and once with one query
@@ -51,7 +51,7 @@ class Asked:
 
 
 def topk(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
-    """All rows beside Flat, IVF and MultiHash; a part of them, of two kinds, beside HNSW."""
+    """Compares with Flat, IVF and MultiHash on all rows, and with HNSW on a part of two kinds."""
     queries = min(options.queries, QUERIES)
     peer = options.peer != "none"
     measured: list[Measurement] = []

@@ -34,7 +34,7 @@ from simindex.storage.catalog.values import PARTED, checksum, pack, unpack
 Records = dict[tuple[str, bytes], bytes]
 
 KEPT = ((64, False), (64, True))
-"""Examples whose catalogs are the seeds, and beside whose files what was changed is opened."""
+"""Examples whose catalogs are the seeds. A changed one is opened with the files of its example."""
 
 
 class Stored:

@@ -1,6 +1,6 @@
 """The drivers of native kernels, built by clang with libFuzzer and sanitizers.
 
-Kernels stand behind the checksums: what reaches them was verified, or was not and must do no harm.
+Kernels get bytes whose checksums were verified. Bytes that were not must do no harm either.
 So every execution of these is one behind checksums.
 """
 

@@ -72,7 +72,7 @@ def _weights(rows: U64) -> F32:
 
 
 def seeds() -> list[bytes]:
-    """Files of each kind; which one it is stands in the generation."""
+    """Files of each kind; the generation says which one it is."""
     found = []
     for bits, keys in ((64, False), (64, True), (128, False), (1024, True)):
         index, record = _own(bits, keys)
@@ -166,7 +166,7 @@ def _own(bits: int = 64, keys: bool = False) -> tuple[simindex.Index, SegmentRec
 def _search_structure(
     kind: str, directory: Path, path: Path, data: bytes, footer_checksum: int
 ) -> None:
-    """A file beside the first segment of the example, searched with that."""
+    """A file next to the first segment of the example, and searched with it."""
     index, record = _own()
     segment = index._current().segments[0]
     structure = BPHS if kind == ".bphs" else ISSL

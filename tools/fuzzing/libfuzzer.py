@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 MOST_MEMORY_MB = 256
-"""That executions may take beside what the process takes by itself."""
+"""Memory that executions may take in addition to that of the process itself."""
 
 MOST_SECONDS = 10
 """Of one execution; a slower one hangs."""

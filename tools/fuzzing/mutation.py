@@ -9,7 +9,7 @@ NUMBERS = (
     0, 1, 2, 7, 63, 64, 65, 127, 128, 255, 256, 4095, 4096, 65535, 65536, (1 << 31) - 1, 1 << 31,
     (1 << 32) - 1, 1 << 32, (1 << 61) + 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1,
 )
-"""Where sizes and counts wrap, or one beside it."""
+"""Numbers at which sizes and counts wrap, and their neighbours."""
 
 
 def mutated(rng: Random, inputs: Sequence[bytes]) -> bytes:
@@ -21,7 +21,7 @@ def mutated(rng: Random, inputs: Sequence[bytes]) -> bytes:
 
 
 def _change(rng: Random, data: bytearray, inputs: Sequence[bytes]) -> None:
-    # Headers stand in front: half of all changes are made among the first bytes that are not 0.
+    # Headers come first: half of all changes are made among the first bytes that are not 0.
     end = len(data) if rng.random() < 0.5 else min(len(data), 400)
     at = rng.randrange(end + 1)
     size = min(1 << rng.randrange(10), len(data) - at)

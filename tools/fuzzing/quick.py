@@ -26,7 +26,7 @@ from fuzzing.target import attempt
 from fuzzing.targets import TARGETS
 
 MOST_MEMORY_KB = 256 << 10
-"""That executions may take beside what the process took before."""
+"""Memory that executions may take in addition to what the process took before."""
 
 MOST_SECONDS = 30
 """Of one execution, on a machine that has other things to do."""

@@ -78,7 +78,7 @@ def seals(keyed: bool) -> tuple[Seal, ...]:
 
 
 def patch(file: int, offset: int, data: bytes = b"", *, cut: bool = False) -> bytes:
-    """One patch as it stands in an input."""
+    """One patch, as an input encodes it."""
     length = CUT if cut else len(data)
     return bytes([file]) + offset.to_bytes(3, "little") + bytes([length]) + data
 

@@ -16,7 +16,7 @@ from typing import Any
 
 Name = int | str
 Rows = tuple[tuple[Any, int], ...]
-"""Equal rows stand as often as they are stored."""
+"""Equal rows occur as often as they are stored."""
 
 Answer = Callable[[Any, Rows], str]
 """Judges what a call returned by the rows of the index."""
@@ -96,7 +96,7 @@ def wrong_ingest(added: Any, h: int, *, first: bool = False, some: bool = False)
 
 
 def wrong_top(queries: Iterable[int], k: int, *, some: bool = False) -> Answer:
-    """Of `Index.top`: the distances of the k nearest documents, and that names stand at theirs."""
+    """`Index.top`: distances of the k nearest documents, and that each name has its distance."""
     asked = tuple(queries)
 
     def judge(found: Any, rows: Rows) -> str:

@@ -81,7 +81,7 @@ def _examined(path: Path, story: Story, acknowledged: int) -> int:
 
 
 def clean(writer: simindex.Index) -> None:
-    """Raises unless a writer's index is whole and nothing stands beside it."""
+    """Raises unless a writer's index is whole and its folder contains nothing else."""
     for finding in writer.check():
         kind = "wrong" if finding.severity == "error" else "leaked"
         raise Fault(kind, f"{finding.severity}: {finding}")

@@ -1,4 +1,4 @@
-"""What writers say they are about to commit, and have committed: a file beside the index.
+"""What writers say they are about to commit, and have committed: a file next to the index.
 
     intent k, g    written before the commit of operation k, on an index of generation g
     ack k, g       written after it; the index was then of generation g

@@ -3,7 +3,7 @@
 An index lives through some kills. Each time a new writer goes on where the last one was stopped:
 it appends, replaces, deletes, ingests and compacts, with merges in threads of its own, and tells
 the parent of every commit that returned. It ends by SIGKILL, a third of the time while it still
-opens what the one before it left. Two readers live beside the writers; they are stopped, woken and
+opens what the one before it left. Two readers run at the same time; they are stopped, woken and
 killed, too. What a reader sees is compared with the story at the step that the snapshot names:
 all rows, and answers of several methods; and the steps it sees must not go back.
 """

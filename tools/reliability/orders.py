@@ -1,7 +1,7 @@
 """Wrong orders of what changes the disk, which a replay must catch: each leaves a sync out, or
 does one thing ahead of another.
 
-They stand in the place of `disk.system`. The index works on as ever, for the calls are made; what
+They replace `disk.system`. The index works as usual, because the calls are made; what
 the trace tells is the order that a writer with the fault would have made them in.
 """
 

@@ -39,7 +39,7 @@ def _leak(index: Any) -> None:
 
 
 def _litter(index: Any) -> None:
-    """Leaves a file beside the index's own."""
+    """Writes a file among those of the index."""
     (index.path / "merged.tmp").write_bytes(b"half")
 
 

@@ -32,7 +32,7 @@ LONG_OPERATIONS, LONG_SHARE = 200, 0.15
 """Of the long script, and the share of its changes of the disk after which a crash is tried."""
 
 THREADED, THREADED_OPERATIONS = 4, 20
-"""Scripts in which merges run beside commits."""
+"""Scripts in which merges run while batches are committed."""
 
 FURTHER_OPERATIONS = 20
 

@@ -170,7 +170,7 @@ class Tree:
 
 
 class Recorder(System):
-    """Does what it is asked and notes it; stands in the place of `disk.system` within `record`.
+    """Does what it is asked and notes it; takes the place of `disk.system` within `record`.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 Each time a process appends, so that files lie about that no commit names, and is killed; then a new
 one opens the index for writing, and for reading, and asks it something. Odd times all files are
 taken out of the page cache before, as after a crash of the system. The time that passes is judged,
-so that the machine must have nothing else to do; processor time is printed beside it.
+so that the machine must have nothing else to do; processor time is printed, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a trial did, beside its goal, and the Markdown table of some."""
+"""What a trial did and its goal, and the Markdown table of several trials."""
 
 from __future__ import annotations
 

@@ -300,7 +300,7 @@ class Stage:
     model: Model
     index: Any = None
     others: list[Any] = field(default_factory=list)
-    """Handles beside it, closed at the end."""
+    """Further handles, closed at the end."""
 
 
 def _buffered(stage: Stage) -> Effect:

@@ -1,4 +1,4 @@
-"""Every run of a script takes the same steps: what runs beside the work runs within it instead."""
+"""Every run of a script takes the same steps: background work runs within the script instead."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class Storm:
         return lambda: self.index.query(np.arange(20, dtype=np.uint64), h=3)
 
     def reopen(self) -> Callable[[], Any]:
-        """The handle, or a reader beside it."""
+        """The handle, or one of the readers."""
         if self.rng.random() < 0.5:
             return lambda: simindex.open(self.path).close()
 

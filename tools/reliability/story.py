@@ -6,7 +6,7 @@
 
 Each step appends a row of its own, the marker, whose id says its number, so that any snapshot of
 the index tells which step it must hold, all of it and nothing more. Everything follows from seed
-and number: a process that is killed, its successor and the readers beside it need not agree on
+and number: a process that is killed, its successor and the readers need not agree on
 anything else. Imports nothing of the package but what the steps call.
 """
 

@@ -6,7 +6,7 @@ against it: the rows of the last operation that returned, or of the one under wa
 
 Merges run at once, in the thread that starts them, and names are drawn by a seed, so that equal
 sequences make equal traces and what two of them have in common is tried once. In some scripts
-merges run beside commits, as they do for users.
+merges run during commits, as they do for users.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def ingest(work: Work) -> None:
 
 
 def merge(work: Work) -> None:
-    """Segments that are too many become one, by threads beside commits or by `compact`."""
+    """Merges segments if there are too many: background threads do, or `compact`."""
     with work.step(work.rows):
         work.index.compact()
 
@@ -283,7 +283,7 @@ class Workload:
     base: str
     operations: tuple[str, ...]
     threads: bool = False
-    """Whether merges run beside commits, so that no two traces are alike."""
+    """Whether merges run during commits, so that no two traces are alike."""
 
     def __str__(self) -> str:
         return " ".join((self.base, *self.operations, *["(threads)"] * self.threads))
@@ -355,7 +355,7 @@ def long(seed: int, count: int = 200) -> Workload:
 
 
 def threaded(seed: int, count: int) -> Workload:
-    """A script in which merges run beside commits."""
+    """A script in which merges run during commits."""
     chance = random.Random(seed)
     names = ["append", "seal", "spill", "delete", "ingest", "merge", "compact", "restructure"]
     drawn = chance.choices(names, [3, 6, 3, 3, 1, 1, 1, 1], k=count)

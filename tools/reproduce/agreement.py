@@ -4,8 +4,8 @@
     draws    weight of each (page, page) x cells -> curves, one a draw of pages
     angles   what the cosines alone lead to expect, see `kernel`
 
-Every weighting is held against its own cosine: what is asked is how well the fingerprint stands for
-the weighted text, not whether that weighting is a good idea. For that there is `strangers`: pairs
+Every weighting is compared with its own cosine. This measures how well the fingerprint represents
+the weighted text, not whether that weighting is a good idea. `strangers` measures the latter: pairs
 of different pages within h.
 """
 

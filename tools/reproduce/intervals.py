@@ -26,7 +26,7 @@ def page_draws(strata: Ints, draws: int, seed: int) -> Floats:
 
 
 def pair_draws(drawn: Floats, first: Ints, second: Ints) -> Floats:
-    """How often a pair of pages stands in each draw: the product, for one page with itself once."""
+    """How often a pair of pages occurs in each draw: the product, for one page with itself once."""
     weights = drawn[:, first] * drawn[:, second]
     alone = first == second
     weights[:, alone] = drawn[:, first[alone]]

@@ -1,7 +1,7 @@
 """Curves of a sample from its cosines alone, without a fingerprint.
 
 A bit of two fingerprints differs with chance arccos(cosine) / pi, so the distance of a pair is
-nearly binomial, whatever sample the pair stands in:
+nearly binomial, whatever sample the pair belongs to:
 
     cells     (kind, cosine class, angle) -> pairs
     kernel    (angle, distance) -> chance

@@ -84,7 +84,7 @@ def buckets(
     Returns
     -------
     Buckets
-        An empty bucket stands where its rows would.
+        An empty bucket has the position that its rows would have.
 
     Raises
     ------

@@ -67,7 +67,7 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def _drawn_labels(found: list[Distances]) -> list[str]:
-    """Recipes that are drawn: sub-linear ones stand in the tables only, close to others."""
+    """Recipes that are drawn: sub-linear ones are close to others, and only in the tables."""
     return [one for one in dict.fromkeys(one.label for one in found) if "sublinear" not in one]
 
 

@@ -2,7 +2,7 @@
 
     signatures (n, b) -> slices of 16 bits (n, b / 16) -> bits that differ from the query's slices
         a list is looked into    if its value differs from the query's slice in at most e bits
-        a row is covered         if it stands in one such list or more
+        a row is covered         if it is in one such list or more
         its score                sum over such lists of 16 - bits that differ
         results                  the R highest scores, of these the 10 of least whole distance; only
                                  covered rows are candidates, unless R is all rows
@@ -59,7 +59,7 @@ class Looked:
     """What one query finds, for every max error."""
 
     covered: F64
-    """(17,) share of rows that stand in a list that is looked into."""
+    """(17,) share of rows that are in a list that is read."""
     read: F64
     """(17,) share of the entries of all lists that are read: the work."""
     found: NDArray[np.int64]

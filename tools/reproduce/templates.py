@@ -1,7 +1,7 @@
 """Pages that share a template: how many pairs of one site come near each other by it alone.
 
 Made up of real news (see `lengths`): SITES sites of PAGES pages of WORDS words. A share of a page
-is the site's template, the same on each of its pages; the rest is text that stands nowhere else.
+is the site's template, the same on each of its pages; the rest is text that occurs nowhere else.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which document of each cluster is kept: `clusters --keep`.
 
-    representative    the document that stands for the cluster; nothing else is needed
+    representative    the representative of the cluster; nothing else is needed
     first             the first of the inputs; of an index without keys, that of the smallest id
     longest, newest, highest:FIELD    by the inputs, since an index stores no texts and no dates
 

@@ -207,7 +207,7 @@ class Edit:
     ) -> None:
         """Puts a segment in the place of others, or nothing where all their rows are deleted.
 
-        It stands where the first of them stood, so that segments stay in order of age. `dead` says
+        It takes the place of the first of them, so segments stay in order of age. `dead` says
         how many rows of each tombstones cover.
         """
         self.dead.update(dead)

@@ -262,7 +262,7 @@ class Environment:
             disk.system.lengthen(data, wanted)
 
     def _require_space(self, needed_bytes: int) -> None:
-        """Raises OSError if the disk has not so many bytes left."""
+        """Raises OSError if the disk has fewer free bytes."""
         free = os.statvfs(self.directory)
         blocks = free.f_bavail if os.geteuid() else free.f_bfree
         # Without blocks, nothing is known.

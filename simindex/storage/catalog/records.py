@@ -52,7 +52,7 @@ LAST_GENERATION = 1 << 48
 """No index gets as far; what says it has is damaged, or made to leave no numbers for more."""
 
 ANY_HEADERS = 1 << 20
-"""A directory of so many may be of any rows: 4 MiB."""
+"""Up to this many entries, a directory may belong to any number of rows: 4 MiB."""
 
 PAGE_HEADERS = 1 << 15
 

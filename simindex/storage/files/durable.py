@@ -30,10 +30,10 @@ _LOST = {errno.EIO, *NO_SPACE}
 
 WRITE_BACK_BYTES = 1 << 21
 WRITE_BACK_DEPTH = 2
-"""Whole pieces of a file go to the disk as they are written; so many are on their way at a time.
+"""Whole pieces of a file go to the disk as they are written; at most this many are on their way.
 
 Else all of a large file is dirty until its fsync, and the fsync of a small one next to it waits as
-long: 0.24 s at 400 MB, where it takes 2 ms beside a file that is written back like this.
+long: 0.24 s at 400 MB, and 2 ms while a file is written back like this.
 """
 
 

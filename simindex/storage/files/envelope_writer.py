@@ -49,7 +49,7 @@ class SectionSpec:
 
 
 class Layout:
-    """Where in a file sections stand, one after the other, then checksums and the footer."""
+    """Offsets of the sections of a file, one after the other, then of checksums and footer."""
 
     def __init__(self, sections: Sequence[SectionSpec]) -> None:
         self.offsets: list[int] = []

@@ -1,4 +1,4 @@
-"""The permuted tables of one block design over one segment: a `.bphs` file beside the `.rows`.
+"""The permuted tables of one block design over one segment: a `.bphs` file next to the `.rows`.
 
     sections   1 fingerprints  uint64 (T - 1, n, W): tables 1 to T - 1, one after the other
                5 description   and the file's name: see `structure`
@@ -140,7 +140,7 @@ def write(
 
 
 def header_widths(rows: int, design: BlockDesign) -> tuple[int, ...]:
-    """Widths of the directories of tables 1 to T - 1 over so many rows."""
+    """Widths of the directories of tables 1 to T - 1 over this many rows."""
     return tuple(min(header_bits(rows), bits) for bits in design.header_bits[1:])
 
 

@@ -90,7 +90,7 @@ class Reservoir:
 
     @classmethod
     def decode(cls, name: str, payload: bytes, words: int) -> Reservoir:
-        """The sample, of rows of so many words, of bytes whose checksum held."""
+        """The sample, read from bytes whose checksum is right, by the number of words of a row."""
         if len(payload) < RESERVOIR.itemsize:
             raise CorruptFile(f"the reservoir of {name} ends too early", path=name)
         header = np.frombuffer(payload, RESERVOIR, 1)[0]

@@ -1,4 +1,4 @@
-"""The slice lists of a segment [ISSL section 2]: a `.issl` file beside the `.rows`.
+"""The slice lists of a segment [ISSL section 2]: a `.issl` file next to the `.rows`.
 
     row i        0110...1 1010...0 ...     cut into s slices of w bits, bit 63 of word 0 first
                  slice 0  slice 1
@@ -46,13 +46,13 @@ NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}-[0-9a-f]{8}\.issl")
 NUMBERS, STARTS = 1, 2
 
 WIDE_BITS = 128
-"""Fingerprints from so many bits on are cut into slices of 16 bits, narrower ones of 8."""
+"""Fingerprints of this many bits or more are cut into slices of 16 bits, narrower ones of 8."""
 
 COMPARED_BYTES = 1 << 26
 """Memory for building lists again, to compare them with those of a file."""
 
 STEP_BITS = 256
-"""Slices of so many bits are built together, where memory allows, and `step` is called then."""
+"""Slices of this many bits are built at once, if memory allows; then `step` is called."""
 
 BLOCK_ROWS = 64 * (16384 + 320)
 """Rows that the kernel turns into columns at a time: the more, the closer together lies what it
@@ -101,7 +101,7 @@ class SliceDesign:
         return -(-self.bits // STEP_BITS)
 
     def list_bytes(self, rows: int) -> int:
-        """Memory of the lists of so many rows: 4 (n s + 2^w s), and 4 s for the ends.
+        """Memory of the lists of `rows` rows: 4 (n s + 2^w s), and 4 s for the ends.
 
         Source: [ISSL] section 3.
         """
