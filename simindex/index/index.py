@@ -92,7 +92,7 @@ class Index:
     def h(self) -> int:
         """The radius of calls without an h: that of the recipe that the index stores.
 
-        Of an index without a recipe it is 3 for each 64 bits.
+        In an index without a recipe it is 3 for each 64 bits.
         """
         return self._handle.radius(None, self.recipe)
 
