@@ -15,11 +15,13 @@ from typing import IO, Any, TypeVar, cast
 
 import click
 
+import simindex
 from simindex.cli.app import AS_JSON
 from simindex.cli.console import say
 from simindex.cli.numbers import Count, Size
 from simindex.cli.progress import Extent
 from simindex.errors import InvalidInput
+from simindex.index.origin import origin_of
 from simindex.inputs import (
     ID_FIELDS,
     Document,
@@ -31,6 +33,7 @@ from simindex.inputs import (
     read,
     read_fingerprints,
 )
+from simindex.inputs.finding import as_from, printable
 from simindex.options import SECRET_BYTES, split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -188,6 +191,18 @@ class Reading:
         """The same, with names for records of standard input that no other run gives."""
         stdin_name = f"stdin-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
         return replace(self, options=replace(self.options, stdin_name=stdin_name))
+
+    def named_for(
+        self, index: simindex.Index, path: str | Path, inputs: Sequence[str], *, quiet: bool
+    ) -> Reading:
+        """The same, with names of files that start from the folder that those of an index do."""
+        origin = origin_of(index)
+        if not quiet and any(as_from(name, origin) != name for name in inputs):
+            say(
+                f"names of files start from {printable(origin or '')}, where {path} was made, and "
+                "not from this folder"
+            )
+        return replace(self, options=replace(self.options, origin=origin))
 
     def extent(
         self, inputs: Sequence[str], intake: Intake, without: Path | None = None

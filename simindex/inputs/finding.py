@@ -116,6 +116,24 @@ def found(
         reached.folder(real)
 
 
+def as_from(name: str, origin: str | None) -> str:
+    """The name of a file, as reached from the folder `origin` instead of the working directory.
+
+    It leads to the same file from there. An absolute name stays as it is.
+    """
+    if origin is None or name == STDIN or name.startswith("/"):
+        return name
+    here = os.getcwd()  # noqa: PTH109 - without links, so that the folder above is ".."
+    if here == origin:
+        return name
+    rest = name.split("/")
+    while rest and rest[0] == "..":
+        here, rest = os.path.dirname(here), rest[1:]  # noqa: PTH120
+    while len(rest) > 1 and f"{origin}/".startswith(f"{here.rstrip('/')}/{rest[0]}/"):
+        here, rest = f"{here.rstrip('/')}/{rest[0]}", rest[1:]
+    return "/".join(part for part in (os.path.relpath(here, origin), *rest) if part != ".")
+
+
 def below(path: str, folder: str) -> str:
     """The path of a file relative to a folder that it is in."""
     return path[len(folder.rstrip("/")) + 1 :]

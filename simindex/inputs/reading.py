@@ -11,7 +11,7 @@ from typing import BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs.document import Document, Intake, Source
-from simindex.inputs.finding import Found, Patterns, found, is_index, printable
+from simindex.inputs.finding import Found, Patterns, as_from, found, is_index, printable
 from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.foreign import HEAD_BYTES, foreign
 from simindex.inputs.formats import AUTO, FORMATS, Format, names, recognised
@@ -60,6 +60,8 @@ class ReadOptions:
         A folder to leave out: the index itself.
     stdin_name : str
         What records of standard input that have no id are named after.
+    origin : str, optional
+        The folder that names of files start from, without links; by default the working directory.
     """
 
     format: str = AUTO
@@ -70,6 +72,7 @@ class ReadOptions:
     max_record_bytes: int = MAX_RECORD_BYTES
     without: Path | None = None
     stdin_name: str = STDIN
+    origin: str | None = None
 
     def __post_init__(self) -> None:
         if self.format not in names():
@@ -251,7 +254,8 @@ def _read_file(
 ) -> Iterator[T]:
     intake.files += 1
     shown = printable(file.path)
-    name = options.stdin_name if file.path == STDIN else printable(file.name)
+    found_as = as_from(file.name, options.origin)
+    name = options.stdin_name if file.path == STDIN else printable(found_as)
     source = Source(
         shown, name, intake, options.max_record_bytes, file.named, options.text_field,
         options.id_field,

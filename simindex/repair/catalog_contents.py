@@ -31,6 +31,8 @@ VALUES = {
     "reservoir": "the sample of weights, from which it is learned how bits flip; appends make a "
     "new one",
     "machine": "what `simindex tune` measured: run it again",
+    "origin": "the folder that names of files start from: the next `simindex build --append` "
+    "stores the one that it is started in",
     "audit": "the last measured recall: `simindex tune --audit` measures it again",
 }
 

@@ -289,6 +289,9 @@ def require_usable(name: str, payload: bytes, options: IndexOptions) -> None:
             Reservoir.decode("the index", payload, options.words).check()
         elif name == "machine":
             Machine.from_dict(unpack("meta/machine", payload))
+        elif name == "origin":
+            if not payload.startswith(b"/") or b"\0" in payload:
+                raise CorruptFile("it is not the path of a folder")
         elif name == "audit":
             audit.decode(payload)
         elif name == "options":

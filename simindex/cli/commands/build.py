@@ -43,6 +43,7 @@ from simindex.cli.recipes import (
     told_in_full,
 )
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
+from simindex.index.origin import keep_origin
 from simindex.inputs import require_inputs
 from simindex.storage.location import checked_call
 from simindex.writing.creation import require_place
@@ -138,10 +139,11 @@ def build(
         require_no_recipe([*recipe_given, *learning.given])
         contents = Rows.of(inputs, reading, without, bits=bits, append=append)
     elif append:
-        intake = reading.intake()
-        documents = reading.documents(inputs, intake, without)
         with simindex.open(path, "r") as index:
             recipe = recipe_of_documents(index, path, *NO_TEXTS)
+            reading = reading.named_for(index, path, inputs, quiet=quiet or as_json)
+        intake = reading.intake()
+        documents = reading.documents(inputs, intake, without)
         id_field = reading.options.id_field
         extent = reading.extent(inputs, intake, without)
         contents = Texts(Prepared(recipe, documents, intake, extent, id_field=id_field))
@@ -220,6 +222,8 @@ class _Run:
 
     def _add(self, batches: Iterable[tuple[Any, Any]], options: dict[str, Any]) -> None:
         with self._open(options) as index, self._looking() as before:
+            if self.contents.noun == "document":
+                keep_origin(index)
             for group, batch in batches:
                 if before is not None:
                     batch = self.contents.admitted(before, index, group, batch)

@@ -31,6 +31,7 @@ from simindex.cli.recipes import (
     told_in_full,
 )
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
+from simindex.index.origin import keep_origin
 
 TEMPORARY_BATCH_ROWS = 1 << 16
 """Small segments: what is pending is looked through for every buffer."""
@@ -132,6 +133,7 @@ def lasting(path: Path, asked: Asked) -> Place:
             prepared = asked.prepared(Path(os.path.realpath(path)))
         options = simindex.IndexOptions(keys="str", recipe=prepared.recipe)
         made = NewIndex.at(path, options)
+        keep_origin(made.index)
         return Place(path, made.index, prepared, lasting=True, made=made)
     with ExitStack() as opened:
         opened.callback(index.close)
@@ -140,10 +142,12 @@ def lasting(path: Path, asked: Asked) -> Place:
                 f"{path} exists, and an index's own recipe is used; drop the recipe's options"
             )
         recipe = recipe_of_documents(index, path, *NO_TEXTS)
-        intake = asked.reading.intake()
+        reading = asked.reading.named_for(index, path, asked.inputs, quiet=asked.silent)
+        keep_origin(index)
+        intake = reading.intake()
         without = Path(os.path.realpath(path))
-        documents = asked.reading.documents(asked.inputs, intake, without)
-        extent = asked.reading.extent(asked.inputs, intake, without)
+        documents = reading.documents(asked.inputs, intake, without)
+        extent = reading.extent(asked.inputs, intake, without)
         opened.pop_all()
     prepared = Prepared(
         recipe, documents, intake, extent, id_field=asked.reading.options.id_field
