@@ -1,6 +1,6 @@
 """Measures a machine's constants by timing the real kernels on made-up tables.
 
-    levels         probes of tables of 32 kB to 180 MB, under headers of three widths
+    levels         probes of tables of 25 kB to 510 MB, under headers of four widths
     vosh, heaped   putting few and many flip sets in order
     delta P, S, R  permuting, sorting, binary search
     sweep          two batches over one table: what each probe takes, and what each row
@@ -19,10 +19,12 @@ says so.
 from __future__ import annotations
 
 import logging
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import cycle
 from math import log2
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,9 +44,13 @@ from simindex.storage.tables.sortedrows import header_bits
 
 log = logging.getLogger("simindex")
 
-LEVEL_ROWS = (3_000, 50_000, 800_000, 6_000_000, 23_000_000)
+LEVEL_ROWS = (3_000, 50_000, 800_000, 6_000_000, 23_000_000, 60_000_000)
 """From the nearest cache to far beyond the last; no powers of 2, whose buckets would begin with a
 cache line."""
+MIDDLE, LARGE = 2, 4
+"""Places there of the tables that other steps are measured on."""
+LEVEL_SHARE = 8
+"""A table that takes more than this part of the machine's memory is not measured."""
 
 H = 3
 FAR_H = 8
@@ -63,10 +69,13 @@ HEAPED = 600
 """And by heap, at these radii."""
 HEAPED_H = (3, 6)
 
-NARROWER = (0, 2, 5)
+NARROWER = (0, 2, 5, 7)
 """Header bits fewer than a directory's that are looked up, so that buckets are longer."""
 LONG_NARROWER = (3, 6)
 """And where a sweep goes bucket by bucket."""
+
+MADE_ROWS = 1 << 20
+"""Made at a time."""
 
 PROBES = 1 << 18
 SWEEPS = (1 << 16, 1 << 18)
@@ -134,9 +143,9 @@ def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROW
 
     Notes
     -----
-    About ten seconds and 600 MB of memory; twice as long on a machine that is busy.
+    About ten seconds and 900 MB of memory; twice as long on a machine that is busy.
     """
-    tables = [_Rows.made(np.random.default_rng(count), count) for count in level_rows]
+    tables = [_Rows.made(np.random.default_rng(count), count) for count in _fitting(level_rows)]
     rounds, disk = Rounds(), None if file is None else DiskSpeed(file)
     number = 0
     while number < ROUNDS or (number < MOST_ROUNDS and rounds.busy):
@@ -152,6 +161,15 @@ def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROW
         )
     speed = None if disk is None else disk.bytes_s()
     return machine if speed is None else replace(machine, disk_bytes_s=speed)
+
+
+def _fitting(level_rows: Sequence[int]) -> list[int]:
+    """The smallest, and those larger ones that leave the machine most of its memory."""
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // LEVEL_SHARE
+    return [
+        rows for rows in level_rows
+        if rows == level_rows[0] or table_bytes(rows, 1, header_bits(rows)) <= most
+    ]
 
 
 class _Rows(NamedTuple):
@@ -177,8 +195,8 @@ def _round(rounds: Rounds, tables: Sequence[_Rows]) -> Machine:
     """The constants, by the least times of this round and those before."""
     rng = np.random.default_rng(2011)
     levels = tuple(_level(rounds, rng, one) for one in tables)
-    largest = tables[-1]
-    rows = largest.rows
+    middle, large = (tables[min(place, len(tables) - 1)] for place in (MIDDLE, LARGE))
+    rows = large.rows
     queries = _near(rng, rows, 1 << 16)
     searched = rounds.seconds("search", lambda: np.searchsorted(rows[:, 0], queries[:, 0]))
     alone = rounds.seconds("scan alone", lambda: _native.scan(rows, queries[:1], H, False))
@@ -192,8 +210,7 @@ def _round(rounds: Rounds, tables: Sequence[_Rows]) -> Machine:
         **_row_times(rounds, rng),
         **_top_times(rounds, rng, min(FAR_ROWS, len(rows))),
     )
-    machine = replace(machine, **_sweep_times(rounds, rng, largest, machine))
-    middle = tables[min(2, len(tables) - 1)]
+    machine = replace(machine, **_sweep_times(rounds, rng, large, machine))
     return replace(machine, table_ns=_table_ns(rounds, rng, middle, machine))
 
 
@@ -203,8 +220,11 @@ def _ns(seconds: float, steps: float) -> float:
 
 def _sorted_rows(rng: np.random.Generator, count: int) -> U64:
     step = (1 << 64) // count
-    rows = np.arange(count, dtype=np.uint64) * np.uint64(step)
-    rows += rng.integers(0, step, count, dtype=np.uint64)
+    rows = np.arange(count, dtype=np.uint64)
+    rows *= np.uint64(step)
+    for start in range(0, count, MADE_ROWS):  # a second array of this size would not be small
+        part = rows[start : start + MADE_ROWS]
+        part += rng.integers(0, step, len(part), dtype=np.uint64)
     return rows[:, None]
 
 
@@ -218,16 +238,25 @@ def _near(rng: np.random.Generator, rows: U64, count: int) -> U64:
 
 
 def _level(rounds: Rounds, rng: np.random.Generator, one: _Rows) -> Level:
+    """Of queries that are new each time, as in calls: repeated, they find their rows in a cache.
+
+    At 60 M rows, queries that were asked before took 18 ns a probe and 305 ns in buckets of 915
+    rows; new ones took 24 and 658.
+    """
     points: list[tuple[float, float]] = []
     count, width = len(one.rows), one.width
     for bits in sorted({max(0, width - fewer) for fewer in NARROWER}, reverse=True):
         masks = psm.exhaustive_masks(bits, 1)
-        queries = _near(rng, one.rows, max(16, PROBES // len(masks) >> (width - bits)))
+        asked = max(16, PROBES // len(masks) >> (width - bits))
+        queries = cycle([_near(rng, one.rows, asked) for _ in range(REPEATED + 1)])
+
+        def probe(bits: int, queries: Iterator[U64], masks: U64) -> None:
+            _native.probe_checked(one.table, bits, next(queries), masks, H, False)
+
         seconds = rounds.seconds(
-            f"probe {count} rows under {bits} bits",
-            partial(_native.probe_checked, one.table, bits, queries, masks, H, False),
+            f"probe {count} rows under {bits} bits", partial(probe, bits, queries, masks)
         )
-        points.append((count / (1 << bits), _ns(seconds, len(queries) * len(masks))))
+        points.append((count / (1 << bits), _ns(seconds, asked * len(masks))))
     return table_bytes(count, 1, width), tuple(points)
 
 
@@ -326,9 +355,9 @@ def _listed_times(rounds: Rounds, rows: U64, ids: U64, queries: U64) -> dict[str
 
 
 def _sweep_times(
-    rounds: Rounds, rng: np.random.Generator, largest: _Rows, machine: Machine
+    rounds: Rounds, rng: np.random.Generator, large: _Rows, machine: Machine
 ) -> dict[str, Any]:
-    rows, table, directory, width = largest
+    rows, table, directory, width = large
     queries = _near(rng, rows, SWEEPS[-1])
 
     def swept_ns(bits: int, count: int) -> float:
