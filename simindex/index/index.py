@@ -577,7 +577,7 @@ class Index:
         h : int, optional
             Largest distance of the near-duplicates to learn from.
         machine : bool
-            Also measure the machine, in about ten seconds and 600 MB of memory; see
+            Also measure the machine, in about ten seconds and 1.1 GB of memory; see
             `Index.machine`. A writer's next commit stores the constants with the index. A reader
             keeps them for its own handle.
 

@@ -78,6 +78,8 @@ MADE_ROWS = 1 << 20
 """Made at a time."""
 
 PROBES = 1 << 18
+SOUGHT = 1 << 16
+"""Of a binary search."""
 SWEEPS = (1 << 16, 1 << 18)
 """Queries of the two sweeps that are timed."""
 LONGER_ROWS = 100
@@ -143,7 +145,7 @@ def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROW
 
     Notes
     -----
-    About ten seconds and 900 MB of memory; twice as long on a machine that is busy.
+    About ten seconds and 1.1 GB of memory; twice as long on a machine that is busy.
     """
     tables = [_Rows.made(np.random.default_rng(count), count) for count in _fitting(level_rows)]
     rounds, disk = Rounds(), None if file is None else DiskSpeed(file)
@@ -197,11 +199,11 @@ def _round(rounds: Rounds, tables: Sequence[_Rows]) -> Machine:
     levels = tuple(_level(rounds, rng, one) for one in tables)
     middle, large = (tables[min(place, len(tables) - 1)] for place in (MIDDLE, LARGE))
     rows = large.rows
-    queries = _near(rng, rows, 1 << 16)
-    searched = rounds.seconds("search", lambda: np.searchsorted(rows[:, 0], queries[:, 0]))
-    alone = rounds.seconds("scan alone", lambda: _native.scan(rows, queries[:1], H, False))
+    sought = cycle([_near(rng, rows, SOUGHT)[:, 0] for _ in range(REPEATED + 1)])
+    searched = rounds.seconds("search", lambda: np.searchsorted(rows[:, 0], next(sought)))
+    alone = rounds.seconds("scan alone", lambda: _native.scan(rows, rows[:1], H, False))
     machine = Machine(
-        delta_r_ns=_ns(searched, len(queries)) / log2(len(rows)),
+        delta_r_ns=_ns(searched, SOUGHT) / log2(len(rows)),
         delta_l_ns=_slope(levels[-1][1]),
         levels=levels,
         measured=True,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.methods import issl
+from simindex.methods import issl, psm
 from simindex.planning import costs
 from simindex.planning.machine import Machine
 
@@ -40,7 +40,7 @@ def test_look_ups_are_interpolated_between_levels_and_buckets() -> None:
 
 def test_probing_adds_up() -> None:
     """Four look-ups of 36 ns under 16 rows, in a table beyond the last level."""
-    exact = costs.probing_ns(STEPS, 1 << 22, 18, 3, ordered=False)
+    exact = costs.probing_ns(STEPS, 1 << 22, 18, 3, ordered=False, h=1)
     assert exact == pytest.approx(FOUND + 4 * 36)
     ordered = costs.probing_ns(STEPS, 1 << 22, 18, 3, ordered=True, queries=32)
     assert ordered == pytest.approx(exact + 13)
@@ -49,6 +49,38 @@ def test_probing_adds_up() -> None:
     wide = costs.probing_ns(STEPS, 1 << 22, 18, 600, ordered=True, h=8)
     counted = 601 * 16 * (0.3 - 0.1)
     assert wide == pytest.approx(FOUND + 600 * 70 + 601 * 36 + counted)
+
+
+def test_flip_sets_are_made_while_rows_come_in() -> None:
+    """Half of the shorter of both is hidden, of a call whose queries overlap."""
+    def ns(rows: int, header_bits: int, flips: int, queries: int) -> float:
+        return costs.probing_ns(STEPS, rows, header_bits, flips, ordered=True, queries=queries)
+
+    made = costs.UNFORESEEN_NS + 13
+    assert ns(1 << 22, 18, 3, 48) - ns(1 << 22, 18, 3, 64) == pytest.approx(made / 2)
+    # Two probes wait for 2 (24 - 6), less than is computed; near the processor nothing waits.
+    waited = ns(1 << 21, 18, 1, 48) - ns(1 << 21, 18, 1, 64)
+    assert waited == pytest.approx(18)
+    assert ns(64, 3, 3, 48) == ns(64, 3, 3, 64)
+
+
+@pytest.mark.parametrize(("header_bits", "beside"), [(18, 5), (17, 4), (20, 7)])
+def test_all_flips_share_pages(header_bits: int, beside: int) -> None:
+    """A header without rows takes 10 ns more in the larger level. Of 18 bits, those that differ in
+    the last 5 are on a page of 512 rows."""
+    def distinct(flips: int) -> float:
+        """Pages of a probe, counted one by one."""
+        masks = psm.exhaustive_masks(header_bits, flips)
+        return len(np.unique(masks >> np.uint64(64 - header_bits + beside))) / len(masks)
+
+    for h in (1, 2, 3):
+        saved = costs.shared_page_ns(STEPS, 1 << 22, 1, header_bits, h)
+        assert saved == pytest.approx(10 * (1 - distinct(h) / distinct(1)))
+        assert costs.shared_page_ns(STEPS, 1 << 6, 1, 4, h) == 0  # all in the nearest level
+    exact = costs.probing_ns(STEPS, 1 << 22, 18, 987, ordered=False, h=3)
+    saved = costs.shared_page_ns(STEPS, 1 << 22, 1, 18, 3)
+    assert exact == pytest.approx(FOUND + 988 * (36 - saved))
+    assert costs.shared_page_ns(STEPS, 0, 1, 4, 3) == 0
 
 
 @pytest.mark.parametrize(("queries", "each"), [(1, 16.0), (16, 1.0), (17, 32 / 17), (1 << 20, 1.0)])
@@ -86,10 +118,30 @@ def test_permuted_tables_are_swept_too() -> None:
         found = costs.permuted_ns(STEPS, rows, [(1, header_bits)], queries=queries, swept=True)
         again = costs.found_again_ns(STEPS, rows, 1)
         assert found == pytest.approx(costs.ANSWERED_NS + again + 20 + probe + streamed)
-    few = costs.permuted_ns(STEPS, 1 << 30, [(1, 26)], queries=1 << 15, swept=True)
-    counted = 16 * (0.3 - 0.1)
-    again = costs.found_again_ns(STEPS, 1 << 30, 1)
-    assert few == pytest.approx(costs.ANSWERED_NS + again + 20 + 12 + counted + 0.25 * (16 + 24))
+
+
+def test_a_sweep_of_few_probes_reads_rows_as_probes_on_their_own_do() -> None:
+    """Four probes bring in so many rows in order, of the others each waits as it would alone."""
+    rows, counted = 1 << 30, 16 * (0.3 - 0.1)
+    rest = costs.ANSWERED_NS + costs.found_again_ns(STEPS, rows, 1) + 20 + counted
+    for queries in (1 << 15, 1 << 22):
+        few = costs.permuted_ns(STEPS, rows, [(1, 26)], queries=queries, swept=True)
+        swept, alone = 12 + 0.25 * (16 + 24), 36
+        share = queries * (16 + 24) / rows
+        assert few == pytest.approx(rest + share * swept + (1 - share) * alone)
+
+
+def test_tables_of_a_design_share_the_caches() -> None:
+    """Four tables of 32 kB are looked up as one of 128 kB is."""
+    rows, met = 1 << 12, FOUND  # under 128 headers
+    one, four = (costs.permuted_ns(STEPS, rows, [(1, 7)] * tables) for tables in (1, 4))
+    bucket = rows / 128
+    size = costs.table_bytes(rows, 1, 7)
+    assert one == pytest.approx(met + 20 + costs.look_up_ns(STEPS, size, bucket))
+    assert four == pytest.approx(
+        met + 4 * (20 + costs.look_up_ns(STEPS, 4 * size, bucket))
+    )
+    assert four > 4 * (one - met) + met
 
 
 def test_a_scan_alone_waits_for_memory() -> None:

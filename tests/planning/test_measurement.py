@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import simindex
+from simindex._kernels import _native
 from simindex.errors import CorruptFile
 from simindex.planning import measurement
 from simindex.planning.machine import Machine
@@ -30,6 +32,42 @@ def test_a_machine_is_measured() -> None:
     # Kernels differ by orders of magnitude, which no load of the machine turns around.
     assert found.scanned_ns < found.vosh[0][1]
     assert found.delta_p_ns < found.heaped[0][1]
+
+
+def test_probes_are_timed_with_new_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked again, queries would find their rows in a cache, whatever the size of the table."""
+    asked: list[bytes] = []
+    probe = _native.probe_checked
+
+    def recorded(table: Any, bits: int, queries: Any, *rest: Any) -> object:
+        asked.append(queries.tobytes())
+        return probe(table, bits, queries, *rest)
+
+    monkeypatch.setattr(measurement._native, "probe_checked", recorded)
+    made = measurement._Rows.made(np.random.default_rng(0), 5_000)
+    size, curve = measurement._level(Rounds(), np.random.default_rng(0), made)
+    assert len(curve) == len(measurement.NARROWER)
+    assert len(set(asked)) == len(asked) == len(curve) * (measurement.REPEATED + 1)
+    assert size == made.rows.nbytes + made.directory.nbytes - made.directory.itemsize
+
+
+def test_made_rows_are_sorted_and_fill_the_range() -> None:
+    rows = measurement._sorted_rows(np.random.default_rng(0), measurement.MADE_ROWS + 999)[:, 0]
+    assert (rows[1:] >= rows[:-1]).all()
+    step = (1 << 64) // len(rows)
+    assert (rows // np.uint64(step) == np.arange(len(rows))).all()
+    assert len(np.unique(rows % np.uint64(step))) > len(rows) // 2
+
+
+@pytest.mark.parametrize(
+    ("pages", "rows"), [(1, [300]), (1 << 7, [300, 5_000]), (1 << 20, [300, 5_000, 40_000])]
+)
+def test_tables_leave_the_machine_most_of_its_memory(
+    pages: int, rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"SC_PHYS_PAGES": pages, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(measurement.os, "sysconf", known.__getitem__)
+    assert measurement._fitting(SMALL) == rows
 
 
 def times(*least: float) -> Rounds:

@@ -33,6 +33,9 @@ BATCHES = (10_000, 100_000, 1_000_000)
 
 SORTED_ONLY = ("psm",)
 
+LEAST_S = 0.5
+"""Short calls are repeated for so long, as others disturb more of them."""
+
 Measured = list[Measurement]
 
 
@@ -51,10 +54,11 @@ class Case:
     def predicted(self, rows: int, machine: Machine) -> Forecast:
         """The line."""
         lines = forecast(rows, h=H, recall=self.recall, machine=machine)
-        (found,) = [
-            one for one in lines if one.method == self.method and one.recall == self.recall
-        ]
-        return found
+        found = [one for one in lines if one.method == self.method and one.recall == self.recall]
+        if not found:
+            told = ", ".join(one.method for one in lines)
+            raise SystemExit(f"plan does not list {self.method} within {H} bits, but {told}")
+        return found[0]
 
 
 def plan(options: Namespace, directory: Path, watch: Stopwatch) -> Measured:
@@ -63,6 +67,8 @@ def plan(options: Namespace, directory: Path, watch: Stopwatch) -> Measured:
     designs = options.structure or [IndexOptions().structures[-1]]
     cases = [Case(SORTED_ONLY, RECALL), Case(SORTED_ONLY, 1.0)]
     cases += [Case((*SORTED_ONLY, design), 1.0) for design in designs]
+    for case in cases:
+        case.predicted(options.rows, Machine())
     measured: Measured = []
     with simindex.open(stored.path, "w") as index:
         index.tune()
@@ -92,9 +98,13 @@ def _in_memory(
 ) -> Measured:
     m, fresh = len(batches[0]), cycle(batches)
     predicted = case.predicted(options.rows, index.machine).batch_queries_s[m]
-    rates, found = watch.rates(
-        m, lambda: index.query(next(fresh), h=H, recall=case.recall, threads=1)
-    )
+
+    def ask() -> simindex.Matches:
+        return index.query(next(fresh), h=H, recall=case.recall, threads=1)
+
+    (first_s, *_), _ = replace(watch, repeat=1).seconds(ask)
+    often = min(len(batches), int(LEAST_S / first_s))
+    rates, found = replace(watch, repeat=max(watch.repeat, often)).rates(m, ask)
     off = predicted / max(rates) - 1
     return [_line(options, case, m, "memory", rates, predicted, off, found)]
 
