@@ -42,7 +42,8 @@ ANSWERED_NS = 12.0
 """Putting a query's matches in order, where about every other query has one."""
 
 UNFORESEEN_NS = 55.0
-"""And coming upon them between probes, which only a sweep of permuted tables puts off."""
+"""And coming upon them between probes, which only a sweep of permuted tables puts off, as far as
+it reads them in order."""
 
 MATCHED_NS = 50.0
 """Giving a row found by tables over the queries its id and queries, where every other one has one.
@@ -201,7 +202,11 @@ def permuted_ns(
     `swept` is whether each table is passed once for all queries of the call.
     """
     queries = max(1, queries)
-    met = ANSWERED_NS + (0.0 if swept else UNFORESEEN_NS) + found_again_ns(machine, rows, words)
+    put_off = min(
+        (_brought_share(rows, bits, probes * queries) for probes, bits in tables), default=0.0
+    ) if swept else 0.0
+    met = ANSWERED_NS + (1 - put_off) * UNFORESEEN_NS
+    met += found_again_ns(machine, len(tables) * rows, words)
     return met + sum(
         machine.table_ns + _looked_up_ns(
             machine, rows, words, header_bits, probes, swept, queries, h, among=len(tables)
@@ -211,7 +216,10 @@ def permuted_ns(
 
 
 def found_again_ns(machine: Machine, rows: int, words: int) -> float:
-    """Waiting for memory while the rows found in permuted tables are found again in table 0."""
+    """Waiting for memory while the rows found in permuted tables are found again in table 0.
+
+    `rows` are those of all tables, which share the caches.
+    """
     ends = ((log2(FOUND_NEAR_BYTES), 0.0), (log2(FOUND_FAR_BYTES), machine.delta_r_ns))
     size = min(max(1, 8 * words * rows), FOUND_FAR_BYTES)
     return FOUND_AGAIN_SHARE * FOUND_AGAIN_WAITS * along(ends, log2(size))
@@ -237,8 +245,7 @@ def _looked_up_ns(
         return probes * (alone + counted)
     sharing = min(queries * probes, MOST_PROBES) / (1 << header_bits)
     long = rows >= LONG_BUCKET << header_bits
-    # Brought in are the lines that a bucket lies in, also in part, and one of the directory.
-    brought = min(rows, queries * probes * (bucket + 3 * ROWS_OF_A_LINE))
+    brought = _brought_share(rows, header_bits, queries * probes)
     probe = along(machine.swept, bucket)
     if sharing >= SHARED_BUCKET and long:
         probe = along(machine.bucketed, bucket)
@@ -248,9 +255,18 @@ def _looked_up_ns(
         shared = SHARED_SHARE * least + SHARED_SLOPE * further * bucket / 100
         probe = min(probe, shared + BUCKET_NS / sharing)
     # Where probes are so few that rows between them are passed over, nothing is read in order.
-    probe += brought * machine.streamed_ns / (queries * probes)
-    probe += (1 - brought / max(1, rows)) * max(0.0, alone - probe)
+    probe += brought * rows * machine.streamed_ns / (queries * probes)
+    probe += (1 - brought) * max(0.0, alone - probe)
     return probes * (probe + counted)
+
+
+def _brought_share(rows: int, header_bits: int, probes: int) -> float:
+    """Of the rows, brought in by so many probes of all queries.
+
+    They are the lines that a bucket lies in, also in part, and one of the directory.
+    """
+    lines = rows / (1 << header_bits) + 3 * ROWS_OF_A_LINE
+    return min(1.0, probes * lines / max(1, rows))
 
 
 def scanning_ns(machine: Machine, rows: int, words: int, queries: int, h: int = 3) -> float:
