@@ -10,14 +10,14 @@ from simindex.inputs import FINGERPRINTS, ID_FIELDS, Intake
 ADVICE = {
     FINGERPRINTS: "`build` and `query` read them from files that are named, as in FOLDER/*.npy",
 }
-"""What else to say of files that were passed over, by the reason."""
+"""What else to say about files that were skipped, by the reason."""
 
 
 def met(intake: Intake) -> Iterator[str]:
-    """What was passed over, skipped, or read in a way that its user may not want."""
+    """What was skipped, or read in a way that its user may not want."""
     for kind, number in sorted(intake.passed_over.items()):
         advice = f" ({ADVICE[kind]})" if kind in ADVICE else ""
-        yield f"passed over {count(number, 'file')}: {kind}{advice}"
+        yield f"skipped {count(number, 'file')}: {kind}{advice}"
     if intake.markup:
         yield (
             f"{count(intake.markup, 'HTML file')} read with the markup, so pages with the same "

@@ -21,7 +21,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
 
 
 def read_digits(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
-    """Rows of a file of lines, in its order; empty lines are passed over.
+    """Rows of a file of lines, in its order; empty lines are skipped.
 
     Bad records: a line over the limit, bytes that are not UTF-8, anything but digits of the width
     of the first line, a line with a key after lines without, or the other way round.

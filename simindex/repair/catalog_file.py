@@ -260,7 +260,7 @@ class CatalogTree:
     def records(self) -> Iterator[tuple[str, Node]]:
         """(database, record) of all that the tree leads to, once.
 
-        What is damaged is passed over and breaks the tree, so that what else there is is seen.
+        Skips what is damaged, and marks the tree as broken, so that the rest is read.
         """
         if self._newest is None:
             return
@@ -295,7 +295,7 @@ class CatalogTree:
             self.break_(f"{name}: {error}")
 
     def _leaves(self, database: tuple[int, ...], free: bool) -> Iterator[Node]:
-        """The records of a database, in order; what is damaged is passed over."""
+        """The records of a database, in order, without damaged ones."""
         _, _, depth, *_, root = database
         if root == NO_PAGE:
             return

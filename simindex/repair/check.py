@@ -276,7 +276,7 @@ def _live_files(catalog: Catalog) -> set[str]:
 def require_usable(name: str, payload: bytes, options: IndexOptions) -> None:
     """Raises CorruptFile if the payload of a value, whose checksum held, is none that is written.
 
-    Values of other names, which this version does not know, are passed over.
+    Values of other names, which this version does not know, are skipped.
     """
     try:
         if name == "recipe":

@@ -24,8 +24,8 @@ def test_all_that_a_reading_met_is_said_once() -> None:
     intake = Intake(passed_over=Counter({"binary file": 2, "fingerprints": 1}), markup=1,
                     bad_records=3)
     assert list(met(intake)) == [
-        "passed over 2 files: binary file",
-        "passed over 1 file: fingerprints (`build` and `query` read them from files that are "
+        "skipped 2 files: binary file",
+        "skipped 1 file: fingerprints (`build` and `query` read them from files that are "
         "named, as in FOLDER/*.npy)",
         "1 HTML file read with the markup, so pages with the same template may look alike: extract "
         "the texts first, as docs/how-to/from-html-to-text.md shows",
@@ -55,6 +55,6 @@ def test_every_reader_of_texts_says_what_it_met(
     run("build", "pages.sim", "a.txt")
     said = run(*command).stderr
     assert "1 HTML file read with the markup" in said
-    assert "passed over 1 file: fingerprints" in said
+    assert "skipped 1 file: fingerprints" in said
     assert "markup" not in run(*command, "--quiet", *(["--overwrite"] * (command[0] == "build"))
                                ).stderr

@@ -53,7 +53,7 @@ def test_a_key_that_is_there_is_replaced_skipped_or_an_error(
         assert there == {"n0", "n1", "n2", "n3"}
         assert found == set()
     elif choice == "skip":
-        assert "passed over 2 documents that i.sim had" in told.stderr
+        assert "skipped 2 documents that i.sim had" in told.stderr
         assert there == {f"n{n}" for n in range(6)}
         assert found == {"n4", "n5"}
     else:

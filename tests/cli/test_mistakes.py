@@ -73,7 +73,7 @@ MISTAKES = [
     ("build new.sim list.json", 4, "a JSON array, which cannot be read"),
     ("build new.sim latin.txt", 4, "latin.txt:1: not UTF-8: byte 0xe9 at column 4",
      "convert it to UTF-8, leave this file out, or skip"),
-    ("build new.sim rows", 1, "passed over 1 file: fingerprints (`build` and `query` read them"),
+    ("build new.sim rows", 1, "skipped 1 file: fingerprints (`build` and `query` read them"),
     ("build new.sim rows/rows.npy keyed.jsonl", 4, "keyed.jsonl:1: here rows have keys, and rows "
      "before it have ids or no names", "build another index of these rows"),
     ("build numbers.sim keyed.jsonl --append", 4, "and those of the index have ids or no names"),

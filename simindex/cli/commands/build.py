@@ -51,7 +51,7 @@ from simindex.writing.ownership import exists, require_nothing_else
 
 EXISTING = {
     "replaced": "replaced {0} that {1} had",
-    "skipped": "passed over {0} that {1} had",
+    "skipped": "skipped {0} that {1} had",
 }
 """What is said of documents that an index had before."""
 
