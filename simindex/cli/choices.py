@@ -115,7 +115,7 @@ def distance(recipe: str, meaning: str = "The radius") -> Callable[[Command], Co
 distance_option = distance("the index's recipe")
 
 threads_option = click.option(
-    "--threads", type=Count(1),
+    "--threads", type=Count(1, example="2"),
     help="Number of threads. Default: SIMINDEX_THREADS, or one a processor.",
 )
 

@@ -134,6 +134,8 @@ class Rows:
     extent: Extent
     keys: Any = None
     """Kind of the keys, as in `IndexOptions`; None until an index or the first row decides."""
+    unchecked: bool = False
+    """Whether they are added to rows that a recipe made, and nothing says which made them."""
     others: str = "rows before it"
     """Which rows have names of this kind."""
     without: SkippedReport = field(default_factory=SkippedReport)
@@ -162,6 +164,7 @@ class Rows:
                 if rows.keys is None and len(index):
                     rows.keys = False
                 rows.others = "those of the index"
+                rows.unchecked = index.recipe is not None
         return rows
 
     def groups(self, most: int) -> Iterator[Fingerprints]:
@@ -200,6 +203,11 @@ class Rows:
     def say(self) -> None:
         for line in met(self.intake):
             say(line)
+        if self.unchecked:
+            say(
+                "fingerprints do not say which recipe made them, so it was not checked: they are "
+                "comparable with the others only if it is the recipe of the index"
+            )
 
 
 _NAMED: dict[Any, str] = {"str": "keys", "bytes": "keys of bytes", False: "ids or no names"}

@@ -52,6 +52,14 @@ class Asking:
                 self.index, self.name, "texts cannot be looked up in it",
                 "give fingerprints",
             )
+        bits = self.index.options.bits
+        for words in self.fingerprints:
+            if 64 * len(words) != bits:
+                raise InvalidOption(
+                    f"--fingerprint has {64 * len(words)} bits, and those of {self.name} {bits}",
+                    remedy=f"give {bits // 4} hexadecimal digits, as `simindex export` prints them",
+                    option="fingerprint", found=64 * len(words), expected=bits,
+                )
         for path in self.others:
             with simindex.open(path, "r") as other:
                 require_alike(self.index, self.name, other, path)

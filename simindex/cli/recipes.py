@@ -103,7 +103,7 @@ def _given(**asked: Any) -> dict[str, Any]:
 recipe_options = collected(
     "recipe_given", _given,
     click.option(
-        "--bits", type=Count(),
+        "--bits", type=Count(example="128"),
         help="Width of a fingerprint: a multiple of 64, up to 4096. Default: 64.",
     ),
     click.option(

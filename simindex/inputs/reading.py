@@ -102,7 +102,9 @@ def require_inputs(inputs: Sequence[str], check: str = "check the name") -> None
         if path != STDIN and compression_of(path) == "zst":
             require_zstandard()
     if list(inputs).count(STDIN) > 1:
-        raise InvalidInput("standard input (-) can be read only once", path=STDIN)
+        raise InvalidInput(
+            "standard input (-) can be read only once", remedy="name it once", path=STDIN
+        )
 
 
 def _shortened(name: str) -> str:

@@ -176,3 +176,14 @@ def test_commits_in_between_keep_what_they_had(run: Run, rows: Path) -> None:
     said = run("build", "i.sim", "-", "--format", "hex", "--commit-every", 4, code=4, input=lines)
     assert "8 fingerprints of this run are committed" in said.stderr
     assert len(stored()) == 8
+
+
+def test_fingerprints_that_join_texts_are_said_to_be_unchecked(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("The quick brown fox jumps over the lazy dog")
+    run("build", "texts.sim", "a.txt")
+    exported = run("export", "texts.sim").stdout
+    (tmp_path / "rows.jsonl").write_text(exported)
+    said = run("build", "texts.sim", "rows.jsonl", "--append").stderr
+    assert "do not say which recipe made them, so it was not checked" in said
+    assert "which recipe" not in run("build", "copy.sim", "rows.jsonl").stderr
+    assert "which recipe" not in run("build", "copy.sim", "rows.jsonl", "--append").stderr

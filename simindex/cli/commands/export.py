@@ -44,7 +44,8 @@ def export(index_path: str, kind: str, as_json: bool) -> None:
     """Print every row of INDEX, ordered by fingerprint.
 
     Prints the key, or the id in an index without keys, and the fingerprint in hexadecimal. `build`
-    reads this output.
+    reads this output. It has neither the recipe nor the radius of INDEX: an index that is built of
+    it takes no texts, and uses the radius of -d.
     """
     with simindex.open(index_path, "r") as index:
         name = NAMES[index.options.keys]

@@ -178,6 +178,9 @@ def _number(text: str) -> int | float | str:
 
 
 def _refuse(document: Document, reason: str, intake: Intake) -> None:
-    intake.bad(document.path, document.line, reason)
+    hint = None
+    if document.fields is None:
+        hint = "give --keep first or longest, or the documents as JSON lines with this field"
+    intake.bad(document.path, document.line, reason, hint=hint)
     if intake.report is None:  # of a second pass, whose other bad records were reported before
         say(BadRecord(document.path, document.line, reason))
