@@ -466,13 +466,13 @@ class Index:
 
         Notes
         -----
-        Stars are made in these steps. The document with the most pairs becomes a representative; a
-        pair joins one of its rows and a row of another document within h. Documents near it can no
-        longer become one. This repeats with the rest. Then each other document joins its nearest
-        representative. Among equals the smallest id wins. So no two representatives are within h of
-        each other. The result depends only on documents and h, not on the order of appending, on
-        segments, threads or memory. Source: Aslam, Pelekhov and Rus, The star clustering algorithm,
-        2004, made disjoint.
+        Stars are made in these steps. The document with the most pairs becomes a representative (a
+        pair is a row of it and a row of another document within h). Documents near it cannot become
+        representatives any more. The same repeats with the remaining documents. Then every document
+        that is no representative joins the nearest one. If two are equal, the smaller id wins. So
+        no two representatives are within h of each other. The result depends only on documents and
+        h, not on the order of appending, on segments, threads or memory. Source: Aslam, Pelekhov
+        and Rus, The star clustering algorithm, 2004; here no document is in two clusters.
 
         Equal fingerprints are compared as one. Stars of large families take longer than components:
         20 s instead of 1 s for a million rows, of which 300,000 are equal and 300,000 are within 3
