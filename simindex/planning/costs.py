@@ -272,10 +272,10 @@ def _brought_share(rows: int, header_bits: int, probes: int) -> float:
 def scanning_ns(machine: Machine, rows: int, words: int, queries: int, h: int = 3) -> float:
     """Time of one query that is compared with every row."""
     row = machine.scanned_ns + counted_ns(machine, h, 0)
-    if queries < SHARED_QUERIES:
-        # A query alone waits for memory, unless the table is near the processor.
-        near = look_up_ns(machine, 8 * words * rows, rows) / max(1, rows)
-        row = max(row, min(machine.scanned_alone_ns, near))
+    # A query alone waits for memory, unless the table is near the processor; many share the wait.
+    near = look_up_ns(machine, 8 * words * rows, rows) / max(1, rows)
+    waited = max(0.0, min(machine.scanned_alone_ns, near) - row)
+    row += waited if queries < SHARED_QUERIES else waited / queries
     return ANSWERED_NS + rows * words * row
 
 

@@ -148,9 +148,10 @@ def test_a_scan_alone_waits_for_memory() -> None:
     def rows_ns(rows: int, queries: int, h: int = 3) -> float:
         return costs.scanning_ns(STEPS, rows, 1, queries, h) - costs.ANSWERED_NS
 
-    assert rows_ns(1 << 22, 64) == pytest.approx(0.1 * (1 << 22))
-    assert rows_ns(1 << 22, 64, 6) == pytest.approx(0.1 * (1 << 22))
-    assert rows_ns(1 << 22, 64, 7) == pytest.approx(0.3 * (1 << 22))
+    for queries in (16, 64):
+        assert rows_ns(1 << 22, queries) == pytest.approx((0.1 + 0.6 / queries) * (1 << 22))
+    assert rows_ns(1 << 22, 64, 6) == pytest.approx((0.1 + 0.6 / 64) * (1 << 22))
+    assert rows_ns(1 << 22, 64, 7) == pytest.approx((0.3 + 0.4 / 64) * (1 << 22))
     assert rows_ns(1 << 22, 1) == pytest.approx(0.7 * (1 << 22))
     assert rows_ns(1 << 7, 1) == pytest.approx(10 + 112 * 0.5)
 
