@@ -42,8 +42,9 @@ class ShortTexts:
     def say(self, documents: int) -> None:
         """Say how many of the documents were short, and what finds more, unless these are few."""
         if self.number and self.number >= LEAST_SHARE * documents:
+            have = "has" if self.number == 1 else "have"
             say(
-                f"{self.number:,} of {count(documents, 'document')} have fewer than {self.least} "
+                f"{self.number:,} of {count(documents, 'document')} {have} fewer than {self.least} "
                 f"different {self._features}: one changed word often moves such a text by more "
                 f"than {self._h} bits.{self._help} Equal texts are always found"
             )

@@ -274,7 +274,9 @@ class Changes:
                             "again: %s", handle.path, error,
                         )
                         return
-                    log.warning("the rows of %s wait on: %s", handle.path, error)
+                    log.warning(
+                        "%s was not committed, and will be tried again: %s", handle.path, error
+                    )
                     due = time.monotonic() + RETRY_S
             if due < inf:
                 self._deadline.expect(due)

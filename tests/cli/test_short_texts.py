@@ -67,7 +67,7 @@ def test_few_short_texts_among_many_are_counted_and_not_spoken_of(run: Run) -> N
     for others, spoken_of in ((99, True), (100, False)):
         given = documents(5, *[3 * WORDS[4]] * others)
         told = run("build", "i.sim", "-", "--overwrite", input=given).stderr
-        assert ("1 of 100 documents have fewer than" in told) == spoken_of
+        assert ("1 of 100 documents has fewer than" in told) == spoken_of
         assert ("different words" in told) == spoken_of
     done = run("build", "i.sim", "-", "--overwrite", "--json", input=given)
     assert json.loads(done.stdout)["short_texts"] == 1

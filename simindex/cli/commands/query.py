@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -233,13 +233,23 @@ def query(
         nothing_to_do("nothing was looked up: no document has a fingerprint", quiet=quiet)
     if not quiet:
         how = f" ({'; '.join(hows)})" if hows else ""
-        what = (
-            f"have near-duplicates: {count(found, 'row')} within {h}" if nearest is None else
-            f"have neighbours: {count(found, 'document')}, at most {nearest['k']:,} of each"
-        )
-        say(f"{matched:,} of {asked:,} looked up {what}, in {duration(searching)}{how}")
+        say(f"{_result(asked, matched, found, h, nearest)}, in {duration(searching)}{how}")
         for told in filter(None, map(spot_checked, measured)):
             say(told)
+
+
+def _result(
+    asked: int, matched: int, found: int, h: int, nearest: Mapping[str, Any] | None
+) -> str:
+    if not matched:
+        of = "" if asked == 1 else f" for any of {asked:,} queries"
+        return f"no match within {h} bits{of}" if nearest is None else f"no neighbour{of}"
+    have = "has" if matched == 1 else "have"
+    if nearest is not None:
+        told = f"neighbours: {count(found, 'document')}, at most {nearest['k']:,} of each"
+    else:
+        told = f"near-duplicates: {count(found, 'match', 'matches')} within {h} bits"
+    return f"{matched:,} of {count(asked, 'query', 'queries')} {have} {told}"
 
 
 def _require_index_first(index_path: str, inputs: tuple[str, ...]) -> None:

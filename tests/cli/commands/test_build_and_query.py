@@ -54,7 +54,7 @@ def test_a_folder_is_indexed_and_found_again(run: Run, texts: list[str]) -> None
         *sorted(["docs/0.txt\tdocs/0.txt\t0", "docs/0.txt\tdocs/sub/19.txt\t0"], key=id_of),
         "docs/sub/15.txt\tdocs/sub/15.txt\t0",
     ]
-    assert "2 of 2 looked up have near-duplicates: 3 rows within 7" in found.stderr
+    assert "2 of 2 queries have near-duplicates: 3 matches within 7 bits" in found.stderr
     assert "exact" in found.stderr
 
 

@@ -38,7 +38,7 @@ def test_the_nearest_are_printed_nearest_first(run: Run, built: str, objects: An
         f"text:1\t{key}\t{distance}"
         for key, distance in zip(keys, found.distance[0].tolist(), strict=True)
     ]
-    assert "1 of 1 looked up have neighbours: 5 documents, at most 5 of each" in result.stderr
+    assert "1 of 1 query has neighbours: 5 documents, at most 5 of each" in result.stderr
     records = objects(run("query", built, "--text", question(), "--top", 5, "--json").stdout)
     assert [record["key"] for record in records] == keys
     assert [record["id"] for record in records] == found.id[0].tolist()
