@@ -288,11 +288,13 @@ class MethodContract:
             assert (stats.segments, stats.dead_rows, stats.rows) == (1, 0, len(model))
             assert [found for found in index.check() if found.severity == "error"] == []
 
-    def test_damaged_rows_are_refused(self, index_path: Path) -> None:
-        """Wherever the rows of a segment lie, a method verifies them before it compares them."""
+    @pytest.mark.parametrize("damaged_kind", [1, 2], ids=["rows", "ids"])
+    def test_damaged_rows_are_refused(self, index_path: Path, damaged_kind: int) -> None:
+        """A method verifies rows before it compares them, and ids before it gives them."""
         _, fingerprints = fill(index_path, "uniform", 64, False, self.structures)
-        (kind, offset, size), *_ = damaged.chunks(damaged.files(index_path, ".rows")[0])
-        assert kind == 1 and size < CHUNK_BYTES  # all rows of the segment are in the chunk
+        found = damaged.chunks(damaged.files(index_path, ".rows")[0])
+        (offset, size), = [(at, size) for kind, at, size in found if kind == damaged_kind]
+        assert size < CHUNK_BYTES  # all rows of the segment are in the chunk
         with (
             damaged.flipped(damaged.files(index_path, ".rows")[0], offset + size // 2),
             simindex.open(index_path) as index,

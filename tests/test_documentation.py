@@ -225,7 +225,7 @@ def test_the_page_of_commands_has_every_option(name: str) -> None:
     """Each in the section of its command, or in one that shares it."""
     page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     sections = {part.split("\n")[0]: part for part in page.split("\n## ")}
-    assert name in sections
+    assert name in sections, f"cli.md has no section '## {name}'"
     described = sections[name] + sections["Inputs"] + sections["build"] + sections["query"]
     described += sections["dedup"]
     for option in program.commands[name].params:

@@ -93,14 +93,17 @@ def files_of(module: str, files: Iterable[str]) -> list[str]:
 
 
 def misplaced(files: Iterable[str], modules: Sequence[str]) -> list[str]:
-    """Test files in a folder of the package that name no module of it and are of no suite."""
+    """What is wrong with test files in a folder of the package: they name no module of it.
+
+    The files of suites may.
+    """
     folders = {"", *(module.rpartition("/")[0] for module in modules)}
     files = [
         file for file in files
         if file.rpartition("/")[0] in folders and not file.startswith(SUITES)
     ]
     named = {file for module in modules for file in files_of(module, files)}
-    return [file for file in files if file not in named]
+    return [f"{file}: names no module of its folder" for file in files if file not in named]
 
 
 def untested(
@@ -146,8 +149,12 @@ def test_test_modules_import_no_other() -> None:
 
 
 def test_planted_faults_of_the_layout_are_found() -> None:
-    assert misplaced(["bits/test_vosh.py", "bits/test_vo.py"], MODULES) == ["bits/test_vo.py"]
-    assert misplaced(["test_bits.py", "faults/test_bits.py"], MODULES) == ["test_bits.py"]
+    assert misplaced(["bits/test_vosh.py", "bits/test_vo.py"], MODULES) == [
+        "bits/test_vo.py: names no module of its folder"
+    ]
+    assert misplaced(["test_bits.py", "faults/test_bits.py"], MODULES) == [
+        "test_bits.py: names no module of its folder"
+    ]
     assert files_of("bits/vosh.py", ["bits/test_vosh_order.py", "bits/test_voshx.py"]) == [
         "bits/test_vosh_order.py"
     ]

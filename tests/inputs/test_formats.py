@@ -33,7 +33,10 @@ def read_notes(stream: BinaryIO, source: Source) -> Iterator[Document]:
             except Unreadable as reason:
                 source.intake.bad(source.path, number, str(reason))
                 continue
-            yield Document(f"{source.name}:{number}", text, path=source.path, line=number)
+            source.intake.numbered += 1
+            yield Document(
+                f"{source.name}:{number}", text, path=source.path, line=number, numbered=True
+            )
 
 
 NOTES = Format("notes", read_notes, suffixes=(".notes",), magic=MAGIC)

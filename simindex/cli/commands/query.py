@@ -44,6 +44,7 @@ from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.inputs import require_inputs
 from simindex.inputs.finding import is_index
+from simindex.planning import registry
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.reports import SpotCheck
 
@@ -155,7 +156,7 @@ That is None without --top. Options of the command that contradict it are a wron
 @memory_option
 @click.option(
     "--method", default="auto", show_default=True,
-    help="How to search: auto, psm, scan, bphs, issl or the name of a structure.",
+    help=f"How to search: {', '.join(registry.names())}, or the name of a structure.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
