@@ -106,8 +106,8 @@ WRITTEN_LINES = 512
 )
 @click.option(
     "--audit", type=click.Path(), metavar="FILE",
-    help="Write a JSON line for each dropped document: its key, the key of the kept one, and the "
-    "distance. With --index the lines are appended to FILE.",
+    help="Write a JSON line for each dropped document: its key, the key of the kept one, the "
+    "distance, and the file and line of both. With --index the lines are appended to FILE.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
@@ -336,9 +336,11 @@ def _named(buffer: Buffer, stored: Stored, losses: Losses) -> dict[int, Loss]:
     lost: dict[int, Loss] = {}
     distances = np.minimum(stored.distance, losses.distance)
     for row in np.flatnonzero(distances != NOWHERE).tolist():
-        if stored.distance[row] == distances[row]:
-            key = key_text(stored.key(row)) or ""
+        distance = int(distances[row])
+        if stored.distance[row] == distance:
+            loss = Loss(key_text(stored.key(row)) or "", distance)
         else:
-            key = buffer.documents[buffer.places[int(losses.winner[row])]].key
-        lost[buffer.places[row]] = Loss(key, int(distances[row]))
+            winner = buffer.documents[buffer.places[int(losses.winner[row])]]
+            loss = Loss(winner.key, distance, winner.place)
+        lost[buffer.places[row]] = loss
     return lost

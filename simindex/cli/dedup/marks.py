@@ -24,6 +24,8 @@ class Loss(NamedTuple):
 
     key: str
     distance: int
+    place: str | None = None
+    """Where the winner was read; None of one that is stored in the index."""
 
 
 def line_of(document: Document, id_field: str, text_field: str) -> bytes:
@@ -38,7 +40,7 @@ def marked_line(
     document: Document, loss: Loss | None, id_field: str, text_field: str
 ) -> bytes:
     """The same with what it lost to, or null. A line that has a mark is written again."""
-    mark = None if loss is None else loss._asdict()
+    mark = None if loss is None else {"key": loss.key, "distance": loss.distance}
     line = document.raw
     if line is None or MARK.encode() in line:
         fields = _fields(document, id_field, text_field)
@@ -52,7 +54,10 @@ def marked_line(
 
 def audit_line(document: Document, loss: Loss) -> str:
     """A line of the list of what was dropped."""
-    found = {"dropped": document.key, "lost_to": loss.key, "distance": loss.distance}
+    found = {
+        "dropped": document.key, "lost_to": loss.key, "distance": loss.distance,
+        "dropped_at": document.place, "lost_to_at": loss.place,
+    }
     return _encode(found) + "\n"
 
 

@@ -46,6 +46,7 @@ class Ranking:
         self._keep = keep
         self._keys: BinaryIO = (folder / "keys").open("w+b")
         self._ends = array("Q", [0])
+        """Of the names in the file: of each document its key, then the file and line."""
         self._ranks: Any = keep.ranks()
         self._parts: list[Any] = []
         self._places: list[I64] = []
@@ -53,7 +54,7 @@ class Ranking:
         self._distance: U16 = np.empty(0, np.uint16)
 
     def __len__(self) -> int:
-        return len(self._ends) - 1
+        return (len(self._ends) - 1) // 2
 
     def close(self) -> None:
         """Closes the file of keys."""
@@ -73,9 +74,9 @@ class Ranking:
                 self._parts.append(batch.rows)
                 for document in chunk:
                     self._ranks.append(self._keep.rank_of(document))
-                    key = document.key.encode()
-                    self._keys.write(key)
-                    self._ends.append(self._ends[-1] + len(key))
+                    for name in (document.key.encode(), document.place.encode()):
+                        self._keys.write(name)
+                        self._ends.append(self._ends[-1] + len(name))
                 progress.advance(len(chunk), characters_of(chunk))
 
     def decide(self, index: simindex.Index, h: int, buffer: int) -> None:
@@ -128,7 +129,8 @@ class Ranking:
             if lost_to < 0:
                 yield document, None
             else:
-                yield document, Loss(self._key(lost_to), int(self._distance[place]))
+                distance = int(self._distance[place])
+                yield document, Loss(self._key(lost_to), distance, self._name(2 * lost_to + 1))
             seen += 1
         if seen != len(self):
             raise InvalidInput(
@@ -137,6 +139,9 @@ class Ranking:
             )
 
     def _key(self, place: int) -> str:
-        start, end = self._ends[place], self._ends[place + 1]
+        return self._name(2 * place)
+
+    def _name(self, number: int) -> str:
+        start, end = self._ends[number], self._ends[number + 1]
         self._keys.seek(start)
         return self._keys.read(end - start).decode()

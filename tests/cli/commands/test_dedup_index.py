@@ -59,7 +59,8 @@ def test_what_came_out_is_stored_and_drops_what_comes_later(run: Run) -> None:
     )
     assert keys_of(result.stdout) == ["5.1", "6.1", "7.1"]
     assert [json.loads(one) for one in Path("a.jsonl").read_text().splitlines()] == [
-        {"dropped": f"{number}.1", "lost_to": f"{number}.0", "distance": 0} for number in (3, 4)
+        {"dropped": f"{number}.1", "lost_to": f"{number}.0", "distance": 0,
+         "dropped_at": f"-:{number - 2}", "lost_to_at": None} for number in (3, 4)
     ]
     summary = json.loads(result.stderr.splitlines()[-1])
     assert (summary["kept"], summary["dropped"], summary["rows"]) == (3, 2, 8)
@@ -333,8 +334,10 @@ def test_with_none_later_copies_of_dropped_ones_are_dropped(run: Run) -> None:
     options = ("dedup", "--index", "i.sim", "--keep", "none", "--audit", "a")
     assert keys_of(run(*options, input=given).stdout) == ["2.0"]
     assert [json.loads(one) for one in Path("a").read_text().splitlines()] == [
-        {"dropped": "1.0", "lost_to": "1.1", "distance": 0},
-        {"dropped": "1.1", "lost_to": "1.0", "distance": 0},
+        {"dropped": "1.0", "lost_to": "1.1", "distance": 0, "dropped_at": "-:1",
+         "lost_to_at": "-:3"},
+        {"dropped": "1.1", "lost_to": "1.0", "distance": 0, "dropped_at": "-:3",
+         "lost_to_at": "-:1"},
     ]
     assert run(*options, input=record(1, 2) + record(2, 1)).stdout == ""
     lost = [json.loads(one) for one in Path("a").read_text().splitlines()]
@@ -362,7 +365,9 @@ def test_a_second_run_lists_and_marks_no_document_as_its_own_near_duplicate(run:
     assert len(listed.splitlines()) == 3
     again = run("dedup", "--index", "i.sim", "--audit", "a", input=given)
     assert keys_of(again.stdout) == []
-    assert Path("a").read_text() == listed + listed
+    both = [json.loads(line) for line in Path("a").read_text().splitlines()]
+    assert [one["lost_to_at"] for one in both] == ["-:1", "-:3", "-:5", None, None, None]
+    assert [{**one, "lost_to_at": None} for one in both[:3]] == both[3:]
     marked = run("dedup", "--index", "i.sim", "--mark", input=given)
     marks = [json.loads(line)["near_duplicate_of"] for line in marked.stdout.splitlines()]
     assert [mark is None for mark in marks] == [True, False] * 3

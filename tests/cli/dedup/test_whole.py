@@ -174,3 +174,17 @@ def test_idf_is_learned_before(run: Run, three: Path) -> None:
 )  # fmt: skip
 def test_dates_are_iso_or_numbers(value: Any, seconds: float | None) -> None:
     assert date(value) == (None if seconds is None else pytest.approx(seconds, abs=1e-6))
+
+
+@pytest.mark.parametrize("keep", ["first", "longest"])
+def test_repeated_ids_are_told_apart_by_their_places(
+    run: Run, tmp_path: Path, keep: str
+) -> None:
+    texts = ["the quick brown fox jumps over the lazy dog and runs", "pack my box with jugs now"]
+    lines = [json.dumps({"id": "same", "text": text}) for text in (*texts, *texts[::-1])]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    run("dedup", "a.jsonl", "-d", 0, "--keep", keep, "--audit", "audit")
+    told = [json.loads(line) for line in (tmp_path / "audit").read_text().splitlines()]
+    assert [(one["dropped_at"], one["lost_to_at"]) for one in told] == [
+        ("a.jsonl:3", "a.jsonl:2"), ("a.jsonl:4", "a.jsonl:1")
+    ]
