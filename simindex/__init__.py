@@ -32,6 +32,7 @@ from simindex.errors import (
     SimindexError,
     StorageFailed,
     StorageFull,
+    TooManyMatches,
     UnsupportedStorage,
 )
 from simindex.index.index import Index
@@ -108,6 +109,7 @@ __all__ = [
     "SpotCheck",
     "StorageFailed",
     "StorageFull",
+    "TooManyMatches",
     "TopExplanation",
     "TopMatches",
     "TopStats",

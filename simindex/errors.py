@@ -3,7 +3,7 @@
 Every error says what happened, has data about it (path, row, found, expected) and the remedy, if
 there is one. It knows the exit code of the command line:
 
-    2  the call is wrong             InvalidOption, InvalidBatch, RecipeMismatch, ReadOnlyIndex
+    2  the call is wrong             InvalidOption, InvalidBatch, TooManyMatches, ReadOnlyIndex, ...
     3  the index is the problem      IndexNotFound, IndexExists, IndexLocked, CorruptFile, ...
     4  the input is the problem      InvalidInput
 """
@@ -94,6 +94,12 @@ class InvalidOption(SimindexError, ValueError):
 
 class InvalidBatch(SimindexError, ValueError):
     """Fingerprints, ids, keys or weights have a wrong dtype, shape, length or value."""
+
+    exit_code = 2
+
+
+class TooManyMatches(SimindexError, MemoryError):
+    """An answer would take more memory than the call may. `data["memory_limit"]` says how much."""
 
     exit_code = 2
 

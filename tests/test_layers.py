@@ -23,7 +23,7 @@ import simindex
 
 PACKAGE = Path(__file__).resolve().parents[1] / "simindex"
 
-WORDS = frozenset({"errors", "checks", "options", "threads", "arrays"})
+WORDS = frozenset({"errors", "checks", "options", "threads", "arrays", "memory"})
 """Modules at the top that serve all, and import only each other."""
 
 LAYERS: tuple[str, ...] = (

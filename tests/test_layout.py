@@ -49,6 +49,7 @@ TESTED_BY = {
     "planning/candidates.py": "planning/test_planner.py",
     "planning/registry.py": "methods/test_contract_toy.py",
     "query/answerer.py": "query/test_audit.py",
+    "query/call.py": "query/test_parts.py",
     "query/nearest.py": "methods/test_contract_top.py",
     "query/plans.py": "planning/test_calibration.py",
     "records/clusters.py": "pairs/test_clusters.py",

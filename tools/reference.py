@@ -42,6 +42,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Errors": (
         "SimindexError", "InvalidOption", "InvalidBatch", "RecipeMismatch", "InvalidInput",
         "MissingExtra", "IndexNotFound", "IndexExists", "IndexLocked", "ReadOnlyIndex",
+        "TooManyMatches",
         "ClosedIndex", "StorageFailed", "StorageFull", "CommitFailed", "UnsupportedStorage",
         "CorruptFile", "FormatTooOld", "FormatTooNew",
     ),

@@ -102,6 +102,17 @@ def idf_buckets(hashes: U64, steps: U32) -> U64: ...
 def unicode_versions() -> tuple[str, str]: ...
 
 # search -----------------------------------------------------------------------------------------
+class NoRoom(MemoryError): ...
+
+# How many matches the searches that are given it may return, all together. What they return stays
+# taken until it is given back.
+class Room:
+    def __init__(self, matches: int) -> None: ...
+    def take(self, matches: int) -> None: ...
+    def give(self, matches: int) -> None: ...
+    @property
+    def left(self) -> int: ...
+
 def probe(
     rows: U64,
     directory: U32,
@@ -191,6 +202,7 @@ def bphs(
     first: bool,
     sweep_queries: int,
     level: int = -1,
+    room: Room | None = None,
 ) -> tuple[I64, U32, U16, U64, int, int, int]: ...
 def permute(rows: U64, rotations: U64, level: int = -1) -> U64: ...
 def probe_checked(
@@ -201,6 +213,7 @@ def probe_checked(
     h: int,
     first: bool,
     level: int = -1,
+    room: Room | None = None,
 ) -> tuple[I64, U32, U16, U64, int, int]: ...
 def psm_checked(
     table: CheckedTable,
@@ -209,6 +222,7 @@ def psm_checked(
     weights: F32,
     first: bool,
     level: int = -1,
+    room: Room | None = None,
 ) -> tuple[I64, U32, U16, U64, int, int]: ...
 # The probes of a batch by partition of a table, the top bits of their headers: what partition_psm
 # and partition_headers return.
@@ -228,10 +242,10 @@ def partition_headers(
 ) -> CheckedProbes: ...
 def sweep(
     table: CheckedTable, probes: CheckedProbes, h: int, begin: int, end: int,
-    skip: NDArray[np.uint8] | None = None, level: int = -1,
+    skip: NDArray[np.uint8] | None = None, level: int = -1, room: Room | None = None,
 ) -> tuple[I64, U32, U16, U64, int, int]: ...
 def scan(
-    rows: U64, queries: U64, h: int, first: bool, level: int = -1
+    rows: U64, queries: U64, h: int, first: bool, level: int = -1, room: Room | None = None
 ) -> tuple[I64, U32, U16, int]: ...
 
 # top K ------------------------------------------------------------------------------------------
@@ -326,7 +340,8 @@ def top_slices(
 
 # query, row, distance, id; lists, compared, damaged.
 def slices_within(
-    slices: CheckedSlices, queries: U64, h: int, max_error: int, first: bool, level: int = -1
+    slices: CheckedSlices, queries: U64, h: int, max_error: int, first: bool, level: int = -1,
+    room: Room | None = None,
 ) -> tuple[I64, U32, U16, U64, int, int, int]: ...
 
 # clusters ---------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import resource
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +25,17 @@ LEAST_BYTES = 16 << 20
 NAME_BYTES = 160
 """Of a question's name and its share of lists, about."""
 
-MATCH_BYTES = 256
-"""Of a match that is printed, about; its key is a part of it."""
-
-MOST_MATCHES = 1 << 22
-"""Of a part of a batch, where no limit is asked for: a gigabyte."""
+MOST_NEAREST = 1 << 21
+"""Places of the nearest documents that are filled at a time."""
 
 THREAD_BYTES = 16 << 20
 """What a thread reserves and hardly uses, on top of a limit: its stack, and the heap's own."""
 
 CALL_SHARE = 0.6
-"""Of what is free, the part that a call may hold; the rest is for questions and matches."""
+"""Of what is free, the part that a call may hold; the rest is for questions and lines."""
+
+Answer = tuple[int, Matches | TopMatches]
+"""Of a part of a batch: the number of its query 0 among those of the batch, and what it has."""
 
 Questions = tuple[list[str], Any]
 """Names of some queries, and their fingerprints or batch."""
@@ -55,20 +54,18 @@ class Budget:
         """For `memory_limit` of a call."""
         question = bits // 8 + 4 * bits + NAME_BYTES
         share = int((1 - CALL_SHARE) * self._free / 2)
-        self._matches = share // MATCH_BYTES
         self.queries = min(MOST_QUERIES, share // question)
         """How many questions are asked at a time, at most."""
 
     def ask(
-        self, batch: Any, call: Callable[..., Matches] | Callable[..., TopMatches]
-    ) -> Iterator[tuple[int, Matches | TopMatches]]:
-        """(number of its first query, matches) of parts of a batch, as large as the limit allows.
+        self, batch: Any, call: Callable[..., Iterator[Answer]]
+    ) -> Iterator[Answer]:
+        """The answer to a batch in parts as large as the limit allows.
 
-        `call` is asked for matches of a part with `memory_limit`.
+        `call` is asked for them with `memory_limit`.
         """
-        asked = partial(call, memory_limit=self.call_bytes)
         try:
-            yield from in_parts(batch, asked, self._matches)
+            yield from call(batch, memory_limit=self.call_bytes)
         except InvalidOption as error:
             if error.data.get("option") != "memory_limit":
                 raise
@@ -95,29 +92,20 @@ class Budget:
         )
 
 
-def in_parts(
-    batch: Any, call: Callable[..., Matches] | Callable[..., TopMatches], most_matches: int
-) -> Iterator[tuple[int, Matches | TopMatches]]:
-    """(number of its first query, matches) of parts of a batch that memory holds.
+def near_in_parts(
+    call: Callable[..., Iterator[Matches]], batch: Any, **limit: int
+) -> Iterator[Answer]:
+    """What `Index.query_stream`, the call, answers."""
+    return ((0, matches) for matches in call(batch, **limit))
 
-    Parts are halved where there are more matches than `most_matches`, or the call refuses for want
-    of memory. What it raises for a single query is raised.
-    """
-    start, size = 0, len(batch)
-    while start < len(batch):
-        size = min(size, len(batch) - start)
-        found = None
-        try:
-            found = call(part_of(batch, start, start + size))
-        except (InvalidOption, MemoryError) as error:
-            refused = isinstance(error, MemoryError) or error.data.get("option") == "memory_limit"
-            if size == 1 or not refused:
-                raise
-        if found is None or (size > 1 and len(found) > most_matches):
-            size = -(-size // 2)
-            continue
-        yield start, found
-        start += size
+
+def nearest_in_parts(
+    call: Callable[..., TopMatches], k: int, batch: Any
+) -> Iterator[Answer]:
+    """What `Index.top` answers about parts of a batch, at most `MOST_NEAREST` places in each."""
+    size = max(1, MOST_NEAREST // max(1, k))
+    for start in range(0, len(batch), size):
+        yield start, call(part_of(batch, start, start + size))
 
 
 @contextmanager

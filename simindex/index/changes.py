@@ -19,6 +19,7 @@ from simindex.errors import CorruptFile, InvalidBatch, SimindexError, raised_by_
 from simindex.index.deadline import Deadline
 from simindex.index.handle import Handle
 from simindex.index.writing_call import WritingCall, foreseen
+from simindex.memory import answer_bytes
 from simindex.options import IndexOptions, as_flag, checked_structures
 from simindex.query import audit
 from simindex.query.search import THREADED_QUERIES
@@ -187,10 +188,12 @@ class Changes:
                 writer.commit()
                 try:
                     inside = ingestion.within(
-                        checked.rows, question.h, first=question.first, threads=workers
+                        checked.rows, question.h, first=question.first, threads=workers,
+                        limit_bytes=question.memory_limit or answer_bytes(),
                     )
                     stored = answerer.search(
-                        self.handle.view.current(), checked.rows, checked.weights, question
+                        self.handle.view.current(), checked.rows, checked.weights, question,
+                        taken=len(inside.row) * ingestion.MATCH_BYTES,
                     )
                     ids = committer.admitted(checked, options, committer.append)
                     found = ingestion.joined(

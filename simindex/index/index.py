@@ -11,7 +11,7 @@ call follows new commits by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -227,6 +227,7 @@ class Index:
         *,
         h: int | None = None,
         first: bool = False,
+        limit: int | None = None,
         recall: float = 1.0,
         method: str = "auto",
         memory: int | None = None,
@@ -244,6 +245,9 @@ class Index:
             Bits in which a match may differ. Default: `Index.h`, as in every call that takes h.
         first : bool
             Return at most one match for each query, the first that is found (PSMF).
+        limit : int, optional
+            Return at most so many matches for each query: the nearest, of equally near ones those
+            of the smallest ids.
         recall : float
             Share of the matches to find. 1.0 is always exact. Below 1, the number of bit flips is
             learned from near-duplicates in the index, and assumed while it has too few of them.
@@ -256,10 +260,12 @@ class Index:
             Bytes that the searched tables and header directories may take. Permuted tables that do
             not fit are left out, then headers, so that all rows are scanned.
         memory_limit : int, optional
-            Bytes that the call may hold in addition to the queries and matches, for large batches
-            on indexes larger than memory. Every table is then read once, in order. If the queries
-            have weights and the recall is below 1, it is read by its headers, otherwise by permuted
-            tables over the queries (which ``"bphs"`` or the name of a design asks for).
+            Bytes that the call may hold, matches included and queries not, for large batches on
+            indexes larger than memory. Every table is then read once, in order. If the queries have
+            weights and the recall is below 1, it is read by its headers, otherwise by permuted
+            tables over the queries (which ``"bphs"`` or the name of a design asks for). With
+            `first`, tables that take half of it at most are searched as without a limit. Default:
+            a quarter of the memory, for the matches alone.
         threads : int, optional
             Default: `SIMINDEX_THREADS`, or one for each processor; one below 4,096 queries.
 
@@ -273,6 +279,9 @@ class Index:
         InvalidOption
             If an option is out of range, `method` cannot answer within `h` exactly, or nothing fits
             into `memory` or `memory_limit`. The error says what would work.
+        TooManyMatches
+            If the matches would take more than `memory_limit`. Give `limit` or `first`, or call
+            `query_stream`.
         InvalidBatch
             If the batch has another width, or is neither texts nor fingerprints.
         CorruptFile
@@ -291,9 +300,60 @@ class Index:
         answerer = self._answerer
         question = answerer.question(
             h=self._radius(h), first=first, recall=recall, method=method, memory=memory,
-            memory_limit=memory_limit, threads=threads,
+            memory_limit=memory_limit, threads=threads, limit=limit,
         )
         return asking.numbered(answerer.search(snapshot, asking.rows, asking.weights, question))
+
+    @typed
+    def query_stream(
+        self,
+        batch: Batch | Any,
+        *,
+        h: int | None = None,
+        first: bool = False,
+        limit: int | None = None,
+        recall: float = 1.0,
+        method: str = "auto",
+        memory: int | None = None,
+        memory_limit: int | None = None,
+        threads: int | None = None,
+    ) -> Generator[Matches, None, None]:
+        """Finds what `query` finds, in parts, so that an answer of any size takes bounded memory.
+
+        Parameters
+        ----------
+        memory_limit : int, optional
+            As in `query`, for each part. Default: 2 million matches, which take about 170 MB.
+
+        Yields
+        ------
+        Matches
+            Queries come in ascending order over all parts, and the matches of a query ordered by
+            (distance, id), also where they are in several parts. A part may be empty. Its `stats`
+            are those of its own search.
+
+        Raises
+        ------
+        InvalidOption, InvalidBatch, CorruptFile
+            As `query`. A wrong option or batch raises at the call itself.
+
+        Notes
+        -----
+        All parts are of the commit at the time of the call, whose files stay open until the last
+        part, or until the iterator is closed or dropped. Closing the index does not end it. The
+        first parts have few queries, so that they come soon. The matches of one query that are more
+        than a part holds cost a pass over all rows for each half a million of them.
+        """
+        self._check_open()
+        snapshot = self._current()  # first: it knows the recipe of the last commit
+        asking = self._asked(batch)
+        answerer = self._answerer
+        question = answerer.question(
+            h=self._radius(h), first=first, recall=recall, method=method, memory=memory,
+            memory_limit=memory_limit, threads=threads, limit=limit,
+        )
+        found = answerer.stream(snapshot, asking.rows, asking.weights, question)
+        return each(self.path, asking.each_numbered(found))
 
     @typed
     def top(
@@ -346,6 +406,8 @@ class Index:
             says what would work.
         InvalidBatch
             If the batch has another width, or is neither texts nor fingerprints.
+        TooManyMatches
+            If the answer would take more than a quarter of the memory.
         CorruptFile
             If rows, or slice lists that the call needs, are damaged.
 
@@ -814,7 +876,7 @@ class Index:
         first : bool
             At most one match a row. A row with a match in the index gets none within the batch.
         memory_limit : int, optional
-            For the search of the index, as in `query`.
+            For the search of the index, and all matches, as in `query`.
 
         Returns
         -------
@@ -825,8 +887,10 @@ class Index:
         Raises
         ------
         InvalidBatch, RecipeMismatch, InvalidOption
-            If the batch does not fit the index, or an option is out of range. Also if the batch has
-            more than 134 million matches within itself; use `first` then.
+            If the batch does not fit the index, or an option is out of range.
+        TooManyMatches
+            If the matches, those within the batch included, would take more than `memory_limit`, or
+            the batch has more than 134 million within itself. Nothing of it is kept. Give `first`.
         StorageFull, CommitFailed
             As `commit`. After CommitFailed, and after an interrupt of the commit, the index, opened
             again, holds the whole batch or nothing of it. After any other error nothing of the

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simindex._kernels import _native
 from simindex.arrays import F32, I64, U16, U32, U64
 from simindex.bits.design import BlockDesign
 from simindex.bits.volatility import Volatility
@@ -81,6 +82,8 @@ class QueryPlan:
     """What that was learned from, in words."""
     stream: Stream | None = None
     """How tables are read in chunks, where memory is limited."""
+    held_bytes: int = 0
+    """What a call takes then in addition to its queries and matches."""
 
     @classmethod
     def of(
@@ -141,6 +144,9 @@ class Asked(NamedTuple):
     """Rows that they delete are not matches, if a pass over the table can see that."""
     built: dict[str, Any] | None = None
     """`QueryTables` over these queries, by their design, that tables asked before have needed."""
+    room: _native.Room | None = None
+    """For matches of the whole call, where they are bounded: what a method finds stays taken, and
+    what it drops it gives back."""
 
     def of(self, numbers: I64) -> Asked:
         """All matches of some of the queries."""
@@ -153,6 +159,18 @@ class Asked(NamedTuple):
         """Some of the queries, for one thread."""
         weights = None if self.weights is None else self.weights[start:stop]
         return self._replace(queries=self.queries[start:stop], weights=weights, threads=1)
+
+    def make_room(self, matches: int, held: int) -> None:
+        """Before so many matches are made of those held; raises NoRoom, then none are held."""
+        if self.room is None:
+            return
+        self.room.give(held)
+        self.room.take(matches)
+
+    def dropped(self, matches: int) -> None:
+        """So many of the matches found are held no longer."""
+        if self.room is not None:
+            self.room.give(matches)
 
     @property
     def reading(self) -> Stream:

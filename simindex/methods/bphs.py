@@ -81,7 +81,7 @@ def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
     assert plan.design is not None
     *columns, missing = _native.bphs(
         table.checked, table.header_bits, checked_tables(table, plan.design, asked.h),
-        asked.queries, asked.h, asked.first, plan.swept_from or 0,
+        asked.queries, asked.h, asked.first, plan.swept_from or 0, room=asked.room,
     )
     if missing:
         refuse_missing(table, plan.design, missing)

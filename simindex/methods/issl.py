@@ -116,7 +116,7 @@ def within(table: Table, plan: TablePlan, asked: Asked) -> Found:
     are lists.
     """
     *columns, damaged = _native.slices_within(
-        checked(table), asked.queries, asked.h, plan.max_error, asked.first
+        checked(table), asked.queries, asked.h, plan.max_error, asked.first, room=asked.room
     )
     if damaged:
         _refuse(table, damaged)

@@ -117,14 +117,17 @@ def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
         masks = exhaustive_masks(plan.header_bits, asked.h)
         return Found(
             *_native.probe_checked(
-                table.checked, plan.header_bits, asked.queries, masks, asked.h, asked.first
+                table.checked, plan.header_bits, asked.queries, masks, asked.h, asked.first,
+                room=asked.room,
             )
         )
     order = checked_order(
         asked.volatility, asked.weights.shape[1], plan.header_bits, asked.h, plan.flips
     )
     return Found._make(
-        _native.psm_checked(table.checked, order, asked.queries, asked.weights, asked.first)
+        _native.psm_checked(
+            table.checked, order, asked.queries, asked.weights, asked.first, room=asked.room
+        )
     )
 
 
@@ -162,8 +165,16 @@ def swept(table: Table, plan: TablePlan, asked: Asked) -> Found:
 
     def run(start: int) -> Found:
         stop = start + size
-        some = _Slice(table, queries[start:stop], weights[start:stop], order, asked.h)
-        found = some.first(plan.header_bits) if asked.first else some.all()
+        some = _Slice(
+            table, queries[start:stop], weights[start:stop], order, asked.h, asked.room
+        )
+        try:
+            found = some.first(plan.header_bits) if asked.first else some.all()
+        except _native.NoRoom:
+            if not asked.first:
+                raise
+            # A sweep finds all rows that match by a query's own header, and these are too many.
+            found = search(table, plan, asked.slice(start, stop))
         return found if start == 0 else found._replace(query=found.query + start)
 
     wanted = [table.fingerprints]
@@ -199,7 +210,7 @@ def _search_within(
     slices = [
         _Slice(
             table, asked.queries[start : start + share], weights[start : start + share], order,
-            asked.h,
+            asked.h, asked.room,
         )
         for start in range(0, len(asked.queries), share)
     ]
@@ -263,10 +274,11 @@ class _Slice:
     """Some queries of a batch, that one thread looks up."""
 
     def __init__(
-        self, table: Table, queries: U64, weights: F32, order: _native.CheckedVosh, h: int
+        self, table: Table, queries: U64, weights: F32, order: _native.CheckedVosh, h: int,
+        room: _native.Room | None,
     ) -> None:
         self._table, self._queries, self._weights = table, queries, weights
-        self._order, self._h = order, h
+        self._order, self._h, self._room = order, h, room
         self._rounds: list[_native.CheckedProbes] = []
         self._parts: list[list[Found]] = []
         self._matched = np.zeros(len(queries), np.uint8)  # in the first round
@@ -306,7 +318,9 @@ class _Slice:
         skip = None
         for probes, parts in zip(self._rounds, self._parts, strict=True):
             found = Found(
-                *_native.sweep(self._table.checked, probes, self._h, begin, end, skip)
+                *_native.sweep(
+                    self._table.checked, probes, self._h, begin, end, skip, room=self._room
+                )
             )
             parts.append(found)
             if len(self._rounds) > 1:
@@ -340,4 +354,8 @@ class _Slice:
         )
 
     def _swept(self, probes: _native.CheckedProbes) -> Found:
-        return Found(*_native.sweep(self._table.checked, probes, self._h, 0, probes.partitions))
+        return Found(
+            *_native.sweep(
+                self._table.checked, probes, self._h, 0, probes.partitions, room=self._room
+            )
+        )

@@ -151,14 +151,13 @@ def search(tables: QueryTables, table: Table, asked: Asked) -> Found:
     if not len(tables) or not len(table):
         return joined([])
     stream = _narrowed(asked.reading, table.fingerprints.shape[1], tables.probes)
-    look = partial(_slice, tables, table, asked.first, asked.tombstones)
     if not asked.first:
-        found = joined(list(stream.over(table, look)))
-        return _for_members(tables, found)
+        found = joined(list(stream.over(table, partial(_slice, tables, table, asked))))
+        return _for_members(tables, found, asked)
     nearest = _Nearest(len(tables))
-    for part in stream.over(table, look):
+    for part in stream.over(table, partial(_nearest, tables, table, asked)):
         nearest.add(part)
-    return _for_members(tables, nearest.found())
+    return _for_members(tables, nearest.found(), asked)
 
 
 def sweeps(rows: int, words: int) -> bool:
@@ -240,8 +239,7 @@ def _in_order(queries: U64) -> tuple[U64, I64]:
 
 
 def _slice(
-    tables: QueryTables, table: Table, first: bool, tombstones: Tombstones | None,
-    start: int, stop: int,
+    tables: QueryTables, table: Table, asked: Asked, start: int, stop: int
 ) -> Found:
     """Matches of some rows, where `query` is the number of a distinct query.
 
@@ -252,19 +250,40 @@ def _slice(
     some = rows if begins is None else rows[begins[:-1]]
     run, query, distance, _, probes, compared, _ = _native.bphs(
         tables.distinct.checked, tables.distinct.header_bits, tables.checked, some, tables.h, False,
-        1 if sweeps(len(some), some.shape[1]) else 0,
+        1 if sweeps(len(some), some.shape[1]) else 0, room=asked.room,
     )
     if begins is None:
         begins = np.arange(len(rows) + 1)
     runs, place = np.unique(run, return_inverse=True)
     owner, row = _members(runs, begins)
-    own = _alive(table, owner, (row + start).astype(np.uint32), tombstones)
-    if first:
+    own = _alive(table, owner, (row + start).astype(np.uint32), asked.tombstones)
+    if asked.first:
         own = take(own, firsts(own.query, own.row, own.id))
-    match, at = _members(place, np.searchsorted(own.query, np.arange(len(runs) + 1)))
+    begins = np.searchsorted(own.query, np.arange(len(runs) + 1))
+    asked.make_room(int(np.diff(begins)[place].sum()), len(place))
+    match, at = _members(place, begins)
     return Found(
         query[match].astype(np.int64), own.row[at], distance[match], own.id[at], probes, compared
     )
+
+
+def _nearest(tables: QueryTables, table: Table, asked: Asked, start: int, stop: int) -> Found:
+    """The nearest of some rows to each distinct query; halves them while there is no room for all.
+
+    It holds one match a query then, which is given no room: a call always holds so many.
+    """
+    try:
+        found = _slice(tables, table, asked, start, stop)
+    except _native.NoRoom:
+        if stop - start == 1:
+            raise
+        middle = (start + stop) // 2
+        halves = [_nearest(tables, table, asked, *half)
+                  for half in ((start, middle), (middle, stop))]
+        found = joined(halves)
+    else:
+        asked.dropped(len(found.query))
+    return take(found, firsts(found.query, found.row, found.id, found.distance))
 
 
 def _runs(rows: U64) -> I64 | None:
@@ -337,9 +356,10 @@ class _Nearest:
         )
 
 
-def _for_members(tables: QueryTables, found: Found) -> Found:
+def _for_members(tables: QueryTables, found: Found, asked: Asked) -> Found:
     """Matches of distinct queries as those of the queries equal to them."""
     if len(tables) == tables.queries:
         return found._replace(query=tables.members[found.query])
+    asked.make_room(int(np.diff(tables.starts)[found.query].sum()), len(found.query))
     match, at = _members(found.query, tables.starts)
     return take(found, match)._replace(query=tables.members[at])

@@ -36,7 +36,7 @@ def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
     O(n m): rows are read in slabs that stay in cache while all queries pass over them.
     """
     query, row, distance, compared = _native.scan(
-        verified(table.fingerprints), asked.queries, asked.h, asked.first
+        verified(table.fingerprints), asked.queries, asked.h, asked.first, room=asked.room
     )
     return Found(query, row, distance, readahead.take_at(table.ids, row), 0, compared)
 
@@ -57,16 +57,19 @@ def streamed(table: Table, plan: TablePlan, asked: Asked) -> Found:
     parts: list[Found] = []
 
     def look(start: int, stop: int) -> Found:
-        return _slice(table, queries, numbers, start, stop, asked.h, first and not deleted)
+        stops = first and not deleted
+        return _slice(table, queries, numbers, start, stop, asked.h, stops, asked.room)
 
     deleted = tombstones is not None and tombstones.later_than(table.horizon)
     if not len(queries):
         return joined(parts)
     for found in asked.reading.over(table, look):
+        held = len(found.query)
         if deleted and tombstones is not None:
             found = live(table, found, tombstones)
         if first:
             found = _first(found, numbers)
+        asked.dropped(held - len(found.query))
         parts.append(found)
         if first and len(found.query):
             numbers = np.setdiff1d(numbers, found.query, assume_unique=True)
@@ -106,7 +109,7 @@ def top(
 
 def _slice(
     table: Table, queries: U64, numbers: I64, start: int, stop: int, h: int,
-    first: bool,
+    first: bool, room: _native.Room | None,
 ) -> Found:
     rows = verified(table.fingerprints[start:stop])
     size = max(1, CALL_COMPARES // len(rows))
@@ -114,7 +117,7 @@ def _slice(
     for at in range(0, len(numbers), size):
         some = numbers[at : at + size]
         asked = queries if len(some) == len(queries) else queries[some]
-        query, row, distance, compared = _native.scan(rows, asked, h, first)
+        query, row, distance, compared = _native.scan(rows, asked, h, first, room=room)
         row += np.uint32(start)
         parts.append(
             Found(

@@ -11,7 +11,6 @@ The pass of the first blocks on which a pair agrees reports it, so each pair com
 
 from __future__ import annotations
 
-import os
 from math import comb
 from typing import Any
 
@@ -21,6 +20,7 @@ from simindex._kernels import _native
 from simindex.arrays import U32
 from simindex.checks import require_whole
 from simindex.errors import InvalidBatch, InvalidOption
+from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.options import as_flag
 from simindex.records.batch import as_fingerprints
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
@@ -44,8 +44,8 @@ _MOVE_NS = 14.0
 _COMPARE_NS = 0.1
 _COMPARE_WORD_NS = 2.0
 
-_PAIR_BYTES = 32
-"""Memory that a pair takes while it is found and sorted."""
+_PAIR_BYTES = 42
+"""Memory that a pair takes while it is found and sorted, the result included."""
 
 
 def find_all(
@@ -87,13 +87,13 @@ def find_all(
     InvalidBatch
         If the rows are not fingerprints, or are too many.
     InvalidOption
-        If an option is out of range, or the pairs would not fit into memory.
+        If an option is out of range, or the pairs would take more than a quarter of the memory.
 
     Notes
     -----
-    Takes 16 bytes of memory a row and 32 a pair, in addition to the result. Source: [SHP]
-    `find_all`, section "Architecture", which sorts rows and compares neighbours; simindex
-    partitions rows and compares groups.
+    Takes 16 bytes of memory a row and 42 a pair, the result included. Source: [SHP] `find_all`,
+    section "Architecture", which sorts rows and compares neighbours; simindex partitions rows and
+    compares groups.
     """
     rows = as_fingerprints(fingerprints)
     n, bits = len(rows), 64 * rows.shape[1]
@@ -114,14 +114,15 @@ def find_all(
                 expected=f"at most {MAX_PASSES} passes",
             )
     used = chosen_blocks(n, rows.shape[1], h) if blocks is None else blocks
-    most = _memory_bytes() // _PAIR_BYTES
+    most = answer_bytes() // _PAIR_BYTES
     a, b, distance, first, row, pairs, too_many = _native.all_pairs(
         rows, partition(bits, max(1, used)), max(0, used - h), h, not collapse_equal, most,
         thread_count(threads, n, worth=WORTH_THREADS),
     )
     if too_many:
         raise InvalidOption(
-            f"h={h}: {pairs:,.0f} pairs or more do not fit into memory",
+            f"h={h}: {pairs:,.0f} pairs or more do not fit into {answer_bytes() >> 20:,} MiB, "
+            f"1/{ANSWER_SHARE} of the memory",
             remedy=("" if collapse_equal else "give collapse_equal=True, or ") + "give a smaller h",
             option="h" if collapse_equal else "collapse_equal", found=pairs, expected=most,
         )
@@ -150,7 +151,3 @@ def partition(bits: int, blocks: int) -> U32:
     """First bit and width of blocks of about equal width: uint32 (blocks, 2)."""
     edges = np.arange(blocks + 1, dtype=np.int64) * bits // blocks
     return np.stack([edges[:-1], np.diff(edges)], axis=1).astype(np.uint32)
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -195,7 +195,9 @@ def plan_within(
                 chosen.append(min(fitting, key=lambda one: one[0].nanoseconds))
         if len(chosen) == len(tables):
             best_plans = [plan for plan, _ in chosen]
-            return QueryPlan.of(best_plans, plans.guarantee, plans.volatility, stream=stream)
+            planned = QueryPlan.of(best_plans, plans.guarantee, plans.volatility, stream=stream)
+            needed = max((bytes_needed for _, bytes_needed in chosen), default=0)
+            return replace(planned, held_bytes=needed - HEADROOM_BYTES if chosen else 0)
     raise InvalidOption(
         f"memory_limit={limit_bytes} is too little for {queries:,} queries in a call: they need "
         f"at least {least}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from simindex.checks import is_int, require_distance, require_share, whole
+from simindex.checks import is_int, require_distance, require_share, require_whole, whole
 from simindex.errors import InvalidOption
 from simindex.options import as_flag, is_structure
 from simindex.planning import registry
@@ -29,6 +29,8 @@ class Question:
     memory_limit: int | None = None
     threads: int | None = None
     """As given: how many are used depends on the size of a call."""
+    limit: int | None = None
+    """Matches of a query, the nearest ones, at most."""
 
 
 class Questions:
@@ -41,10 +43,12 @@ class Questions:
     def asked(
         self, *, h: int, first: bool = False, recall: float = 1.0, method: str = "auto",
         memory: int | None = None, memory_limit: int | None = None, threads: int | None = None,
+        limit: int | None = None,
     ) -> Question:
         """The question of these options; InvalidOption names one that is out of range."""
         key = (h, first, recall, method, memory, memory_limit, threads)
-        plain = type(h) is int and memory is memory_limit is None and type(threads) is not bool
+        plain = type(h) is int and memory is memory_limit is limit is None
+        plain = plain and type(threads) is not bool
         if plain:  # else an equal value of another type may not be allowed
             try:
                 known = self._known.get(key)
@@ -54,7 +58,8 @@ class Questions:
                 return known
         share = check_options(h=h, recall=recall, method=method, bits=self._bits)
         question = Question(
-            h, as_flag(first, "first"), share, method, memory, memory_limit, threads
+            h, as_flag(first, "first"), share, method, memory, memory_limit, threads,
+            check_limit(limit, first=first),
         )
         if memory_limit is not None:
             check_memory(memory_limit, "memory_limit")
@@ -88,6 +93,19 @@ def check_options(*, h: object, recall: object, method: object, bits: int) -> fl
             option="method", found=method,
         )
     return found
+
+
+def check_limit(limit: object, *, first: object) -> int | None:
+    """The number of matches a query; refuses what is none, or contradicts `first`."""
+    if limit is None:
+        return None
+    if first:
+        raise InvalidOption(
+            f"first=True and limit={limit!r} contradict each other",
+            remedy="give limit=1 for a nearest match, or first=True for any", option="limit",
+            found=limit,
+        )
+    return require_whole(limit, "limit", 1)
 
 
 def check_memory(memory: object, option: str = "memory") -> None:

@@ -9,20 +9,27 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Generator
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 from typing import Any
 
+from simindex._kernels._native import NoRoom, Room
 from simindex.arrays import F32, U64
-from simindex.errors import CorruptFile
+from simindex.errors import CorruptFile, TooManyMatches
+from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.methods.base import QueryPlan
 from simindex.options import SLICE_LISTS
 from simindex.planning.costs import table_bytes
 from simindex.planning.machine import Machine
 from simindex.planning.question import Question, Questions, TopQuestion, TopQuestions
 from simindex.query import audit as auditing
+from simindex.query.arrangement import joined
+from simindex.query.call import Call
 from simindex.query.explanation import Explanation, TopExplanation, explain, explain_top
 from simindex.query.nearest import nearest
+from simindex.query.parts import KEPT_BYTES, PART_MATCHES, in_parts, too_many
 from simindex.query.plans import Plans, TopPlans
 from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.spotchecks import SpotChecks
@@ -44,6 +51,9 @@ SELF_AUDIT_ROWS = 1 << 20
 
 SELF_AUDIT_S = 0.5
 """About how long that may take, once it is known how bits flip."""
+
+PLACE_BYTES = 40
+"""Of a place of `top` while the answers of tables are joined."""
 
 AUDITED_QUERIES = 1024
 """An audit asks in calls of this many queries, if these are not answered exactly."""
@@ -67,34 +77,75 @@ class Answerer:
     # -- queries -----------------------------------------------------------------------------------
 
     def search(
-        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question
+        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question, *,
+        taken: int = 0,
     ) -> Matches:
-        """Matches of checked queries; see `Index.query`."""
-        threads = thread_count(question.threads, len(rows), worth=THREADED_QUERIES)
+        """Matches of checked queries; see `Index.query`. Others have `taken` so many bytes."""
         self._follow_machine(snapshot)
-        if question.memory_limit is not None:
-            return search(
-                snapshot,
-                self.plans.plan_within(snapshot, question, len(rows), weights, threads=threads),
-                rows, weights, question, threads=threads, options=self._view.options,
+        given = question.memory_limit
+        limit_bytes = answer_bytes() if given is None else given
+        if question.limit is None and (given is None or not question.first):
+            call = Call(
+                self.plans, snapshot, rows, weights, question, self._view.options, taken=taken
             )
+            try:
+                return self._searched(call, 0, len(rows))
+            except NoRoom:
+                if not question.first:
+                    raise too_many(len(rows), limit_bytes, given=given is not None) from None
+        return self._collected(snapshot, rows, weights, question, limit_bytes - taken)
+
+    def stream(
+        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question
+    ) -> Generator[Matches, None, None]:
+        """The same in parts; see `Index.query_stream`."""
+        self._follow_machine(snapshot)
+        call = Call(
+            self.plans, snapshot, rows, weights, question, self._view.options, in_parts=True
+        )
+        return self._parts(call, call.first_size())
+
+    def _collected(
+        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,
+        limit_bytes: int,
+    ) -> Matches:
+        """Matches of parts that hold less than is found meanwhile."""
+        call = Call(
+            self.plans, snapshot, rows, weights, question, self._view.options, in_parts=True
+        )
+        parts, held = [], 0
+        for part in self._parts(call, call.most_queries()):
+            held += len(part)
+            if held * KEPT_BYTES > limit_bytes and not question.first:
+                raise too_many(
+                    len(rows), limit_bytes, given=question.memory_limit is not None
+                )
+            parts.append(part)
+        return joined(parts)
+
+    def _parts(self, call: Call, size: int) -> Generator[Matches, None, None]:
+        return in_parts(
+            len(call.rows), partial(self._searched, call), call.alone, size=size,
+            most=call.most_queries(), matches=call.room_matches,
+        )
+
+    def _searched(self, call: Call, start: int, stop: int) -> Matches:
+        """Matches of some queries of a call. Raises NoRoom where there are too many."""
         left = NOTHING_LEFT
         while True:
             try:
-                plan = self.plans.plan(snapshot, question, len(rows), weights)
-                found = search(
-                    snapshot, plan, rows, weights, question, threads=threads,
-                    options=self._view.options,
-                )
+                found, exact = call.search(start, stop)
                 break
             except CorruptFile as error:
-                left = self._leave(snapshot, question.method, error, left)
-        if not plan.exact and len(rows):
+                left = self._leave(call.snapshot, call.question.method, error, left)
+                call.forget()
+        question = call.question
+        if not exact and stop > start and question.memory_limit is None:
             saved_s = self.spot_checks.due(
-                question.h, question.recall, question.first, len(rows), found.stats.seconds
+                question.h, question.recall, question.first, stop - start, found.stats.seconds
             )
             if saved_s is not None:
-                self._repeat(snapshot, rows, found, question, saved_s)
+                self._repeat(call.snapshot, call.rows[start:stop], found, question, saved_s)
         return found
 
     def _leave(
@@ -125,14 +176,15 @@ class Answerer:
         )
         if question.memory is not None:
             held = min(question.memory, held)
-        exactly = replace(question, recall=1.0, method="auto", memory=held)
+        exactly = replace(question, recall=1.0, method="auto", memory=held, limit=None)
 
         def plan(queries: int) -> QueryPlan:
             return self.plans.plan(snapshot, exactly, queries, None)
 
         def ask(exact: QueryPlan, some: U64) -> Matches:
             return search(
-                snapshot, exact, some, None, exactly, threads=1, options=self._view.options
+                snapshot, exact, some, None, exactly, threads=1, options=self._view.options,
+                room=Room(PART_MATCHES),
             )
 
         self.spot_checks.repeat(rows, found, plan, ask, question, saved_s=saved_s)
@@ -165,6 +217,14 @@ class Answerer:
     def top(self, snapshot: Snapshot, rows: U64, question: TopQuestion) -> TopMatches:
         """The nearest documents; see `Index.top`."""
         self._follow_machine(snapshot)
+        places = len(rows) * question.k
+        if places * PLACE_BYTES > answer_bytes():
+            raise TooManyMatches(
+                f"the {question.k:,} nearest of {len(rows):,} queries do not fit into "
+                f"{answer_bytes() >> 20:,} MiB, 1/{ANSWER_SHARE} of the memory",
+                remedy="ask fewer queries at a time, or give a smaller k", found=places,
+                expected=answer_bytes() // PLACE_BYTES,
+            )
         left = NOTHING_LEFT
         while True:
             try:

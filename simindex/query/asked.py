@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +40,14 @@ class Asked(NamedTuple):
         return Matches(
             self.places[found.query], found.id, found.distance, found.stats, found.fetch_keys
         )
+
+    def each_numbered(
+        self, parts: Generator[Matches, None, None]
+    ) -> Generator[Matches, None, None]:
+        """The same of parts of an answer; `parts` are closed with it."""
+        with closing(parts):
+            for found in parts:
+                yield self.numbered(found)
 
     def numbered_top(self, found: TopMatches) -> TopMatches:
         """The nearest by places of texts; one without a fingerprint has none."""

@@ -111,11 +111,12 @@ class Plans:
 
     def plan_within(
         self, snapshot: Snapshot, question: Question, queries: int, weights: F32 | None, *,
-        threads: int,
+        threads: int, among: int,
     ) -> QueryPlan:
-        """How this many queries are answered in a pass over each table, in this much memory."""
+        """How this many queries `among` others are answered in a pass over each table, in this much
+        memory."""
         # What the recall rests on is asked without a limit: it takes a sample's few queries.
-        usual = self.plan(snapshot, without_limit(question), queries, weights)
+        usual = self.plan(snapshot, without_limit(question), among, weights)
         return plan_within(
             snapshot.tables, usual, question, queries=queries, threads=threads,
             machine=self._machine,

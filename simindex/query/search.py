@@ -9,35 +9,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import F32, I64, U32, U64
+from simindex.arrays import F32, I64, U64
 from simindex.methods.base import Asked, Found, QueryPlan, TablePlan, firsts, joined, live, take
 from simindex.methods.bphs import SLICE_QUERIES, slice_queries
 from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.question import Question
+from simindex.query.arrangement import Part, arranged
+from simindex.query.windows import first_live
 from simindex.records.matches import Matches, QueryStats
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.table import Table, keys_of
+from simindex.storage.tables.table import Table
 from simindex.threads import Pool
 
 Search = Callable[[Table, TablePlan, Asked], Found]
 """Of some queries, on one thread; see `Method.search`."""
 
-Part = tuple[Table, Found]
-"""A table and its rows found."""
-
 THREADED_QUERIES = 4096
 """Fewer queries than these are not split over threads unless asked."""
-
-NO_QUERY = np.empty(0, np.int64)
-NO_ID = np.empty(0, np.uint64)
-NO_DISTANCE = np.empty(0, np.uint16)
 
 
 def search(
@@ -49,8 +43,13 @@ def search(
     *,
     threads: int,
     options: IndexOptions,
+    room: _native.Room | None = None,
 ) -> Matches:
-    """Matches of all queries (m, W) in all tables, ordered by (query, distance, id)."""
+    """Matches of all queries (m, W) in all tables, ordered by (query, distance, id).
+
+    With the question's `limit`, the first ones of each query. Raises NoRoom before it holds more
+    matches than there is `room` for.
+    """
     started = time.perf_counter()
     h, first = question.h, question.first
     parts: list[Part] = []
@@ -68,7 +67,8 @@ def search(
         searched += 1
         deleted = tombstones.later_than(table.horizon)
         asked = Asked(
-            some, h, first, some_weights, plan.volatility, threads, plan.stream, tombstones, built
+            some, h, first, some_weights, plan.volatility, threads, plan.stream, tombstones, built,
+            room,
         )
         found = search_by(table, table_plan, asked)
         probes, compared = probes + found.probes, compared + found.compared
@@ -77,7 +77,9 @@ def search(
         if deleted and first:
             found = _first_live(table, table_plan, asked, found)
         elif deleted:
+            held = len(found.query)
             found = live(table, found, tombstones)
+            asked.dropped(held - len(found.query))
         if open_queries is not None:
             found = found._replace(query=open_queries[found.query])
         parts.append((table, found))
@@ -95,7 +97,10 @@ def search(
             time.perf_counter() - started,
         )
     )
-    return _arranged(parts, len(queries), first, stats, options, threads)
+    return arranged(
+        parts, len(queries), first=first, limit=question.limit, stats=stats, options=options,
+        threads=threads,
+    )
 
 
 def _search_slices(table: Table, plan: TablePlan, search: Search, asked: Asked) -> Found:
@@ -146,74 +151,20 @@ def _first_live(table: Table, plan: TablePlan, asked: Asked, found: Found) -> Fo
     size, at = len(again) if asked.stream is not None else AGAIN, 0
     while at < len(again):
         some = again[at : at + size]
-        every = search_by(table, plan, asked.of(some))
+        try:
+            every = search_by(table, plan, asked.of(some))
+        except _native.NoRoom:
+            if len(some) > 1:
+                size = max(1, len(some) // 4)
+                continue
+            one = first_live(table, plan, asked.of(some))
+            parts += [] if one is None else [one._replace(query=some)]
+            at += 1
+            continue
         others = live(table, every, asked.tombstones)
         nearest = take(others, firsts(others.query, others.row, others.id, others.distance))
         parts.append(nearest._replace(query=some[nearest.query]))
+        asked.dropped(len(every.query))
         at += len(some)
         size = 2 * size if len(every.query) < MOST_AGAIN else max(1, size // 4)
     return joined(parts)
-
-
-def _arranged(
-    parts: list[Part],
-    queries: int,
-    first: bool,
-    stats: QueryStats,
-    options: IndexOptions,
-    threads: int,
-) -> Matches:
-    keyed = options.keyed
-    if not parts:
-        empty_keys: list[str] = []
-        return Matches(
-            NO_QUERY, NO_ID, NO_DISTANCE, stats, (lambda _: empty_keys) if keyed else None
-        )
-    if len(parts) == 1:
-        query, row, distance, ids, *_ = parts[0][1]
-    else:
-        query = np.concatenate([found.query for _, found in parts])
-        row = np.concatenate([found.row for _, found in parts])
-        distance = np.concatenate([found.distance for _, found in parts])
-        ids = np.concatenate([found.id for _, found in parts])
-    order = None
-    if len(query) > 1:
-        query, ids, distance, order, repeated = _native.arrange(
-            query, ids, distance, queries, keyed, threads
-        )
-        kept = np.ones(len(query), np.bool_)
-        if first:
-            # Several rows of one query remain where deleted rows forbade an early stop.
-            kept[1:] = query[1:] != query[:-1]
-        elif repeated:
-            # Rows of one id and distance are one match: a document that was stored twice.
-            kept[1:] = (ids[1:] != ids[:-1]) | (query[1:] != query[:-1])
-            kept[1:] |= distance[1:] != distance[:-1]
-        if first or repeated:
-            query, ids, distance = query[kept], ids[kept], distance[kept]
-            order = order[kept] if keyed else order
-    fetch = None
-    if keyed:
-        tables = [table for table, _ in parts]
-        counts = [len(found.query) for _, found in parts]
-        fetch = partial(_fetch_keys, tables, counts, row, order, options)
-    return Matches(query, ids, distance, stats, fetch)
-
-
-def _fetch_keys(
-    tables: list[Table],
-    counts: list[int],
-    rows: U32,
-    order: I64 | None,
-    options: IndexOptions,
-    places: I64 | None,
-) -> list[str] | list[bytes]:
-    """Keys of the matches at some places, or of all."""
-    if order is not None:
-        places = order if places is None else order[places]
-    if places is None:
-        numbers = np.repeat(np.arange(len(tables)), counts)
-    else:
-        numbers = np.searchsorted(np.cumsum(counts), places, side="right")
-        rows = rows[places]
-    return keys_of(tables, numbers, rows.astype(np.int64)).decoded(options.key_kind)

@@ -24,7 +24,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U64
 from simindex.bits.design import BlockDesign
-from simindex.errors import InvalidBatch
+from simindex.errors import TooManyMatches
 from simindex.options import IndexOptions
 from simindex.pairs.find_all import chosen_blocks, partition
 from simindex.records.matches import Matches
@@ -32,6 +32,9 @@ from simindex.storage.tables.table import sort_table
 
 MOST_MATCHES = 1 << 27
 """Within one batch: more would take above 6 GB while they are put in order."""
+
+MATCH_BYTES = 72
+"""Of a match within a batch while it is put in order with others."""
 
 FEW_PAIRS = 1 << 23
 """Of different rows, up to which all are found where one earlier row of each is asked for."""
@@ -60,20 +63,20 @@ def sealed_rows(options: IndexOptions) -> int:
     return max(1, options.seal_rows // 8)
 
 
-def within(rows: U64, h: int, *, first: bool, threads: int) -> Near:
+def within(rows: U64, h: int, *, first: bool, threads: int, limit_bytes: int) -> Near:
     """Each row's matches among the rows before it, with `first` at most one.
 
-    `rows` is uint64 (n, W). Raises InvalidBatch if there are more than MOST_MATCHES; says how many.
+    `rows` is uint64 (n, W). Raises TooManyMatches if there are more than MOST_MATCHES, or than so
+    many bytes hold; says how many.
     """
-    most = FEW_PAIRS if first else MOST_MATCHES
+    most = FEW_PAIRS if first else min(MOST_MATCHES, limit_bytes // MATCH_BYTES)
     near, *equal, pairs, too_many = _pairs(rows, h, not first, most, threads)
     if not first:
         if too_many:
-            raise InvalidBatch(
-                f"the batch has {pairs:.3g} matches within itself or more, the limit is "
-                f"{MOST_MATCHES:,}",
-                remedy="give first=True, or fewer rows at a time", found=pairs,
-                expected=MOST_MATCHES,
+            raise TooManyMatches(
+                f"the batch has {pairs:.3g} matches within itself or more, the limit is {most:,}",
+                remedy="give first=True, or fewer rows at a time", found=pairs, expected=most,
+                memory_limit=limit_bytes,
             )
         return near
     if too_many:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import pytest
 
 import simindex
 from simindex.cli import batches
-from simindex.cli.batches import Budget, allocations_within, in_parts
+from simindex.cli.batches import Budget, allocations_within, near_in_parts, nearest_in_parts
 from simindex.errors import InvalidOption
+from simindex.query import call
 
 Run = Callable[..., Any]
 
@@ -30,36 +32,23 @@ def index(index_path: Path) -> simindex.Index:
     return simindex.open(index_path)
 
 
-def test_parts_are_halved_until_their_matches_are_few(index: simindex.Index) -> None:
-    parts = list(in_parts(EQUAL[:50], index.query, 700))
+def test_the_nearest_come_in_parts_of_bounded_size(
+    index: simindex.Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "MOST_NEAREST", 700)
+    parts = list(nearest_in_parts(partial(index.top, k=100), 100, EQUAL[:50]))
     assert [start for start, _ in parts] == list(range(0, 50, 7))
     assert [len(matches) for _, matches in parts] == [700] * 7 + [100]
-    assert [len(matches) for _, matches in in_parts(EQUAL[:3], index.query, 99)] == [100] * 3
-    index.close()
-
-
-def test_parts_are_halved_until_memory_holds_them(index: simindex.Index) -> None:
-    asked: list[int] = []
-
-    def query(part: Any) -> Any:
-        asked.append(len(part))
-        if len(part) > 20:
-            raise MemoryError
-        return index.query(part)
-
-    assert [start for start, _ in in_parts(EQUAL[:50], query, 1 << 20)] == [0, 13, 26, 39]
-    assert asked == [50, 25, 13, 13, 13, 11]
     index.close()
 
 
 def test_one_question_that_memory_does_not_hold_is_told() -> None:
-    def query(part: Any, memory_limit: int = 0) -> Any:
+    def query(batch: Any, memory_limit: int = 0) -> Any:
         raise MemoryError
+        yield
 
-    with pytest.raises(MemoryError):
-        list(in_parts(EQUAL[:9], query, 1))
     with pytest.raises(InvalidOption, match="matches of one question"):
-        list(Budget(1 << 40, 64).ask(EQUAL[:9], query))
+        list(Budget(1 << 40, 64).ask(EQUAL[:9], partial(near_in_parts, query)))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit what is mapped")
@@ -84,5 +73,25 @@ def test_limits_change_no_answer(
     asked = [*("--fingerprint", 16 * "0") * 5, "--fingerprint", 15 * "0" + "7"]
     expected = run("query", "pages.sim", *asked).stdout
     assert len(expected.splitlines()) == 600
-    monkeypatch.setattr(batches, "MATCH_BYTES", 1 << 24)
+    monkeypatch.setattr(call, "PART_MATCHES", 250)
+    assert run("query", "pages.sim", *asked).stdout == expected
     assert run("query", "pages.sim", *asked, "--memory-limit", "4G").stdout == expected
+
+
+def test_a_limit_prints_the_nearest_of_each_query(run: Run, index: simindex.Index) -> None:
+    index.close()
+    asked = ("query", "pages.sim", "--fingerprint", 16 * "0", "--fingerprint", 15 * "0" + "7")
+    found = run(*asked, "--limit", "2")
+    assert len(found.stdout.splitlines()) == 4
+    assert "2 of 2 looked up have near-duplicates: 4 rows" in found.stderr
+    run(*asked, "--limit", "2", "--first", code=2)
+    run(*asked, "--limit", "2", "--top", "1", code=2)
+
+
+def test_a_query_in_several_parts_counts_once(
+    run: Run, index: simindex.Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.close()
+    monkeypatch.setattr(call, "PART_MATCHES", 20)
+    found = run("query", "pages.sim", *("--fingerprint", 16 * "0") * 3)
+    assert "3 of 3 looked up have near-duplicates: 300 rows" in found.stderr

@@ -40,6 +40,7 @@ from simindex.errors import (
     ReadOnlyIndex,
     RecipeMismatch,
     StorageFull,
+    TooManyMatches,
 )
 from simindex.writing import ingestion
 
@@ -198,8 +199,8 @@ def test_rows_of_a_batch_match_the_rows_before_them(
             patch.setattr(ingestion, "FEW_PAIRS", 0)
             patch.setattr(ingestion, "LEAF_ROWS", leaf)
             patch.setattr(ingestion, "FEW_QUERIES", 2)
-        inside = ingestion.within(values, h, first=False, threads=2)
-        one_each = ingestion.within(values, h, first=True, threads=1)
+        inside = ingestion.within(values, h, first=False, threads=2, limit_bytes=1 << 40)
+        one_each = ingestion.within(values, h, first=True, threads=1, limit_bytes=0)
     expected = within_oracle(values, list(range(n)), h)
     found = list(zip(inside.row.tolist(), inside.distance.tolist(), inside.earlier.tolist(),
                      strict=True))
@@ -219,7 +220,7 @@ def test_a_million_equal_rows_have_one_match_each(index_path: Path) -> None:
     with simindex.open(index_path, "n") as index:
         index.append(values[:1] + np.uint64(1), ids=[7])
         index.commit()
-        with pytest.raises(InvalidBatch, match=r"5e\+11 matches") as caught:
+        with pytest.raises(TooManyMatches, match=r"5e\+11 matches") as caught:
             index.ingest(values, h=0)
         assert caught.value.data["found"] == 499_999_500_000
         assert len(index) == 1
@@ -236,10 +237,10 @@ def test_a_million_equal_rows_have_one_match_each(index_path: Path) -> None:
 def test_rows_that_crowd_are_not_all_compared() -> None:
     """Numbers from 0 to 2^17 - 1: each has 833 others within 3 bits."""
     values = np.arange(1 << 17, dtype=np.uint64)[:, None]
-    with pytest.raises(InvalidBatch, match="matches"), pytest.MonkeyPatch.context() as patch:
+    with pytest.raises(TooManyMatches, match="matches"), pytest.MonkeyPatch.context() as patch:
         patch.setattr(ingestion, "MOST_MATCHES", 1 << 20)
-        ingestion.within(values, 3, first=False, threads=1)
-    inside = ingestion.within(values, 3, first=True, threads=1)
+        ingestion.within(values, 3, first=False, threads=1, limit_bytes=1 << 40)
+    inside = ingestion.within(values, 3, first=True, threads=1, limit_bytes=0)
     assert np.array_equal(np.sort(inside.row), np.arange(1, 1 << 17))
     assert (inside.earlier < inside.row).all()
     apart = np.bitwise_count(values[inside.row, 0] ^ values[inside.earlier, 0])

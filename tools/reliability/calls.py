@@ -50,6 +50,7 @@ from reliability.stages import (
 )
 from reliability.trials import Tally, parts_of, workplace
 from simindex import Batch, IndexOptions
+from simindex.query.arrangement import joined
 from simindex.storage.files.verification import VERIFY
 
 
@@ -236,6 +237,12 @@ def a_match(name: Any, distance: int) -> Answer:
     return judge
 
 
+def _streamed(asked: tuple[int, ...], h: int) -> Answer:
+    """Of `query_stream`, whose parts together are what `query` answers."""
+    judge = brute.wrong_matches(asked, h)
+    return lambda found, rows: judge(joined(found), rows)
+
+
 def mended(found: Any, rows: Rows) -> str:
     """Of `repair` of an index that lost nothing."""
     return f"losses {found.losses}" if found.losses or found.lost_rows else ""
@@ -257,6 +264,11 @@ def _questions() -> Iterator[Call]:
                answer=brute.wrong_matches(ASKED, 3))
     yield Call("query", {"batch": WEIGHTED, "recall": 0.8}, mode="r",
                answer=brute.wrong_matches(ASKED, 3, some=True))
+    yield Call("query", {"batch": QUERIES, "limit": 1 << 20}, mode="r",
+               answer=brute.wrong_matches(ASKED, 3))
+    yield Call("query_stream", {"batch": QUERIES}, mode="r", answer=_streamed(ASKED, 3))
+    yield Call("query_stream", {"batch": QUERIES, "limit": 1 << 20, "memory_limit": ROOM}, mode="r",
+               answer=_streamed(ASKED, 3))
     yield Call("query", {"batch": QUERIES, "memory": ROOM}, mode="r",
                answer=brute.wrong_matches(ASKED, 3))
     yield Call("query", {"batch": QUERIES, "memory_limit": ROOM}, mode="r",

@@ -18,12 +18,13 @@ import simindex
 from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program
 from simindex.cli.batches import (
-    MOST_MATCHES,
+    Answer,
     Budget,
     Questions,
     allocations_within,
     gathered,
-    in_parts,
+    near_in_parts,
+    nearest_in_parts,
 )
 from simindex.cli.choices import (
     Reading,
@@ -45,7 +46,7 @@ from simindex.cli.questions import Asking
 from simindex.inputs import require_inputs
 from simindex.inputs.finding import is_index
 from simindex.planning import registry
-from simindex.records.matches import Matches, TopMatches
+from simindex.records.matches import Match, Matches, TopMatches
 from simindex.records.reports import SpotCheck
 
 
@@ -71,7 +72,8 @@ fingerprint_option = click.option(
 USUAL_MAX_ERROR = 2
 
 _DISTANCE_ONLY = {
-    "h": "--distance", "first": "--first", "memory": "--memory", "memory_limit": "--memory-limit",
+    "h": "--distance", "first": "--first", "limit": "--limit", "memory": "--memory",
+    "memory_limit": "--memory-limit",
 }
 """Options that ask for all documents within a distance, or for how."""
 
@@ -148,6 +150,10 @@ That is None without --top. Options of the command that contradict it are a wron
     "--first", is_flag=True,
     help="Print at most one match for each query, the first that is found.",
 )
+@click.option(
+    "--limit", type=Count(), metavar="N",
+    help="Print at most N matches for each query, the nearest ones.",
+)
 @top_options
 @process_limit_option
 @input_options
@@ -165,8 +171,8 @@ That is None without --top. Options of the command that contradict it are a wron
 @distance_option
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
-    others: tuple[str, ...], h: int | None, recall: float, first: bool, method: str,
-    memory: int | None, memory_limit: int | None, threads: int | None,
+    others: tuple[str, ...], h: int | None, recall: float, first: bool, limit: int | None,
+    method: str, memory: int | None, memory_limit: int | None, threads: int | None,
     nearest: dict[str, Any] | None, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Print the near-duplicates of documents in INDEX, or with --top the nearest ones.
@@ -191,9 +197,13 @@ def query(
         h = index.h if h is None else h
         asking = Asking(index, index_path, reading, intake, inputs, texts, fingerprints, others)
         asking.check()
-        ask: Ask = partial(index.top, **nearest, threads=threads) if nearest else partial(
-            index.query, h=h, first=first, recall=recall, method=method, memory=memory,
-            threads=threads,
+        ask: Ask = (
+            partial(nearest_in_parts, partial(index.top, **nearest, threads=threads), nearest["k"])
+            if nearest else
+            partial(near_in_parts, partial(
+                index.query_stream, h=h, first=first, limit=limit, recall=recall, method=method,
+                memory=memory, threads=threads,
+            ))
         )
         answered = _answers(asking.batches(), ask, index.options.bits, memory_limit)
         # Not on a terminal that matches are printed to.
@@ -204,9 +214,11 @@ def query(
                 asked += len(names)
                 if asked <= FEW:
                     few.append((names, batch))
+                last = None
                 for start, matches in answers:
                     searching += matches.stats.seconds
-                    matched += matched_queries(matches)
+                    matched += matched_queries(matches, last)
+                    last = last_query(matches, last)
                     found += len(matches)
                     how = f"{matches.stats.method}, " if _is_given("method") else ""
                     hows[f"{how}{matches.stats.guarantee}"] = None
@@ -259,17 +271,22 @@ def _require_index_first(index_path: str, inputs: tuple[str, ...]) -> None:
         raise click.UsageError(f"{index_path} is not an index: the INDEX comes before the inputs")
 
 
-Ask = Callable[..., Matches] | Callable[..., TopMatches]
-
-Answers = Iterator[tuple[int, Matches | TopMatches]]
-"""Matches of the queries from a number on."""
+Ask = Callable[..., Iterator[Answer]]
 
 
-def matched_queries(matches: Matches | TopMatches) -> int:
-    """How many queries have a match."""
+def matched_queries(matches: Matches | TopMatches, before: int | None = None) -> int:
+    """How many queries have a match, not counting the last one of the part `before`."""
     if isinstance(matches, TopMatches):
         return int(np.count_nonzero(matches.found))
-    return len(np.unique(matches.query))
+    again = len(matches) > 0 and int(matches.query[0]) == before
+    return len(np.unique(matches.query)) - again
+
+
+def last_query(matches: Matches | TopMatches, before: int | None) -> int | None:
+    """The last query that has a match, whose matches may go on in the next part."""
+    if isinstance(matches, TopMatches) or not len(matches):
+        return before
+    return int(matches.query[-1])
 
 
 FEW = 5
@@ -293,12 +310,12 @@ def _nearest_of(index: simindex.Index, questions: list[Questions]) -> Iterator[s
 
 def _answers(
     questions: Iterator[Questions], ask: Ask, bits: int, limit: int | None
-) -> Generator[tuple[list[str], Any, Answers]]:
+) -> Generator[tuple[list[str], Any, Iterator[Answer]]]:
     """The names of some queries, these, and what is found for them."""
     if limit is None:
         with allocations_within(None):
             for names, batch in questions:
-                yield names, batch, in_parts(batch, ask, MOST_MATCHES)
+                yield names, batch, ask(batch)
         return
     budget = Budget(limit, bits)
     with budget.enforced():
@@ -310,9 +327,18 @@ def _lines(
     names: list[str], start: int, matches: Matches | TopMatches, as_json: bool
 ) -> Iterator[str]:
     """What is printed of matches of the queries from `start` on, some lines at a time."""
-    remaining = iter(matches)
-    while some := list(islice(remaining, LINES_AT_ONCE)):
+    for some in _blocks(matches):
         yield "\n".join(_line(names[start + match.query], match, as_json) for match in some)
+
+
+def _blocks(matches: Matches | TopMatches) -> Iterator[list[Match]]:
+    if isinstance(matches, TopMatches):
+        remaining = iter(matches)
+        while some := list(islice(remaining, LINES_AT_ONCE)):
+            yield some
+        return
+    for at in range(0, len(matches), LINES_AT_ONCE):  # keys are fetched of a block at a time
+        yield list(matches[at : at + LINES_AT_ONCE])
 
 
 def _line(name: str, match: Any, as_json: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -116,7 +116,7 @@ def told(path: Path) -> Iterator[None]:
         raise refusal(error, path) from error
 
 
-def each(path: Path, found: Iterator[Found]) -> Iterator[Found]:
+def each(path: Path, found: Iterator[Found]) -> Generator[Found, None, None]:
     """An iterator whose errors are ours."""
     with told(path):
         yield from found

@@ -73,9 +73,9 @@ using BphsResult = std::tuple<nb::object, nb::object, nb::object, nb::object, st
 BphsResult bound_bphs(const CheckedTable& checked, int header_bits,
                       const nb::list& permuted,
                       const In<std::uint64_t, 2>& queries, int h, bool first,
-                      std::uint64_t sweep_queries, int level) {
+                      std::uint64_t sweep_queries, int level, Room* room) {
   const Table table = checked.table(header_bits);
-  const Search search = search_of(queries, table.words, h, first);
+  const Search search = search_of(queries, table.words, h, first, room);
   // Taken one by one: nanobind's own conversion to a vector ends the process where memory runs out.
   std::vector<PermutedTable> tables;
   tables.reserve(permuted.size());
@@ -124,7 +124,7 @@ void bind_bphs(nb::module_& m) {
            nb::arg("verified").none() = nb::none(), nb::keep_alive<1, 11>());
   m.def("bphs", &bound_bphs, nb::arg("table"), nb::arg("header_bits"), nb::arg("tables"),
         nb::arg("queries").noconvert(), nb::arg("h"), nb::arg("first"), nb::arg("sweep_queries"),
-        nb::arg("level") = -1);
+        nb::arg("level") = -1, nb::arg("room").none() = nb::none());
   m.def("permute", &bound_permute, nb::arg("rows").noconvert(), nb::arg("rotations").noconvert(),
         nb::arg("level") = -1);
 }

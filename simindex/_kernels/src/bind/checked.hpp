@@ -25,11 +25,12 @@ inline void require_within(const Verified* verified, const void* data, std::size
 Table table_of(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 1>& directory,
                int directory_bits, int header_bits, Verified* verified = nullptr);
 
-inline Search search_of(const In<std::uint64_t, 2>& queries, std::size_t words, int h, bool first) {
+inline Search search_of(const In<std::uint64_t, 2>& queries, std::size_t words, int h, bool first,
+                        Room* room = nullptr) {
   require(queries.shape(1) == words, "queries: as many words as the rows");
   require(aligned(queries.data(), 8), "queries: needs words aligned to 8 bytes; copy the array");
   require(h >= 0, "h: 0 or more");
-  return {queries.data(), queries.shape(0), static_cast<std::uint64_t>(h), first};
+  return {queries.data(), queries.shape(0), static_cast<std::uint64_t>(h), first, room};
 }
 
 // Arrays that were checked once and are searched many times: each array costs a call 0.3 us, which is

@@ -27,7 +27,7 @@ struct MatchColumns {
 
 inline MatchColumns columns(Matches& matches) {
   const std::size_t size = matches.size;
-  if (size != 0 && matches.capacity - size > size / 8) matches.reserve(size);
+  matches.trim();
   return {column(matches.query, size), column(matches.row, size), column(matches.distance, size)};
 }
 

@@ -128,13 +128,13 @@ using Within = std::tuple<nb::object, nb::object, nb::object, nb::object, std::u
                           std::uint64_t, std::uint64_t>;
 
 Within bind_slices_within(const CheckedSlices& slices, const In<std::uint64_t, 2>& queries,
-                          std::int64_t h, int max_error, bool first, int level) {
+                          std::int64_t h, int max_error, bool first, int level, Room* room) {
   const SliceTable& table = slices.table();
   check_queries(table, queries, max_error);
   require(h >= 0, "h: 0 or more");
   const SliceSearch search{queries.data(), queries.shape(0), static_cast<std::uint64_t>(h),
                            max_error,      first,            resolve_level(level)};
-  Matches found;
+  Matches found(room);
   SliceCounts counts;
   std::uint64_t* ids = nullptr;
   Signals signals;
@@ -149,6 +149,7 @@ Within bind_slices_within(const CheckedSlices& slices, const In<std::uint64_t, 2
     }
   }
   signals.raise();
+  found.trim();
   const std::size_t size = found.size;
   nb::object id = column(ids, size);
   nb::object query = column(found.query, size);
@@ -171,7 +172,7 @@ void bind_issl(nb::module_& m) {
   m.def("top_slices", &bind_top_slices, "slices"_a, "queries"_a.noconvert(), "k"_a, "max_error"_a,
         "rerank"_a, "dead"_a.noconvert().none() = nb::none(), "threads"_a = 1, "level"_a = -1);
   m.def("slices_within", &bind_slices_within, "slices"_a, "queries"_a.noconvert(), "h"_a,
-        "max_error"_a, "first"_a, "level"_a = -1);
+        "max_error"_a, "first"_a, "level"_a = -1, "room"_a.none() = nb::none());
 }
 
 }  // namespace simindex

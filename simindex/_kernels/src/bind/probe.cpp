@@ -66,9 +66,9 @@ ProbeResult bound_psm(const In<std::uint64_t, 2>& rows, const In<std::uint32_t, 
 
 IdResult probe_checked(const CheckedTable& checked, int header_bits,
                        const In<std::uint64_t, 2>& queries, const In<std::uint64_t, 1>& flips,
-                       int h, bool first, int level) {
+                       int h, bool first, int level, Room* room) {
   const Table table = checked.table(header_bits);
-  const Search search = search_of(queries, table.words, h, first);
+  const Search search = search_of(queries, table.words, h, first, room);
   return with_ids(checked, [&] {
     return probe(table, search, flips.data(), flips.shape(0), 0, resolve_level(level));
   });
@@ -76,10 +76,10 @@ IdResult probe_checked(const CheckedTable& checked, int header_bits,
 
 IdResult psm_checked(const CheckedTable& checked, const CheckedVosh& vosh,
                      const In<std::uint64_t, 2>& queries, const In<float, 2>& weights, bool first,
-                     int level) {
+                     int level, Room* room) {
   const Vosh& plan = vosh.plan();
   const Table table = checked.table(plan.header_bits);
-  const Search search = search_of(queries, table.words, plan.h, first);
+  const Search search = search_of(queries, table.words, plan.h, first, room);
   require(weights.shape(0) == search.m && weights.shape(1) == plan.bits,
           "weights: a row per query, a column per bit");
   return with_ids(checked, [&] {
@@ -90,6 +90,12 @@ IdResult psm_checked(const CheckedTable& checked, const CheckedVosh& vosh,
 }  // namespace
 
 void bind_probe(nb::module_& m) {
+  nb::exception<NoRoom>(m, "NoRoom", PyExc_MemoryError);
+  nb::class_<Room>(m, "Room")
+      .def(nb::init<std::int64_t>(), nb::arg("matches"))
+      .def("take", &Room::take, nb::arg("matches"))
+      .def("give", &Room::give, nb::arg("matches"))
+      .def_prop_ro("left", &Room::left);
   m.def("probe", &bound_probe, nb::arg("rows").noconvert(), nb::arg("directory").noconvert(),
         nb::arg("directory_bits"), nb::arg("header_bits"), nb::arg("queries").noconvert(),
         nb::arg("flips").noconvert(), nb::arg("h"), nb::arg("first"), nb::arg("level") = -1);
@@ -109,10 +115,10 @@ void bind_probe(nb::module_& m) {
            nb::keep_alive<1, 7>());
   m.def("probe_checked", &probe_checked, nb::arg("table"), nb::arg("header_bits"),
         nb::arg("queries").noconvert(), nb::arg("flips").noconvert(), nb::arg("h"),
-        nb::arg("first"), nb::arg("level") = -1);
+        nb::arg("first"), nb::arg("level") = -1, nb::arg("room").none() = nb::none());
   m.def("psm_checked", &psm_checked, nb::arg("table"), nb::arg("vosh"),
         nb::arg("queries").noconvert(), nb::arg("weights").noconvert(), nb::arg("first"),
-        nb::arg("level") = -1);
+        nb::arg("level") = -1, nb::arg("room").none() = nb::none());
 }
 
 }  // namespace simindex

@@ -27,9 +27,9 @@ namespace {
 using ScanResult = std::tuple<nb::object, nb::object, nb::object, std::uint64_t>;
 
 ScanResult bound_scan(const In<std::uint64_t, 2>& rows, const In<std::uint64_t, 2>& queries, int h,
-                      bool first, int level) {
+                      bool first, int level, Room* room) {
   check_rows(rows);
-  const Search search = search_of(queries, rows.shape(1), h, first);
+  const Search search = search_of(queries, rows.shape(1), h, first, room);
   Found found;
   {
     ReleasedGil released;
@@ -89,7 +89,7 @@ Places bind_top_scan(const In<std::uint64_t, 2>& rows, const In<std::uint64_t, 1
 
 void bind_scan(nb::module_& m) {
   m.def("scan", &bound_scan, nb::arg("rows").noconvert(), nb::arg("queries").noconvert(),
-        nb::arg("h"), nb::arg("first"), nb::arg("level") = -1);
+        nb::arg("h"), nb::arg("first"), nb::arg("level") = -1, nb::arg("room").none() = nb::none());
   m.def("top_scan", &bind_top_scan, "rows"_a.noconvert(), "ids"_a.noconvert(),
         "queries"_a.noconvert(), "k"_a, "dead"_a.noconvert() = nb::none(), "threads"_a = 1,
         "level"_a = -1);

@@ -6,7 +6,7 @@
 //
 // Columns are malloc'ed so that they can grow without being initialised and be handed to numpy
 // without a copy; capacity grows geometrically from one cache line, so a call that finds little
-// allocates little.
+// allocates little. Where a call has a `room`, the capacity is taken from it.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,14 @@
 #include <new>
 #include <utility>
 
+#include "methods/room.hpp"
+
 namespace simindex {
 
 class Matches {
  public:
   Matches() = default;
+  explicit Matches(Room* shared) : room(shared) {}
   Matches(Matches&& other) noexcept { swap(other); }
   Matches& operator=(Matches&& other) noexcept {
     swap(other);
@@ -28,6 +31,7 @@ class Matches {
   Matches(const Matches&) = delete;
   Matches& operator=(const Matches&) = delete;
   ~Matches() {
+    if (room != nullptr && query != nullptr) room->give(capacity);
     std::free(query);
     std::free(row);
     std::free(distance);
@@ -35,7 +39,7 @@ class Matches {
 
   void push(std::int64_t query_number, std::uint32_t row_number, std::uint64_t bits) {
     if (size == capacity) [[unlikely]]
-      reserve(capacity < 16 ? 16 : capacity + capacity / 2);
+      grow();
     query[size] = query_number;
     row[size] = row_number;
     distance[size] = static_cast<std::uint16_t>(bits);
@@ -48,12 +52,22 @@ class Matches {
     push(query_number, row_number, bits);
   }
 
-  // Room for `wanted` matches; throws std::bad_alloc and keeps what it holds.
-  [[gnu::noinline]] void reserve(std::size_t wanted) {
-    query = grown(query, wanted);
-    row = grown(row, wanted);
-    distance = grown(distance, wanted);
-    capacity = wanted;
+  // Memory for `wanted` matches, more than it has; throws std::bad_alloc and keeps what it holds.
+  void reserve(std::size_t wanted) {
+    if (room != nullptr) room->take(wanted - capacity);
+    resize(wanted, wanted - capacity);
+  }
+
+  // Leaves the room that it takes to a copy of what it holds, which takes none yet.
+  void leave_room_to(Matches& copy) {
+    if (room != nullptr) room->give(capacity - copy.capacity);
+    copy.room = std::exchange(room, nullptr);
+  }
+
+  // Gives memory back beyond what is used; the matches then take as much of the room as they are.
+  void trim() {
+    if (size != 0 && capacity - size > size / 8) resize(size, 0);
+    if (room != nullptr && query != nullptr) room->give(capacity - size);
   }
 
   std::int64_t* query = nullptr;
@@ -61,14 +75,37 @@ class Matches {
   std::uint16_t* distance = nullptr;
   std::size_t size = 0;
   std::size_t capacity = 0;
+  Room* room = nullptr;
 
  private:
+  [[gnu::noinline]] void grow() {
+    std::size_t more = capacity < 16 ? 16 - capacity : capacity / 2;
+    if (room != nullptr) more = room->take_some(more);
+    resize(capacity + more, more);
+  }
+
+  // `taken` of the room go back to it where memory is refused.
+  void resize(std::size_t wanted, std::size_t taken) {
+    try {
+      query = grown(query, wanted);
+      row = grown(row, wanted);
+      distance = grown(distance, wanted);
+    } catch (const std::bad_alloc&) {
+      if (room != nullptr) room->give(taken);
+      throw;
+    }
+    // What was given up by growing smaller is given back.
+    if (room != nullptr && wanted < capacity) room->give(capacity - wanted);
+    capacity = wanted;
+  }
+
   void swap(Matches& other) noexcept {
     std::swap(query, other.query);
     std::swap(row, other.row);
     std::swap(distance, other.distance);
     std::swap(size, other.size);
     std::swap(capacity, other.capacity);
+    std::swap(room, other.room);
   }
 
   template <class T>

@@ -72,7 +72,7 @@ SliceCounts slices_within(const SliceTable& table, const SliceSearch& search, Ma
         const std::uint64_t* from = table.rows + lo * table.words;
         table.touch_rows(lo, std::min(kPart, table.n - lo));
         const Found found = scan(from, std::min(kPart, table.n - lo), table.words,
-                                 Search{query, 1, search.h, all && search.first}, search.level);
+                                 Search{query, 1, search.h, all && search.first, matches.room}, search.level);
         counts.compared += found.compared;
         for (std::size_t i = 0; i < found.matches.size && !done; ++i) {
           const std::uint32_t row = found.matches.row[i];

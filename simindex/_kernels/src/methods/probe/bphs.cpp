@@ -15,9 +15,28 @@ namespace {
 
 // Hits of rows of any width.
 struct WideHits {
+  explicit WideHits(Room* shared) : room(shared) {}
+  WideHits(const WideHits&) = delete;
+  WideHits& operator=(const WideHits&) = delete;
+  ~WideHits() { give_room(); }
+
+  // Takes room for the hits that came since it was last called.
+  void take_room() {
+    if (room != nullptr) room->take(query.size() - taken);
+    taken = query.size();
+  }
+
+  // From now on the hits take no room.
+  void give_room() {
+    if (room != nullptr) room->give(taken);
+    room = nullptr;
+  }
+
   std::vector<std::uint64_t> rows;  // (size, words)
   std::vector<std::int64_t> query;
   std::vector<std::uint16_t> distance;
+  Room* room;
+  std::size_t taken = 0;
 };
 
 // Whether a row and a query differ in no more bits of an earlier table's header than it flips.
@@ -84,9 +103,9 @@ void add(Counts& to, const Counts& more) {
 // All matches of 64-bit rows.
 FoundAgain bphs_words(const Table& own, std::span<const PermutedTable> tables, const Search& search,
                       std::size_t sweep_queries, int level) {
-  FoundAgain result;
+  FoundAgain result{Found(search.room)};
   Found& out = result.found;
-  Hits hits;
+  Hits hits(search.room);
   Memory<std::uint64_t> permuted = allocate<std::uint64_t>(search.m);
   for (std::size_t number = 0; number < tables.size(); ++number) {
     const PermutedTable& permutation = tables[number];
@@ -100,14 +119,15 @@ FoundAgain bphs_words(const Table& own, std::span<const PermutedTable> tables, c
     std::vector<Header> earlier(number);
     for (std::size_t i = 0; i < number; ++i) earlier[i] = {masks[i], tables[i].most_flips};
     hits.begin(permutation.table.rows, earlier);
-    const Search part{permuted.get(), search.m, search.h, false};
+    const Search part{permuted.get(), search.m, search.h, false, search.room};
     add(out, look_up(permutation.table, part, permutation.flips, sweep_queries, level, hits));
     hits.end(permutation.table.n, permutation.inverse, level);
   }
   FoundRows rows(hits.distinct);
-  const Search again{hits.words.get(), hits.distinct, 0, false};
+  const Search again{hits.words.get(), hits.distinct, 0};
   look_up(own, again, {&kNoFlip, 1}, sweep_queries, level, rows);
   for (std::size_t word = 0; word < hits.distinct; ++word) result.missing += rows.count[word] == 0;
+  hits.give_room();  // to the matches that they become
   for (std::size_t hit = 0; hit < hits.size; ++hit) {
     const std::uint32_t word = hits.of[hit];
     for (std::uint32_t i = 0; i < rows.count[word]; ++i)
@@ -118,7 +138,7 @@ FoundAgain bphs_words(const Table& own, std::span<const PermutedTable> tables, c
 
 // The rows of table 0 with the fingerprints that were hit.
 void find_again(const Table& own, const WideHits& hits, bool first, int level, FoundAgain& result) {
-  const Search again{hits.rows.data(), hits.query.size(), 0, first};
+  const Search again{hits.rows.data(), hits.query.size(), 0, first, result.found.matches.room};
   const Found found = probe(own, again, &kNoFlip, 1, 0, level);
   std::int64_t last = -1;  // matches come in the order of their hits
   result.missing = hits.query.size();
@@ -134,10 +154,10 @@ void find_again(const Table& own, const WideHits& hits, bool first, int level, F
 // All matches of rows of any width.
 FoundAgain bphs_wide(const Table& own, std::span<const PermutedTable> tables, const Search& search,
                      int level) {
-  FoundAgain result;
+  FoundAgain result{Found(search.room)};
   Found& out = result.found;
   const std::size_t words = own.words;
-  WideHits hits;
+  WideHits hits(search.room);
   Memory<std::uint64_t> permuted = allocate<std::uint64_t>(search.m * words);
   for (std::size_t number = 0; number < tables.size(); ++number) {
     const PermutedTable& permutation = tables[number];
@@ -147,31 +167,33 @@ FoundAgain bphs_wide(const Table& own, std::span<const PermutedTable> tables, co
       continue;
     }
     permute(search.queries, search.m, words, permutation.rotations, permuted.get(), level);
-    const Search part{permuted.get(), search.m, search.h, false};
+    const Search part{permuted.get(), search.m, search.h, false, search.room};
     const Found found = probe(permutation.table, part, flips.data(), flips.size(), 0, level);
     add(out, found);
     keep_first_found(permuted.get(), tables, number, found.matches, hits);
+    hits.take_room();
   }
+  hits.give_room();  // to the matches that they become
   find_again(own, hits, false, level, result);
   return result;
 }
 
 FoundAgain bphs_first(const Table& own, std::span<const PermutedTable> tables,
                       const Search& search, int level) {
-  FoundAgain result;
+  FoundAgain result{Found(search.room)};
   Found& out = result.found;
   const std::size_t words = own.words;
   std::vector<std::int64_t> left(search.m);  // queries that have found nothing yet
   std::iota(left.begin(), left.end(), std::int64_t{0});
   std::vector<std::uint8_t> matched(search.m);
-  WideHits hits;
+  WideHits hits(nullptr);  // one a query at most
   Memory<std::uint64_t> some = allocate<std::uint64_t>(search.m * words);
   Memory<std::uint64_t> permuted = allocate<std::uint64_t>(search.m * words);
   for (const PermutedTable& permutation : tables) {
     for (std::size_t i = 0; i < left.size(); ++i)
       std::copy_n(search.queries + static_cast<std::size_t>(left[i]) * words, words,
                   some.get() + i * words);
-    Search part{some.get(), left.size(), search.h, true};
+    Search part{some.get(), left.size(), search.h, true, search.room};
     const bool is_own = permutation.rotations.empty();
     if (!is_own) {
       permute(some.get(), part.m, words, permutation.rotations, permuted.get(), level);

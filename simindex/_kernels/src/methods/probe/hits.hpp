@@ -34,6 +34,11 @@ struct Header {
 // has more finds than half its rows, its words are those of distinct rows.
 class Hits {
  public:
+  explicit Hits(Room* room) : room_(room) {}
+  Hits(const Hits&) = delete;
+  Hits& operator=(const Hits&) = delete;
+  ~Hits() { give_room(); }
+
   // Before a table is searched: its rows, and the headers of the tables before it.
   void begin(const std::uint64_t* rows, std::span<const Header> earlier) {
     rows_ = rows;
@@ -78,6 +83,12 @@ class Hits {
     std::copy_n(plain.get(), some, words.get() + own_words_);
   }
 
+  // From now on the hits take no room.
+  void give_room() {
+    if (room_ != nullptr) room_->give(capacity_);
+    room_ = nullptr;
+  }
+
   std::size_t size = 0;
   std::size_t distinct = 0;
   Memory<std::uint64_t> words;
@@ -104,7 +115,9 @@ class Hits {
   }
 
   [[gnu::noinline]] void grow() {
-    capacity_ = std::max<std::size_t>(1024, 2 * capacity_);
+    std::size_t more = std::max<std::size_t>(1024, capacity_);
+    if (room_ != nullptr) more = room_->take_some(more);
+    capacity_ += more;
     grow(words);
     grow(of);
     grow(query);
@@ -118,6 +131,7 @@ class Hits {
     column = std::move(moved);
   }
 
+  Room* room_ = nullptr;
   std::size_t capacity_ = 0;
   std::size_t first_ = 0;      // hit of the table at hand
   std::size_t own_words_ = 0;  // where its words begin; at most first_

@@ -61,6 +61,7 @@ struct Search {
   std::size_t m = 0;
   std::uint64_t h = 0;
   bool first = false;  // at most one match per query: the first found, masks in their order
+  Room* room = nullptr;  // of the matches, if there is a bound
 };
 
 struct Counts {
@@ -69,6 +70,9 @@ struct Counts {
 };
 
 struct Found : Counts {
+  Found() = default;
+  explicit Found(Room* room) : matches(room) {}
+
   Matches matches;  // in query order
 };
 

@@ -151,7 +151,7 @@ void sweep_parts(const Table& table, const Search& search, int partition_bits,
   Probes probes(table, partition_bits, expansions, size * entries_each);
   for (std::size_t start = 0; start < search.m; start += size) {
     const std::size_t m = std::min(size, search.m - start);
-    const Search part{search.queries + start * table.words, m, search.h, false};
+    const Search part{search.queries + start * table.words, m, search.h};
     probes.clear();
     partition(start, m, probes);
     const Way way = entries_each == probes_each ? way_of(table, m * entries_each) : Way::kProbes;
@@ -240,7 +240,7 @@ void partition_headers(const Chosen& chosen, Partitioned& batch) {
 
 Found sweep_partitioned(const Table& table, const Search& search, const Partitioned& batch,
                         std::size_t begin, std::size_t end, const std::uint8_t* skip, int level) {
-  Found found;
+  Found found{search.room};
   if (table.n == 0 || search.m == 0) return found;
   for (std::size_t partition = begin; partition < end; ++partition)
     found.probes += batch.probes.count(partition, 0);

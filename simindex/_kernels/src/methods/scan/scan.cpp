@@ -41,7 +41,7 @@ using namespace avx512_vpopcntdq;
 #endif
 
 // Stable counting sort of `from` by query, of which there are m.
-Matches by_query(const Matches& from, std::size_t m) {
+Matches by_query(Matches& from, std::size_t m) {
   std::vector<std::size_t> place(m + 1);
   for (std::size_t i = 0; i < from.size; ++i) ++place[static_cast<std::size_t>(from.query[i]) + 1];
   for (std::size_t q = 0; q < m; ++q) place[q + 1] += place[q];
@@ -54,6 +54,7 @@ Matches by_query(const Matches& from, std::size_t m) {
     sorted.row[to] = from.row[i];
     sorted.distance[to] = from.distance[i];
   }
+  from.leave_room_to(sorted);
   return sorted;
 }
 
@@ -61,7 +62,7 @@ Matches by_query(const Matches& from, std::size_t m) {
 
 Found scan(const std::uint64_t* rows, std::size_t n, std::size_t words, const Search& search,
            int level) {
-  Found found;
+  Found found{search.room};
   if (n == 0 || search.m == 0) return found;
 #if SIMINDEX_X86
   if (level >= kAvx512Vpopcntdq)

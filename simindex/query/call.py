@@ -1,0 +1,162 @@
+"""One call on one snapshot: the plan of all its queries, and searches of some of them.
+
+    room       how many matches a search may hold: what its limit leaves beside what the plan takes
+    a limit    read past, each table once (`planner.plan_within`)
+    first      with a limit: looked up as without one where the tables take half of it at most
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+from simindex._kernels._native import Room
+from simindex.arrays import F32, U64
+from simindex.errors import InvalidOption
+from simindex.memory import answer_bytes
+from simindex.methods.base import Asked, QueryPlan
+from simindex.options import IndexOptions
+from simindex.planning.planner import HEADROOM_BYTES
+from simindex.planning.question import Question
+from simindex.query.arrangement import match_bytes
+from simindex.query.parts import FIRST_QUERIES, MOST_QUERIES, PART_MATCHES
+from simindex.query.plans import Plans
+from simindex.query.search import THREADED_QUERIES, search
+from simindex.query.windows import windows
+from simindex.records.matches import Matches
+from simindex.storage.snapshot import Snapshot
+from simindex.threads import thread_count
+
+FIRST_MATCHES, FIRST_EACH = 1 << 21, 4
+"""For which a search for the first matches has room: it finds several of some queries."""
+
+HELD_SHARE = 2
+"""Tables may take one part in so many of a limit where they are looked up at random."""
+
+PROBE_BYTES = 32
+"""Of a probe that is partitioned with others, and of what is beside it."""
+
+
+class Call:
+    """Checked queries, asked on one snapshot by one plan.
+
+    With `in_parts` a search has room for a part only; else for an answer, beside `taken` bytes of
+    what the caller holds.
+    """
+
+    def __init__(
+        self, plans: Plans, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,
+        options: IndexOptions, *, in_parts: bool = False, taken: int = 0,
+    ) -> None:
+        self.snapshot, self.rows, self.question = snapshot, rows, question
+        self._plans, self._weights, self._options = plans, weights, options
+        self._plan: QueryPlan | None = None
+        self._match_bytes = match_bytes(rows.shape[1])
+        limit = question.memory_limit
+        if question.first:
+            self.room_matches = max(FIRST_MATCHES, FIRST_EACH * len(rows))
+        elif limit is None and in_parts:
+            self.room_matches = PART_MATCHES
+        else:
+            left = (answer_bytes() if limit is None else limit) - taken
+            self.room_matches = max(0, left) // self._match_bytes
+        """For which a search has room, at most."""
+
+    def forget(self) -> None:
+        """Plans again: a structure that the plan used is damaged."""
+        self._plan = None
+
+    def first_size(self) -> int:
+        """Queries of the first part of a stream: few, unless the queries share a pass."""
+        most = self.most_queries()
+        if self.question.memory_limit is not None or self._shared():
+            return most
+        return min(FIRST_QUERIES, most)
+
+    def most_queries(self) -> int:
+        """Queries that a part may have."""
+        queries, limit = max(1, len(self.rows)), self.question.memory_limit
+        plan = None if limit is None else self._looked_up()
+        if limit is not None and plan is not None:
+            return max(1, min(queries, limit // (4 * PROBE_BYTES * (plan.flips + 4))))
+        if limit is not None or self.question.limit is not None or self._shared():
+            return queries
+        return min(queries, MOST_QUERIES)
+
+    def search(self, start: int, stop: int) -> tuple[Matches, bool]:
+        """Matches of the queries from one number up to another, and whether the plan is exact.
+
+        Raises NoRoom where they are too many; InvalidOption where the limit is too little.
+        """
+        rows, weights = self.rows[start:stop], self._weights
+        weights = None if weights is None else weights[start:stop]
+        threads = thread_count(self.question.threads, len(rows), worth=THREADED_QUERIES)
+        plan = self._planned(rows, weights, threads)
+        found = search(
+            self.snapshot, plan, rows, weights, self.question, threads=threads,
+            options=self._options, room=self._room(len(rows), plan),
+        )
+        return found, plan.exact
+
+    def alone(self, number: int) -> Generator[Matches, None, None]:
+        """The matches of one query for which there is no room at once."""
+        rows, weights = self.rows[number : number + 1], self._weights
+        weights = None if weights is None else weights[number : number + 1]
+        plan = self._planned(rows, weights, 1)
+        room = self._room(1, plan)
+        most = self.room_matches if room is None else room.left
+        asked = Asked(
+            rows, self.question.h, False, weights, plan.volatility,
+            tombstones=self.snapshot.tombstones,
+        )
+        return windows(
+            self.snapshot.tables, plan, asked, most=max(1, most // 4),
+            limit=1 if self.question.first else self.question.limit, options=self._options,
+        )
+
+    def _planned(self, rows: U64, weights: F32 | None, threads: int) -> QueryPlan:
+        if self.question.memory_limit is None:
+            return self._usual()
+        plan = self._looked_up()
+        if plan is not None:
+            return plan
+        return self._plans.plan_within(
+            self.snapshot, self.question, len(rows), weights, threads=threads,
+            among=len(self.rows),
+        )
+
+    def _usual(self) -> QueryPlan:
+        """That of all queries together."""
+        if self._plan is None:
+            self._plan = self._plans.plan(
+                self.snapshot, self.question, len(self.rows), self._weights
+            )
+        return self._plan
+
+    def _looked_up(self) -> QueryPlan | None:
+        """Without a pass, for first matches within a limit; None where the tables are too large."""
+        question, limit = self.question, self.question.memory_limit
+        if not question.first or limit is None:
+            return None
+        if self._plan is None:
+            within = replace(question, memory=limit // HELD_SHARE, memory_limit=None)
+            try:
+                self._plan = self._plans.plan(
+                    self.snapshot, within, len(self.rows), self._weights
+                )
+            except InvalidOption:
+                return None
+        return self._plan
+
+    def _shared(self) -> bool:
+        """Whether all queries share a pass over the rows, without a limit."""
+        queries = len(self.rows)
+        return any(table.takes_a_pass(queries) for table in self._usual().tables)
+
+    def _room(self, queries: int, plan: QueryPlan) -> Room | None:
+        """None where no answer can be too large."""
+        matches, limit = self.room_matches, self.question.memory_limit
+        if limit is not None and not self.question.first:
+            matches = max(HEADROOM_BYTES // self._match_bytes,
+                          self.room_matches - plan.held_bytes // self._match_bytes)
+        return None if queries * self.snapshot.stored_rows <= matches else Room(matches)
