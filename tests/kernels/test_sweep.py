@@ -335,9 +335,9 @@ def test_an_index_answers_alike_whether_it_sweeps_or_not(
     sweeps = []
     swept = _native.sweep
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **named: Any) -> Any:
         sweeps.append(arguments[1].size)
-        return swept(*arguments)
+        return swept(*arguments, **named)
 
     monkeypatch.setattr(_native, "sweep", counted)
     with simindex.open(tmp_path / "index", "n") as index:

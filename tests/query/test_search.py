@@ -92,16 +92,16 @@ def sweeps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     sweep, permuted = _native.sweep, _native.bphs
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **named: Any) -> Any:
         seen.append(1)
-        return sweep(*arguments)
+        return sweep(*arguments, **named)
 
-    def counted_permuted(*arguments: Any) -> Any:
+    def counted_permuted(*arguments: Any, **named: Any) -> Any:
         queries, first, least = arguments[3], arguments[5], arguments[6]
         if least and len(queries) >= least:
             assert not first
             seen.append(1)
-        return permuted(*arguments)
+        return permuted(*arguments, **named)
 
     monkeypatch.setattr(_native, "sweep", counted)
     monkeypatch.setattr(_native, "bphs", counted_permuted)
