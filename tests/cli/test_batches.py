@@ -83,7 +83,7 @@ def test_a_limit_prints_the_nearest_of_each_query(run: Run, index: simindex.Inde
     asked = ("query", "pages.sim", "--fingerprint", 16 * "0", "--fingerprint", 15 * "0" + "7")
     found = run(*asked, "--limit", "2")
     assert len(found.stdout.splitlines()) == 4
-    assert "2 of 2 looked up have near-duplicates: 4 rows" in found.stderr
+    assert "2 of 2 queries have near-duplicates: 4 matches" in found.stderr
     run(*asked, "--limit", "2", "--first", code=2)
     run(*asked, "--limit", "2", "--top", "1", code=2)
 
@@ -94,4 +94,4 @@ def test_a_query_in_several_parts_counts_once(
     index.close()
     monkeypatch.setattr(call, "PART_MATCHES", 20)
     found = run("query", "pages.sim", *("--fingerprint", 16 * "0") * 3)
-    assert "3 of 3 looked up have near-duplicates: 300 rows" in found.stderr
+    assert "3 of 3 queries have near-duplicates: 300 matches" in found.stderr
