@@ -409,7 +409,7 @@ def test_every_command_uses_the_radius_of_the_index(run: Run, spread: str, objec
     for h, given in ((9, ()), (4, ("-d", 4))):
         found = run("query", spread, *nought, *given)
         assert len(found.stdout.splitlines()) == h + 1
-        assert f"{h + 1} rows within {h}, " in found.stderr
+        assert f"{h + 1} matches within {h} bits, " in found.stderr
         pairs = run("pairs", spread, *given)
         assert len(pairs.stdout.splitlines()) == sum(min(h, 13 - row) for row in range(14))
         assert f" within {h} among 14 rows" in pairs.stderr
