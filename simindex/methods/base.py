@@ -17,8 +17,8 @@ from simindex.arrays import F32, I64, U16, U32, U64
 from simindex.bits.design import BlockDesign
 from simindex.bits.volatility import Volatility
 from simindex.methods.stream import Stream
+from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.table import Table
-from simindex.storage.tables.tombstones import Tombstones
 
 
 def reaches(queries: int, least: int | None) -> bool:
@@ -140,7 +140,7 @@ class Asked(NamedTuple):
     volatility: Volatility | None = None
     threads: int = 1
     stream: Stream | None = None
-    tombstones: Tombstones | None = None
+    tombstones: Deletions | None = None
     """Rows that they delete are not matches, if a pass over the table can see that."""
     built: dict[str, Any] | None = None
     """`QueryTables` over these queries, by their design, that tables asked before have needed."""
@@ -206,7 +206,7 @@ class TopFound(NamedTuple):
     """Rows compared in full."""
 
 
-def live(table: Table, found: Found, tombstones: Tombstones) -> Found:
+def live(table: Table, found: Found, tombstones: Deletions) -> Found:
     """What is left of rows found when those are gone that tombstones kill."""
     dead = tombstones.dead(table, found.id, found.row.astype(np.int64))
     return take(found, np.flatnonzero(~dead)) if dead.any() else found

@@ -36,9 +36,9 @@ from simindex.methods.stream import Stream
 from simindex.storage.files import readahead
 from simindex.storage.files.verification import verified
 from simindex.storage.tables import permuted
+from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.table import Table
-from simindex.storage.tables.tombstones import Tombstones
 from simindex.threads import Pool
 
 SWEPT_ROWS = 1 << 10
@@ -317,7 +317,7 @@ def _members(groups: NDArray[np.integer[Any]], begins: I64) -> tuple[I64, I64]:
 
 
 def _alive(
-    table: Table, owner: I64, row: U32, tombstones: Tombstones | None
+    table: Table, owner: I64, row: U32, tombstones: Deletions | None
 ) -> Found:
     """Rows with their ids, but those that are deleted; `owner` as `query`."""
     ids = readahead.take_at(table.ids, row)

@@ -23,8 +23,8 @@ import numpy as np
 
 from simindex.arrays import I64, U64, Bools
 from simindex.storage.files.verification import verified
+from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.table import Table
-from simindex.storage.tables.tombstones import Tombstones
 
 READ_WORDS = 1 << 16
 """Words of fingerprints looked at together: half a megabyte, which stays in cache."""
@@ -115,7 +115,7 @@ class StoredRows:
     """
 
     def __init__(
-        self, tables: Sequence[Table], tombstones: Tombstones | None, *, words: int,
+        self, tables: Sequence[Table], tombstones: Deletions | None, *, words: int,
         ids: bool = True, numbered: bool = False,
     ) -> None:
         self.tables, self.words = [table for table in tables if len(table)], words

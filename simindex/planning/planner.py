@@ -37,6 +37,11 @@ HEADROOM_BYTES = 4 << 20
 # -- rows within h ---------------------------------------------------------------------------------
 
 
+Facts = Table | tuple[int, ...]
+
+Known = dict[Facts, TablePlan]
+
+
 def within_memory(
     tables: Sequence[Table], question: Question, designs: Sequence[BlockDesign]
 ) -> tuple[tuple[Method, ...], list[BlockDesign]]:
@@ -66,6 +71,13 @@ def within_memory(
     return fitting, [design for design in designs if held[design] <= memory]
 
 
+def facts_of(table: Table) -> Facts:
+    """What a plan of a table depends on: its size, or the very table where it has structures."""
+    if table.structures or table.slices is not None:
+        return table
+    return (*table.fingerprints.shape, table.header_bits)
+
+
 def plan(
     tables: Sequence[Table],
     question: Question,
@@ -76,6 +88,7 @@ def plan(
     machine: Machine = USUAL,
     methods: Sequence[Method] | None = None,
     surveys: Surveys | None = None,
+    known: Known | None = None,
 ) -> QueryPlan:
     """A plan for each table.
 
@@ -92,6 +105,9 @@ def plan(
         Those that may be used; by default all that the question allows.
     surveys : mapping, optional
         What the methods' surveys found in the tables.
+    known : dict, optional
+        Plans that were made before from the same arguments for some tables, perhaps among others;
+        the new ones are added.
     """
     if methods is None:
         methods = registry.asked(question.method)
@@ -105,10 +121,13 @@ def plan(
         question.h, queries, question.method, question.first, flips=flips, designs=designs,
         machine=machine,
     )
-    plans = [
-        _plan_table(table, asked, methods, _found_in(number, surveys))
-        for number, table in enumerate(tables)
-    ]
+    known = {} if known is None else known
+    plans = []
+    for number, table in enumerate(tables):
+        facts = facts_of(table)
+        if facts not in known:
+            known[facts] = _plan_table(table, asked, methods, _found_in(number, surveys))
+        plans.append(known[facts])
     guarantee = "exact"
     if calibration is not None and not all(plan.exact for plan in plans):
         guarantee = calibration.promise(question.h, question.recall)

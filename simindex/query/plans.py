@@ -5,21 +5,25 @@
     surveys          facts that sizes do not show: how long slice lists are
     the machine      whose constants costs go by
 
-A plan is kept for the snapshot that it was made for, by question and size of the call.
+A plan is kept for the snapshot that it was made for, by question and size of the call. Of the next
+snapshot only tables that are new are planned: most commits change one of a dozen.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any
 
 from simindex.arrays import F32
+from simindex.bits.design import BlockDesign
 from simindex.methods.base import QueryPlan
 from simindex.planning import registry
 from simindex.planning.calibration import Calibration
 from simindex.planning.machine import USUAL, Machine
 from simindex.planning.planner import (
+    Known,
     Measured,
     TopPlan,
     check_count,
@@ -31,9 +35,11 @@ from simindex.planning.planner import (
     without_limit,
 )
 from simindex.planning.question import REMEMBERED, Question, TopQuestion
+from simindex.planning.registry import Method
 from simindex.query import surveys, top_recall
 from simindex.query.learning import calibrate
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.table import Table
 from simindex.storage.view import View
 
 CALIBRATION_BUDGET_S = 0.4
@@ -44,6 +50,44 @@ UNLEARNED_GROWTH = 1.25
 known; one that was learned from, at twice the rows."""
 
 
+MOST_KNOWN = 256
+"""Questions, and tables of one, whose plans are kept from one commit to the next."""
+
+MadeOf = tuple[tuple[Method, ...], tuple[BlockDesign, ...], Calibration | None]
+"""What the plan of a table depends on in addition to question and table."""
+
+
+class TablePlans:
+    """Plans of single tables, by question: they outlast the snapshot while their tables are in the
+    next one."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], tuple[MadeOf, Known]] = {}
+
+    def of(self, tables: Sequence[Table]) -> TablePlans:
+        """Those of some tables, and of tables that have sizes alone. Others are not kept: that
+        would keep their files."""
+        kept, found = TablePlans(), set(tables)
+        if len(self._known) > MOST_KNOWN:
+            return kept
+        for asked, (made_of, known) in list(self._known.items()):
+            left = {
+                facts: one for facts, one in known.copy().items()
+                if isinstance(facts, tuple) or facts in found
+            }
+            if len(left) <= MOST_KNOWN:
+                kept._known[asked] = made_of, left
+        return kept
+
+    def known(self, asked: tuple[Any, ...], made_of: MadeOf) -> Known:
+        """Plans for a question; new ones are added by whoever makes them."""
+        before, known = self._known.get(asked, (None, {}))
+        if before is None or before[:2] != made_of[:2] or before[2] is not made_of[2]:
+            known = {}
+            self._known[asked] = made_of, known
+        return known
+
+
 class Plans:
     """Of one handle, for rows within h; safe from many threads."""
 
@@ -51,6 +95,7 @@ class Plans:
         self._machine = USUAL
         self._calibrations: dict[int, Calibration] = {}
         self._known: tuple[Snapshot | None, dict[tuple[Any, ...], QueryPlan]] = (None, {})
+        self._tables = TablePlans()
         self._lock = Lock()
 
     @property
@@ -62,7 +107,7 @@ class Plans:
     def machine(self, machine: Machine) -> None:
         with self._lock:
             self._machine = machine
-            self._known = (None, {})
+            self._forget()
 
     @property
     def sources(self) -> dict[int, str]:
@@ -72,7 +117,10 @@ class Plans:
     def forget(self) -> None:
         """Plans again, because a fact that plans use has changed."""
         with self._lock:
-            self._known = (None, {})
+            self._forget()
+
+    def _forget(self) -> None:
+        self._known, self._tables = (None, {}), TablePlans()
 
     def plan(
         self, snapshot: Snapshot, question: Question, queries: int, weights: F32 | None
@@ -86,7 +134,7 @@ class Plans:
         planned_for, plans = self._known
         if planned_for is not snapshot:
             plans = {}
-            self._known = (snapshot, plans)
+            self._known, self._tables = (snapshot, plans), self._tables.of(snapshot.tables)
         known = plans.get(asked)
         if known is not None:
             return known
@@ -100,10 +148,13 @@ class Plans:
         calibration = None
         if question.recall < 1 and weights is not None and any(row.lossy for row in methods):
             calibration = self._calibrated(snapshot, h, weights)
+        table_plans = self._tables
+        made_of = (tuple(methods), tuple(designs), calibration)
         planned = plan(
             tables, question, queries=1 << queries.bit_length() >> 1, calibration=calibration,
             designs=designs, machine=self._machine, methods=methods,
             surveys=surveys.within(tables, methods, h, needed=method != "auto"),
+            known=table_plans.known(asked, made_of),
         )
         if calibration is None or not calibration.provisional:
             plans[asked] = planned
@@ -141,7 +192,7 @@ class Plans:
             )
             if not learned.provisional:
                 self._calibrations[h] = learned
-            self._known = (None, {})
+            self._forget()
         return learned
 
 

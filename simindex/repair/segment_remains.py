@@ -43,7 +43,6 @@ from simindex.storage.tables.record import MAX_ROWS, SegmentFolder, SegmentRecor
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
 from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, MAX_DESCRIPTION_BYTES
-from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
 
 WINDOW_WORDS = 1 << 20
@@ -306,24 +305,21 @@ class SegmentRemains:
         for ids, nameless in self.lost_ids():
             rows += self._alive(deleted, ids, None) + nameless
             unknown += nameless
-        return rows, unknown if deleted.later_than(self.identity.horizon) else 0
+        return rows, unknown if deleted.newest > self.identity.horizon else 0
 
     def living_rows(self, deleted: Tombstones) -> int:
         """How many rows neither damage nor a deletion reaches.
 
         Where there are deletions since it was written, its rows are read.
         """
-        if not deleted.later_than(self.identity.horizon):
+        if deleted.newest <= self.identity.horizon:
             return self.count()[0]
         return sum(self._alive(deleted, ids, keys) for _, ids, keys in self.blocks())
 
     def _alive(self, deleted: Tombstones, ids: U64, keys: KeyHeap | None) -> int:
         """How many of some of its rows no deletion reaches."""
-        table = Table(
-            self.name, np.empty((len(ids), 1), np.uint64), ids, keys,
-            horizon=self.identity.horizon, header_bits=0,
-        )
-        return len(ids) - deleted.count(table)
+        rows, horizon = np.arange(len(ids)), np.full(1, self.identity.horizon, np.uint64)
+        return len(ids) - int(np.count_nonzero(deleted.killed(ids, keys, rows, horizon)))
 
     def blocks(self) -> Iterator[Block]:
         """Fingerprints, ids and keys of the rows that no damage reaches, in order."""

@@ -255,7 +255,7 @@ class Steps:
                 edit.add_run("pending", encode_pending(table, sample), len(table))
         oldest = min((record.horizon for record in records), default=edit.head.generation)
         dead = found.tombstones
-        if dead.later_than(oldest):
+        if dead.newest > oldest:
             edit.add_run("tombstones", dead.encode(), len(dead))
         return edit
 

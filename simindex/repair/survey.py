@@ -47,6 +47,7 @@ from simindex.storage.catalog.values import unpack
 from simindex.storage.files.format import format_agrees, read_format
 from simindex.storage.files.names import repaired_catalogs
 from simindex.storage.segmentfiles import checked_designs, slice_design
+from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.record import NAME, generation_of
 
 SAMPLE_IDS = 1 << 20
@@ -316,7 +317,7 @@ def _read_contents(found: Inventory, records: CatalogRecords | None) -> None:
     newer = [file for file in found.segments if head is None or file.name not in head.segments]
     for table, sample in runs:
         every = np.arange(len(table), dtype=np.int64)
-        dead = found.tombstones.dead(table, table.ids, every)
+        dead = Deletions([found.tombstones]).dead(table, table.ids, every)
         if not found.certain:  # a later commit may have made a segment of them
             dead |= overlap.stored(table, newer)
         found.runs.append((catalog_contents.without(table, dead), sample))
@@ -335,7 +336,7 @@ def _count_lost(found: Inventory) -> None:
             found.lose(f"all rows of {name}; how many they were is not known")
             continue
         rows, horizon = known
-        deleted = found.tombstones.later_than(0 if horizon is None else horizon)
+        deleted = found.tombstones.newest > (horizon or 0)
         perhaps = "; some of them may have been deleted" if deleted else ""
         found.lose(f"all {rows:,} rows of {name}{perhaps}", rows)
 

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from simindex.arrays import U64
@@ -28,12 +29,12 @@ from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.verification import verified
 from simindex.storage.tables import compaction, permuted, slicelist
+from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
 from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.tables.table import Table
-from simindex.storage.tables.tombstones import Tombstones
 
 log = logging.getLogger("simindex")
 
@@ -52,10 +53,7 @@ def checked_designs(options: IndexOptions) -> tuple[BlockDesign, ...]:
     InvalidOption
         If one cannot be made of `options.bits` bits, or all together have too many tables.
     """
-    designs = tuple(
-        BlockDesign.parse(name, options.bits) for name in options.structures
-        if name != SORTED_TABLE and not is_slicing(name)
-    )
+    designs = _designs(tuple(options.structures), options.bits)
     tables = sum(design.tables - 1 for design in designs)
     if tables > permuted.MAX_TABLE:
         raise InvalidOption(
@@ -64,6 +62,14 @@ def checked_designs(options: IndexOptions) -> tuple[BlockDesign, ...]:
             remedy="name fewer", option="structures", found=tables, expected=permuted.MAX_TABLE,
         )
     return designs
+
+
+@lru_cache(maxsize=64)  # a snapshot of each commit asks
+def _designs(structures: tuple[str, ...], bits: int) -> tuple[BlockDesign, ...]:
+    return tuple(
+        BlockDesign.parse(name, bits) for name in structures
+        if name != SORTED_TABLE and not is_slicing(name)
+    )
 
 
 def slice_design(options: IndexOptions) -> SliceDesign | None:
@@ -160,7 +166,7 @@ class SegmentFiles:
     def merge(
         self,
         inputs: Sequence[Segment],
-        tombstones: Tombstones,
+        tombstones: Deletions,
         *,
         horizon: int,
         generation: int,
@@ -194,7 +200,7 @@ class SegmentFiles:
         return Merged(record, sealed_pages(record.name, directories), dead)
 
     def _merge_rows(
-        self, inputs: Sequence[Segment], tombstones: Tombstones, horizon: int, generation: int,
+        self, inputs: Sequence[Segment], tombstones: Deletions, horizon: int, generation: int,
         progress: Progress | None,
     ) -> tuple[SegmentRecord | None, dict[str, int]]:
         """The segment with the live rows of others, if there are any, and the dead of each."""

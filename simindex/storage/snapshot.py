@@ -10,19 +10,18 @@ from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
-import numpy as np
-
 from simindex.arrays import I64, U8, U32
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions, is_slicing
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.records import Head, decode_pending
+from simindex.storage.catalog.records import Head, Run, SealedHead, decode_pending
 from simindex.storage.files.envelope import ask_ahead
 from simindex.storage.files.verification import Verify, verified
 from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables.compaction import Block, in_order
+from simindex.storage.tables.deletions import NOTHING_DEAD, DeadRows, Deletions, Sampled
 from simindex.storage.tables.names import Names, named
 from simindex.storage.tables.permuted import open_permuted
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord
@@ -48,7 +47,7 @@ class Snapshot:
         head: Head,
         segments: tuple[Segment, ...],
         runs: tuple[Table, ...],
-        tombstones: Tombstones,
+        tombstones: Deletions,
         samples: tuple[Reservoir, ...],
         options: IndexOptions,
     ) -> None:
@@ -57,7 +56,9 @@ class Snapshot:
         self.segments, self.pending = segments, runs
         self.tables: tuple[Table, ...] = (*segments, *runs)
         self.tombstones, self.samples, self._words = tombstones, samples, options.words
-        self._dead: dict[str, U8 | None] = {}
+        self._dead: dict[str, DeadRows] = {}
+        self._masks: dict[str, U8 | None] = {}
+        self._sampled: dict[str, Sampled] = {}
         self.slices = slice_design(options)
         """Of the slice lists that every new segment gets; None if it gets none."""
         found = {
@@ -81,25 +82,33 @@ class Snapshot:
     @cached_property
     def dead_rows(self) -> int:
         """Rows that are deleted but still stored. Reads all ids once if anything was deleted."""
-        return sum(
-            int(dead.sum()) for table in self.tables
-            for _, dead in self.tombstones.dead_parts(table)
-        )
+        return sum(self._dead_rows(table).count for table in self.tables)
+
+    def _dead_rows(self, table: Table) -> DeadRows:
+        """Which rows of a table are deleted, a bit a row: made when first asked for, by reading all
+        ids of the table, and again after later deletions."""
+        known = self._dead.get(table.name, NOTHING_DEAD)
+        if known.commit != self.head.generation:
+            known = known.advanced(table, self.tombstones, self.head.generation)
+            self._dead[table.name] = known
+        return known
 
     def dead(self, table: Table) -> U8 | None:
-        """Which rows of a table are deleted, uint8 (n,); None if none is.
-
-        A byte a row, made when first asked for, which reads all ids of the table, and kept until
-        something is deleted.
+        """Which rows of a table are deleted, uint8 (n,), a byte a row; None if none is.
         """
+        if table.name not in self._masks:
+            self._masks[table.name] = self._dead_rows(table).mask(len(table))
+        return self._masks[table.name]
+
+    def dead_share(self, table: Table) -> float:
+        """About what part of a table's rows is deleted: see `Sampled`."""
         if not self.tombstones.later_than(table.horizon):
-            return None
-        if table.name not in self._dead:
-            mask = np.zeros(len(table), np.uint8)
-            for start, dead in self.tombstones.dead_parts(table):
-                mask[start : start + len(dead)] = dead
-            self._dead[table.name] = mask if mask.any() else None
-        return self._dead[table.name]
+            return 0.0
+        known = self._sampled.get(table.name) or Sampled.of(table)
+        if known.commit != self.head.generation:
+            known = known.advanced(table, self.tombstones, self.head.generation)
+            self._sampled[table.name] = known
+        return known.share
 
     def named(self, names: Names) -> Iterator[tuple[Table, I64, I64]]:
         """Live rows that have some names: a table, places of names, and rows, as of `names.named`.
@@ -112,9 +121,8 @@ class Snapshot:
 
     @cached_property
     def live_rows(self) -> int:
-        """Rows that are not deleted; makes the masks of `dead`."""
-        masks = map(self.dead, self.tables)
-        return self.stored_rows - sum(int(np.count_nonzero(m)) for m in masks if m is not None)
+        """Rows that are not deleted."""
+        return self.stored_rows - self.dead_rows
 
     def leave(self, error: CorruptFile) -> bool:
         """Whether it is of a structure that can be done without; it is then not planned with again.
@@ -131,10 +139,19 @@ class Snapshot:
         return False
 
     def keep_dead(self, before: Snapshot) -> None:
-        """Takes over masks of an earlier commit that no deletion has changed since."""
-        if before.tombstones is self.tombstones:
-            same = {table.name for table in self.tables} & before._dead.keys()
-            self._dead.update((name, before._dead[name]) for name in same)
+        """Takes over what an earlier commit knows of tables; later deletions are added when asked.
+
+        A mask stays while nothing is deleted, a sample until it is asked for again.
+        """
+        for table in self.tables:
+            name = table.name
+            known = before._dead.get(name)
+            if known is not None:
+                self._dead[name] = known
+                if name in before._masks and self.tombstones.newest <= known.commit:
+                    self._masks[name] = before._masks[name]
+            if name in before._sampled:
+                self._sampled[name] = before._sampled[name]
 
     @cached_property
     def reservoir(self) -> Reservoir:
@@ -188,8 +205,11 @@ def take(
     options: IndexOptions,
     before: Snapshot | None = None,
     verify: Verify = "lazy",
+    known: SealedHead | None = None,
 ) -> Snapshot:
     """The newest snapshot; tables it shares with `before` are reused, not opened again.
+
+    `known` is the head as it was read last, most likely the newest.
 
     Raises CorruptFile when a record or a file the head names is missing or damaged.
     """
@@ -200,7 +220,7 @@ def take(
                 segments_directory, index, options.bits, options.keyed, verify,
                 missing_ok=attempt == RETRIES,
             )
-            return _take(catalog, folder, options, before)
+            return _take(catalog, folder, options, before, known)
         except FileNotFoundError as error:
             # Not the error itself: it leads to this frame, and with it to what `before` has mapped.
             gone = error.filename or gone
@@ -208,18 +228,21 @@ def take(
 
 
 def _take(
-    catalog: Catalog, folder: SegmentFolder, options: IndexOptions, before: Snapshot | None
+    catalog: Catalog, folder: SegmentFolder, options: IndexOptions, before: Snapshot | None,
+    known: SealedHead | None,
 ) -> Snapshot:
     segments: dict[str, Segment] = {}
     waiting: dict[str, tuple[Table, Reservoir]] = {}
     same: dict[str, int] = {}
+    decoded: dict[Run, Tombstones] = {}
     if before is not None:
         segments = {segment.name: segment for segment in before.segments}
         pairs = zip(before.pending, before.samples, strict=True)
         waiting = {table.name: (table, sample) for table, sample in pairs}
         same = before.head.segments
+        decoded = dict(zip(before.head.tombstones, before.tombstones.runs, strict=True))
     with catalog.reading() as reading:
-        value, head = reading.head()
+        value, head = reading.head(known)
         # A segment that was given other structures has its old name and another record.
         records = [
             reading.segment(head, name) for name, crc in head.segments.items()
@@ -235,15 +258,12 @@ def _take(
         if before is not None and head.tombstones == before.head.tombstones:
             dead = before.tombstones
         else:
-            dead = Tombstones.merged(
-                [
-                    Tombstones.decode(
-                        f"run {run.number}", reading.run("tombstones", run), keyed=folder.keyed
-                    )
-                    for run in head.tombstones
-                ],
-                keyed=folder.keyed,
-            )
+            dead = Deletions([
+                decoded[run] if run in decoded else Tombstones.decode(
+                    f"run {run.number}", reading.run("tombstones", run), keyed=folder.keyed
+                )
+                for run in head.tombstones
+            ])
     if len(records) > 1:
         ask_ahead([folder.directory / name for record in records for name in record.files])
     segments |= {record.name: _opened(catalog, folder, record) for record in records}

@@ -20,7 +20,7 @@ from simindex.errors import ClosedIndex, CorruptFile
 from simindex.options import IndexOptions
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.records import Head
+from simindex.storage.catalog.records import Head, SealedHead
 from simindex.storage.catalog.registry import check_place
 from simindex.storage.files.verification import Verify
 from simindex.storage.location import Described, described
@@ -86,15 +86,14 @@ class View:
         if self.catalog.head_value() == snapshot.value:
             return snapshot
         with self._lock:
-            snapshot = self.last()
-            if self.catalog.head_value() != snapshot.value:
-                before = snapshot
-                with self.catalog.reading() as reading:
-                    _, head = reading.head()
-                self._follow(head)  # first: it says how rows are stored
-                snapshot = self._followed(before)
+            before = snapshot = self.last()
+            with self.catalog.reading() as reading:
+                known = reading.head(SealedHead(before.value, before.head))
+            if known.value != before.value:
+                self._follow(known.head)  # first: it says how rows are stored
+                snapshot = self._followed(before, known)
                 while self._follow(snapshot.head):  # of a commit that came in between
-                    snapshot = self._followed(before)
+                    snapshot = self._followed(before, known)
                 self._snapshot = snapshot  # last: after an interrupt all of it is done again
             return snapshot
 
@@ -104,15 +103,15 @@ class View:
         check_place(self.catalog.environment)
         self._looked = monotonic()
 
-    def _take(self, before: Snapshot | None) -> Snapshot:
+    def _take(self, before: Snapshot | None, known: SealedHead | None = None) -> Snapshot:
         return take(
             self.catalog, self.segments, index=self.index, options=self.options, before=before,
-            verify=self._verify,
+            verify=self._verify, known=known,
         )
 
-    def _followed(self, before: Snapshot) -> Snapshot:
+    def _followed(self, before: Snapshot, known: SealedHead) -> Snapshot:
         try:
-            return self._take(before)
+            return self._take(before, known)
         except CorruptFile:
             self.check_place()  # files of an index that was replaced are missing, or another's
             raise

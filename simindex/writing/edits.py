@@ -16,6 +16,7 @@ from simindex.storage.catalog.records import Run, encode_pending
 from simindex.storage.catalog.values import pack
 from simindex.storage.segmentfiles import SegmentFiles, Written
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
@@ -39,7 +40,7 @@ def composed(
     deleted = waiting.tombstones()
     dead = snapshot.tombstones
     if len(deleted):
-        dead = Tombstones.merged([dead, deleted], keyed=deleted.keyed)
+        dead = dead.and_later(deleted)
     living, withdrawn = waiting.living()
     edit.add_rows(waiting.added)
     edit.withdrawn = waiting.withdrawn + withdrawn
@@ -69,7 +70,7 @@ def composed(
     oldest = min(horizons, default=generation)
     edit.deletions = len(deleted)
     if len(deleted) and oldest < generation:
-        _add_tombstones(edit, catalog, deleted)
+        _add_tombstones(edit, snapshot, deleted, oldest)
     drop_settled(edit, oldest)
     return edit
 
@@ -81,24 +82,23 @@ def drop_settled(edit: Edit, oldest: int) -> None:
             edit.drop_run("tombstones", run)
 
 
-def _add_tombstones(edit: Edit, catalog: Catalog, deleted: Tombstones) -> None:
-    """Adds a run of them, merged with as many others as there are too many."""
+def _add_tombstones(edit: Edit, snapshot: Snapshot, deleted: Tombstones, oldest: int) -> None:
+    """Adds a run of them, merged with as many others as there are too many.
+
+    Of those, only tombstones stay that concern a table of the oldest horizon.
+    """
     runs = edit.before.tombstones
     chosen = policy.pick([*(run.rows for run in runs), len(deleted)], FANOUT)
-    merged = [runs[place] for place in chosen if place < len(runs)]
-    parts = [deleted]
-    with catalog.reading() as reading:
-        for run in merged:
-            payload = reading.run("tombstones", run)
-            parts.append(Tombstones.decode(f"run {run.number}", payload, keyed=deleted.keyed))
-    for run in merged:
-        edit.drop_run("tombstones", run)
-    together = Tombstones.merged(parts, keyed=deleted.keyed)
+    merged = [place for place in chosen if place < len(runs)]
+    for place in merged:
+        edit.drop_run("tombstones", runs[place])
+    parts = [snapshot.tombstones.runs[place].since(oldest) for place in merged]
+    together = Tombstones.merged([*parts, deleted], keyed=deleted.keyed)
     edit.add_run("tombstones", together.encode(), len(together))
 
 
 def _add_pending(
-    edit: Edit, snapshot: Snapshot, dead: Tombstones, living: Sequence[Rows],
+    edit: Edit, snapshot: Snapshot, dead: Deletions, living: Sequence[Rows],
     samples: list[Reservoir], files: SegmentFiles,
 ) -> list[Reservoir]:
     """Adds a run of rows, with those of earlier runs; returns samples that it does not hold."""
@@ -117,7 +117,7 @@ def _add_pending(
 
 
 def _drop_pending(
-    edit: Edit, snapshot: Snapshot, dead: Tombstones, runs: Sequence[Run]
+    edit: Edit, snapshot: Snapshot, dead: Deletions, runs: Sequence[Run]
 ) -> list[Reservoir]:
     """Drops runs, and accounts for their dead rows; returns their samples."""
     samples = []
@@ -128,7 +128,7 @@ def _drop_pending(
     return samples
 
 
-def _live(table: Table, dead: Tombstones) -> Rows:
+def _live(table: Table, dead: Deletions) -> Rows:
     rows = dead.alive(table, 0, len(table))
     if rows is None:
         return Rows(table.fingerprints, table.ids, table.keys)

@@ -39,8 +39,8 @@ from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import Merged, SegmentFiles
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.segment import Segment
-from simindex.storage.tables.tombstones import Tombstones
 from simindex.threads import begin
 
 MAX_MERGES = 4
@@ -90,7 +90,7 @@ class Merge:
         self,
         files: SegmentFiles,
         inputs: Sequence[Segment],
-        tombstones: Tombstones,
+        tombstones: Deletions,
         lock: RLock,
         moved: Condition,
         beside: Sequence[Merge],

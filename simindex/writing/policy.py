@@ -1,10 +1,13 @@
-"""Which segments to merge, decided from their sizes alone."""
+"""Which segments to merge, decided from their sizes and from what was deleted since."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from simindex.storage.tables.record import MAX_ROWS
+
+LEAST_TOMBSTONES = 1 << 12
+"""So many never have a segment written again: 100 KB."""
 
 
 def pick(sizes: Sequence[int], fanout: int) -> list[int]:
@@ -29,6 +32,35 @@ def pick(sizes: Sequence[int], fanout: int) -> list[int]:
             chosen = count + 1
         total += sizes[place]
     return sorted(order[:chosen])
+
+
+MOST_DEAD = 1 / 3
+"""Share of a segment's rows that may be deleted before it is written again: three rows are then
+written for each that was deleted."""
+
+MOST_TOMBSTONES = 1 / 2
+"""Tombstones that a segment may keep in the catalog, as a share of the rows of the index: they stay
+while a segment is older than they are, whether it has rows of theirs or not."""
+
+
+def purged(
+    dead: Sequence[float], tombstones: Sequence[int], rows: int, most_dead: float = MOST_DEAD
+) -> list[int]:
+    """Which segments to write again because of deletions: their places.
+
+    Parameters
+    ----------
+    dead : sequence
+        Share of each segment's rows that is deleted.
+    tombstones : sequence
+        How many tombstones each segment is older than.
+    rows : int
+        Of the index.
+    """
+    return [
+        place for place, (share, count) in enumerate(zip(dead, tombstones, strict=True))
+        if share > most_dead or count > max(LEAST_TOMBSTONES, MOST_TOMBSTONES * rows)
+    ]
 
 
 def fitting(sizes: Sequence[int]) -> list[list[int]]:

@@ -35,6 +35,7 @@ from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.records import SealedHead
 from simindex.storage.segmentfiles import SegmentFiles, Written
+from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import IdSet, Names, RowsById, named
 from simindex.storage.tables.reservoir import Reservoir
@@ -217,7 +218,7 @@ class Waiting:
             table = self._spilled_tables[record.name]
             places, found = named(table.by_id, table.keys, names)
             if len(found):
-                live = ~self.tombstones().dead(table, table.ids[found], found)
+                live = ~Deletions([self.tombstones()]).dead(table, table.ids[found], found)
                 yield (
                     Rows(table.fingerprints, table.ids, table.keys), places[live], found[live]
                 )

@@ -121,11 +121,23 @@ class Writer:
 
     # -- merges ------------------------------------------------------------------------------------
 
-    def due(self, fanout: int) -> list[Segment]:
-        """Segments that have become too many, oldest first, but those that are being merged."""
+    def due(self, fanout: int, most_dead: float = policy.MOST_DEAD) -> list[Segment]:
+        """Segments that have become too many, oldest first, but those that are being merged; or
+        those of which too much is deleted. None where `fanout` says that nothing is merged."""
         busy = {segment.name for merge in self.merges for segment in merge.inputs}
-        free = [one for one in self.committer.snapshot.segments if one.name not in busy]
-        return [free[place] for place in policy.pick([len(s) for s in free], fanout)]
+        snapshot = self.committer.snapshot
+        free = [one for one in snapshot.segments if one.name not in busy]
+        if fanout < 2 or not free:
+            return []
+        dead = [snapshot.dead_share(one) for one in free]
+        live = [round(len(one) * (1 - share)) for one, share in zip(free, dead, strict=True)]
+        places = policy.pick(live, fanout)
+        if not places:
+            kept = [snapshot.tombstones.concerning(one.horizon) for one in free]
+            wasted = policy.purged(dead, kept, snapshot.stored_rows, most_dead)
+            groups = policy.fitting([live[place] for place in wasted])
+            places = [wasted[place] for place in groups[0]] if groups else []
+        return [free[place] for place in places]
 
     def start_merges(self) -> None:
         """Begins to merge segments that have become too many."""

@@ -19,9 +19,10 @@ from simindex.methods.base import Asked, Found, TablePlan
 from simindex.methods.stream import Stream
 from simindex.planning.costs import query_design, query_tables_ns
 from simindex.planning.machine import Machine
+from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.names import Names
 from simindex.storage.tables.table import Table, sort_table
-from simindex.storage.tables.tombstones import Tombstones, from_deletions
+from simindex.storage.tables.tombstones import from_deletions
 
 WIDTHS = (64, 128, 320, 4096)
 
@@ -109,8 +110,8 @@ def test_every_near_row_is_found_once(data: st.DataObject) -> None:
     assert columns(found) == best(hits, lambda hit: hit[1])
 
 
-def of_ids(ids: np.ndarray, commit: int) -> Tombstones:
-    return from_deletions([Names.of_ids(ids)], [commit], keyed=False)
+def of_ids(ids: np.ndarray, commit: int) -> Deletions:
+    return Deletions([from_deletions([Names.of_ids(ids)], [commit], keyed=False)])
 
 
 @pytest.mark.parametrize("bits", [64, 256])
@@ -130,7 +131,7 @@ def test_deleted_rows_are_no_matches(bits: int, first: bool) -> None:
         assert columns(found) == (nearest(hits) if first else hits)
         found = scan.streamed(table, SCAN, asked)
         assert columns(found) == (best(hits, lambda hit: hit[1]) if first else hits)
-    for older in (Tombstones.merged([], keyed=False), of_ids(np.zeros(1, np.uint64), 0)):
+    for older in (Deletions(), of_ids(np.zeros(1, np.uint64), 0)):
         asked = Asked(batch, 3, stream=stream, tombstones=older)
         found = query_tables.search(tables, table, asked)
         assert columns(found) == expected(table, batch, 3)

@@ -280,6 +280,29 @@ def test_tombstones_are_decoded_only_when_they_have_changed(filled: Path) -> Non
         writer.delete(ids=[2])
         writer.commit()
         assert len(writer._current().tombstones) == 2
+        assert writer._current().tombstones.runs[0] is before.runs[0]
+
+
+def test_masks_of_deleted_rows_follow_every_commit(filled: Path) -> None:
+    """A reader that looks at some commits only sees what a new one sees."""
+    rng = np.random.default_rng(4)
+    with simindex.open(filled, "w") as writer, simindex.open(filled) as reader:
+        for number, ids in enumerate(np.array_split(rng.permutation(200), 30)):
+            writer.delete(ids=ids.astype(np.uint64))
+            if number % 4 == 0:
+                writer.append(np.arange(3, dtype=np.uint64), ids=ids[:3].astype(np.uint64))
+            writer.commit()
+            if number % 3:
+                continue
+            now = reader._current()
+            with simindex.open(filled) as other:
+                fresh = other._current()
+                assert now.dead_rows == fresh.dead_rows > 0
+                for mine, its in zip(now.tables, fresh.tables, strict=True):
+                    mask, wanted = now.dead(mine), fresh.dead(its)
+                    assert (mask is None) == (wanted is None)
+                    assert mask is None or np.array_equal(mask, wanted)
+                    assert now.dead_share(mine) == fresh.dead_share(its)
 
 
 def test_directory_in_the_catalog_is_the_one_that_would_be_computed(filled: Path) -> None:

@@ -70,8 +70,7 @@ Pages = list[tuple[bytes, bytes]]
 """Keys and sealed values of the pages of some directories."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """A pending run or a set of tombstones, as the head names it."""
 
     number: int
@@ -124,14 +123,17 @@ class Head:
             names = [[name for name, _ in segments], [name for name, _ in values], runs]
             if any(len(set(of_a_kind)) < len(of_a_kind) for of_a_kind in names):
                 raise ValueError("a name twice")
-            if count(generation) >= LAST_GENERATION:
+            counts(generation, appended, next_run)
+            counts(*(number for run in (*pending, *tombstones) for number in run))
+            counts(*(crc for _, crc in (*segments, *values)))
+            if generation >= LAST_GENERATION:
                 raise ValueError("a commit that is never reached")
             return cls(
-                count(generation), count(appended), count(next_run),
-                {str(name): count(crc) for name, crc in segments},
-                tuple(Run(*map(count, run)) for run in pending),
-                tuple(Run(*map(count, run)) for run in tombstones),
-                {str(name): count(crc) for name, crc in values},
+                generation, appended, next_run,
+                {str(name): crc for name, crc in segments},
+                tuple(Run(*run) for run in pending),
+                tuple(Run(*run) for run in tombstones),
+                {str(name): crc for name, crc in values},
             )
         except (TypeError, ValueError) as error:
             if raised_by_a_handler(error):
@@ -150,6 +152,15 @@ class SealedHead(NamedTuple):
     value: bytes
     """As the catalog stores it."""
     head: Head
+
+
+def counts(*values: Any) -> None:
+    """Raises ValueError unless all are numbers of commits, rows or bytes: 60 in 4 us, which a
+    reader spends after each commit."""
+    if not {int}.issuperset(map(type, values)) or (
+        values and (min(values) < 0 or max(values) > MAX_COUNT)
+    ):
+        raise ValueError("no count")
 
 
 def count(value: Any) -> int:
@@ -336,9 +347,11 @@ class Reading:
     def __init__(self, txn: Transaction) -> None:
         self._txn = txn
 
-    def head(self) -> SealedHead:
-        """The head, and the bytes that it is stored as."""
+    def head(self, known: SealedHead | None = None) -> SealedHead:
+        """The head, and the bytes that it is stored as; `known` if it is that, which saves time."""
         value = self._txn.get("head", b"head")
+        if known is not None and value == known.value:
+            return known
         return SealedHead(value or b"", Head.decode(unseal("head", b"head", value)))
 
     def value(self, head: Head, name: str) -> bytes | None:

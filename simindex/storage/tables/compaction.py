@@ -13,10 +13,10 @@ import numpy as np
 from simindex.arrays import I64, U8, U64
 from simindex.errors import CorruptFile
 from simindex.storage.files.verification import map_of, verified
+from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.segment import Segment
 from simindex.storage.tables.table import Table, sort_table
-from simindex.storage.tables.tombstones import Tombstones
 
 WINDOW_ROWS = 1 << 20
 """Rows of 64 bits, of all inputs together, that a merge holds in memory at a time."""
@@ -60,7 +60,7 @@ class MergedRows:
         return _block(self.inputs[place], self.live[place], start, stop)
 
 
-def merge(inputs: Sequence[Segment], tombstones: Tombstones) -> MergedRows:
+def merge(inputs: Sequence[Segment], tombstones: Deletions) -> MergedRows:
     """The live rows of some segments as those of one.
 
     Parameters

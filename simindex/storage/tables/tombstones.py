@@ -11,32 +11,28 @@ only later ones concern it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from simindex.arrays import I64, U8, U64, Bools
+from simindex._kernels import _native
+from simindex.arrays import I64, U64, Bools
 from simindex.errors import CorruptFile
-from simindex.storage.files.verification import verified
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import Names
-from simindex.storage.tables.table import Table
 
 TOMBSTONE = np.dtype([("id", "<u8"), ("second", "<u8"), ("commit", "<u8")])
 
 KEYED = np.dtype([("rows", "<u8"), ("key_bytes", "<u8")])
 """Before the rows of an index with keys."""
 
-READ_ROWS = 1 << 16
-"""Rows whose ids are looked up together: whole bytes of a mask, and arrays that stay in cache."""
-
 _SLICE_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tombstones:
-    """Deleted ids, sorted by (id, second), each with the latest commit that deleted it.
+    """One run: deleted ids, sorted by (id, second), each with the latest commit that deleted it.
 
     `second` is the other half of a key's hash, 0 in an index without keys, where `keys` is None.
     """
@@ -69,7 +65,7 @@ class Tombstones:
         """
         if (ids[1:] > ids[:-1]).all():  # as one run is stored
             return cls(ids, second, commit, keys)
-        order = np.lexsort((commit, second, ids))
+        order = _in_order(ids, second, commit)
         ids, second, commit = ids[order], second[order], commit[order]
         repeated = (ids[1:] == ids[:-1]) & (second[1:] == second[:-1])
         if keys is not None:
@@ -135,45 +131,21 @@ class Tombstones:
         )
         return cls.of(ids, second, commit, keys)
 
-    def later_than(self, horizon: int) -> bool:
-        """Whether any concerns a table of that horizon."""
-        return self.newest > horizon
-
-    def dead(self, table: Table, ids: U64, rows: I64) -> Bools:
-        """Which of a table's rows, given with their ids, are deleted."""
-        if not self.later_than(table.horizon) or not len(ids):
-            return np.zeros(len(ids), np.bool_)
-        return self.killed(ids, table.keys, rows, np.full(1, table.horizon, np.uint64))
-
-    def dead_parts(self, table: Table) -> Iterator[tuple[int, Bools]]:
-        """Which rows of a table are deleted, a part at a time, each with its first row.
-
-        Reads all ids. Nothing comes where no tombstone concerns the table.
-        """
-        if self.later_than(table.horizon):
-            for start in range(0, len(table), READ_ROWS):
-                ids = verified(table.ids[start : start + READ_ROWS])
-                yield start, self.dead(table, ids, np.arange(start, start + len(ids)))
-
-    def live_bits(self, table: Table) -> U8 | None:
-        """One bit a row, set unless it is deleted, packed; None if no tombstone concerns the table.
-        """
-        if not self.later_than(table.horizon):
-            return None
-        parts = (np.packbits(~dead) for _, dead in self.dead_parts(table))
-        return np.concatenate([np.empty(0, np.uint8), *parts])
-
     def killed(self, ids: U64, keys: KeyHeap | None, rows: I64, horizons: U64) -> Bools:
         """Which rows a later tombstone than their horizon concerns.
 
         `rows` are the places of their keys in `keys`; `horizons` are one for each, or one for all.
         """
         dead = np.zeros(len(ids), np.bool_)
-        horizons = np.broadcast_to(horizons, len(ids))
-        place = np.searchsorted(self.id, ids)
-        inside = place < len(self)
-        hits = np.flatnonzero(inside & (self.id[np.minimum(place, len(self) - 1)] == ids))
+        if not len(self):
+            return dead
+        place = self.id.searchsorted(ids)
+        np.minimum(place, len(self) - 1, out=place)
+        hits = (self.id[place] == ids).nonzero()[0]
+        if not len(hits):
+            return dead
         at = place[hits]
+        horizons = np.broadcast_to(horizons, len(ids))
         while len(hits):  # more than one round only where several keys share an id
             killed = self.commit[at] > horizons[hits]
             if self.keys is not None and keys is not None:
@@ -187,18 +159,13 @@ class Tombstones:
             hits, at = hits[more], at[more]
         return dead
 
-    def count(self, table: Table) -> int:
-        """How many rows of a table are deleted. Reads all its ids."""
-        rows = np.arange(len(table), dtype=np.int64)
-        return int(np.count_nonzero(self.dead(table, table.ids, rows)))
-
-    def alive(self, table: Table, start: int, stop: int) -> I64 | None:
-        """Rows of a slice of a table that are not deleted, from 0 at `start`; None means all."""
-        if not self.later_than(table.horizon):
-            return None
-        rows = np.arange(start, stop, dtype=np.int64)
-        dead = self.dead(table, verified(table.ids[start:stop]), rows)
-        return np.flatnonzero(~dead).astype(np.int64) if dead.any() else None
+    def since(self, commit: int) -> Tombstones:
+        """Those of later commits."""
+        if not len(self) or int(self.commit.min()) > commit:
+            return self
+        later = np.flatnonzero(self.commit > np.uint64(commit))
+        keys = None if self.keys is None else self.keys.take(later)
+        return Tombstones(self.id[later], self.second[later], self.commit[later], keys)
 
     def misplaced(self, secret: bytes) -> int:
         """How many are not found by their keys, since `id` or `second` is not the key's hash."""
@@ -222,3 +189,15 @@ def from_deletions(
         for one, commit in zip(deletions, commits, strict=True)
     ]
     return Tombstones.merged(parts, keyed=keyed)
+
+
+def _in_order(ids: U64, second: U64, commit: U64) -> I64:
+    """Places by (id, second, commit): a radix sort by ids, then whatever few share theirs."""
+    order = _native.sort_rows(np.ascontiguousarray(ids)).astype(np.int64)
+    found = ids[order]
+    equal = found[1:] == found[:-1]
+    if equal.any():
+        shared = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+        some = order[shared]
+        order[shared] = some[np.lexsort((commit[some], second[some], ids[some]))]
+    return order

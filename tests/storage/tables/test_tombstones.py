@@ -1,4 +1,4 @@
-"""Tombstones kill what a list of (id, key, commit) would kill, also where keys share a hash."""
+"""A run of tombstones is stored whole, and deletes what was named, also where keys share a hash."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from siphash import siphash
 
@@ -16,7 +16,6 @@ from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import Names
-from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import (
     KEYED,
     TOMBSTONE,
@@ -26,20 +25,9 @@ from simindex.storage.tables.tombstones import (
 
 SECRET = bytes(range(16))
 
-Key = tuple[int, str]
-"""Its id and its bytes: keys collide at will."""
-
-
 def second_of(key: str) -> int:
     """The other half of its hash, which "" and "c" share."""
     return {"": 0, "a": 1, "bb": 2**64 - 1, "c": 0}[key]
-
-
-def table_of(rows: list[Key], horizon: int, *, keyed: bool) -> Table:
-    return Table(
-        "t", np.zeros((len(rows), 1), np.uint64), np.array([i for i, _ in rows], np.uint64),
-        KeyHeap.of([key for _, key in rows]) if keyed else None, horizon=horizon, header_bits=0,
-    )
 
 
 def of_keys(keys: list[str], *, commit: int) -> Tombstones:
@@ -58,63 +46,39 @@ IDS = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])
 KEYS = st.sampled_from(["", "a", "bb", "c"])
 COMMITS = st.integers(1, 6)
 TRIPLES = st.lists(st.tuples(IDS, KEYS, COMMITS), max_size=12)
-ROWS = st.lists(st.tuples(IDS, KEYS), max_size=12)
 
 
-def expected_dead(
-    triples: list[tuple[int, str, int]], rows: list[Key], horizon: int, keyed: bool
-) -> list[bool]:
-    return [
-        any(
-            i == row_id and commit > horizon and (not keyed or key == row_key)
-            for i, key, commit in triples
-        )
-        for row_id, row_key in rows
-    ]
-
-
-@settings(max_examples=300)
-@given(triples=TRIPLES, rows=ROWS, horizon=st.integers(0, 6), keyed=st.booleans())
-def test_dead_rows_are_those_of_a_list(
-    triples: list[tuple[int, str, int]], rows: list[Key], horizon: int, keyed: bool
+@given(parts=st.lists(TRIPLES, max_size=4), keyed=st.booleans())
+def test_of_one_name_the_latest_tombstone_is_kept(
+    parts: list[list[tuple[int, str, int]]], keyed: bool
 ) -> None:
-    table = table_of(rows, horizon, keyed=keyed)
-    dead = tombstones_of(triples, keyed=keyed).dead(
-        table, table.ids, np.arange(len(rows), dtype=np.int64)
-    )
-    assert dead.tolist() == expected_dead(triples, rows, horizon, keyed)
+    """Where all names that share a hash are equal; others may stay, which does no harm."""
+    merged = Tombstones.merged([tombstones_of(part, keyed=keyed) for part in parts], keyed=keyed)
+    every = [triple for part in parts for triple in part]
+    latest: dict[tuple[int, str], int] = {}
+    for number, key, commit in every:
+        name = (number, key if keyed else "")
+        latest[name] = max(latest.get(name, 0), commit)
+    keys = [""] * len(merged) if merged.keys is None else merged.keys.decoded("str")
+    found = set(zip(merged.id.tolist(), map(str, keys), merged.commit.tolist(), strict=True))
+    assert {(*name, commit) for name, commit in latest.items()} <= found
+    assert merged.newest == max(latest.values(), default=0)
+    assert sorted(merged.id.tolist()) == merged.id.tolist()
+    if not keyed or not {"", "c"} <= {key for _, key, _ in every}:
+        assert len(merged) == len(latest)
 
 
-@given(triples=TRIPLES, rows=ROWS, horizon=st.integers(0, 6), data=st.data())
-def test_alive_rows_of_a_slice_are_counted_from_its_start(
-    triples: list[tuple[int, str, int]], rows: list[Key], horizon: int, data: st.DataObject
+@given(triples=TRIPLES, keyed=st.booleans(), commit=st.integers(0, 6))
+def test_later_tombstones_are_those_of_later_commits(
+    triples: list[tuple[int, str, int]], keyed: bool, commit: int
 ) -> None:
-    start = data.draw(st.integers(0, len(rows)))
-    stop = data.draw(st.integers(start, len(rows)))
-    table = table_of(rows, horizon, keyed=True)
-    alive = tombstones_of(triples, keyed=True).alive(table, start, stop)
-    dead = expected_dead(triples, rows, horizon, True)[start:stop]
-    if alive is None:
-        assert not any(dead)
-    else:
-        assert alive.tolist() == [i for i, killed in enumerate(dead) if not killed]
-
-
-@given(parts=st.lists(TRIPLES, max_size=4), rows=ROWS, horizon=st.integers(0, 6))
-def test_merged_runs_kill_what_each_of_them_kills(
-    parts: list[list[tuple[int, str, int]]], rows: list[Key], horizon: int
-) -> None:
-    table = table_of(rows, horizon, keyed=True)
-    runs = [tombstones_of(part, keyed=True) for part in parts]
-    places = np.arange(len(rows), dtype=np.int64)
-    merged = Tombstones.merged(runs, keyed=True)
-    killed = [any(column) for column in zip(
-        *(run.dead(table, table.ids, places).tolist() for run in runs), strict=True
-    )] if runs and rows else [False] * len(rows)
-    assert merged.dead(table, table.ids, places).tolist() == killed
-    assert merged.newest == max((t[2] for part in parts for t in part), default=0)
-    if not {"", "c"} <= {t[1] for part in parts for t in part}:  # one tombstone a key
-        assert len(merged) == len({t[:2] for part in parts for t in part})
+    run = tombstones_of(triples, keyed=keyed)
+    later = run.since(commit)
+    assert later.commit.tolist() == [c for c in run.commit.tolist() if c > commit]
+    assert later.id.tolist() == run.id[run.commit > commit].tolist()
+    if run.keys is not None and later.keys is not None:
+        kept = np.flatnonzero(run.commit > commit)
+        assert later.keys.decoded("str") == run.keys.take(kept).decoded("str")
 
 
 @given(triples=TRIPLES, keyed=st.booleans())
@@ -162,13 +126,6 @@ def test_counts_of_tombstones_that_do_not_fit_are_noticed(rows: int, key_bytes: 
     header = np.array((rows, key_bytes), KEYED).tobytes()
     with pytest.raises(CorruptFile, match="size"):
         Tombstones.decode("x", header + whole[KEYED.itemsize :], keyed=True)
-
-
-def test_only_later_commits_concern_a_table() -> None:
-    dead = from_deletions([Names.of_ids(np.array([1], np.uint64))], [5], keyed=False)
-    assert dead.later_than(4)
-    assert not dead.later_than(5)
-    assert not Tombstones.merged([], keyed=False).later_than(0)
 
 
 def test_keys_make_both_halves() -> None:
@@ -276,7 +233,7 @@ def test_small_index_gathers_no_tombstones(index_path: Path) -> None:
             index.replace(Batch(row, ids=[1]))
             index.commit()
             assert len(index) == 1
-            assert index.stats().tombstones <= 1
+            assert index.stats().tombstones <= 8  # of as many pending runs, until they are merged
         index.compact(full=True)
         assert index.stats().tombstones == 0
         index.delete(ids=[1])
