@@ -1130,3 +1130,52 @@ def test_merge_that_failed_is_let_go_with_the_maps_of_its_inputs(
             assert failed() is None
         finally:
             gc.enable()
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_segment_with_many_dead_rows_is_written_again(index_path: Path, keyed: bool) -> None:
+    """By a merge in the background, and by `compact`; one with fewer is not."""
+    options = IndexOptions(batch_rows=3000, keys=keyed)
+    with simindex.open(index_path, "c", options=options) as index:
+        keys = [f"key {i}" for i in range(3000)]
+        fingerprints = np.arange(3000, dtype=np.uint64)
+        index.append(Batch(fingerprints, keys=keys) if keyed else fingerprints)
+        index.commit()
+        before = index._current().segments[0].name
+
+        def delete(start: int, stop: int) -> None:
+            index.delete(
+                ids=None if keyed else np.arange(start, stop, dtype=np.uint64),
+                keys=keys[start:stop] if keyed else None,
+            )
+            index.commit()
+
+        delete(0, 990)
+        index.compact()
+        assert index._current().segments[0].name == before
+        delete(990, 1020)
+    with simindex.open(index_path, "w") as index:  # leaving it has waited for the merge
+        segment = index._current().segments[0]
+        assert segment.name != before
+        assert (len(segment), len(index), index.stats().tombstones) == (1980, 1980, 0)
+        delete(1020, 3000)
+        index.compact()
+        assert (index._current().segments, len(index), index.stats().tombstones) == ((), 0, 0)
+        assert index.check() == []
+
+
+def test_tombstones_of_rows_that_are_gone_do_not_gather(index_path: Path) -> None:
+    """An old segment that loses no row would keep all of them, for ever."""
+    with simindex.open(index_path, "c", options=IndexOptions(batch_rows=8192)) as index:
+        index.append(np.arange(8192, dtype=np.uint64))
+        index.commit()
+        for number in range(40):
+            ids = np.arange(1 << 32, (1 << 32) + 1000, dtype=np.uint64) + np.uint64(1000 * number)
+            index.append(Batch(ids, ids=ids))
+            index.commit()
+            index.delete(ids=ids)
+            index.commit()
+            index._handle.writer.finish_merges(start=True)
+            assert index.stats().tombstones <= 8000
+        assert len(index) == 8192
+        assert index.check() == []

@@ -77,3 +77,27 @@ def test_groups_of_a_full_compaction_fit(sizes: list[int]) -> None:
     groups = policy.fitting(sizes)
     assert [place for group in groups for place in group] == list(range(len(sizes)))
     assert all(sum(sizes[place] for place in group) <= MAX_ROWS for group in groups)
+
+
+@given(
+    segments=st.lists(
+        st.tuples(st.integers(1, 10**6), st.floats(0, 1), st.integers(0, 10**6)), max_size=9
+    )
+)
+def test_segments_with_too_many_deletions_are_written_again(
+    segments: list[tuple[int, float, int]],
+) -> None:
+    """Afterwards none is: what was deleted before the merge concerns it no more."""
+    dead, kept = [share for _, share, _ in segments], [count for *_, count in segments]
+    rows = sum(size for size, *_ in segments)
+    places = policy.purged(dead, kept, rows)
+    for place, (_, share, count) in enumerate(segments):
+        if share > 1 / 3:
+            assert place in places
+        elif count <= policy.LEAST_TOMBSTONES or count <= policy.MOST_TOMBSTONES * rows:
+            assert place not in places
+        else:
+            assert place in places
+    left = [0.0 if place in places else share for place, share in enumerate(dead)]
+    held = [0 if place in places else count for place, count in enumerate(kept)]
+    assert policy.purged(left, held, rows) == []
