@@ -815,7 +815,7 @@ class Index:
         structures: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Commits, then merges segments if there are too many.
+        """Commits, then merges segments if there are too many, or much of one is deleted.
 
         Waits for running merges and installs them; `full` and `structures` cancel them.
 

@@ -672,3 +672,14 @@ def test_auto_grid_asks_all_exact_choices_and_slow_ones_less(
         assert again["bphs:G=4,g=1"] == again["auto"] == most
         assert again["scan"] == first["scan"] < most
         assert cell.ratio == 1.2
+
+
+def test_limits_measures_deletions_and_commits(tmp_path: Path) -> None:
+    _, measured = bench("limits", "--rows", "20000", into=tmp_path / "a.json")
+    assert [(one["workload"], one["rows"], one["unit"]) for one in measured] == [
+        ("commit of one deletion", 20_000, "ms"), ("a reader's next query", 20_000, "ms"),
+        ("the first batches of keys", 4_000, "k/s"), ("replacing them again", 4_000, "k/s"),
+        ("first query after a commit", 4_000, "µs"), ("another query", 4_000, "µs"),
+    ]
+    assert len(measured[3]["rates"]) == 10
+    assert re.search(r"segments \d+ MB, catalog \d+; after compact segments", measured[3]["notes"])

@@ -61,10 +61,12 @@ SCRIPT: list[Step] = [
     (lambda index: index.append(rows(300, 40)), lambda state: added(state, 300, 40)),  # spilled
     (lambda index: index.replace(rows(300, 2)), lambda state: state),
     (lambda index: index.append(rows(0, 1)), lambda state: added(state, 0, 1)),  # an id comes back
+    (lambda index: index.compact(), lambda state: state),
     (lambda index: index.compact(full=True), lambda state: state),
     (lambda index: index.compact(structures=("bphs:G=2,g=1,r=1",)), lambda state: state),
     (lambda index: index.delete(ids=list(range(300, 340))),
      lambda state: without(state, set(range(300, 340)))),
+    (lambda index: index.compact(), lambda state: state),  # what lost many rows is written again
     (lambda index: index.compact(full=True), lambda state: state),
 ]
 
