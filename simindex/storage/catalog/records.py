@@ -155,8 +155,8 @@ class SealedHead(NamedTuple):
 
 
 def counts(*values: Any) -> None:
-    """Raises ValueError unless all are numbers of commits, rows or bytes: 60 in 4 us, which a
-    reader spends after each commit."""
+    """Raises ValueError unless all are numbers of commits, rows or bytes; at once, because a
+    reader spends this time after each commit."""
     if not {int}.issuperset(map(type, values)) or (
         values and (min(values) < 0 or max(values) > MAX_COUNT)
     ):

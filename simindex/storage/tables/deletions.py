@@ -31,8 +31,7 @@ FILTER_BITS = 18
 """Of an id, that say whether any deletion may have it: a table of bytes that stays in cache."""
 
 FILTERED = 1 << 15
-"""Deletions up to which that tells most ids apart: 4 ns a row. To look for an id among a million
-takes 150."""
+"""Deletions up to which that tells most ids apart."""
 
 SAMPLE_BLOCKS, BLOCK_ROWS = 256, 16
 """Rows in a sample of a table, from as many places: within 0.75 % of its rows (standard error)."""
