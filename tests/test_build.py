@@ -26,6 +26,8 @@ def stubs() -> dict[str, list[str]]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and isinstance(made, ast.FunctionDef):
             arguments = (*made.args.args, *made.args.kwonlyargs)
             described[node.name] = [a.arg for a in arguments if a.arg != "self"]
+        elif isinstance(node, ast.ClassDef):  # an error, made as any other
+            described[node.name] = []
     return described
 
 

@@ -217,18 +217,11 @@ class Answerer:
     def top(self, snapshot: Snapshot, rows: U64, question: TopQuestion) -> TopMatches:
         """The nearest documents; see `Index.top`."""
         self._follow_machine(snapshot)
-        places = len(rows) * question.k
-        if places * PLACE_BYTES > answer_bytes():
-            raise TooManyMatches(
-                f"the {question.k:,} nearest of {len(rows):,} queries do not fit into "
-                f"{answer_bytes() >> 20:,} MiB, 1/{ANSWER_SHARE} of the memory",
-                remedy="ask fewer queries at a time, or give a smaller k", found=places,
-                expected=answer_bytes() // PLACE_BYTES,
-            )
         left = NOTHING_LEFT
         while True:
             try:
                 plan = self.top_plans.plan(snapshot, question, len(rows), self.plans.machine)
+                _check_places(len(rows), question.k)
                 return nearest(snapshot, plan, rows, question, options=self._view.options)
             except CorruptFile as error:
                 left = self._leave(snapshot, question.method, error, left)
@@ -338,3 +331,15 @@ class Answerer:
         if self.plans.plan(snapshot, question, AUDITED_QUERIES, weights).exact:
             return None
         return self.audit(snapshot, question, budget_s=SELF_AUDIT_S)
+
+
+def _check_places(queries: int, k: int) -> None:
+    """Raises TooManyMatches if an answer of k places for each query is too large."""
+    limit_bytes = answer_bytes()
+    if queries * k * PLACE_BYTES > limit_bytes:
+        raise TooManyMatches(
+            f"the {k:,} nearest of {queries:,} queries do not fit into {limit_bytes >> 20:,} MiB, "
+            f"1/{ANSWER_SHARE} of the memory",
+            remedy="ask fewer queries at a time, or give a smaller k", found=queries * k,
+            expected=limit_bytes // PLACE_BYTES,
+        )

@@ -106,6 +106,11 @@ def query(of: Caller) -> bool:
     return found_in(of.index.query(ASKED, h=3, method=method)) == EXPECTED
 
 
+def query_stream(of: Caller) -> bool:
+    parts = list(of.index.query_stream(ASKED, h=3))
+    return [match for part in parts for match in found_in(part)] == EXPECTED
+
+
 def query_some(of: Caller) -> bool:
     return set(found_in(of.index.query(WEIGHTED, h=3, recall=0.8))) <= set(EXPECTED)
 
@@ -208,8 +213,8 @@ def get(of: Caller) -> bool:
 
 
 QUESTIONS: tuple[Callable[[Caller], object], ...] = (
-    query, query_some, query_first, top, top_auto, explain, explain_top, pairs, clusters, rows,
-    length, contains, get, stats, check, audit, tune, refresh, generation, looks,
+    query, query_stream, query_some, query_first, top, top_auto, explain, explain_top, pairs,
+    clusters, rows, length, contains, get, stats, check, audit, tune, refresh, generation, looks,
 )
 
 

@@ -46,6 +46,9 @@ def tuned(index: Index, h: dict[str, int]) -> list[int]:
 
 CALLS: dict[str, Callable[[Index, dict[str, int], U64], Any]] = {
     "query": lambda index, h, _: listed(index.query(spread(), **h)),
+    "query_stream": lambda index, h, _: [
+        pair for part in index.query_stream(spread(), **h) for pair in listed(part)
+    ],
     "first": lambda index, h, one: listed(index.query(one, first=True, **h)),
     "explain": lambda index, h, _: index.explain(spread(), **h).h,
     "pairs": lambda index, h, _: [pair for part in index.pairs(**h) for pair in listed(part)],

@@ -237,9 +237,11 @@ def a_match(name: Any, distance: int) -> Answer:
     return judge
 
 
-def _streamed(asked: tuple[int, ...], h: int) -> Answer:
+def _streamed(
+    asked: tuple[int, ...], h: int, *, first: bool = False, some: bool = False
+) -> Answer:
     """Of `query_stream`, whose parts together are what `query` answers."""
-    judge = brute.wrong_matches(asked, h)
+    judge = brute.wrong_matches(asked, h, first=first, some=some)
     return lambda found, rows: judge(joined(found), rows)
 
 
@@ -257,6 +259,8 @@ def _questions() -> Iterator[Call]:
         h = NEAR[method]
         yield Call("query", {"batch": QUERIES, "h": h, "method": method}, mode="r",
                    answer=brute.wrong_matches(ASKED, h))
+        yield Call("query_stream", {"batch": QUERIES, "h": h, "method": method}, mode="r",
+                   answer=_streamed(ASKED, h))
         yield Call("explain", {"batch": QUERIES, "h": h, "method": method}, mode="r")
     yield Call("query", {"batch": QUERIES, "first": True}, mode="r",
                answer=brute.wrong_matches(ASKED, 3, first=True))
@@ -267,6 +271,12 @@ def _questions() -> Iterator[Call]:
     yield Call("query", {"batch": QUERIES, "limit": 1 << 20}, mode="r",
                answer=brute.wrong_matches(ASKED, 3))
     yield Call("query_stream", {"batch": QUERIES}, mode="r", answer=_streamed(ASKED, 3))
+    yield Call("query_stream", {"batch": QUERIES, "first": True}, mode="r",
+               answer=_streamed(ASKED, 3, first=True))
+    yield Call("query_stream", {"batch": QUERIES, "first": False, "memory": ROOM}, mode="r",
+               answer=_streamed(ASKED, 3))
+    yield Call("query_stream", {"batch": WEIGHTED, "recall": 0.8, "threads": 2}, mode="r",
+               answer=_streamed(ASKED, 3, some=True))
     yield Call("query_stream", {"batch": QUERIES, "limit": 1 << 20, "memory_limit": ROOM}, mode="r",
                answer=_streamed(ASKED, 3))
     yield Call("query", {"batch": QUERIES, "memory": ROOM}, mode="r",

@@ -158,11 +158,17 @@ def _kept(
     if documents is None:
         return by_rank(found, [-number for number in found.id.tolist()])
     ranks, missing = ranks_of(found, documents, keep)
-    if not quiet:
-        if missing:
-            say(f"{count(missing, 'document')} of clusters in no INPUT: they come after all others")
-        if keep.undated[0]:
-            say(f"{count(keep.undated[0], 'document')} without a date: older than all others")
+    if missing and missing == int((found.size > 1).sum()):
+        raise InvalidOption(
+            "the INPUTs hold none of the documents of the clusters: the index names files by the "
+            "paths that it was built with",
+            remedy="name the inputs as `simindex build` did; `simindex clusters INDEX` shows names",
+            option="keep",
+        )
+    if missing:  # also with --quiet: who drops documents must know
+        say(f"{count(missing, 'document')} of clusters in no INPUT: they come after all others")
+    if keep.undated[0] and not quiet:
+        say(f"{count(keep.undated[0], 'document')} without a date: older than all others")
     return by_rank(found, ranks)
 
 
