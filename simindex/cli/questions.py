@@ -22,7 +22,7 @@ from simindex.cli.console import key_text, say
 from simindex.cli.recipes import required_recipe
 from simindex.errors import InvalidOption, RecipeMismatch
 from simindex.inputs import Intake
-from simindex.simhash.contrast import contrast
+from simindex.simhash.contrast import LEARNED, contrast
 from simindex.writing.admission import check_recipe
 
 
@@ -109,10 +109,13 @@ def require_alike(
         check_recipe(other.recipe, index.recipe)
     except RecipeMismatch as error:
         differences = error.data["differences"]
+        learned = differences.keys() <= LEARNED
         raise RecipeMismatch(
             f"{others_name} has another recipe than {name} ({contrast(differences)}), so their "
             "fingerprints cannot be compared",
-            remedy="build one of them again, with the recipe's options of the other",
+            remedy=f"give the files of {others_name} instead, as in `simindex query {name} FILES`, "
+            "or build both with --weighting sublinear, which learns nothing" if learned else
+            "build one of them again, with the recipe's options of the other",
             differences=differences,
         ) from error
 

@@ -29,6 +29,7 @@ from simindex.errors import (
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
 from simindex.options import IndexOptions
 from simindex.query.answerer import Answerer
+from simindex.simhash.contrast import contrast
 from simindex.simhash.radius import raw_radius
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
@@ -39,7 +40,6 @@ from simindex.storage.files.refusals import remedied, translated
 from simindex.storage.files.verification import Verify
 from simindex.storage.location import check_age, check_storage, described, leased
 from simindex.storage.view import View
-from simindex.writing.admission import check_recipe
 from simindex.writing.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
@@ -314,7 +314,14 @@ def _check_agreement(
                 "first batch",
                 differences={"recipe": (repr(asked.recipe), None)},
             )
-        check_recipe(asked.recipe, recipe)
+        if asked.recipe.identity != recipe.identity:
+            differences = asked.recipe.differences(recipe)
+            raise RecipeMismatch(
+                f"the options have another recipe than the index at {path}: "
+                f"{contrast(differences)}",
+                remedy="leave it out of the options; `index.recipe` is the stored one",
+                differences=differences,
+            )
 
 
 def _after_fork() -> None:

@@ -12,7 +12,8 @@ LABELS = {
 }
 """Of the settings that are told with both values."""
 
-_LEARNED = ("documents", "features", "idf_digest")
+LEARNED = {"documents", "features", "idf_digest"}
+"""What `Recipe.fit` decides."""
 
 
 def contrast(differences: Mapping[str, tuple[Any, Any]]) -> str:
@@ -23,7 +24,7 @@ def contrast(differences: Mapping[str, tuple[Any, Any]]) -> str:
     ]
     if "stop_words" in differences:
         told.append("other stop words")
-    if any(name in differences for name in _LEARNED):
+    if any(name in differences for name in LEARNED):
         one, other = differences.get("documents", (0, 0))
         if one == other:
             told.append("idf learned from other documents")

@@ -86,6 +86,12 @@ def test_indexes_that_cannot_be_compared_are_refused(
     said = run("query", "c.sim", "--index", "d.sim", code=2).stderr
     assert "d.sim has another recipe than c.sim (n-gram sizes 1 instead of 3)" in said
     assert "build one of them again" in said
+    for name, texts in ("g", "some text of five words"), ("h", "other words than those before"):
+        run("build", f"{name}.sim", write_jsonl(f"{name}.jsonl", [{"id": "x", "text": texts}]),
+            "--weighting", "tfidf")
+    said = run("query", "g.sim", "--index", "h.sim", code=2).stderr
+    assert "idf learned from other documents" in said
+    assert "give the files of h.sim instead, as in `simindex query g.sim FILES`" in said
     said = run("query", "c.sim", "--index", "a.sim", code=2).stderr
     assert "a.sim has fingerprints of 128 bits, c.sim of 64" in said
     run("query", "c.sim", "--index", "missing.sim", code=3)

@@ -95,6 +95,17 @@ def test_documents_that_no_input_has_come_last(run: Run, built: Path, write_json
     done = run("clusters", "i.sim", part, "--keep", "longest", "-d", 0, "--list", "keep")
     assert sorted(done.stdout.split()) == ["c", "d", "f"]
     assert "2 documents of clusters in no INPUT" in done.stderr
+    quiet = run("clusters", "i.sim", part, "--keep", "longest", "-d", 0, "-q")
+    assert "2 documents of clusters in no INPUT" in quiet.stderr
+
+
+def test_inputs_that_hold_no_document_of_the_clusters_are_refused(
+    run: Run, built: Path, write_jsonl: Any
+) -> None:
+    other = write_jsonl("other.jsonl", [{"id": "z", "text": "another text of some words"}])
+    done = run("clusters", "i.sim", other, "--keep", "longest", "-d", 0, "-q", code=2)
+    assert "the INPUTs hold none of the documents of the clusters" in done.stderr
+    assert not done.stdout
 
 
 def test_only_documents_with_a_near_duplicate_may_be_listed(run: Run, built: Path) -> None:
