@@ -121,7 +121,7 @@ class Writer:
 
     # -- merges ------------------------------------------------------------------------------------
 
-    def due(self, fanout: int, most_dead: float = policy.MOST_DEAD) -> list[Segment]:
+    def due(self, fanout: int) -> list[Segment]:
         """Segments that have become too many, oldest first, but those that are being merged; or
         those of which too much is deleted. None where `fanout` says that nothing is merged."""
         busy = {segment.name for merge in self.merges for segment in merge.inputs}
@@ -134,7 +134,8 @@ class Writer:
         places = policy.pick(live, fanout)
         if not places:
             kept = [snapshot.tombstones.concerning(one.horizon) for one in free]
-            wasted = policy.purged(dead, kept, snapshot.stored_rows, most_dead)
+            sizes = [len(one) for one in free]
+            wasted = policy.purged(dead, sizes, kept, snapshot.stored_rows)
             groups = policy.fitting([live[place] for place in wasted])
             places = [wasted[place] for place in groups[0]] if groups else []
         return [free[place] for place in places]

@@ -151,7 +151,8 @@ class Interrupt:
 def settled(path: Path) -> list[str]:
     """What is open below a path once threads have given up what they had."""
     for thread in threading.enumerate():
-        if thread.name in (merges.RELEASING, "simindex merge"):
+        begun = thread.ident is not None  # else its start was interrupted, and it never runs
+        if begun and thread.name in (merges.RELEASING, "simindex merge"):
             thread.join(60)
     if open_descriptors(path):
         gc.collect()

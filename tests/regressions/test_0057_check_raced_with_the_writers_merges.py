@@ -30,7 +30,7 @@ def fill(index: simindex.Index, first: int, commits: int = 2, rows: int = 4) -> 
 
 def ended() -> None:
     for thread in threading.enumerate():
-        if thread.name == "simindex merge":
+        if thread.name == "simindex merge" and thread.ident is not None:
             thread.join()
 
 

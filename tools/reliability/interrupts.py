@@ -150,6 +150,7 @@ def tried(call: Call, point: Point, specimen: Path, path: Path) -> tuple[str, st
             found = traced(partial(call.made, stage), interruption.meet)
             if isinstance(found, simindex.Index) and found is not stage.index:
                 stage.others.append(found)
+            found = None  # matches hold the files that their keys are read from
         except BaseException as raised:
             if interruption.left > 0:
                 raise Fault("wrong", f"without any interrupt: {raised!r}") from raised
