@@ -216,7 +216,7 @@ ORDERS: dict[type[Recorder], tuple[str, ...]] = {
     NoSyncOfTheParent: ("nothing",),
     NoSyncOfTheCatalog: ("nothing",),
     FormatFirst: ("nothing",),
-    UnlinkBeforeUnstaging: ("index", "seal", "append", "reopen"),
+    UnlinkBeforeUnstaging: ("index", "append", "seal", "append", "reopen"),
     StructuresAfterCommit: ("index", "restructure"),
     PagesNotSynced: ("index", "delete"),
     MetaNotSynced: ("index", "delete"),
