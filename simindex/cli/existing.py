@@ -65,9 +65,8 @@ class Existing:
         for row in map(int, there):
             document = documents[row]
             if document.numbered:
-                name = self._own_name(keys[row], batch.rows[row])
-                kept[row] = name is not None
-                keys[row] = name or keys[row]
+                keys[row], same = own_name(self._before, keys[row], batch.rows[row])
+                kept[row] = not same
             elif self._choice == "error":
                 raise self._refused(
                     document.place, document.key, path=document.path, line=document.line
@@ -133,12 +132,16 @@ class Existing:
             "--on-existing skip", **data,
         )
 
-    def _own_name(self, key: str, row: Any) -> str | None:
-        """A key that the index has no row of; None if one of this record's has this fingerprint."""
-        name, number = key, 1
-        while (stored := self._before.get(name)) is not None:
-            if (stored.rows == row).all(axis=1).any():
-                return None
-            number += 1
-            name = f"{key}#{number}"
-        return name
+
+def own_name(index: simindex.Index, key: str, row: Any) -> tuple[str, bool]:
+    """The name of a record without an id, and whether the index has its fingerprint under it.
+
+    That is its key, or key#2, key#3 ... where the index has other records under those before.
+    """
+    name, number = key, 1
+    while (stored := index.get(name)) is not None:
+        if (stored.rows == row).all(axis=1).any():
+            return name, True
+        number += 1
+        name = f"{key}#{number}"
+    return name, False

@@ -46,6 +46,7 @@ from simindex.cli.chunks import (
     read_ahead,
 )
 from simindex.cli.console import count, duration, key_text, say
+from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
 from simindex.cli.dedup.outputs import audit_file, settle, whole_writes
 from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary_folder
@@ -271,11 +272,12 @@ class _Run:
     def _finish(self, buffer: Buffer) -> None:
         batch = buffer.batch()
         stored = nearest_stored(self.place.index, batch, self.h, self.recall)
+        known: set[int] = set()
+        if self.place.lasting:
+            batch, known = named_apart(self.place.index, buffer, batch, stored)
         losses = self._losses(buffer, batch, stored)
         lost = _named(buffer, stored, losses)
-        own = {place for place, loss in lost.items() if _is_stored_itself(buffer, place, loss)}
-        own -= {buffer.places[row] for row in np.flatnonzero(stored.distance != 0).tolist()}
-        self._write(buffer, lost, own)
+        self._write(buffer, lost, {buffer.places[row] for row in known})
         if self.keep.policy == "none":
             # What was dropped is stored, too, so that later copies of it are dropped; once.
             rows = np.sort(distinct(batch.rows)[0])
@@ -325,10 +327,6 @@ class _Run:
                 self.output.write(b"".join(lines))
                 lines.clear()
         self.output.write(b"".join(lines))
-
-
-def _is_stored_itself(buffer: Buffer, place: int, loss: Loss) -> bool:
-    return loss.distance == 0 and loss.key == buffer.documents[place].key
 
 
 def _named(buffer: Buffer, stored: Stored, losses: Losses) -> dict[int, Loss]:
