@@ -20,6 +20,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidOption
+from simindex.planning import registry
 from simindex.storage.files.envelope import CHUNK_BYTES
 
 ROWS = 1700
@@ -186,8 +187,28 @@ class MethodContract:
             assert str(64 * case.queries.shape[1]) in str(error)
             pytest.skip(f"{self.method} refuses {64 * case.queries.shape[1]} bits, as it may")
 
+    def explained(self, case: Case, batch: Any, **options: Any) -> simindex.Explanation:
+        """What is told of the same call."""
+        return case.index.explain(batch, method=self.method, **options)
+
     def expected(self, case: Case, h: int) -> list[tuple[int, int, Any]]:
         return case.model.query(case.queries, h)
+
+    def test_the_answer_and_its_explanation_name_the_method(self, case: Case) -> None:
+        found = self.ask(case, case.batch(), h=3)
+        told = self.explained(case, case.batch(), h=3)
+        told_of = "+".join([found.stats.method, *(one.method for one in told.segments)])
+        named = {name.partition(":")[0] for name in told_of.split("+")}
+        asked = self.method.partition(":")[0]
+        if asked == "auto":
+            assert named <= set(registry.METHODS)
+        else:  # a scan answers for tables that have not what the method takes, such as pending rows
+            assert asked in named <= {asked, registry.ANY_TABLE.name}
+        assert told.method.partition(":")[0] == asked
+        assert (told.guarantee, told.exact) == (found.stats.guarantee, found.stats.exact)
+        for segment in told.segments:
+            assert segment.expected_s > 0 < segment.seconds
+            assert segment.matches <= segment.rows_compared
 
     @pytest.mark.parametrize("h", RADII)
     def test_exact_recall_finds_every_row_within_h_and_no_other(self, case: Case, h: int) -> None:

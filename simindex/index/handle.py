@@ -34,7 +34,7 @@ from simindex.simhash.radius import raw_radius
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.environment import Environment
-from simindex.storage.catalog.registry import Lease
+from simindex.storage.catalog.leases import Lease
 from simindex.storage.files import format as durable
 from simindex.storage.files.refusals import remedied, translated
 from simindex.storage.files.verification import Verify

@@ -122,8 +122,17 @@ ANY_TABLE = METHODS[scan.NAME]
 
 
 def of(method: str) -> Method:
-    """The method of a plan, which may name a design; or of a call, unless that is "auto"."""
-    return METHODS[method.partition(":")[0]]
+    """The method of a plan, which may name a design; or of a call, unless that is "auto".
+
+    Raises LookupError for a plan whose name no row has: its author gave the plan another one.
+    """
+    name = method.partition(":")[0]
+    if name not in METHODS:
+        raise LookupError(
+            f"a plan names the method {name!r}, and no row of planning.registry.METHODS has that "
+            f"name ({', '.join(METHODS)}): give the plan the name of its row"
+        )
+    return METHODS[name]
 
 
 def asked(method: str) -> tuple[Method, ...]:

@@ -18,8 +18,8 @@ from simindex.repair import structures
 from simindex.repair.inventory import Inventory
 from simindex.repair.segment_remains import Block, SegmentRemains
 from simindex.storage.catalog.catalog import Catalog, Edit
+from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import Head, encode_pending, sealed_pages
-from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import pack
 from simindex.storage.files import durable, removal
 from simindex.storage.files.envelope import Envelope, open_envelope

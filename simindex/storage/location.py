@@ -20,8 +20,8 @@ from simindex.errors import CorruptFile, IndexNotFound, InvalidOption, Unsupport
 from simindex.options import IndexOptions
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.leases import Lease, acquire
 from simindex.storage.catalog.records import stored_options
-from simindex.storage.catalog.registry import Lease, acquire
 from simindex.storage.files.format import read_format
 from simindex.storage.files.refusals import refusal
 from simindex.storage.files.verification import VERIFY

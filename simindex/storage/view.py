@@ -20,8 +20,8 @@ from simindex.errors import ClosedIndex, CorruptFile
 from simindex.options import IndexOptions
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.leases import check_place
 from simindex.storage.catalog.records import Head, SealedHead
-from simindex.storage.catalog.registry import check_place
 from simindex.storage.files.verification import Verify
 from simindex.storage.location import Described, described
 from simindex.storage.snapshot import Snapshot, take

@@ -32,8 +32,8 @@ from simindex.options import SECRET_BYTES, IndexOptions, KeyKind
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Edit
+from simindex.storage.catalog.leases import check_place
 from simindex.storage.catalog.records import Pages
-from simindex.storage.catalog.registry import check_place
 from simindex.storage.files import locks
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import SegmentFiles, Written, checked_designs

@@ -24,8 +24,8 @@ from simindex.errors import (
 )
 from simindex.options import SECRET_BYTES, IndexOptions
 from simindex.storage.catalog.catalog import Catalog, Edit
+from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import Head
-from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import pack
 from simindex.storage.files import disk, durable, locks, removal
 from simindex.storage.files.format import format_agrees, read_format, write_format

@@ -66,15 +66,14 @@ class TestToy(MethodContract):
     method = "toy"
 
 
-def test_a_further_method_is_planned_and_explained(case: Case) -> None:
-    found = case.index.query(case.batch(), h=3, method="toy")
-    assert found.stats.method == "toy"
-    told = case.index.explain(case.batch(), h=3, method="toy")
-    assert (told.method, told.guarantee, told.exact) == ("toy", "exact", True)
-    for segment in told.segments:
-        assert segment.method == "toy"
-        assert segment.expected_rows == segment.rows_compared == segment.rows
-        assert segment.expected_s > 0 < segment.seconds
+def test_a_plan_that_names_no_row_says_so(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    def misnamed(table: Table, asked: Conditions) -> list[TablePlan]:
+        return [replace(one, method="toys") for one in toy_plans(table, asked)]
+
+    monkeypatch.setitem(registry.METHODS, "toy", replace(TOY, plans=misnamed))
+    says = "'toys'.*give the plan the name of its row"
+    with simindex.open(case.index.path) as index, pytest.raises(LookupError, match=says):
+        index.query(case.queries, h=3, method="toy")
 
 
 def test_auto_takes_a_further_method_that_is_cheapest(

@@ -14,7 +14,7 @@ import simindex
 from simindex.errors import ClosedIndex, CorruptFile, StorageFull
 from simindex.storage.catalog import environment as module
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.registry import acquire
+from simindex.storage.catalog.leases import acquire
 
 ROWS = np.arange(5, dtype=np.uint64)
 

@@ -13,7 +13,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import UnsupportedStorage
 from simindex.storage import location
-from simindex.storage.catalog import registry
+from simindex.storage.catalog import leases
 from simindex.storage.files import locks
 
 ROWS = np.arange(20, dtype=np.uint64)
@@ -40,17 +40,17 @@ def test_reader_of_an_overwritten_index_shares_nothing_with_the_new(
     """A file system may give the new catalog's directory the old one's inode."""
     with simindex.open(index_path, "c") as index:
         index.append(ROWS)
-    before = set(registry._registry)
+    before = set(leases._registry)
     reader = simindex.open(index_path)
-    (old,) = set(registry._registry) - before
+    (old,) = set(leases._registry) - before
     fresh = simindex.open(index_path, "n", overwrite=True)
     assert len(fresh) == 0
     assert len(reader) == 20
-    assert len(registry._registry) == len(before) + 2
-    assert old in registry._registry
+    assert len(leases._registry) == len(before) + 2
+    assert old in leases._registry
     fresh.close()
     reader.close()
-    assert set(registry._registry) == before
+    assert set(leases._registry) == before
 
 
 def test_dropped_handle_gives_lock_and_descriptors_back(index_path: Path) -> None:

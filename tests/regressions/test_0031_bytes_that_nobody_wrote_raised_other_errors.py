@@ -14,8 +14,8 @@ import simindex
 from simindex import IndexOptions, Recipe
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
 from simindex.storage.catalog.catalog import Catalog, Edit
+from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import stored_options
-from simindex.storage.catalog.registry import acquire
 from simindex.storage.tables import reservoir, structure
 
 ONE = np.ones(1, np.uint64)

@@ -13,7 +13,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions, StorageFailed
 from simindex.index import opening
-from simindex.storage.catalog import registry
+from simindex.storage.catalog import leases
 from simindex.storage.catalog.catalog import Edit
 from simindex.storage.tables.table import Table
 from simindex.writing import edits
@@ -49,7 +49,7 @@ def test_environment_is_closed_if_its_file_cannot_be_asked(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simindex.open(index_path, "n").close()
-    found, calls = registry._identity, []
+    found, calls = leases._identity, []
 
     def refused(directory: Path) -> Any:
         calls.append(directory)
@@ -57,7 +57,7 @@ def test_environment_is_closed_if_its_file_cannot_be_asked(
             raise OSError(errno.EIO, "refused", str(directory))
         return found(directory)
 
-    monkeypatch.setattr(registry, "_identity", refused)
+    monkeypatch.setattr(leases, "_identity", refused)
     with pytest.raises(StorageFailed):
         simindex.open(index_path, "r")
     assert open_below(index_path) == []

@@ -21,8 +21,8 @@ from simindex.inputs import Document, read
 from simindex.repair import catalog_file, catalog_records
 from simindex.repair.catalog_records import CatalogRecords
 from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import LAST_GENERATION, Head, Run
-from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import seal
 from simindex.storage.files.durable import link
 

@@ -15,9 +15,9 @@ import pytest
 import simindex
 from simindex.errors import CorruptFile
 from simindex.storage import location
-from simindex.storage.catalog import registry, values
+from simindex.storage.catalog import leases, values
 from simindex.storage.catalog.environment import Environment
-from simindex.storage.catalog.registry import Lease
+from simindex.storage.catalog.leases import Lease
 from simindex.writing.committer import Committer
 from simindex.writing.writer import Writer
 
@@ -72,7 +72,7 @@ def test_the_lock_is_given_back(
     index.close()
     with simindex.open(filled, "w") as again:
         assert len(again) == 80
-    assert all(filled not in one.directory.parents for one in registry.environments())
+    assert all(filled not in one.directory.parents for one in leases.environments())
 
 
 def test_closing_that_was_interrupted_before_it_began_is_done_by_the_next(
@@ -123,7 +123,7 @@ def test_a_reader_that_opens_while_the_index_is_replaced_gets_the_new_one(
     other = filled.with_name("other.sim")
     with simindex.open(other, "n") as index:
         index.append(ROWS[:7])
-    real = registry.acquire
+    real = leases.acquire
 
     def acquire(directory: Path, *, writable: bool = False) -> Lease:
         if other.exists():

@@ -18,7 +18,7 @@ import pytest
 import simindex
 from simindex.errors import ClosedIndex, InvalidOption, ReadOnlyIndex
 from simindex.index import handle
-from simindex.storage.catalog import registry
+from simindex.storage.catalog import leases
 from simindex.storage.catalog.environment import Environment, InTransaction
 from simindex.storage.files import locks
 from simindex.storage.segmentfiles import SegmentFiles
@@ -253,7 +253,7 @@ def test_a_transaction_that_was_left_is_not_waited_for(
         again.append(ROWS[:5])
         again.commit()
         assert len(again) in (405, 408)
-    assert all(filled not in one.directory.parents for one in registry.environments())
+    assert all(filled not in one.directory.parents for one in leases.environments())
     del reading, opening, committing
 
 
@@ -319,7 +319,7 @@ def test_an_opening_that_is_interrupted_when_it_has_ended_holds_nothing(
         patch.setattr(handle.Handle, "_open", opened)
         interrupt = left(lambda: simindex.open(filled, "w"))
     simindex.open(filled, "w").close()
-    assert all(filled not in one.directory.parents for one in registry.environments())
+    assert all(filled not in one.directory.parents for one in leases.environments())
     del interrupt
 
 

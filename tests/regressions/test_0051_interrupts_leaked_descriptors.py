@@ -37,10 +37,10 @@ from simindex.storage import segmentfiles, view
 from simindex.storage.catalog import (
     catalog,
     environment,
+    leases,
     lmdb_files,
     pages,
     records,
-    registry,
     values,
 )
 from simindex.storage.files import (
@@ -63,7 +63,7 @@ ROWS = np.arange(300, dtype=np.uint64)
 
 OPENING = (
     catalog_file, catalog_records, descriptor, disk, durable, envelope, envelope_writer,
-    environment, format, lmdb_files, locks, opening, pages, registry, segment_remains, removal,
+    environment, format, lmdb_files, locks, opening, pages, leases, segment_remains, removal,
 )
 HOLDING = (
     *OPENING, catalog, committer, handle, records, segment, segmentfiles,
@@ -284,26 +284,26 @@ def test_what_cannot_be_opened_has_no_descriptor(tmp_path: Path) -> None:
 
 def test_no_interrupt_keeps_the_environment(filled: Path) -> None:
     def work() -> None:
-        with registry.acquire(filled / "catalog", writable=True):
+        with leases.acquire(filled / "catalog", writable=True):
             pass
 
     assert len(list(interrupted(filled, work, OPENING, possible=True, step=1))) > 50
-    assert all(filled not in one.directory.parents for one in registry.environments())
+    assert all(filled not in one.directory.parents for one in leases.environments())
 
 
 def test_dropped_lease_is_no_claim(filled: Path) -> None:
     """Another user's release closes the environment; without another it closes as it goes."""
-    with registry.acquire(filled / "catalog") as shared:
-        registry.acquire(filled / "catalog")
+    with leases.acquire(filled / "catalog") as shared:
+        leases.acquire(filled / "catalog")
         assert shared.leased
     assert shared.closed
     assert open_descriptors(filled) == []
-    registry.acquire(filled / "catalog")
+    leases.acquire(filled / "catalog")
     assert open_descriptors(filled) == []
 
 
 def test_lease_is_released_twice_and_ends_no_other(filled: Path) -> None:
-    first, second = (registry.acquire(filled / "catalog") for _ in range(2))
+    first, second = (leases.acquire(filled / "catalog") for _ in range(2))
     first.release()
     first.release()
     assert not second.environment.closed

@@ -40,7 +40,7 @@ would end with an input/output error."""
 
 
 class Environment:
-    """An open catalog directory; see `registry.acquire`.
+    """An open catalog directory; see `leases.acquire`.
 
     Transactions of several threads run side by side; opening, closing and forking wait for those
     in progress and let none begin.
@@ -51,7 +51,7 @@ class Environment:
         self.place = Path(os.path.realpath(directory))
         """That a link on the way leads elsewhere later replaces nothing."""
         self.leases: set[ref[Any]] = set()
-        """Of `registry`; also of some that were dropped."""
+        """Of `leases`; also of some that were dropped."""
         self.writable = writable
         self._gate = RLock()  # a handle may be dropped, and closed, within any call
         self._active: set[ref[_Token]] = set()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.storage.catalog import registry
+from simindex.storage.catalog import leases
 
 ROWS = np.arange(30, dtype=np.uint64)
 
@@ -26,7 +26,7 @@ def filled(index_path: Path) -> Path:
 def nothing_left_open() -> Iterator[None]:
     """Every test ends as it began: no environment, no descriptor more."""
     gc.collect()  # what other tests left goes now, and not meanwhile
-    before, known = len(list(Path("/proc/self/fd").iterdir())), dict(registry._registry)
+    before, known = len(list(Path("/proc/self/fd").iterdir())), dict(leases._registry)
     yield
-    assert registry._registry == known
+    assert leases._registry == known
     assert len(list(Path("/proc/self/fd").iterdir())) == before

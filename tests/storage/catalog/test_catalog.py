@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from simindex.errors import CommitFailed, CorruptFile, StorageFailed, StorageFull
 from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.environment import Transaction
+from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import LAST_GENERATION, Head, Run
-from simindex.storage.catalog.registry import acquire
 from simindex.storage.catalog.values import PART_BYTES, PARTED, pack, seal
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 

@@ -15,7 +15,7 @@ import simindex
 from simindex.errors import UnsupportedStorage
 from simindex.storage.catalog import environment as module
 from simindex.storage.catalog.environment import Environment
-from simindex.storage.catalog.registry import acquire
+from simindex.storage.catalog.leases import acquire
 
 pytestmark = pytest.mark.usefixtures("nothing_left_open")
 

@@ -13,7 +13,7 @@ from children import in_child
 
 import simindex
 from simindex.errors import ClosedIndex, CorruptFile, IndexLocked
-from simindex.storage.catalog import registry
+from simindex.storage.catalog import leases
 
 pytestmark = [
     pytest.mark.usefixtures("nothing_left_open"),
@@ -25,10 +25,10 @@ ROWS = np.arange(30, dtype=np.uint64)
 
 
 def test_handles_of_one_process_share_an_environment(filled: Path) -> None:
-    before = len(registry._registry)
+    before = len(leases._registry)
     with simindex.open(filled) as first, simindex.open(filled) as second:
         assert first._handle.environment is second._handle.environment
-        assert len(registry._registry) == before + 1
+        assert len(leases._registry) == before + 1
 
 
 def test_path_through_a_symlink_is_the_same_index(filled: Path, tmp_path: Path) -> None:
