@@ -42,7 +42,7 @@ class BoundedContract(MethodContract):
             pytest.skip(str(error))
 
     def explained(self, case: Case, batch: Any, **options: Any) -> simindex.Explanation:
-        pytest.skip("explain takes no memory_limit, and tables over queries are planned by it alone")
+        pytest.skip("explain takes no memory_limit, which decides on tables over queries")
 
 
 class TestTablesOverQueries(BoundedContract):

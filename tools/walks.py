@@ -1,0 +1,169 @@
+"""Follows a public call through the package: each function where it is first entered.
+
+    python tools/walks.py             modules, folders, functions and lines of every walk
+    python tools/walks.py query       the functions of one walk, each below the one that calls it
+    python tools/walks.py --modules   the modules of every walk, in the order of the walk
+
+An index with permuted tables and slice lists is made for it. The first query or search for the
+nearest is also planned; "query again" takes the plan that the first one made. Lines are those of
+the modules that a walk enters, which a reader has before them, and of the functions alone.
+`simindex` may be another version of the package: the calls are those of every version.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+import simindex
+
+PACKAGE = Path(simindex.__file__).parent
+ROWS, ASKED = 5_000, 50
+
+
+@dataclass
+class Walk:
+    """The functions of the package that a call enters, in order, with their depth."""
+
+    entered: dict[CodeType, int] = field(default_factory=dict)
+    calls: set[tuple[CodeType, CodeType]] = field(default_factory=set)
+    """Which function called which; what the package passes through others, such as numpy, too."""
+
+    def follow(self, call: Callable[[], Any]) -> None:
+        """Makes the call."""
+        def met(frame: FrameType, event: str, argument: Any) -> None:
+            code = frame.f_code
+            if event != "call" or not _is_named(code):
+                return
+            callers = _callers(frame)
+            self.entered.setdefault(code, len(callers))
+            if callers:
+                self.calls.add((callers[0], code))
+
+        threading.setprofile(met)  # of threads that begin meanwhile, such as merges
+        sys.setprofile(met)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+
+    def modules(self) -> list[Path]:
+        """Their files, relative to the package, in order."""
+        return list(dict.fromkeys(
+            Path(code.co_filename).relative_to(PACKAGE) for code in self.entered
+        ))
+
+    def counted(self) -> tuple[int, int, int, int, int]:
+        """Modules, folders, functions, lines of the modules, lines of the functions."""
+        modules = self.modules()
+        return (
+            len(modules), len({module.parent for module in modules}), len(self.entered),
+            sum(len((PACKAGE / module).read_text().splitlines()) for module in modules),
+            sum(map(_lines, self.entered)),
+        )
+
+    def told(self) -> str:
+        """One line a function."""
+        return "\n".join(
+            f"{'  ' * depth}{module_of(code)}: {code.co_qualname}"
+            for code, depth in self.entered.items()
+        )
+
+
+def _is_named(code: CodeType) -> bool:
+    """Whether it is a function of the package, and no comprehension or lambda."""
+    return code.co_filename.startswith(f"{PACKAGE}/") and not code.co_name.startswith("<")
+
+
+def _callers(frame: FrameType) -> list[CodeType]:
+    """The functions of the package that are at work above one, the nearest first."""
+    found, caller = [], frame.f_back
+    while caller is not None:
+        if _is_named(caller.f_code):
+            found.append(caller.f_code)
+        caller = caller.f_back
+    return found
+
+
+def _lines(code: CodeType) -> int:
+    numbers = [line for _, _, line in code.co_lines() if line]
+    return max(numbers) - min(numbers) + 1
+
+
+def module_of(code: CodeType) -> str:
+    """Its module, as `index/changes`."""
+    return _module(Path(code.co_filename).relative_to(PACKAGE))
+
+
+def _module(path: Path) -> str:
+    return path.with_suffix("").as_posix()
+
+
+def walks(path: Path) -> dict[str, Walk]:
+    """Every walk, on an index that is made at `path`."""
+    rng = np.random.default_rng(1)
+    fingerprints = rng.integers(0, 1 << 64, 6 * ROWS, dtype=np.uint64)
+    ids = np.arange(len(fingerprints), dtype=np.uint64)
+
+    def part(number: int) -> simindex.Batch:
+        rows = slice(number * ROWS, (number + 1) * ROWS)
+        return simindex.Batch(fingerprints[rows], ids=ids[rows])
+
+    def appended(index: simindex.Index, number: int) -> None:
+        index.append(part(number))
+        index.commit()
+
+    options = simindex.IndexOptions(structures=("psm", "bphs:G=2,g=1", "issl"), min_merge=2)
+    with simindex.open(path, "n", options=options) as index:
+        for number in range(4):
+            appended(index, number)
+    found = {name: Walk() for name in ("append", "compact", "query", "query again", "top", "pairs")}
+    with simindex.open(path, "w") as index:
+        found["append"].follow(lambda: appended(index, 4))
+        found["compact"].follow(lambda: index.compact(full=True))
+    asked = simindex.Batch(fingerprints[:ASKED])
+    with simindex.open(path) as index:
+        for name in ("query", "query again"):
+            found[name].follow(lambda: index.query(asked, h=3))
+        found["top"].follow(lambda: index.top(asked, k=5))
+        found["pairs"].follow(lambda: list(index.pairs(h=3)))
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Follows the calls and prints where they lead."""
+    assert __doc__
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("walk", nargs="?", help="append, compact, query, 'query again', top, pairs")
+    parser.add_argument("--modules", action="store_true", help="list the modules of every walk")
+    asked = parser.parse_args(arguments)
+    with TemporaryDirectory() as folder:
+        found = walks(Path(folder) / "walked.sim")
+    if asked.walk is not None:
+        if asked.walk not in found:
+            parser.error(f"no walk is named {asked.walk!r}: {', '.join(found)}")
+        print(found[asked.walk].told())
+    elif asked.modules:
+        for name, walk in found.items():
+            print(f"- {name}: {', '.join(map(_module, walk.modules()))}")
+    else:
+        print("| call | modules | folders | functions | lines of the modules | of the functions |")
+        print("|---|---:|---:|---:|---:|---:|")
+        for name, walk in found.items():
+            print(f"| {name} |", " | ".join(f"{count:,}" for count in walk.counted()), "|")
+
+
+if __name__ == "__main__":
+    main()
