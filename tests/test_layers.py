@@ -6,7 +6,7 @@
 
 1. No import points up, wherever in a module it stands. 2. A folder that has no rank is a breach,
 until it is placed here. 3. Modules of a folder form no circle. 4. Each foreign thing is imported
-through its door only.
+through its door only. 5. No public call climbs: what a function calls has its rank or a lower one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from types import CodeType
 
 import pytest
+import walks
 
 import simindex
 
@@ -89,6 +91,15 @@ WRITING_METHODS = frozenset(
      "write_back"}
 )
 WRITING_FLAGS = frozenset({"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND"})
+
+GIVEN = frozenset({
+    ("storage/files/refusals", "typed.<locals>.checked"),
+    ("storage/files/refusals", "each"),
+    ("storage/tables/sortedrows", "SortedRows.directory"),
+    ("storage/segmentfiles", "SegmentFiles.merge"),
+})
+"""Functions that call what they are given: two translate the errors of a public call, one loads a
+directory when it is first needed, and a merge tells how far it is. See decision 19."""
 
 FORBIDDEN_IMPORTS = frozenset(
     {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "shelve", "marshal", "yaml", "joblib"}
@@ -498,3 +509,23 @@ def test_a_planted_circle_is_found() -> None:
 def test_a_module_too_many_at_the_top_would_be_found() -> None:
     """It is in no layer, unless it is one of the words."""
     assert breaches("newcomer.py", "") != []
+
+
+def rank(module: str) -> int:
+    """Of the folder of a module."""
+    folder, _, name = module.rpartition("/")
+    return RANK["words"] if name in WORDS and not folder else RANK[folder]
+
+
+def test_no_walk_climbs_to_a_higher_folder(tmp_path: Path) -> None:
+    def place(code: CodeType) -> tuple[str, str]:
+        return walks.module_of(code), code.co_qualname
+
+    for name, walk in walks.walks(tmp_path / "walked.sim").items():
+        climbs = {
+            (caller, called) for caller, called in
+            ((place(one), place(other)) for one, other in walk.calls)
+            if rank(called[0]) > rank(caller[0]) and caller not in GIVEN
+        }
+        assert not climbs, name
+        assert walk.calls and rank(walk.modules()[-1].as_posix()) <= RANK["index"]
