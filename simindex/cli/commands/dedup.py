@@ -24,7 +24,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 import click
 import numpy as np
@@ -32,6 +32,7 @@ import numpy as np
 import simindex
 from simindex.bits.distinct import distinct
 from simindex.cli.app import program, uninterrupted
+from simindex.cli.batches import process_bytes
 from simindex.cli.choices import (
     Reading,
     distance,
@@ -45,8 +46,9 @@ from simindex.cli.chunks import (
     portions,
     read_ahead,
 )
-from simindex.cli.console import count, duration, key_text, say
+from simindex.cli.console import count, duration, key_text, megabytes, say
 from simindex.cli.dedup.known import named_apart
+from simindex.cli.dedup.listing import Listing
 from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
 from simindex.cli.dedup.outputs import audit_file, settle, whole_writes
 from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary_folder
@@ -108,7 +110,8 @@ WRITTEN_LINES = 512
 @click.option(
     "--audit", type=click.Path(), metavar="FILE",
     help="Write a JSON line for each dropped document: its key, the key of the kept one, the "
-    "distance, and the file and line of both. With --index the lines are appended to FILE.",
+    "distance, why it went, and the file and line of both. With --index the lines are added to "
+    "FILE, except those that it has.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
@@ -163,6 +166,7 @@ def dedup(
         else:
             place = lasting(Path(index_path), asked)
         opened.enter_context(place.index)
+        rows_before = len(place.index)
         h = place.index.h if h is None else h
         extent = place.prepared.extent
         shown = Progress("deduplicating", quiet=silent, extent=extent)
@@ -185,15 +189,18 @@ def dedup(
         # Standard output is the documents', so the summary goes where summaries go.
         summary = {
             "documents": run.documents,
-            "kept": run.documents - run.dropped,
+            "kept": run.kept,
             "dropped": run.dropped,
             "h": h,
             "without_fingerprint": run.without.number,
             **({"without_date": keep.undated[0]} if keep.policy == "newest" else {}),
             "bad_records": intake.bad_records,
             "short_texts": short.number,
-            **({} if index_path is None else {"rows": rows}),
+            **({} if index_path is None else {
+                "known": run.known, "rows_before": rows_before, "rows": rows,
+            }),
             "seconds": round(seconds, 3),
+            "peak_memory_bytes": process_bytes(),
             **({} if lesson is None else {"idf": lesson.record()}),
         }
         click.echo(json.dumps(summary), err=True)
@@ -208,14 +215,18 @@ def dedup(
         if not run.documents:
             say("the inputs hold no document")
         other = "another one" if keep.policy == "none" else "a kept one"
+        of = count(run.documents, "document")
         said = (
-            f"marked {run.dropped:,} of {count(run.documents, 'document')} as"
+            f"marked {run.dropped:,} of {of} as within {h} of {other}"
             if mark
-            else f"kept {run.documents - run.dropped:,} of {count(run.documents, 'document')}, "
-            f"dropped {run.dropped:,}"
+            else f"kept {run.kept:,} of {of}, dropped {run.dropped:,} within {h} of {other}"
+            + (f", and {run.known:,} that {index_path} has under the same id" * bool(run.known))
         )
-        held = "" if index_path is None else f"; {index_path} holds {count(rows, 'row')}"
-        say(f"{said} within {h} of {other}, in {duration(seconds)}{held}")
+        held = (
+            "" if index_path is None
+            else f"; {index_path} had {count(rows_before, 'row')} and holds {rows:,}"
+        )
+        say(f"{said}, in {duration(seconds)} and {megabytes(process_bytes())} of memory{held}")
 
 
 @dataclass(slots=True)
@@ -227,11 +238,18 @@ class _Run:
     mark: bool
     reading: Reading
     output: BinaryIO
-    listing: TextIO | None
+    listing: Listing | None
     short: ShortTexts
     documents: int = 0
     dropped: int = 0
+    known: int = 0
+    """Documents that the index had before, not counted as dropped."""
     without: SkippedReport = field(default_factory=SkippedReport)
+
+    @property
+    def kept(self) -> int:
+        """Documents that came out, unmarked."""
+        return self.documents - self.dropped - (0 if self.mark else self.known)
 
     def through(self, most: int, progress: Progress) -> None:
         """Every buffer, from reading to its commit."""
@@ -266,7 +284,7 @@ class _Run:
         while some := list(islice(decided, WRITTEN_LINES)):
             self.documents += len(some)
             self.dropped += sum(loss is not None for _, loss in some)
-            self._put((document, loss, False) for document, loss in some)
+            self._put(some)
         self.output.flush()
 
     def _finish(self, buffer: Buffer) -> None:
@@ -276,8 +294,8 @@ class _Run:
         if self.place.lasting:
             batch, known = named_apart(self.place.index, buffer, batch, stored)
         losses = self._losses(buffer, batch, stored)
-        lost = _named(buffer, stored, losses)
-        self._write(buffer, lost, {buffer.places[row] for row in known})
+        lost = _named(buffer, stored, losses, known)
+        self._write(buffer, lost)
         if self.keep.policy == "none":
             # What was dropped is stored, too, so that later copies of it are dropped; once.
             rows = np.sort(distinct(batch.rows)[0])
@@ -287,7 +305,8 @@ class _Run:
         if len(rows):
             self.place.index.append(batch.take(rows))
         self.documents += len(buffer.documents)
-        self.dropped += len(lost)
+        self.dropped += len(lost) - len(known)
+        self.known += len(known)
         with uninterrupted():
             self.place.index.commit()
             self.place.committed = self.documents
@@ -298,47 +317,56 @@ class _Run:
         order = self.keep.order([buffer.documents[place] for place in buffer.places])
         return greedy(batch.rows, order, stored.distance != NOWHERE, self.h)
 
-    def _write(self, buffer: Buffer, lost: dict[int, Loss], own: set[int]) -> None:
-        """`own`: documents that are stored themselves, by an earlier run."""
+    def _write(self, buffer: Buffer, lost: dict[int, Loss]) -> None:
         self._put(
-            (document, lost.get(place), place in own)
-            for place, document in enumerate(buffer.documents)
+            (document, lost.get(place)) for place, document in enumerate(buffer.documents)
         )
         if self.place.lasting:
             settle(self.output)
             if self.listing is not None:
-                settle(self.listing)
+                settle(self.listing.file)
 
-
-    def _put(self, decided: Iterable[tuple[Document, Loss | None, bool]]) -> None:
-        """Documents, what they lost to, and whether they are stored themselves."""
+    def _put(self, decided: Iterable[tuple[Document, Loss | None]]) -> None:
+        """Documents, and what they lost to. Nothing that is stored itself is marked."""
         options = self.reading.options
         id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
         lines: list[bytes] = []
-        for document, loss, own in decided:
+        told: list[bytes] = []
+        for document, loss in decided:
+            mark = None if loss is None or (self.mark and loss.known) else loss
             if self.mark:
-                mark = None if own else loss
                 lines.append(marked_line(document, mark, id_field, text_field))
             elif loss is None:
                 lines.append(line_of(document, id_field, text_field))
-            if loss is not None and not own and self.listing is not None:
-                self.listing.write(audit_line(document, loss))
-            if len(lines) == WRITTEN_LINES:
-                self.output.write(b"".join(lines))
-                lines.clear()
+            if mark is not None and self.listing is not None:
+                told.append(audit_line(document, mark, self.h))
+            if len(lines) + len(told) >= WRITTEN_LINES:
+                self._hand_over(lines, told)
+        self._hand_over(lines, told)
+
+    def _hand_over(self, lines: list[bytes], told: list[bytes]) -> None:
         self.output.write(b"".join(lines))
+        lines.clear()
+        if self.listing is not None:
+            self.listing.write(told)
+            told.clear()
 
 
-def _named(buffer: Buffer, stored: Stored, losses: Losses) -> dict[int, Loss]:
+def _named(
+    buffer: Buffer, stored: Stored, losses: Losses, known: set[int]
+) -> dict[int, Loss]:
     """What each dropped document lost to, the nearest of all, by its place in the buffer."""
     lost: dict[int, Loss] = {}
     distances = np.minimum(stored.distance, losses.distance)
     for row in np.flatnonzero(distances != NOWHERE).tolist():
-        distance = int(distances[row])
-        if stored.distance[row] == distance:
+        distance, document = int(distances[row]), buffer.documents[buffer.places[row]]
+        if row in known:
+            loss = Loss(document.key, 0, known=True)
+        elif stored.distance[row] == distance:
             loss = Loss(key_text(stored.key(row)) or "", distance)
         else:
             winner = buffer.documents[buffer.places[int(losses.winner[row])]]
-            loss = Loss(winner.key, distance, winner.place)
+            same = document.text == winner.text
+            loss = Loss(winner.key, distance, winner.place, same)
         lost[buffer.places[row]] = loss
     return lost

@@ -1,4 +1,4 @@
-"""What `dedup` writes: documents as they were read, marked ones, and the list of what was dropped.
+"""What `dedup` writes: documents as they were read, marked ones, and lines of the audit.
 
 A mark is spliced into the line before the brace that ends it, so all else stays byte for byte:
 
@@ -15,6 +15,10 @@ from simindex.inputs import Document
 
 MARK = "near_duplicate_of"
 
+AUDIT_BEGINS = b'{"dropped": '
+AUDIT_ENDS = b', "why": '
+"""What each line of the audit begins with, and what ends what it is known by."""
+
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _UNMARKED = f', "{MARK}": null}}'.encode()
 
@@ -26,6 +30,18 @@ class Loss(NamedTuple):
     distance: int
     place: str | None = None
     """Where the winner was read; None of one that is stored in the index."""
+    same_text: bool = False
+    """Whether both have the same text; of a winner that is stored nobody knows."""
+    known: bool = False
+    """Whether the document itself is stored, by an earlier run or buffer."""
+
+    def why(self, h: int) -> str:
+        """Why it went."""
+        if self.known:
+            return "same id"
+        if self.same_text:
+            return "same text"
+        return "same fingerprint" if self.distance == 0 else f"within {h} bits"
 
 
 def line_of(document: Document, id_field: str, text_field: str) -> bytes:
@@ -52,13 +68,12 @@ def marked_line(
     return body[:-1] + spliced + (end if end.endswith(b"\n") else end + b"\n")
 
 
-def audit_line(document: Document, loss: Loss) -> str:
+def audit_line(document: Document, loss: Loss, h: int) -> bytes:
     """A line of the list of what was dropped."""
-    found = {
+    return _dumped({
         "dropped": document.key, "lost_to": loss.key, "distance": loss.distance,
-        "dropped_at": document.place, "lost_to_at": loss.place,
-    }
-    return _encode(found) + "\n"
+        "dropped_at": document.place, "why": loss.why(h), "lost_to_at": loss.place,
+    }) + b"\n"
 
 
 def _fields(document: Document, id_field: str, text_field: str) -> Any:

@@ -1,4 +1,4 @@
-"""Where `dedup` writes: standard output, and the list of what was dropped."""
+"""Where `dedup` writes: standard output, and the audit of what was dropped."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import BinaryIO
 
 from simindex.cli.choices import is_open_as
+from simindex.cli.dedup.listing import Listing, listing
 from simindex.errors import InvalidOption
 
 
-def settle(stream: BinaryIO | TextIO) -> None:
+def settle(stream: BinaryIO) -> None:
     """Hands over what was written: to the disk, where the stream is a file."""
     stream.flush()
     try:
@@ -41,21 +42,14 @@ def whole_writes() -> Iterator[BinaryIO]:
 @contextmanager
 def audit_file(
     path: str | None, inputs: tuple[str, ...], index_path: str | None
-) -> Iterator[TextIO | None]:
-    """The list of what is dropped; what earlier runs through the same index dropped stays in it."""
+) -> Iterator[Listing | None]:
+    """The audit; what earlier runs through the same index dropped stays in it."""
     if path is None:
         yield None
         return
     _require_apart(Path(path), inputs, index_path)
-    try:
-        file = Path(path).open("w" if index_path is None else "a", encoding="utf-8")  # noqa: SIM115
-    except OSError as error:
-        raise InvalidOption(
-            f"--audit {path} cannot be written: {error.strerror}",
-            remedy="name a file in a folder that is there", option="audit", path=path,
-        ) from error
-    with file:
-        yield file
+    with listing(Path(path), adding=index_path is not None) as opened:
+        yield opened
 
 
 def _require_apart(audit: Path, inputs: tuple[str, ...], index_path: str | None) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,6 +39,9 @@ from simindex.pairs.deduplication import NOWHERE, greedy, nearest_stored
 
 CHUNK_BYTES = 32 << 20
 
+DIGEST_BYTES = 16
+"""Of a text, which tells whether two are equal."""
+
 
 class Ranking:
     """The documents of a first reading, and what each of them lost to."""
@@ -46,7 +50,7 @@ class Ranking:
         self._keep = keep
         self._keys: BinaryIO = (folder / "keys").open("w+b")
         self._ends = array("Q", [0])
-        """Of the names in the file: of each document its key, then the file and line."""
+        """In the file: of each document a digest of its text and its key, then file and line."""
         self._ranks: Any = keep.ranks()
         self._parts: list[Any] = []
         self._places: list[I64] = []
@@ -74,7 +78,8 @@ class Ranking:
                 self._parts.append(batch.rows)
                 for document in chunk:
                     self._ranks.append(self._keep.rank_of(document))
-                    for name in (document.key.encode(), document.place.encode()):
+                    named = _digest(document) + document.key.encode()
+                    for name in (named, document.place.encode()):
                         self._keys.write(name)
                         self._ends.append(self._ends[-1] + len(name))
                 progress.advance(len(chunk), characters_of(chunk))
@@ -130,7 +135,9 @@ class Ranking:
                 yield document, None
             else:
                 distance = int(self._distance[place])
-                yield document, Loss(self._key(lost_to), distance, self._name(2 * lost_to + 1))
+                same_text = distance == 0 and self._digest(lost_to) == _digest(document)
+                winner_place = self._name(2 * lost_to + 1).decode()
+                yield document, Loss(self._key(lost_to), distance, winner_place, same_text)
             seen += 1
         if seen != len(self):
             raise InvalidInput(
@@ -139,9 +146,16 @@ class Ranking:
             )
 
     def _key(self, place: int) -> str:
-        return self._name(2 * place)
+        return self._name(2 * place)[DIGEST_BYTES:].decode()
 
-    def _name(self, number: int) -> str:
+    def _digest(self, place: int) -> bytes:
+        return self._name(2 * place)[:DIGEST_BYTES]
+
+    def _name(self, number: int) -> bytes:
         start, end = self._ends[number], self._ends[number + 1]
         self._keys.seek(start)
-        return self._keys.read(end - start).decode()
+        return self._keys.read(end - start)
+
+
+def _digest(document: Document) -> bytes:
+    return blake2b(document.text.encode(), digest_size=DIGEST_BYTES).digest()

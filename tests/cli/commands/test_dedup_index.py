@@ -52,7 +52,7 @@ def test_what_came_out_is_stored_and_drops_what_comes_later(run: Run) -> None:
     result = run("dedup", "--index", "i.sim", "-d", 0, input=first)
     assert result.stdout == first
     assert "kept 5 of 5 documents, dropped 0 within 0 of a kept one, in " in result.stderr
-    assert "; i.sim holds 5 rows\n" in result.stderr
+    assert "MB of memory; i.sim had 0 rows and holds 5\n" in result.stderr
     second = "".join(record(number, 1) for number in range(3, 8))
     result = run(
         "dedup", "--index", "i.sim", "-d", 0, "--audit", "a.jsonl", "--json", input=second
@@ -60,7 +60,7 @@ def test_what_came_out_is_stored_and_drops_what_comes_later(run: Run) -> None:
     assert keys_of(result.stdout) == ["5.1", "6.1", "7.1"]
     assert [json.loads(one) for one in Path("a.jsonl").read_text().splitlines()] == [
         {"dropped": f"{number}.1", "lost_to": f"{number}.0", "distance": 0,
-         "dropped_at": f"-:{number - 2}", "lost_to_at": None} for number in (3, 4)
+         "dropped_at": f"-:{number - 2}", "why": "same fingerprint", "lost_to_at": None} for number in (3, 4)
     ]
     summary = json.loads(result.stderr.splitlines()[-1])
     assert (summary["kept"], summary["dropped"], summary["rows"]) == (3, 2, 8)
@@ -334,9 +334,11 @@ def test_with_none_later_copies_of_dropped_ones_are_dropped(run: Run) -> None:
     options = ("dedup", "--index", "i.sim", "--keep", "none", "--audit", "a")
     assert keys_of(run(*options, input=given).stdout) == ["2.0"]
     assert [json.loads(one) for one in Path("a").read_text().splitlines()] == [
-        {"dropped": "1.0", "lost_to": "1.1", "distance": 0, "dropped_at": "-:1",
+        {"dropped": "1.0", "lost_to": "1.1", "distance": 0,
+         "why": "same fingerprint", "dropped_at": "-:1",
          "lost_to_at": "-:3"},
-        {"dropped": "1.1", "lost_to": "1.0", "distance": 0, "dropped_at": "-:3",
+        {"dropped": "1.1", "lost_to": "1.0", "distance": 0,
+         "why": "same fingerprint", "dropped_at": "-:3",
          "lost_to_at": "-:1"},
     ]
     assert run(*options, input=record(1, 2) + record(2, 1)).stdout == ""
@@ -358,7 +360,7 @@ def test_a_page_fifty_thousand_times_is_kept_once(run: Run) -> None:
         assert np.concatenate([batch.fingerprints for batch in index.rows()]).shape == (1,)
 
 
-def test_a_second_run_lists_and_marks_no_document_as_its_own_near_duplicate(run: Run) -> None:
+def test_a_second_run_marks_no_document_and_lists_what_it_knows(run: Run) -> None:
     given = "".join(record(number, copy) for number in range(3) for copy in range(2))
     run("dedup", "--index", "i.sim", "--audit", "a", input=given)
     listed = Path("a").read_text()
@@ -367,7 +369,9 @@ def test_a_second_run_lists_and_marks_no_document_as_its_own_near_duplicate(run:
     assert keys_of(again.stdout) == []
     both = [json.loads(line) for line in Path("a").read_text().splitlines()]
     assert [one["lost_to_at"] for one in both] == ["-:1", "-:3", "-:5", None, None, None]
-    assert [{**one, "lost_to_at": None} for one in both[:3]] == both[3:]
+    assert [(one["dropped"], one["lost_to"], one["why"]) for one in both[3:]] == [
+        (f"{number}.0", f"{number}.0", "same id") for number in range(3)
+    ]
     marked = run("dedup", "--index", "i.sim", "--mark", input=given)
     marks = [json.loads(line)["near_duplicate_of"] for line in marked.stdout.splitlines()]
     assert [mark is None for mark in marks] == [True, False] * 3

@@ -1,0 +1,84 @@
+"""The audit of `dedup`: a file with a line for each document that was dropped.
+
+    --audit FILE            the lines of this run; FILE is overwritten
+    --audit FILE --index    lines are added to FILE, except those that it has
+
+Two lines are the same if they differ in `why` and `lost_to_at` only, the last fields: a second run
+finds in the index what the first one found beside the document, and its text is not there to compare.
+Memory holds 16 bytes of each line of FILE.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simindex.cli.dedup.marks import AUDIT_BEGINS, AUDIT_ENDS
+from simindex.errors import InvalidOption
+
+DIGEST_BYTES = 16
+
+
+class Listing:
+    """An open audit."""
+
+    def __init__(self, file: BinaryIO, told: NDArray[np.bytes_]) -> None:
+        self.file = file
+        self._told = told
+        """Digests of the lines that the file had, in order."""
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Adds the lines that the file did not have when it was opened."""
+        if not lines:
+            return
+        if len(self._told):
+            digests = np.array([_digest(line) for line in lines], self._told.dtype)
+            place = np.searchsorted(self._told, digests)
+            there = self._told[np.minimum(place, len(self._told) - 1)] == digests
+            lines = [line for line, told in zip(lines, there.tolist(), strict=True) if not told]
+        self.file.write(b"".join(lines))
+
+
+@contextmanager
+def listing(path: Path, *, adding: bool) -> Iterator[Listing]:
+    """The audit at a path, emptied unless lines are to be added to it."""
+    try:
+        file = path.open("ab" if adding else "wb")
+    except OSError as error:
+        raise InvalidOption(
+            f"--audit {path} cannot be written: {error.strerror}",
+            remedy="name a file in a folder that is there", option="audit", path=str(path),
+        ) from error
+    with file:
+        told = array("B")
+        if adding and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            with path.open("rb") as there:
+                _read(there, file, told)
+        digests = np.frombuffer(told, f"S{DIGEST_BYTES}") if told else np.empty(0, "S1")
+        yield Listing(file, np.sort(digests))
+
+
+def _read(there: BinaryIO, file: BinaryIO, told: array[int]) -> None:
+    """Notes the lines of an audit. A last line that a kill has cut is removed."""
+    whole = 0
+    for line in there:
+        if line.endswith(b"\n"):
+            told.frombytes(_digest(line))
+            whole += len(line)
+        elif line.startswith(AUDIT_BEGINS) or AUDIT_BEGINS.startswith(line):
+            file.truncate(whole)
+        else:
+            file.write(b"\n")
+
+
+def _digest(line: bytes) -> bytes:
+    return blake2b(line.rpartition(AUDIT_ENDS)[0] or line, digest_size=DIGEST_BYTES).digest()
