@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any, TypeVar, cast
 
 import click
@@ -33,7 +33,7 @@ from simindex.inputs import (
     read,
     read_fingerprints,
 )
-from simindex.inputs.finding import as_from, printable
+from simindex.inputs.finding import name_from, printable
 from simindex.options import SECRET_BYTES, split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -188,21 +188,43 @@ class Reading:
         return Intake(max_errors=self.max_errors, report=None if silent else say)
 
     def lasting(self) -> Reading:
-        """The same, with names for records of standard input that no other run gives."""
-        stdin_name = f"stdin-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
-        return replace(self, options=replace(self.options, stdin_name=stdin_name))
+        """The same, with names that an index can store.
 
-    def named_for(
-        self, index: simindex.Index, path: str | Path, inputs: Sequence[str], *, quiet: bool
-    ) -> Reading:
+        Records of standard input get a name that no other run gives, and files their path from the
+        working directory without links.
+        """
+        stdin_name = f"stdin-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+        options = replace(self.options, stdin_name=stdin_name, origin=_working_directory())
+        return replace(self, options=options)
+
+    def named_for(self, index: simindex.Index) -> Reading:
         """The same, with names of files that start from the folder that those of an index do."""
-        origin = origin_of(index)
-        if not quiet and any(as_from(name, origin) != name for name in inputs):
-            say(
-                f"names of files start from {printable(origin or '')}, where {path} was made, and "
-                "not from this folder"
-            )
+        origin = origin_of(index) or _working_directory()
         return replace(self, options=replace(self.options, origin=origin))
+
+    def say_names(self, inputs: Sequence[str], path: str | Path) -> None:
+        """Says how files are named in an index, where that is not as they were typed."""
+        origin = self.options.origin
+        named = [name for name in inputs if name != "-"]
+        if origin is None or not named:
+            return
+        if origin != _working_directory():
+            gone = "" if Path(origin).is_dir() else (
+                "; that folder is gone, and files that were moved count as other documents: build "
+                "the index again"
+            )
+            say(
+                f"names of files start from {printable(origin)}, where {path} was made, and not "
+                f"from this folder{gone}"
+            )
+            return
+        for name in named:
+            stored = name_from(os.path.realpath(name), origin)
+            if stored != PurePath(name).as_posix():
+                say(
+                    f"{printable(name)} is named {printable(stored)} in {path}: names of files are "
+                    "paths from this folder, without links"
+                )
 
     def extent(
         self, inputs: Sequence[str], intake: Intake, without: Path | None = None
@@ -231,6 +253,13 @@ class Reading:
         """The fingerprints of the inputs."""
         _require_unread_output(inputs)
         return read_fingerprints(inputs, replace(self.options, without=without), intake)
+
+
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109 - without links
+    except FileNotFoundError:  # it was removed
+        return None
 
 
 def _reading(max_errors: int, **options: Any) -> Reading:

@@ -47,6 +47,8 @@ class Found:
     path: str
     name: str
     """As reached from the input, with `/`."""
+    real: str
+    """The absolute path without links: the same, however the file is reached."""
     named: bool
     """Whether the caller named the file; else it was found in a folder."""
 
@@ -91,14 +93,14 @@ def found(
     reached = _Reached(patterns)
     for given in inputs:
         if given == STDIN:
-            yield Found(given, given, named=True)
+            yield Found(given, given, given, named=True)
             continue
         real = os.path.realpath(given)
         if not Path(given).is_dir():
             if reached.again(real, kept=True):
                 intake.passed_over[AGAIN] += 1
             else:
-                yield Found(given, PurePath(given).as_posix(), named=True)
+                yield Found(given, PurePath(given).as_posix(), real, named=True)
             continue
         prefix = PurePath(given).as_posix()
         for path, link in _walk(given, patterns, intake, without):
@@ -112,26 +114,18 @@ def found(
                 intake.passed_over[AGAIN] += 1
             else:
                 name = path if prefix == "." else f"{prefix.rstrip('/')}/{path}"
-                yield Found(str(Path(given, path)), name, named=False)
+                yield Found(str(Path(given, path)), name, there, named=False)
         reached.folder(real)
 
 
-def as_from(name: str, origin: str | None) -> str:
-    """The name of a file, as reached from the folder `origin` instead of the working directory.
+def name_from(real: str, origin: str) -> str:
+    """The name of a file: its path from the folder `origin`, absolute if that leads over the root.
 
-    It leads to the same file from there. An absolute name stays as it is.
+    Both are absolute and without links, so a file has one name, whatever way it was reached.
     """
-    if origin is None or name == STDIN or name.startswith("/"):
-        return name
-    here = os.getcwd()  # noqa: PTH109 - without links, so that the folder above is ".."
-    if here == origin:
-        return name
-    rest = name.split("/")
-    while rest and rest[0] == "..":
-        here, rest = os.path.dirname(here), rest[1:]  # noqa: PTH120
-    while len(rest) > 1 and f"{origin}/".startswith(f"{here.rstrip('/')}/{rest[0]}/"):
-        here, rest = f"{here.rstrip('/')}/{rest[0]}", rest[1:]
-    return "/".join(part for part in (os.path.relpath(here, origin), *rest) if part != ".")
+    if origin != "/" and os.path.commonpath([real, origin]) == "/":
+        return real
+    return os.path.relpath(real, origin)
 
 
 def below(path: str, folder: str) -> str:

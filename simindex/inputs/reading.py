@@ -11,7 +11,7 @@ from typing import BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs.document import Document, Intake, Source
-from simindex.inputs.finding import Found, Patterns, as_from, found, is_index, printable
+from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
 from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.foreign import HEAD_BYTES, foreign
 from simindex.inputs.formats import AUTO, FORMATS, Format, names, recognised
@@ -61,7 +61,8 @@ class ReadOptions:
     stdin_name : str
         What records of standard input that have no id are named after.
     origin : str, optional
-        The folder that names of files start from, without links; by default the working directory.
+        The folder that names of files start from, absolute and without links: each file has one
+        name then. By default it is named by its path as reached from the input.
     """
 
     format: str = AUTO
@@ -145,8 +146,8 @@ def read(
     ------
     Document
         The key of a text file is its path as reached from the input, such as
-        ``folder/sub/name.txt``; of a record its id, or ``file:line``. A file that several inputs
-        lead to is read once.
+        ``folder/sub/name.txt``, or from `ReadOptions.origin`; of a record its id, or ``file:line``.
+        A file that several inputs lead to is read once.
 
     Raises
     ------
@@ -256,8 +257,12 @@ def _read_file(
 ) -> Iterator[T]:
     intake.files += 1
     shown = printable(file.path)
-    found_as = as_from(file.name, options.origin)
-    name = options.stdin_name if file.path == STDIN else printable(found_as)
+    if file.path == STDIN:
+        name = options.stdin_name
+    elif options.origin is None:
+        name = printable(file.name)
+    else:
+        name = printable(name_from(file.real, options.origin))
     source = Source(
         shown, name, intake, options.max_record_bytes, file.named, options.text_field,
         options.id_field,

@@ -17,7 +17,8 @@ import simindex
 from simindex.cli import program
 from simindex.errors import CorruptFile
 from simindex.index.origin import keep_origin, origin_of
-from simindex.inputs.finding import as_from
+from simindex.inputs import ReadOptions, read
+from simindex.inputs.finding import name_from
 from simindex.repair.check import require_usable
 
 FOX = "The quick brown fox jumps over the lazy dog and runs into the dark wood"
@@ -46,10 +47,10 @@ def test_an_origin_is_stored_once_and_with_a_commit(
             require_usable("origin", b"relative", index.options)
 
 
-def test_a_name_leads_to_the_same_file_from_the_origin(
+def test_a_name_leads_to_one_file_from_the_origin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Names are equal where files are, and lead to them, over folders, links and `..`."""
+    """Over folders, links and `..`, it is the same however the file is reached."""
     tmp_path = tmp_path.resolve()
     for folder in ("a/b/c", "a/d", "e"):
         (tmp_path / folder).mkdir(parents=True)
@@ -62,15 +63,105 @@ def test_a_name_leads_to_the_same_file_from_the_origin(
         here, origin = (draw.choice(folders).resolve() for _ in range(2))
         target = draw.choice(folders)
         monkeypatch.chdir(here)
-        name = os.path.relpath(target / "f", here)
-        named = as_from(name, str(origin))
-        assert (origin / named).read_text() == (here / name).read_text()
-        if here == origin:
-            assert named == name
-        if ".." not in Path(os.path.relpath(target, origin)).parts and not target.is_symlink():
-            assert named == os.path.relpath(target / "f", origin)
-        assert as_from(str(target / "f"), str(origin)) == str(target / "f")
-        assert as_from("-", str(origin)) == "-"
+        ways = [
+            os.path.relpath(target / "f", here), str(target / "f"), str(target.resolve() / "f"),
+            f"{target}/../{target.resolve().name}/f" if not target.is_symlink() else f"{target}/f",
+        ]
+        options = ReadOptions(origin=str(origin))
+        (key,) = {document.key for way in ways for document in read([way], options)}
+        assert (origin / key).resolve() == target.resolve() / "f"
+        assert key == os.path.relpath(target.resolve() / "f", origin)
+        assert len(list(read(ways, options))) == 1
+    assert name_from("/data/f", "/home/ann") == "/data/f"
+    assert name_from("/data/f", "/") == "data/f"
+
+
+DOCS = ("docs", "./docs", "{root}/docs", "link", "docs/../docs", "link/../docs", "../here/docs")
+"""Ways from the folder `here` to one folder of it."""
+
+
+@pytest.mark.parametrize("first", ["docs", "{root}/docs", "link", "docs/a.txt"])
+@pytest.mark.parametrize("command", ["build", "dedup"])
+def test_a_file_is_one_document_however_it_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, command: str
+) -> None:
+    here = tmp_path / "here"
+    (here / "docs/sub").mkdir(parents=True)
+    (here / "link").symlink_to("docs")
+    monkeypatch.chdir(here)
+
+    def add(*ways: str) -> Any:
+        given = [way.format(root=here) for way in ways]
+        if command == "build":
+            return invoke("build", tmp_path / "i.sim", *given, "--append")
+        return invoke("dedup", *given, "--index", tmp_path / "i.sim")
+
+    for name in ("a", "sub/b"):
+        # Texts of their own for every read, so that only names can tell that a file was read.
+        (here / f"docs/{name}.txt").write_text(f"{name} word " * 20)
+    (here / "docs/c.jsonl").write_text(json.dumps({"text": "one two three"}) + "\n")
+    add(first)
+    for way in DOCS:
+        add(way)
+    told = add(*DOCS).stderr
+    assert "3 documents" in told
+    monkeypatch.chdir(here / "docs/sub")
+    assert "names of files start from" in add("..").stderr
+    monkeypatch.chdir("/")
+    add("{root}/link")
+    with simindex.open(tmp_path / "i.sim") as index:
+        keys = sorted(str(key) for batch in index.rows() for key in batch.keys or ())
+    assert keys == ["docs/a.txt", "docs/c.jsonl:1", "docs/sub/b.txt"]
+
+
+def test_files_outside_the_origin_and_a_moved_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("here", "there/docs", "elsewhere"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "there/docs/a.txt").write_text(FOX)
+    monkeypatch.chdir(tmp_path / "here")
+    invoke("build", "i.sim", "../there/docs")
+    invoke("build", "i.sim", tmp_path / "there/docs", "--append")
+    Path("i.sim").rename(tmp_path / "elsewhere/moved.sim")
+    monkeypatch.chdir(tmp_path / "there")
+    invoke("build", "../elsewhere/moved.sim", "docs", "--append")
+    with simindex.open("../elsewhere/moved.sim") as index:
+        assert len(index) == 1
+        assert "../there/docs/a.txt" in index
+    (tmp_path / "here").rmdir()
+    told = invoke("build", "../elsewhere/moved.sim", "docs", "--append").stderr
+    assert "that folder is gone" in told
+
+
+def test_an_index_without_an_origin_gets_that_of_its_first_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one that a program made, with keys of its own."""
+    monkeypatch.chdir(tmp_path)
+    Path("docs").mkdir()
+    Path("docs/a.txt").write_text(FOX)
+    options = simindex.IndexOptions(keys=True, recipe=simindex.Recipe())
+    with simindex.open("i.sim", "n", options=options) as index:
+        index.seen_or_add(FOX, key="docs/a.txt")
+    invoke("build", "i.sim", tmp_path / "docs", "--append")
+    monkeypatch.chdir("docs")
+    invoke("build", "../i.sim", "a.txt", "--append")
+    with simindex.open("../i.sim") as index:
+        assert len(index) == 1
+        assert origin_of(index) == os.path.realpath(tmp_path)
+
+
+def test_a_name_that_is_not_the_one_typed_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/a.txt").write_text(FOX)
+    (tmp_path / "link").symlink_to("docs")
+    monkeypatch.chdir(tmp_path)
+    assert "link is named docs in i.sim: " in invoke("build", "i.sim", "link").stderr
+    assert " is named " not in invoke("build", "i.sim", "docs", "--append").stderr
+    assert " is named " not in invoke("build", "i.sim", "link", "--append", "-q").stderr
 
 
 @pytest.fixture

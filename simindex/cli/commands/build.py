@@ -141,13 +141,17 @@ def build(
     elif append:
         with simindex.open(path, "r") as index:
             recipe = recipe_of_documents(index, path, *NO_TEXTS)
-            reading = reading.named_for(index, path, inputs, quiet=quiet or as_json)
+            reading = reading.named_for(index)
+        if not (quiet or as_json):
+            reading.say_names(inputs, path)
         intake = reading.intake()
         documents = reading.documents(inputs, intake, without)
         id_field = reading.options.id_field
         extent = reading.extent(inputs, intake, without)
         contents = Texts(Prepared(recipe, documents, intake, extent, id_field=id_field))
     else:
+        if not (quiet or as_json):
+            reading.say_names(inputs, path)
         left = f"{path} {'is as it was' if exists(path) else 'was not created'}"
         with told_in_full(left):
             prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)

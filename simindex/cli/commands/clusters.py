@@ -99,7 +99,9 @@ def clusters(
             for some in found.slices(LINES_AT_ONCE):
                 click.echo("\n".join(_lines(some, as_json)))
         else:
-            reading = reading.named_for(index, index_path, inputs, quiet=quiet)
+            reading = reading.named_for(index)
+            if not quiet:
+                reading.say_names(inputs, index_path)
             intake = reading.intake()
             kept = _kept(found, keep, reading.documents(inputs, intake) if inputs else None, quiet)
             for lines in _verdicts(found, kept, listed, as_json):

@@ -4,7 +4,7 @@
     --audit FILE --index    lines are added to FILE, except those that it has
 
 Two lines are the same if they differ in `why` and `lost_to_at` only, the last fields: a second run
-finds in the index what the first one found beside the document, and its text is not there to compare.
+finds in the index what the first one found beside the document, and cannot compare the texts.
 Memory holds 16 bytes of each line of FILE.
 """
 

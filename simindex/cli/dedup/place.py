@@ -129,6 +129,8 @@ def lasting(path: Path, asked: Asked) -> Place:
     try:
         index = simindex.open(path, "w")
     except IndexNotFound:
+        if not asked.silent:
+            asked.reading.say_names(asked.inputs, path)
         with told_in_full(f"{path} was not created"):
             prepared = asked.prepared(Path(os.path.realpath(path)))
         options = simindex.IndexOptions(keys="str", recipe=prepared.recipe)
@@ -142,7 +144,9 @@ def lasting(path: Path, asked: Asked) -> Place:
                 f"{path} exists, and an index's own recipe is used; drop the recipe's options"
             )
         recipe = recipe_of_documents(index, path, *NO_TEXTS)
-        reading = asked.reading.named_for(index, path, asked.inputs, quiet=asked.silent)
+        reading = asked.reading.named_for(index)
+        if not asked.silent:
+            reading.say_names(asked.inputs, path)
         keep_origin(index)
         intake = reading.intake()
         without = Path(os.path.realpath(path))

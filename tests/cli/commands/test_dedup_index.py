@@ -60,7 +60,8 @@ def test_what_came_out_is_stored_and_drops_what_comes_later(run: Run) -> None:
     assert keys_of(result.stdout) == ["5.1", "6.1", "7.1"]
     assert [json.loads(one) for one in Path("a.jsonl").read_text().splitlines()] == [
         {"dropped": f"{number}.1", "lost_to": f"{number}.0", "distance": 0,
-         "dropped_at": f"-:{number - 2}", "why": "same fingerprint", "lost_to_at": None} for number in (3, 4)
+         "dropped_at": f"-:{number - 2}", "why": "same fingerprint", "lost_to_at": None}
+        for number in (3, 4)
     ]
     summary = json.loads(result.stderr.splitlines()[-1])
     assert (summary["kept"], summary["dropped"], summary["rows"]) == (3, 2, 8)
