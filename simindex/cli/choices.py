@@ -230,7 +230,7 @@ class Reading:
         self, inputs: Sequence[str], intake: Intake, without: Path | None = None
     ) -> Extent:
         """How much of the inputs was read, where `documents` is given the same."""
-        return Extent(intake, inputs, replace(self.options, without=without))
+        return Extent(intake, inputs, self._reading_options(without))
 
     def documents(
         self, inputs: Sequence[str], intake: Intake, without: Path | None = None
@@ -239,7 +239,7 @@ class Reading:
         _require_unread_output(inputs)
         if "-" in inputs and sys.stdin.isatty():
             say("reading JSON lines from the terminal, one document a line; Ctrl-D ends them")
-        return read(inputs, replace(self.options, without=without), intake)
+        return read(inputs, self._reading_options(without), intake)
 
     def holds_fingerprints(self, inputs: Sequence[str]) -> bool:
         """Whether the inputs hold fingerprints instead of texts; InvalidInput if they hold both."""
@@ -252,7 +252,12 @@ class Reading:
     ) -> Iterator[Fingerprints]:
         """The fingerprints of the inputs."""
         _require_unread_output(inputs)
-        return read_fingerprints(inputs, replace(self.options, without=without), intake)
+        return read_fingerprints(inputs, self._reading_options(without), intake)
+
+    def _reading_options(self, without: Path | None) -> ReadOptions:
+        """The options for folders that have the index, or a file that output goes to, in them."""
+        written = frozenset(filter(None, map(_regular_file, (sys.stdout, sys.stderr))))
+        return replace(self.options, without=without, written=written)
 
 
 def _working_directory() -> str | None:
@@ -300,13 +305,22 @@ input_options = collected(
 """How inputs are read; the command gets a `Reading` as `reading`."""
 
 
+def _regular_file(stream: IO[str]) -> tuple[int, int] | None:
+    """Device and inode of the file that a stream is open on, if it is a regular one."""
+    try:
+        opened = os.fstat(stream.fileno())
+    except (OSError, ValueError):  # a stream without a descriptor
+        return None
+    return (opened.st_dev, opened.st_ino) if stat.S_ISREG(opened.st_mode) else None
+
+
 def is_open_as(path: Path | int, stream: IO[str]) -> bool:
     """Whether a file, by name or descriptor, is the regular one that a stream is open on."""
     try:
-        found, opened = os.stat(path), os.fstat(stream.fileno())  # noqa: PTH116
-    except (OSError, ValueError):  # not there, or a stream without a descriptor
+        found = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):  # not there
         return False
-    return stat.S_ISREG(opened.st_mode) and os.path.samestat(found, opened)
+    return (found.st_dev, found.st_ino) == _regular_file(stream)
 
 
 def piped_input(otherwise: str) -> tuple[str, ...]:

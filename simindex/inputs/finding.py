@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
@@ -53,6 +53,10 @@ class Found:
     """Whether the caller named the file; else it was found in a folder."""
 
 
+WRITTEN = "the output goes there"
+"""Why a file of a folder is passed over that is written meanwhile."""
+
+
 class _Reached:
     """What the inputs so far have led to, in memory that does not grow with their files."""
 
@@ -84,11 +88,13 @@ class _Reached:
 
 
 def found(
-    inputs: Sequence[str], patterns: Patterns, intake: Intake, without: Path | None = None
+    inputs: Sequence[str], patterns: Patterns, intake: Intake, without: Path | None = None,
+    written: Collection[tuple[int, int]] = (),
 ) -> Iterator[Found]:
     """The files of all inputs, in the order given and a fixed order within each.
 
-    A file that several inputs or links lead to comes once. `without` is a folder to leave out.
+    A file that several inputs or links lead to comes once. `without` is a folder to leave out, and
+    `written` are device and inode of files that folders are read without.
     """
     reached = _Reached(patterns)
     for given in inputs:
@@ -105,6 +111,9 @@ def found(
         prefix = PurePath(given).as_posix()
         for path, link in _walk(given, patterns, intake, without):
             there = os.path.join(real, path)  # noqa: PTH118
+            if written and _identity(there) in written:
+                intake.passed_over[WRITTEN] += 1
+                continue
             if link:
                 there = os.path.realpath(there)
                 again = patterns.reach(below(there, real)) or reached.again(there, kept=True)
@@ -116,6 +125,14 @@ def found(
                 name = path if prefix == "." else f"{prefix.rstrip('/')}/{path}"
                 yield Found(str(Path(given, path)), name, there, named=False)
         reached.folder(real)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:  # what is wrong is told where the file is read
+        return None
+    return status.st_dev, status.st_ino
 
 
 def name_from(real: str, origin: str) -> str:

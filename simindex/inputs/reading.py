@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,8 @@ class ReadOptions:
         Longest line, row or text file.
     without : Path, optional
         A folder to leave out: the index itself.
+    written : collection of (device, inode)
+        Files to leave out of folders: the output, which would be read while it is written.
     stdin_name : str
         What records of standard input that have no id are named after.
     origin : str, optional
@@ -72,6 +74,7 @@ class ReadOptions:
     exclude: Sequence[str] = ()
     max_record_bytes: int = MAX_RECORD_BYTES
     without: Path | None = None
+    written: Collection[tuple[int, int]] = ()
     stdin_name: str = STDIN
     origin: str | None = None
 
@@ -124,7 +127,8 @@ def size_bytes(inputs: Sequence[str], options: ReadOptions | None = None) -> int
         return None
     patterns = Patterns(options.include, options.exclude)
     size = 0
-    for file in found(inputs, patterns, Intake(max_errors=None), options.without):
+    unheard = Intake(max_errors=None)
+    for file in found(inputs, patterns, unheard, options.without, options.written):
         with suppress(OSError):
             size += Path(file.path).stat().st_size
     return size
@@ -163,7 +167,7 @@ def read(
     intake = intake or Intake()
     require_inputs(inputs)
     patterns = Patterns(options.include, options.exclude)
-    for file in found(inputs, patterns, intake, options.without):
+    for file in found(inputs, patterns, intake, options.without, options.written):
         for document in _read_file(file, options, intake, _texts_of):
             intake.documents += 1
             yield document
@@ -214,7 +218,7 @@ def read_fingerprints(
     intake = intake or Intake()
     require_inputs(inputs)
     patterns = Patterns(options.include, options.exclude)
-    for file in found(inputs, patterns, intake, options.without):
+    for file in found(inputs, patterns, intake, options.without, options.written):
         for some in _read_file(file, options, intake, _fingerprints_of):
             intake.documents += len(some.batch)
             yield some

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -153,3 +154,24 @@ def test_every_dropped_document_is_in_the_audit_and_no_line_twice(
             assert len(places) >= summary["dropped"] + summary["known"]
             same = [json.dumps({**one, "why": "", "lost_to_at": None}) for one in told]
             assert len(same) == len(set(same))
+
+
+@pytest.mark.parametrize("to", [">", "2>"])
+def test_the_output_is_not_read_where_it_goes_into_the_folder_that_is_read(
+    spawn: Callable[..., subprocess.Popen[bytes]], tmp_path: Path, to: str
+) -> None:
+    """Nor what is printed for people. Another name of the file is the same file."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "b.txt").write_text(text(1))
+    with (folder / "a.jsonl").open("wb") as out:
+        (folder / "z.jsonl").hardlink_to(folder / "a.jsonl")
+        process = spawn(
+            "dedup", "folder", "--buffer", 1, **{"stdout" if to == ">" else "stderr": out}
+        )
+        output, complaint = process.communicate(timeout=60)
+    assert process.returncode == 0
+    written = (folder / "a.jsonl").read_bytes()
+    printed, said = (written, complaint) if to == ">" else (output, written)
+    assert [json.loads(line)["id"] for line in printed.splitlines()] == ["folder/b.txt"]
+    assert b"skipped 2 files: the output goes there" in said
