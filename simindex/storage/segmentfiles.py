@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -293,6 +293,13 @@ class SegmentFiles:
         """Unlinks all files of some segments; see `remove_named`."""
         for record in records:
             self.remove_named(record.files)
+
+    def empty(self, record: SegmentRecord) -> None:
+        """Gives back the space of a segment that never was part of the index, but not its name."""
+        path = self.directory / record.name
+        with _left_to_the_next_writer(path), suppress(FileNotFoundError):
+            removal.empty(path)
+        self.remove_named(record.files[1:])
 
     def remove_held(self, records: Iterable[SegmentRecord]) -> list[Descriptor]:
         """Unlinks all files of some segments; descriptors that keep their space for now."""

@@ -172,11 +172,16 @@ class Merge:
 
     def cancel(self) -> None:
         """Makes the thread end soon, and removes what it has written; it cannot be installed."""
+        self._remove(self.give_up())
+
+    def give_up(self) -> Merged | None:
+        """Makes the thread end soon; returns what it has written, which the caller is to remove.
+        """
         with self._lock:
             self.state = State.CANCELLED
             self._moved.notify_all()
             merged, self._merged = self._merged, None
-        self._remove(merged)
+        return merged
 
     def _remove(self, merged: Merged | None) -> None:
         if merged is not None and merged.record is not None:

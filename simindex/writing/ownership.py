@@ -166,6 +166,8 @@ def remove_strays(catalog: Catalog, directory: Path, value: bytes, head: Head) -
             removal.remove(path)
     if staged:
         try:
+            for path in staged:
+                removal.empty(path)  # the commit that removes its directories may need the space
             catalog.unstage(value, [path.name for path in staged])
         except OSError as error:
             if raised_by_a_handler(error):

@@ -36,10 +36,8 @@ def pick(sizes: Sequence[int], fanout: int) -> list[int]:
 
 MOST_DEAD = 1 / 3
 """Share of a segment's rows that may be deleted before it is written again: three rows are then
-written for each that was deleted."""
-
-LEAST_DEAD = 1 << 9
-"""Deleted rows for which a segment is written again: fewer take less than a new file does."""
+written for each that was deleted. A small segment is no exception: it shrinks by a third each time,
+so it is written some ten times at most, whatever its size."""
 
 MOST_TOMBSTONES = 1 / 2
 """Tombstones that a segment may keep in the catalog, as a share of the rows of the index: they stay
@@ -47,7 +45,7 @@ while a segment is older than they are, whether it has rows of theirs or not."""
 
 
 def purged(
-    dead: Sequence[float], sizes: Sequence[int], tombstones: Sequence[int], rows: int
+    dead: Sequence[float], tombstones: Sequence[int], rows: int
 ) -> list[int]:
     """Which segments to write again because of deletions: their places.
 
@@ -55,19 +53,14 @@ def purged(
     ----------
     dead : sequence
         Share of each segment's rows that is deleted.
-    sizes : sequence
-        Rows of each segment.
     tombstones : sequence
         How many tombstones each segment is older than.
     rows : int
         Of the index.
     """
     return [
-        place for place, (share, size, count) in enumerate(
-            zip(dead, sizes, tombstones, strict=True)
-        )
-        if (share > MOST_DEAD and share * size >= LEAST_DEAD)
-        or count > max(LEAST_TOMBSTONES, MOST_TOMBSTONES * rows)
+        place for place, (share, count) in enumerate(zip(dead, tombstones, strict=True))
+        if share > MOST_DEAD or count > max(LEAST_TOMBSTONES, MOST_TOMBSTONES * rows)
     ]
 
 

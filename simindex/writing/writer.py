@@ -36,7 +36,7 @@ from simindex.storage.files.verification import verified
 from simindex.storage.segmentfiles import Merged, checked_designs, slice_design
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables import permuted, slicelist
-from simindex.storage.tables.record import StructureRecord
+from simindex.storage.tables.record import SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import Segment
 from simindex.storage.view import View
 from simindex.writing import policy
@@ -68,6 +68,8 @@ class Writer:
         self.merges = Merges()
         self._retired: list[Segment] = []
         self._held: list[Descriptor] = []
+        self._given_up: list[SegmentRecord] = []
+        """Merged segments whose directories are stored, and to be removed with their files."""
         self.committer = Committer(view)  # last: an interrupt behind it would keep the lock
 
     def close(self) -> None:
@@ -84,10 +86,11 @@ class Writer:
 
     @property
     def uninstalled(self) -> set[str]:
-        """Names of files of this writer that no commit names yet: of rows that were appended, and
-        of merges that have ended."""
-        spilled = {name for record, _ in self.committer.waiting.spilled for name in record.files}
-        return spilled.union(*(merge.files for merge in self.merges))
+        """Names of files of this writer that no commit names: of rows that were appended, and of
+        merges that have ended or were given up."""
+        records = [record for record, _ in self.committer.waiting.spilled] + self._given_up
+        ours = {name for record in records for name in record.files}
+        return ours.union(*(merge.files for merge in self.merges))
 
     def commit(self, *, seal_pending: bool = False) -> None:
         """Commits what waits, installs a merge that has ended, and begins what is due.
@@ -103,6 +106,7 @@ class Writer:
         try:
             if self.install_merges(whole=False) or changed:
                 self.start_merges()
+            self._remove_given_up()
             self._release_retired()
         except (ClosedIndex, CorruptFile, OSError, MemoryError) as error:
             put_off(error)  # what is committed stays so: it is not for the caller to repeat
@@ -134,8 +138,7 @@ class Writer:
         places = policy.pick(live, fanout)
         if not places:
             kept = [snapshot.tombstones.concerning(one.horizon) for one in free]
-            sizes = [len(one) for one in free]
-            wasted = policy.purged(dead, sizes, kept, snapshot.stored_rows)
+            wasted = policy.purged(dead, kept, snapshot.stored_rows)
             groups = policy.fitting([live[place] for place in wasted])
             places = [wasted[place] for place in groups[0]] if groups else []
         return [free[place] for place in places]
@@ -232,21 +235,37 @@ class Writer:
     def _remove(self, merge: Merge) -> None:
         """Removes what a merge has written: its directories, then its files, which name them.
 
-        What cannot be removed now is left to the next writer.
+        The bytes go at once, because the commit that removes directories may need their space.
         """
         committer = self.committer
-        record = merge.merged.record if merge.state is State.WRITTEN else None
-        if record is not None and merge.staged:
-            if committer.failed is not None:
-                return
-            try:
-                committer.catalog.unstage(committer.waiting.value, [record.name])
-            except (SimindexError, OSError, MemoryError) as error:
-                if raised_by_a_handler(error):
-                    raise
-                log.warning("%s is not removed yet, the next writer does: %s", record.name, error)
-                return
-        merge.cancel()  # which unlinks its files
+        if not merge.staged or merge.state is not State.WRITTEN:
+            merge.cancel()
+        elif committer.failed is None:
+            record = merge.merged.record
+            assert record is not None  # else it would have no directories
+            self._given_up.append(record)  # first: after an interrupt it is known what is left
+            merge.give_up()
+            committer.files.empty(record)
+            self._remove_given_up()
+
+    def _remove_given_up(self) -> None:
+        """Removes the directories and files of merges that were given up.
+
+        What cannot be removed now, for want of space, is removed after a later commit, at the end,
+        or by the next writer.
+        """
+        committer, records = self.committer, self._given_up
+        if not records or committer.failed is not None:
+            return
+        try:
+            committer.catalog.unstage(committer.waiting.value, [one.name for one in records])
+        except (SimindexError, OSError, MemoryError) as error:
+            if raised_by_a_handler(error):
+                raise
+            log.warning("%s is not removed yet: %s", records[0].name, error)
+            return
+        committer.files.remove(records)
+        records.clear()
 
     def _release_retired(self) -> None:
         """Gives up the inputs of installed merges, once no snapshot of the writer's has them."""
@@ -263,6 +282,7 @@ class Writer:
         try:
             for merge in self.merges.take_staged():
                 self._remove(merge)
+            self._remove_given_up()
         finally:
             self.merges.cancel()
 

@@ -427,6 +427,35 @@ def test_files_tell_of_directories_until_these_are_removed(
             assert ids_of(index) == list(range(12))
 
 
+@pytest.mark.parametrize("end", ["commit", "close"])
+def test_what_a_full_disk_kept_of_a_merge_goes_once_there_is_space(
+    staging: simindex.Index, index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch,
+    end: str,
+) -> None:
+    """Its bytes are given back at once, and only its name waits for the directories."""
+    def full(*arguments: object) -> None:
+        raise StorageFull("no space left")
+
+    (merge,) = [merge for merge in merges_of(staging) if merge.staged]
+    files = [index_path / "segments" / name for name in merge.files]
+    with monkeypatch.context() as patch:
+        patch.setattr(Catalog, "stage", full)
+        patch.setattr(Catalog, "unstage", full)
+        commit(staging, 12)
+    assert [path.exists() for path in files] == [True] + [False] * (len(files) - 1)
+    assert files[0].stat().st_size == 0
+    gate.open.set()  # `check` waits for the merge that the commit began
+    assert [f for f in staging.check() if files[0].name in f.path] == [], "it is the writer's own"
+    assert pages_stored(staging) == pages_named(staging) + 1
+    if end == "commit":
+        commit(staging, 16)
+        assert not files[0].exists()
+    staging.close()
+    assert left_over(index_path) == []
+    with simindex.open(index_path) as index:
+        assert pages_stored(index) == pages_named(index)
+
+
 def test_full_disk_while_directories_are_stored_puts_the_merge_off(
     staging: simindex.Index, gate: Gate, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

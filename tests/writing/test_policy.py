@@ -89,11 +89,10 @@ def test_segments_with_too_many_deletions_are_written_again(
 ) -> None:
     """Afterwards none is: what was deleted before the merge concerns it no more."""
     dead, kept = [share for _, share, _ in segments], [count for *_, count in segments]
-    sizes = [size for size, *_ in segments]
-    rows = sum(sizes)
-    places = policy.purged(dead, sizes, kept, rows)
-    for place, (size, share, count) in enumerate(segments):
-        if share > 1 / 3 and share * size >= policy.LEAST_DEAD:
+    rows = sum(size for size, *_ in segments)
+    places = policy.purged(dead, kept, rows)
+    for place, (_, share, count) in enumerate(segments):
+        if share > 1 / 3:
             assert place in places
         elif count <= policy.LEAST_TOMBSTONES or count <= policy.MOST_TOMBSTONES * rows:
             assert place not in places
@@ -101,4 +100,4 @@ def test_segments_with_too_many_deletions_are_written_again(
             assert place in places
     left = [0.0 if place in places else share for place, share in enumerate(dead)]
     held = [0 if place in places else count for place, count in enumerate(kept)]
-    assert policy.purged(left, sizes, held, rows) == []
+    assert policy.purged(left, held, rows) == []

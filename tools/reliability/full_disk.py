@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import simindex
 from reliability import call_faults, namespaces
 from reliability.calls import Call
@@ -23,7 +25,7 @@ from reliability.errors import scripted
 from reliability.examination import examine, holds, open_descriptors
 from reliability.report import Outcome, Pace
 from reliability.steady import settle
-from reliability.story import OPTIONS, Story, difference, rows_in
+from reliability.story import OPTIONS, Step, Story, difference, rows_in, step
 from reliability.trials import Fault, Say, Tally, forked, parts_of, shared, workplace
 from reliability.wreck import cleared, wreck
 from simindex.errors import StorageFull
@@ -33,8 +35,8 @@ MOST_BYTES = 1800 << 10
 """More than any operation needs; that is shown by each succeeding at once."""
 
 OPERATIONS = (
-    "create", "append", "seal", "delete", "ingest", "replace", "compact", "structures", "open",
-    "close", "repair",
+    "create", "append", "seal", "delete", "ingest", "replace", "rewrite", "install", "compact",
+    "structures", "open", "close", "repair",
 )
 
 
@@ -99,7 +101,7 @@ def calls_due(goal: int) -> list[tuple[Call, int]]:
 def trial(place: Path, operation: str, free: int, say: Say) -> None:
     """Raises Fault for what did not hold."""
     path = place / "index"
-    story = Story(0, scripted)
+    story = Story(0, rewritten if operation in ("rewrite", "install") else scripted)
     shutil.rmtree(path, ignore_errors=True)
     (place / "filler").unlink(missing_ok=True)
     done, index, call = prepared(path, story, operation)
@@ -150,7 +152,10 @@ def prepared(
     if operation == "create":
         return 0, None, partial(simindex.open, path, "c", options=OPTIONS)
     index = simindex.open(path, "c", options=OPTIONS)
-    numbers = {"append": 1, "delete": 2, "seal": 3, "close": 3, "ingest": 4, "replace": 5}
+    numbers = {
+        "append": 1, "delete": 2, "seal": 3, "close": 3, "ingest": 4, "replace": 5, "rewrite": 2,
+        "install": 3,
+    }
     before = numbers.get(operation, 6) - 1
     for number in range(1, before + 1):
         story.step(number).commit(index)
@@ -173,6 +178,16 @@ def prepared(
     for call in calls[:-1]:
         call()
     return before, index, calls[-1]
+
+
+def rewritten(story: Story, number: int) -> Step:
+    """A segment, deletions for which it is written again, and a commit that installs the new one.
+    """
+    values = np.arange(40, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    if number == 1:
+        return step(1, "append", range(12), values[:12])
+    doomed = range(8) if number == 2 else ()
+    return step(number, "delete" if doomed else "append", [], [], doomed=doomed)
 
 
 def fill(place: Path, free: int) -> Path:

@@ -3,7 +3,8 @@
 Invariants
 1. A file gets its final name only when its bytes are on the disk and were read back and verified:
    write to `.tmp-…`, verify, fsync, rename, fsync the directory.
-2. Nothing is ever written into a file that has its final name.
+2. Nothing is ever written into a file that has its final name. One that never became part of the
+   index may be cut to no bytes; see `removal.empty`.
 """
 
 from __future__ import annotations

@@ -53,6 +53,12 @@ def remove_tree(path: Path) -> None:
         disk.system.remove_directory(inner)
 
 
+def empty(path: Path) -> None:
+    """Cuts a file that nobody reads any more to no bytes; it keeps its name."""
+    with Descriptor(path, os.O_WRONLY | os.O_NOFOLLOW) as file:
+        disk.system.resize(file.fileno(), 0)
+
+
 def unlink_held(path: Path) -> Descriptor | None:
     """Unlinks a file and returns a descriptor that keeps its space, for `free`; None if none."""
     file = None
