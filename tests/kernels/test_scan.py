@@ -86,3 +86,31 @@ def test_widths_must_agree():
         _native.scan(rows, queries[:, :1].copy(), 3, False)
     with pytest.raises(ValueError, match="0 or more"):
         _native.scan(rows, queries, -1, False)
+
+
+@pytest.mark.parametrize("level", LEVEL_NUMBERS)
+@pytest.mark.parametrize(
+    ("words", "h", "m"),
+    [(4, 31, 1), (4, 31, 18), (4, 12, 16), (4, 256, 1), (2, 60, 3), (16, 200, 2)],
+)
+def test_wide_rows_that_are_near_in_their_first_words_alone_are_no_matches(words, h, m, level):
+    """Slabs of several lines, the last of which is cut; rows within h, at h and just beyond it."""
+    rng = np.random.default_rng(h)
+    n = 2 * 2048 + 5
+    rows = rng.integers(0, 2**64, size=(n, words), dtype=np.uint64)
+    queries = rng.integers(0, 2**64, size=(m, words), dtype=np.uint64)
+    alike = rng.integers(0, m, n // 2)
+    rows[: n // 2, : words // 2] = queries[alike, : words // 2]
+    for place in [*rng.integers(0, n, 200).tolist(), 0, 2047, 2048, n - 1]:
+        differ = rng.permutation(64 * words)[: min(64 * words, h + int(rng.integers(-2, 3)))]
+        bits = np.zeros(64 * words, np.bool_)
+        bits[differ] = True
+        flips = np.packbits(bits).view(np.uint64)
+        rows[place] = queries[rng.integers(0, m)] ^ flips
+    query, row, distance, compared = _native.scan(rows, queries, h, False, level)
+    expected = brute(rows, queries, h, False)
+    assert len(query) > 50
+    assert np.array_equal(query, expected[0])
+    assert np.array_equal(row, expected[1])
+    assert np.array_equal(distance, expected[2])
+    assert compared == n * m

@@ -1,7 +1,8 @@
 // Compares every query with every row, exactly; any width, any h.
 //
 // Rows are taken in slabs of about 32 KiB, which stay in the first-level cache while all queries
-// pass over them; matches come out by (slab, query) and are put in order once at the end.
+// pass over them; matches come out by (slab, query) and are put in order once at the end. Levels 2 and 3
+// turn rows of several words into lines of one word of eight rows (scan.cpp, Slab).
 #pragma once
 
 #include <cstddef>
