@@ -28,7 +28,7 @@ design is exact is proved in `exactness`; `permutation` makes the moves of a tab
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -210,6 +210,32 @@ class BlockDesign:
         """
         self.require_exact(h)
         return exactness.table_flips(self._shape, h)
+
+    def cheapest_flips(
+        self, h: int, costs: Sequence[Sequence[float]]
+    ) -> tuple[int, ...] | None:
+        """`table_flips` of the least cost instead of the fewest flips.
+
+        Parameters
+        ----------
+        costs : sequence of sequences
+            Of each table, with 0, 1, 2, ... flips, as far as they may be taken.
+
+        Returns
+        -------
+        tuple of int, or None
+            None if these flips are not exact for h, or the design is not flat with g = 1: its
+            tables share blocks.
+
+        Raises
+        ------
+        InvalidOption
+            As `require_exact`.
+        """
+        self.require_exact(h)
+        if self.inner or self.leading > 1:
+            return None
+        return exactness.cheapest_flips(costs, h)
 
     def moves(self, table: int, *, inverse: bool = False) -> I64:
         """What a table's permutation moves, or its inverse.

@@ -20,7 +20,7 @@ of this argument; it was found to be so for every nested design the tests try.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import comb
 
@@ -69,6 +69,36 @@ def table_flips(shape: Shape, h: int) -> tuple[int, ...]:
     return tuple(
         flips if chosen[-1] < first else -1 for chosen in combinations(range(count), leading)
     )
+
+
+def cheapest_flips(costs: Sequence[Sequence[float]], h: int) -> tuple[int, ...] | None:
+    """The flips of each table of a flat design with g = 1 that are exact for h and cost least.
+
+    Parameters
+    ----------
+    costs : sequence of sequences
+        Of each table, with 0, 1, 2, ... flips; a table that is not looked into costs nothing.
+
+    Returns
+    -------
+    tuple of int, or None
+        -1 for a table that is not looked into. None if so many flips are not exact for h.
+
+    Notes
+    -----
+    If block i holds more than r_i errors for every i, there are at least the sum of r_i + 1. So
+    the sum of r_i + 1 must be h + 1: tables are added one by one, for each sum up to that.
+    """
+    best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, ())}
+    for table in costs:
+        longer: dict[int, tuple[float, tuple[int, ...]]] = {}
+        for total, (spent, flips) in best.items():
+            for dealt, cost in enumerate((0.0, *table)):
+                reached, candidate = min(h + 1, total + dealt), (spent + cost, (*flips, dealt - 1))
+                if reached not in longer or candidate < longer[reached]:
+                    longer[reached] = candidate
+        best = longer
+    return best[h + 1][1] if h + 1 in best else None
 
 
 def exact_shapes(

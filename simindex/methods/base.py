@@ -54,12 +54,15 @@ class TablePlan:
     swept_from: int | None = None
     """Queries of a slice from which its permuted tables are swept; None for never. A power of two.
     """
+    table_flips: tuple[int, ...] = ()
+    """Header bits flipped in each table of the design, -1 where it is not looked into; empty for
+    those that `BlockDesign.table_flips` gives."""
     widths: tuple[int, ...] = ()
     """Width of the headers looked up in each table."""
     probes: float = 0
     """Headers or slice lists that a query looks into, as expected."""
     compared: float = 0
-    """Rows that a query is compared with, if fingerprints are like those counted or uniform."""
+    """Rows that a query is compared with, if it is like rows sampled or counted, or uniform."""
 
     def takes_a_pass(self, queries: int) -> bool:
         """Whether this many queries are answered in one pass over the table."""

@@ -53,15 +53,15 @@ SHARED_PROBES = 8
 """A sweep pays if there is at least one probe for this many headers."""
 
 
-def looked_up(design: BlockDesign, h: int, widths: Sequence[int]) -> list[tuple[int, int]]:
-    """(probes, header bits) of a query in each table that is needed for h.
+def looked_up(
+    design: BlockDesign, table_flips: Sequence[int], widths: Sequence[int]
+) -> list[tuple[int, int]]:
+    """(probes, header bits) of a query in each table that is looked into.
 
     `widths` are those of the tables' directories; a design's header may be narrower.
     """
     found = []
-    for flips, header, width in zip(
-        design.table_flips(h), design.header_bits, widths, strict=True
-    ):
+    for flips, header, width in zip(table_flips, design.header_bits, widths, strict=True):
         if flips >= 0:
             bits = min(header, width)
             found.append((sum(comb(bits, size) for size in range(min(flips, bits) + 1)), bits))
@@ -80,7 +80,8 @@ def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
     """
     assert plan.design is not None
     *columns, missing = _native.bphs(
-        table.checked, table.header_bits, checked_tables(table, plan.design, asked.h),
+        table.checked, table.header_bits,
+        checked_tables(table, plan.design, plan.table_flips or plan.design.table_flips(asked.h)),
         asked.queries, asked.h, asked.first, plan.swept_from or 0, room=asked.room,
     )
     if missing:
@@ -128,15 +129,17 @@ def slice_queries(plan: TablePlan, threads: int) -> int:
     return max(SLICE_QUERIES, SWEPT_PROBES // (plan.flips + 1) // threads)
 
 
-def checked_tables(table: Table, design: BlockDesign, h: int) -> list[_native.CheckedPermuted]:
-    """The tables that h needs as the kernel takes them, kept with the table."""
+def checked_tables(
+    table: Table, design: BlockDesign, table_flips: tuple[int, ...]
+) -> list[_native.CheckedPermuted]:
+    """The tables with flips of 0 or more as the kernel takes them, kept with the table."""
     structure = table.structures[design.structure]
-    known = structure.checked.get(h)
+    known = structure.checked.get(table_flips)
     if known is None:
         permuted: list[SortedRows] = [table, *structure.tables]
-        known = structure.checked[h] = [
+        known = structure.checked[table_flips] = [
             checked_table(permuted[number], design, number, flips)
-            for number, flips in enumerate(design.table_flips(h))
+            for number, flips in enumerate(table_flips)
             if flips >= 0
         ]
     return known

@@ -217,7 +217,7 @@ def _narrowed(stream: Stream, words: int, probes: int) -> Stream:
 def _most_probes(queries: int, words: int, design: BlockDesign, h: int) -> int:
     """Of a row in one table."""
     widths = [directory_bits(queries, words)] * design.tables
-    return max(most for most, _ in looked_up(design, h, widths))
+    return max(most for most, _ in looked_up(design, design.table_flips(h), widths))
 
 
 def _in_order(queries: U64) -> tuple[U64, I64]:

@@ -15,6 +15,7 @@ from simindex.bits.vosh import set_count
 from simindex.errors import InvalidOption
 from simindex.methods import bphs, issl, psm, query_tables, scan
 from simindex.methods.base import TablePlan, TopTablePlan, reaches
+from simindex.methods.crowding import MOST_FLIPS, Crowding, RowsNear
 from simindex.methods.stream import Stream
 from simindex.planning.costs import (
     issl_ns,
@@ -26,6 +27,7 @@ from simindex.planning.costs import (
     scanning_ns,
     table_bytes,
     top_scanning_ns,
+    uniformly_compared,
 )
 from simindex.planning.machine import USUAL, Machine
 from simindex.storage.tables.table import Table
@@ -149,15 +151,32 @@ def _probed_plan(
 ) -> TablePlan:
     rows, words = table.fingerprints.shape
     pass_from = psm.pass_from(rows, words, header_bits, flips, exact=exact)
+    compared = (flips + 1) * max(rows / (1 << header_bits), _crowded_bucket(table, asked))
     cost = probing_ns(
-        asked.machine, rows, header_bits, flips, ordered=not exact, h=asked.h, words=words,
-        queries=asked.queries, swept=reaches(asked.queries, pass_from),
+        asked.machine, rows, header_bits, flips, ordered=not exact, compared=compared, h=asked.h,
+        words=words, queries=asked.queries, swept=reaches(asked.queries, pass_from),
     )
     return TablePlan(
         psm.NAME, header_bits, flips, exact, cost, widths=(header_bits,), probes=flips + 1,
-        compared=(flips + 1) * rows / (1 << header_bits),
+        compared=compared,
         pass_from=pass_from,
     )
+
+
+def _crowded_bucket(table: Table, asked: Conditions) -> float:
+    """Rows under a header of the directory within h of a row's, on average: under a narrower one
+    there are no fewer."""
+    found: Crowding | None = asked.found
+    if found is None or found.own is None:
+        return 0.0
+    flips = min(asked.h, MOST_FLIPS)
+    return found.own[flips] / (1 + set_count(table.header_bits, flips))
+
+
+def _crowded_share(table: Table, asked: Conditions) -> float:
+    """Of the rows, those under the header of one of them, if that is more than of uniform rows."""
+    found: Crowding | None = asked.found
+    return 0.0 if found is None or found.own is None else found.own[0] / len(table)
 
 
 def probed_bytes(tables: Sequence[Table], design: BlockDesign | None) -> int:
@@ -200,21 +219,81 @@ def _has_tables(table: Table, design: BlockDesign, *, needed: bool) -> bool:
 
 def permuted_plan(table: Table, design: BlockDesign, asked: Conditions) -> TablePlan:
     """How a design's tables are searched, if the table has them."""
+    usual = _permuted_plan(table, design, design.table_flips(asked.h), asked)
+    other = _flips_by_crowding(table, design, asked)
+    if other is None:
+        return usual
+    return min(usual, _permuted_plan(table, design, other, asked), key=lambda one: one.nanoseconds)
+
+
+def _permuted_plan(
+    table: Table, design: BlockDesign, table_flips: tuple[int, ...], asked: Conditions
+) -> TablePlan:
     rows, words = len(table), table.fingerprints.shape[1]
-    widths = (table.header_bits, *table.structures[design.structure].record.header_bits)
-    looked_up = bphs.looked_up(design, asked.h, widths)
+    widths = _directory_bits(table, design)
+    looked_up = bphs.looked_up(design, table_flips, widths)
+    crowded = _crowded(design, asked)
+    compared = [
+        _compared(len(table), min(width, bits), flips, near)
+        for flips, width, bits, near in zip(
+            table_flips, widths, design.header_bits, crowded, strict=True
+        )
+        if flips >= 0
+    ]
     swept_from = None if asked.first else bphs.sweep_queries(rows, words, looked_up)
     return TablePlan(
         design.structure, 0, max(probes for probes, _ in looked_up) - 1, True,
         permuted_ns(
-            asked.machine, rows, looked_up, h=asked.h, words=words, queries=asked.queries,
-            swept=reaches(asked.queries, swept_from),
+            asked.machine, rows, looked_up, compared=compared, h=asked.h, words=words,
+            queries=asked.queries, swept=reaches(asked.queries, swept_from),
         ),
-        design, swept_from=swept_from,
+        design, swept_from=swept_from, table_flips=table_flips,
         widths=tuple(width for _, width in looked_up),
         probes=sum(probes for probes, _ in looked_up),
-        compared=sum(probes * rows / (1 << width) for probes, width in looked_up),
+        compared=sum(compared),
     )
+
+
+def _directory_bits(table: Table, design: BlockDesign) -> tuple[int, ...]:
+    return table.header_bits, *table.structures[design.structure].record.header_bits
+
+
+def _crowded(design: BlockDesign, asked: Conditions) -> tuple[RowsNear | None, ...]:
+    """What is known of the rows under the headers of a design's tables."""
+    found: Crowding | None = asked.found
+    none = (None,) * design.tables
+    return none if found is None else found.designs.get(design.structure, none)
+
+
+def _compared(rows: int, header_bits: int, flips: int, near: RowsNear | None) -> float:
+    """Rows that a query is compared with under all headers within so many flips."""
+    if near is None:
+        return uniformly_compared(rows, 1 + set_count(header_bits, flips), header_bits)
+    return near[min(flips, len(near) - 1)]
+
+
+def _flips_by_crowding(
+    table: Table, design: BlockDesign, asked: Conditions
+) -> tuple[int, ...] | None:
+    """The cheapest flips of each table, if headers are crowded: more flips in a table where they
+    are not may let another be left out. None if no headers are crowded."""
+    crowded = _crowded(design, asked)
+    if all(near is None for near in crowded):
+        return None
+    rows, words = len(table), table.fingerprints.shape[1]
+    costs = []
+    for width, bits, near in zip(
+        _directory_bits(table, design), design.header_bits, crowded, strict=True
+    ):
+        looked_up = min(width, bits)
+        costs.append([
+            permuted_ns(
+                asked.machine, rows, [(1 + set_count(looked_up, flips), looked_up)],
+                compared=[_compared(rows, looked_up, flips, near)], h=asked.h, words=words,
+            )
+            for flips in range(min(asked.h, MOST_FLIPS, looked_up) + 1)
+        ])
+    return design.cheapest_flips(asked.h, costs)
 
 
 def over_queries(table: Table, asked: Conditions) -> Iterator[TablePlan]:
@@ -223,9 +302,12 @@ def over_queries(table: Table, asked: Conditions) -> Iterator[TablePlan]:
     h, queries, machine = asked.h, asked.queries, asked.machine
     if queries < LEAST_BATCH or rows < LEAST_STREAMED:
         return
-    design = query_design(machine, rows, h=h, words=words, queries=queries)
+    crowded = _crowded_share(table, asked)
+    design = query_design(machine, rows, h=h, words=words, queries=queries, crowded=crowded)
     if design is not None:
-        cost = query_tables_ns(machine, rows, design, h=h, words=words, queries=queries)
+        cost = query_tables_ns(
+            machine, rows, design, h=h, words=words, queries=queries, crowded=crowded
+        )
         yield query_tables_plan(rows, design, cost)
 
 

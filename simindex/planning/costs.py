@@ -156,6 +156,7 @@ def probing_ns(
     flips: int,
     *,
     ordered: bool,
+    compared: float | None = None,
     h: int = 3,
     words: int = 1,
     queries: int = 1,
@@ -163,16 +164,21 @@ def probing_ns(
 ) -> float:
     """Time of one query that looks under `flips` + 1 headers; `ordered` adds making the VOSH.
 
-    `swept` is whether the table is passed once for all queries of the call.
+    `compared` are rows that it is compared with, if they are not uniform; `swept` is whether the
+    table is passed once for all queries of the call.
     """
     queries, probes = max(1, queries), flips + 1
+    if compared is None:
+        compared = uniformly_compared(rows, probes, header_bits)
     computed = UNFORESEEN_NS + (vosh_ns(machine, flips, h, queries) if ordered else 0.0)
-    looked_up = _looked_up_ns(machine, rows, words, header_bits, probes, swept, queries, h)
+    looked_up = _looked_up_ns(
+        machine, rows, words, header_bits, probes, compared, swept, queries, h
+    )
     if not ordered and not swept:
         looked_up -= probes * shared_page_ns(machine, rows, words, header_bits, h)
     waited = 0.0
     if ordered and not swept and queries >= OVERLAPPING_QUERIES:
-        bucket = rows * words / (1 << header_bits)
+        bucket = compared * words / probes
         far = look_up_ns(machine, table_bytes(rows, words, header_bits), bucket)
         waited = probes * max(0.0, far - look_up_ns(machine, 1, bucket))
     return ANSWERED_NS + looked_up + computed - OVERLAPPED_SHARE * min(computed, waited)
@@ -192,6 +198,7 @@ def permuted_ns(
     rows: int,
     tables: Sequence[tuple[int, int]],
     *,
+    compared: Sequence[float] | None = None,
     h: int = 3,
     words: int = 1,
     queries: int = 1,
@@ -199,8 +206,11 @@ def permuted_ns(
 ) -> float:
     """Time of one query that makes (probes, header bits) in each of a design's tables.
 
-    `swept` is whether each table is passed once for all queries of the call.
+    `compared` are rows that it is compared with in each, if they are not uniform; `swept` is
+    whether each table is passed once for all queries of the call.
     """
+    if compared is None:
+        compared = [uniformly_compared(rows, probes, bits) for probes, bits in tables]
     queries = max(1, queries)
     put_off = min(
         (_brought_share(rows, bits, probes * queries) for probes, bits in tables), default=0.0
@@ -209,10 +219,15 @@ def permuted_ns(
     met += found_again_ns(machine, len(tables) * rows, words)
     return met + sum(
         machine.table_ns + _looked_up_ns(
-            machine, rows, words, header_bits, probes, swept, queries, h, among=len(tables)
+            machine, rows, words, header_bits, probes, some, swept, queries, h, among=len(tables)
         )
-        for probes, header_bits in tables
+        for (probes, header_bits), some in zip(tables, compared, strict=True)
     )
+
+
+def uniformly_compared(rows: int, probes: int, header_bits: int) -> float:
+    """Rows under so many headers, if they are uniform."""
+    return probes * rows / (1 << header_bits)
 
 
 def found_again_ns(machine: Machine, rows: int, words: int) -> float:
@@ -231,13 +246,17 @@ def _looked_up_ns(
     words: int,
     header_bits: int,
     probes: int,
+    compared: float,
     swept: bool,
     queries: int,
     h: int,
     among: int = 1,
 ) -> float:
-    """Of all probes of a query in a table, which is one of so many that share the caches."""
-    bucket = rows / (1 << header_bits)
+    """Of all probes of a query in a table, which is one of so many that share the caches.
+
+    It is compared with `compared` rows.
+    """
+    bucket = compared / probes
     counted = bucket * counted_ns(machine, h, header_bits)
     size = among * table_bytes(rows, words, header_bits)
     alone = look_up_ns(machine, size, bucket * words)
@@ -332,21 +351,25 @@ def query_tables_ns(
     words: int = 1,
     queries: int = 1,
     chunk_rows: int = 1 << 20,
+    crowded: float = 0.0,
 ) -> float:
     """Time of one query of a batch whose tables the stored rows are streamed past: [PSM] (17).
 
-    Of the processor alone, on one thread; the file is read meanwhile.
+    Of the processor alone, on one thread; the file is read meanwhile. `crowded` is the share of the
+    stored rows, and so of queries like them, under one header of table 0.
     """
     queries = max(1, queries)
     widths = [directory_bits(queries, words)] * design.tables
-    looked_up = bphs.looked_up(design, h, widths)
+    looked_up = bphs.looked_up(design, design.table_flips(h), widths)
     moved = machine.delta_p_ns if words == 1 else words * WIDE_WORD_NS
     built = len(looked_up) * (moved + words * machine.delta_s_ns * log2(queries))
+    compared = [uniformly_compared(queries, probes, width) for probes, width in looked_up]
+    compared[0] = max(compared[0], crowded * queries)
     row = sum(
         moved + _looked_up_ns(
-            machine, queries, words, width, probes, sweeps(chunk_rows, words), chunk_rows, h
+            machine, queries, words, width, probes, some, sweeps(chunk_rows, words), chunk_rows, h
         )
-        for probes, width in looked_up
+        for (probes, width), some in zip(looked_up, compared, strict=True)
     )
     return MATCHED_NS + built + row * rows / queries
 
@@ -360,6 +383,7 @@ def query_design(
     queries: int = 1,
     memory_bytes: int | None = None,
     stream: Stream | None = None,
+    crowded: float = 0.0,
 ) -> BlockDesign | None:
     """The design of the least `query_tables_ns`, of those whose tables fit; None if none does."""
     stream = stream or Stream()
@@ -372,6 +396,6 @@ def query_design(
         fitting, default=None,
         key=lambda design: query_tables_ns(
             machine, rows, design, h=h, words=words, queries=queries,
-            chunk_rows=stream.chunk_rows(words),
+            chunk_rows=stream.chunk_rows(words), crowded=crowded,
         ),
     )

@@ -71,9 +71,12 @@ def within_memory(
     return fitting, [design for design in designs if held[design] <= memory]
 
 
-def facts_of(table: Table) -> Facts:
-    """What a plan of a table depends on: its size, or the very table where it has structures."""
+def facts_of(table: Table, found: Mapping[str, Any]) -> Facts:
+    """What a plan of a table depends on: its size, or the very table where it has structures or
+    surveys found something in it."""
     if table.structures or table.slices is not None:
+        return table
+    if any(one is not None for one in found.values()):
         return table
     return (*table.fingerprints.shape, table.header_bits)
 
@@ -124,9 +127,10 @@ def plan(
     known = {} if known is None else known
     plans = []
     for number, table in enumerate(tables):
-        facts = facts_of(table)
+        found = _found_in(number, surveys)
+        facts = facts_of(table, found)
         if facts not in known:
-            known[facts] = _plan_table(table, asked, methods, _found_in(number, surveys))
+            known[facts] = _plan_table(table, asked, methods, found)
         plans.append(known[facts])
     guarantee = "exact"
     if calibration is not None and not all(plan.exact for plan in plans):

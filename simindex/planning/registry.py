@@ -18,7 +18,7 @@ from typing import Any
 
 from simindex.arrays import U8, U64
 from simindex.bits.design import BlockDesign
-from simindex.methods import bphs, issl, psm, query_tables, scan
+from simindex.methods import bphs, crowding, issl, psm, query_tables, scan
 from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePlan
 from simindex.methods.stream import Stream
 from simindex.planning import candidates
@@ -91,12 +91,12 @@ METHODS: dict[str, Method] = {
     row.name: row
     for row in (
         Method(
-            psm.NAME, candidates.probed, psm.search, psm.swept, lossy=True,
+            psm.NAME, candidates.probed, psm.search, psm.swept, lossy=True, survey=crowding.survey,
             held_bytes=candidates.probed_bytes, passes=candidates.probed_passes,
         ),
         Method(
             bphs.NAME, candidates.permuted, bphs.search, query_tables.whole,
-            has_designs=True, available=candidates.designs_available,
+            has_designs=True, available=candidates.designs_available, survey=crowding.survey,
             held_bytes=candidates.permuted_bytes, passes=candidates.query_tables_passes,
         ),
         Method(

@@ -42,7 +42,7 @@ class SegmentExplanation:
     expected_probes: float
     """Predicted look-ups of headers."""
     expected_rows: float
-    """Predicted rows to compare, if fingerprints were uniform."""
+    """Predicted rows to compare, for a query like the stored rows."""
     expected_s: float
     """Predicted time, without the call around it."""
     probes: float

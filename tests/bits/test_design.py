@@ -270,6 +270,34 @@ def test_fewer_flips_and_tables_are_exact_for_a_smaller_h(name):
         assert set(design.table_flips(design.exact_for)) == {design.flips}
 
 
+@given(data=st.data(), count=st.integers(2, 5), h=st.integers(0, 7))
+def test_cheapest_flips_are_exact_and_none_are_cheaper(data, count, h):
+    """Against all ways to deal flips out; costs rise with the flips, as real ones do."""
+    design = BlockDesign.flat(count, 1, flips=7)
+    steps = st.lists(st.integers(1, 1000), min_size=1, max_size=4)
+    costs = [np.cumsum(data.draw(steps)).tolist() for _ in range(count)]
+    found = design.cheapest_flips(h, costs)
+    cheapest = min(
+        (
+            (sum(cost[r] for cost, r in zip(costs, flips, strict=True) if r >= 0), flips)
+            for flips in itertools.product(*(range(-1, len(cost)) for cost in costs))
+            if sum(r + 1 for r in flips) >= h + 1
+        ),
+        default=(0, None),
+    )
+    if found is None:
+        assert cheapest[1] is None
+        return
+    assert finds_all(design, h, found)
+    assert sum(cost[r] for cost, r in zip(costs, found, strict=True) if r >= 0) == cheapest[0]
+
+
+def test_flips_are_not_dealt_out_where_tables_share_blocks():
+    for name in ("bphs:G=5,g=2", "bphs:nested=4x4"):
+        design = BlockDesign.parse(name)
+        assert design.cheapest_flips(3, [[1.0]] * design.tables) is None
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_near_pairs_agree_on_some_header(name, rng):
     """Random pairs of 64 bits within h, compared in the tables as a search would."""

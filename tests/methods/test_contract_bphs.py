@@ -56,7 +56,7 @@ class Bphs(MethodContract):
             most = 0
             for record in case.index.stats().segment_list:
                 widths = [record["header_bits"]] * design.tables
-                probes = sum(count for count, _ in looked_up(design, h, widths))
+                probes = sum(count for count, _ in looked_up(design, design.table_flips(h), widths))
                 most += probes * len(case.queries)
             assert found.stats.probes <= most
 

@@ -47,11 +47,11 @@ def test_lists_are_counted_in_the_tables_that_have_them(index: simindex.Index) -
     assert True in listed and False in listed
     within = surveys.within(snapshot.tables, registry.asked("auto"), 15, needed=False)
     top = surveys.top(snapshot.tables, TopQuestion(3, 0, None, "auto", None))
-    assert set(within) == set(top) == {"issl"}
+    assert set(within) == {"issl", "psm", "bphs"} and set(top) == {"issl"}
     for found in (within["issl"], top["issl"]):
         assert [one is not None for one in found] == listed
     # Of 16 slices two fingerprints within 15 bits share one.
-    assert within == top
+    assert within["issl"] == top["issl"]
     assert surveys.within(snapshot.tables, registry.asked("scan"), 15, needed=True) == {}
     assert surveys.top(snapshot.tables, TopQuestion(3, 0, None, "scan", None)) == {}
 

@@ -157,8 +157,8 @@ class PermutedTables(Structure):
     ) -> None:
         super().__init__(record, envelope, damage)
         self.design, self._load = design, load
-        self.checked: dict[int, list[_native.CheckedPermuted]] = {}
-        """By radius, what the kernel takes; kept by `methods.bphs`."""
+        self.checked: dict[tuple[int, ...], list[_native.CheckedPermuted]] = {}
+        """By the flips of each table, what the kernel takes; kept by `methods.bphs`."""
 
     @cached_property
     def tables(self) -> tuple[SortedRows, ...]:

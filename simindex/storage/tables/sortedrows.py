@@ -34,7 +34,7 @@ class SortedRows:
     """Fingerprints in order of their first word. Immutable; the directory is made or loaded when
     first needed."""
 
-    __slots__ = ("_directory", "_load", "_lock", "fingerprints", "header_bits")
+    __slots__ = ("__weakref__", "_directory", "_load", "_lock", "fingerprints", "header_bits")
 
     def __init__(
         self,
