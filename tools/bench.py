@@ -37,7 +37,7 @@ WORKLOADS = {
     "topk": (1_000_000, "the 10 nearest of 1024-bit signatures: scan, slice lists, graph indexes"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
     "append-batches": (20_000_000, "append and commit 100,000 rows at a time; --plot FILE"),
-    "limits": (5_000_000, "what deletions and commits cost as they add up"),
+    "limits": (5_000_000, "where cost may jump as work grows; --cliff"),
     "open": (60_000_000, "open and first query in a fresh process"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
     "ingest": (50_000, "JSON lines to an index, near-duplicates marked; of --data DIR, or made up"),
@@ -55,10 +55,10 @@ def workload(name: str) -> Workload:
         assumed,
         batches,
         building,
-        deleting,
         exact,
         grid,
         ingesting,
+        limits,
         lookups,
         modelled,
         online,
@@ -89,7 +89,7 @@ def workload(name: str) -> Workload:
         "topk": topk.topk,
         "build-fingerprints": building.build_fingerprints,
         "append-batches": appending.append_batches,
-        "limits": deleting.limits,
+        "limits": limits.limits,
         "open": building.open_large,
         "real-text": realtext.real_text,
         "ingest": ingesting.ingest,
@@ -153,6 +153,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--nlist", type=int, default=256,
         help="topk: cells of FAISS IVF; 4096, as many rows ask for, take minutes to train",
+    )
+    made.add_argument(
+        "--cliff", action="append", metavar="NAME",
+        help="limits: deletion, replaced, followed, shared-bits, templates or wide-radius; may be"
+        " given again",
     )
     made.add_argument("--plot", type=Path, help="append-batches: draw the times, as SVG")
     made.add_argument("--json", type=Path, help="also write the measurements to this file")

@@ -120,14 +120,6 @@ def followed(options: Namespace, directory: Path, watch: Stopwatch) -> list[Meas
     ]
 
 
-def limits(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
-    """All of them."""
-    return [
-        found for cliff in (one_deletion, replaced, followed)
-        for found in cliff(options, directory, watch)
-    ]
-
-
 def _clock(watch: Stopwatch) -> Callable[[], float]:
     """Of the calling thread where processor time is asked for: merges run in others."""
     return time.thread_time if watch.clock == "cpu" else time.perf_counter
