@@ -135,7 +135,7 @@ void bisect(const Table& table, const std::uint64_t* words, std::size_t m, Found
   for (std::size_t begin = 0; begin < m; begin += kBisected) {
     const std::size_t count = std::min(kBisected, m - begin);
     std::uint32_t first[kBisected];  // no row before it has the word
-    std::uint32_t left[kBisected];   // rows from there on that may be the first with it
+    std::uint32_t left[kBisected];   // rows from there on, one of which is the first if any has it
     std::uint32_t end[kBisected];
     std::uint32_t longest = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -156,7 +156,6 @@ void bisect(const Table& table, const std::uint64_t* words, std::size_t m, Found
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t word = words[begin + i];
       std::uint32_t row = first[i];
-      if (row < end[i] && table.rows[row] < word) ++row;
       for (; row < end[i] && table.rows[row] == word; ++row)
         rows.take(static_cast<std::int64_t>(begin + i), row, 0, 0);
     }
