@@ -164,6 +164,8 @@ class Changes:
                 fanout = self._options.min_merge or USUAL_FANOUT
                 while inputs := writer.due(fanout):
                     writer.compact(inputs, report)
+                while runs := writer.due_runs(fanout):
+                    writer.compact_runs(runs)
             if full and structures is not None:
                 writer.restructure(wanted)
             found = self.self_audit(committer.snapshot)

@@ -47,6 +47,9 @@ def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
             structures[structure.structure] = bytes_before + structure.file_bytes
     segment_bytes = sum(segment.envelope.file_bytes for segment in snapshot.segments)
     segment_bytes += sum(structures.values())
+    segment_bytes += sum(
+        run.envelope.file_bytes for run in snapshot.tombstones.runs if run.envelope is not None
+    )
     live = snapshot.stored_rows - snapshot.dead_rows
     return IndexStats(
         path=str(handle.path),

@@ -179,7 +179,7 @@ class IndexStats:
     keys: bool | str
     """False, or the type of the keys."""
     bytes_segments: int
-    """Size of all files of segments: rows, permuted tables and slice lists."""
+    """Size of all files next to the catalog: rows, permuted tables, slice lists, tombstones."""
     bytes_catalog: int
     """Size of the catalog."""
     bytes_per_row: float

@@ -1,17 +1,21 @@
 """What the records of a damaged catalog still give: values, deletions, rows waiting for a segment.
 
+Long runs of deletions are in files, which `deletion_files` reads.
+
 Each function returns what there is, and what is lost in words, with a number of rows.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
 from simindex.arrays import Bools
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
+from simindex.repair import deletion_files
 from simindex.repair.catalog_records import CatalogRecords
 from simindex.repair.check import require_usable
 from simindex.storage.catalog.records import LAST_GENERATION, Head, decode_pending
@@ -60,9 +64,13 @@ def values(
 
 
 def deletions(
-    records: CatalogRecords | None, head: Head | None, *, certain: bool, options: IndexOptions
-) -> tuple[Tombstones, list[Loss]]:
+    records: CatalogRecords | None, head: Head | None, directory: Path,
+    files: dict[str, int], newest_file: int, *, certain: bool, options: IndexOptions,
+) -> tuple[Tombstones, list[Loss], dict[str, str]]:
     """Those of the head; if it is not certain, of every run that is left.
+
+    `files` are those of tombstones in `directory`, with their generations, and `newest_file` is the
+    generation of the newest file of all. Returns also what is wrong with each damaged file.
 
     A deletion only reaches rows of earlier commits, so one that was already applied does no harm.
     A run with a deletion of a commit that never was is lost: it would reach rows yet to come. So is
@@ -70,29 +78,50 @@ def deletions(
     """
     parts: list[Tombstones] = []
     losses: list[Loss] = []
-    numbers = set()
+    wrong: dict[str, str] = {}
+    numbers, taken = set(), set()
     keyed, secret = options.keyed, options.key_secret
     newest = head.generation if certain and head is not None else LAST_GENERATION - 1
+
+    def take(part: Tombstones) -> bool:
+        if part.newest > newest or (secret and part.misplaced(secret)):
+            return False
+        parts.append(part)
+        return True
 
     def add(number: int, payload: bytes | None) -> bool:
         with suppress(CorruptFile):
             if payload is not None:
-                part = Tombstones.decode(f"run {number}", payload, keyed=keyed)
-                if part.newest <= newest and not (secret and part.misplaced(secret)):
-                    parts.append(part)
-                    return True
+                return take(Tombstones.decode(f"run {number}", payload, keyed=keyed))
         return False
 
+    def add_file(name: str) -> bool:
+        taken.add(name)
+        try:
+            if not take(deletion_files.read(directory / name, options)):
+                raise CorruptFile("holds deletions of another index, or of no commit")
+        except CorruptFile as error:
+            wrong[name] = error.what
+            return False
+        return True
+
     for run in () if head is None else head.tombstones:
-        if add(run.number, None if records is None else records.run("tombstones", run)):
+        payload = None if records is None or run.file else records.run("tombstones", run)
+        if add_file(run.file) if run.file else add(run.number, payload):
             numbers.add(run.number)
         else:
             losses.append((f"{run.rows:,} deletions: rows they deleted are back", 0))
-    if records is not None and not certain:
-        for number in records.run_numbers("tombstones"):
-            if number not in numbers:
-                add(number, records.whole("tombstones", number.to_bytes(8, "big")))
-    return Tombstones.merged(parts, keyed=keyed), losses
+    if not certain:
+        if records is not None:
+            for number in records.run_numbers("tombstones"):
+                if number not in numbers:
+                    add(number, records.whole("tombstones", number.to_bytes(8, "big")))
+        heads = [] if records is None else records.heads()
+        named = {run.file for other, _ in heads for run in other.tombstones}
+        for name in deletion_files.committed(files, named, newest_file):
+            if name not in taken and not add_file(name):
+                losses.append((f"the deletions in {name}: rows they deleted are back", 0))
+    return Tombstones.merged(parts, keyed=keyed), losses, wrong
 
 
 def waiting(

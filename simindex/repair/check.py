@@ -31,7 +31,7 @@ from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.format import read_format
 from simindex.storage.files.names import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables import permuted, slicelist
+from simindex.storage.tables import deletionfile, permuted, slicelist
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.permuted import PermutedTables
 from simindex.storage.tables.record import SegmentRecord
@@ -40,6 +40,7 @@ from simindex.storage.tables.segment import Segment
 from simindex.storage.tables.slicelist import SliceLists
 from simindex.storage.tables.sortedrows import SortedRows
 from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
 
 SLICE_ROWS = 1 << 20
 
@@ -72,7 +73,9 @@ def faults(
         found.append(_error(path / "FORMAT", str(error)))
     found += _check_pages(path)
     found += _check_values(path, catalog, options)
-    found += _check_deletions(path, snapshot, options.key_secret)
+    for run, deleted in zip(snapshot.head.tombstones, snapshot.tombstones.runs, strict=True):
+        place = path / "segments" / run.file if run.file else path / "catalog"
+        found += _check_deletions(place, snapshot, deleted, options.key_secret)
     for segment in snapshot.segments:
         found += _check_segment(path, catalog, segment, options, verified)
     for table, sample in zip(snapshot.pending, snapshot.samples, strict=True):
@@ -114,16 +117,24 @@ def _fault(act: Callable[[], object]) -> Iterator[str]:
         yield str(error)
 
 
-def _check_deletions(path: Path, snapshot: Snapshot, secret: bytes | None) -> Iterator[Finding]:
-    misplaced = 0 if secret is None else snapshot.tombstones.misplaced(secret)
+def _check_deletions(
+    place: Path, snapshot: Snapshot, deleted: Tombstones, secret: bytes | None
+) -> Iterator[Finding]:
+    if deleted.envelope is not None:
+        damaged = deleted.envelope.damaged_chunks()
+        yield from _check_bytes(place, deleted.envelope, damaged)
+        if damaged:
+            return
+        wrong = deletionfile.disorder(deleted)
+        if wrong is not None:
+            yield _error(place, wrong)
+            return
+    misplaced = 0 if secret is None else deleted.misplaced(secret)
     if misplaced:
-        yield _error(
-            path / "catalog", f"{misplaced:,} deletions are under ids that their keys do not make"
-        )
-    newest = snapshot.tombstones.newest
-    if newest > snapshot.head.generation:
-        yield _error(path / "catalog", (
-            f"has deletions of commit {newest}, and the newest commit is "
+        yield _error(place, f"{misplaced:,} deletions are under ids that their keys do not make")
+    if deleted.newest > snapshot.head.generation:
+        yield _error(place, (
+            f"has deletions of commit {deleted.newest}, and the newest commit is "
             f"{snapshot.head.generation}"
         ))
 
@@ -140,7 +151,9 @@ def _check_values(path: Path, catalog: Catalog, options: IndexOptions) -> Iterat
         wanted: list[partial[Any]] = [partial(value, name) for name in head.values]
         wanted += [partial(reading.segment, head, name) for name in head.segments]
         wanted += [partial(reading.run, "pending", run) for run in head.pending]
-        wanted += [partial(reading.run, "tombstones", run) for run in head.tombstones]
+        wanted += [
+            partial(reading.run, "tombstones", run) for run in head.tombstones if not run.file
+        ]
         for read in wanted:
             for what in _fault(read):
                 yield _error(path / "catalog", what)
@@ -253,6 +266,7 @@ def _strays(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[Findin
         yield _error(path / "segments", str(error))
         return
     live = {name for segment in snapshot.segments for name in segment.record.files}
+    live.update(run.file for run in snapshot.head.tombstones)
     live |= _live_files(catalog)  # after the listing: of what was committed meanwhile, too
     for file in files:
         if file.name not in live and os.path.lexists(file):
@@ -264,9 +278,9 @@ def _strays(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[Findin
 
 def _live_files(catalog: Catalog) -> set[str]:
     """Names of the files of the newest commit, as far as its records can be read."""
-    found: set[str] = set()
     with catalog.reading() as reading:
         _, head = reading.head()
+        found = {run.file for run in head.tombstones}
         for name in head.segments:
             with suppress(CorruptFile):  # which `faults` reports
                 found.update(reading.segment(head, name).files)

@@ -40,6 +40,8 @@ class Inventory:
     """Segments that are gone: their rows and horizons, as far as these are known."""
     runs: list[Waiting] = field(default_factory=list)
     """Rows waiting for a segment, without those that are deleted."""
+    deletion_files: dict[str, int] = field(default_factory=dict)
+    """Files of tombstones that are this index's, with their generations."""
     tombstones: Tombstones = field(default_factory=partial(Tombstones.merged, [], keyed=False))
     generation: int = 0
     """Above all that was seen."""

@@ -191,10 +191,11 @@ class Steps:
                 record for file in self.found.segments
                 if (record := self._segment(file, catalog)) is not None
             ]
-            catalog.commit(self._edit(records))
+            edit = self._edit(records)
+            catalog.commit(edit)
             take(catalog, self.directory, index=self.found.uuid, options=self.options)
         durable.sync_directory(directory)
-        return {name for record in records for name in record.files}
+        return set(edit.files)
 
     def _segment(self, file: SegmentRemains, catalog: Catalog) -> SegmentRecord | None:
         """A segment of the new index with all its structures, and its directories stored."""
@@ -256,7 +257,8 @@ class Steps:
         oldest = min((record.horizon for record in records), default=edit.head.generation)
         dead = found.tombstones
         if dead.newest > oldest:
-            edit.add_run("tombstones", dead.encode(), len(dead))
+            stored = self.files.deletions(dead, edit.head.generation)
+            self.made += edit.add_tombstones(stored, len(dead))
         return edit
 
 

@@ -37,7 +37,7 @@ from simindex.errors import (
 )
 from simindex.options import IndexOptions
 from simindex.records.reports import Progress
-from simindex.repair import catalog_contents, overlap
+from simindex.repair import catalog_contents, deletion_files, overlap
 from simindex.repair.catalog_records import CatalogRecords
 from simindex.repair.inventory import Inventory
 from simindex.repair.segment_choice import choose_segments, names_in, read_headless
@@ -86,6 +86,7 @@ def survey(path: Path, progress: Progress | None = None) -> Inventory:
     with _catalog_records(found) as records:
         if not _choose_uuid(found, records):
             records = None
+        found.deletion_files = deletion_files.listed(path / "segments", found.uuid)
         _read_head(found, records)
         _read_options(found, records)
         assert found.options is not None
@@ -222,7 +223,7 @@ def _read_head(found: Inventory, records: CatalogRecords | None) -> None:
             "says; rows of appends that were not committed may be back"
         )
         return
-    newest = max((file.identity.generation for file in found.files.values()), default=0)
+    newest = _newest_file(found)
     head, rooted = heads[0]
     later = any(other.generation > head.generation for other, _ in heads)
     # Of a transaction that did not end there may be a later head, but then the pages are sound.
@@ -242,8 +243,11 @@ def _read_head(found: Inventory, records: CatalogRecords | None) -> None:
 
     def left(candidate: Head) -> int:
         runs = [("pending", run) for run in candidate.pending]
-        runs += [("tombstones", run) for run in candidate.tombstones]
+        runs += [("tombstones", run) for run in candidate.tombstones if not run.file]
         missing = sum(records.run(name, run) is None for name, run in runs)
+        missing += sum(
+            run.file not in found.deletion_files for run in candidate.tombstones if run.file
+        )
         return missing + sum(name not in found.files for name in candidate.segments)
 
     found.head = min((head for head, _ in heads), key=lambda head: (
@@ -254,6 +258,12 @@ def _read_head(found: Inventory, records: CatalogRecords | None) -> None:
         f"{found.head.generation}; later deletions and rows waiting for a segment are lost if "
         "there were any"
     )
+
+
+def _newest_file(found: Inventory) -> int:
+    """The generation of the newest file of the index; 0 if there is none."""
+    segments = (file.identity.generation for file in found.files.values())
+    return max([0, *segments, *found.deletion_files.values()])
 
 
 def _read_options(found: Inventory, records: CatalogRecords | None) -> None:
@@ -306,9 +316,12 @@ def _read_contents(found: Inventory, records: CatalogRecords | None) -> None:
     options, head = found.options, found.head
     assert options is not None
     found.values, lost_values = catalog_contents.values(records, head, options)
-    found.tombstones, lost_deletions = catalog_contents.deletions(
-        records, head, certain=found.certain, options=options
+    found.tombstones, lost_deletions, wrong = catalog_contents.deletions(
+        records, head, found.path / "segments", found.deletion_files, _newest_file(found),
+        certain=found.certain, options=options,
     )
+    for name, what in wrong.items():
+        found.error(found.path / "segments" / name, what)
     runs, lost_runs = catalog_contents.waiting(records, head, options)
     for what, rows in [*lost_runs, *lost_deletions, *lost_values]:
         if head is not None:
@@ -344,7 +357,7 @@ def _count_lost(found: Inventory) -> None:
 def _number(found: Inventory, records: CatalogRecords | None) -> None:
     """Numbers above all that were given out before, so that none is given twice."""
     head = found.head or Head(0, 0, 0)
-    names = [*found.files, *found.unreadable]
+    names = [*found.files, *found.unreadable, *found.deletion_files]
     generations = [generation_of(name) for name in names]
     found.generation = max(
         [head.generation, found.tombstones.newest,

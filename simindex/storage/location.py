@@ -26,6 +26,7 @@ from simindex.storage.files.format import read_format
 from simindex.storage.files.refusals import refusal
 from simindex.storage.files.verification import VERIFY
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables import deletionfile
 from simindex.storage.tables.record import NAME
 
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -193,7 +194,7 @@ def check_age(path: Path, catalog: Catalog, snapshot: Snapshot) -> None:
     newer: list[str] = []
     with suppress(OSError), os.scandir(path / "segments") as entries:
         newer = [entry.name for entry in entries if entry.name >= latest]
-    ours = [name for name in newer if NAME.fullmatch(name)]
+    ours = [n for n in newer if NAME.fullmatch(n) or deletionfile.NAME.fullmatch(n)]
     # While others commit, files of later commits are there.
     if ours and catalog.head_value() == snapshot.value:
         raise catalog_is_older(path / "segments" / min(ours))

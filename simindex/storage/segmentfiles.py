@@ -3,6 +3,8 @@
     SegmentFiles.write    a table in memory       -> <name>.rows, a .bphs for each design, an .issl
     SegmentFiles.merge    some segments           -> one, without their dead rows
     SegmentFiles.beside   a segment that is there -> .bphs and .issl files next to it
+    SegmentFiles.deletions          tombstones    -> <name>.dead
+    SegmentFiles.merge_deletions    some of these -> one
 
 The options of the index say which structures a segment has: `checked_designs` and `slice_design`.
 What is written is durable under its name and no part of the index: the catalog's next commit may
@@ -28,18 +30,24 @@ from simindex.storage.catalog.values import pack
 from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.verification import verified
-from simindex.storage.tables import compaction, permuted, slicelist
+from simindex.storage.tables import compaction, deletionfile, permuted, slicelist
+from simindex.storage.tables.deletionfile import DeletionFile
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
 from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.tables.table import Table
+from simindex.storage.tables.tombstones import Tombstones
 
 log = logging.getLogger("simindex")
 
 Written = tuple[SegmentRecord, Directories]
 """A durable segment that is not live yet, with the header directories of all its tables."""
+
+LONG_ROWS, LONG_BYTES = 1 << 14, 1 << 20
+"""A run of so many tombstones, or of so long a payload, is a file. A commit merges shorter ones
+only, and the catalog holds no more than some of these."""
 
 Step = Callable[[], None]
 """Called after each table, and after slices of 256 bits; what it raises ends the work."""
@@ -94,6 +102,15 @@ class Merged:
     """Its header directories as they will be stored."""
     dead: dict[str, int]
     """Rows that tombstones cover, by input."""
+    deletions: DeletionFile | None = None
+    """The durable run of a merge of runs of tombstones; None if all of them are settled."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files that were written."""
+        if self.deletions is not None:
+            return (self.deletions.name,)
+        return () if self.record is None else self.record.files
 
 
 def describe(options: IndexOptions, inputs: Sequence[str], *, salvaged: bool = False) -> bytes:
@@ -270,6 +287,31 @@ class SegmentFiles:
             raise
         return written, directories
 
+    def deletions(self, run: Tombstones, generation: int) -> bytes | DeletionFile:
+        """A run of tombstones as the catalog's payload or, if it is long, as a file."""
+        if len(run) < min(LONG_ROWS, self.options.seal_rows):
+            payload = run.encode()
+            if len(payload) < LONG_BYTES:
+                return payload
+        return deletionfile.write(self.folder, run, generation)
+
+    def merge_deletions(
+        self, runs: Sequence[Tombstones], *, oldest: int, generation: int
+    ) -> Merged:
+        """Writes some runs of tombstones as one, without those that are settled.
+
+        Every table of the index has had the tombstones up to commit `oldest` applied. Raises as
+        `merge`.
+        """
+        for run in runs:
+            if run.envelope is not None:
+                run.envelope.verify()
+        parts = [run.since(oldest) for run in runs]
+        together = Tombstones.merged(parts, keyed=self.options.keyed)
+        if not len(together):
+            return Merged(None, [], {})
+        return Merged(None, [], {}, deletionfile.write(self.folder, together, generation))
+
     def require(self, files: Mapping[str, int]) -> None:
         """Raises unless the named file exists and has this many bytes.
 
@@ -301,13 +343,12 @@ class SegmentFiles:
             removal.empty(path)
         self.remove_named(record.files[1:])
 
-    def remove_held(self, records: Iterable[SegmentRecord]) -> list[Descriptor]:
-        """Unlinks all files of some segments; descriptors that keep their space for now."""
+    def remove_held(self, names: Iterable[str]) -> list[Descriptor]:
+        """Unlinks some files; descriptors that keep their space for now."""
         held = []
-        for record in records:
-            for name in record.files:
-                with _left_to_the_next_writer(self.directory / name):
-                    held.append(removal.unlink_held(self.directory / name))
+        for name in names:
+            with _left_to_the_next_writer(self.directory / name):
+                held.append(removal.unlink_held(self.directory / name))
         return [file for file in held if file is not None]
 
     def remove_named(self, names: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ files that a later compaction unlinks live on while they are mapped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from simindex.storage.files.envelope import ask_ahead
 from simindex.storage.files.verification import Verify, verified
 from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables.compaction import Block, in_order
+from simindex.storage.tables.deletionfile import open_run
 from simindex.storage.tables.deletions import NOTHING_DEAD, DeadRows, Deletions, Sampled
 from simindex.storage.tables.names import Names, named
 from simindex.storage.tables.permuted import open_permuted
@@ -78,6 +79,16 @@ class Snapshot:
     def stored_rows(self) -> int:
         """Rows in all tables, deleted ones included."""
         return sum(len(table) for table in self.tables)
+
+    def runs_of(self, named: Sequence[Run]) -> list[Tombstones]:
+        """The tombstones of some runs that the head names."""
+        runs = zip(self.head.tombstones, self.tombstones.runs, strict=True)
+        return [run for own, run in runs if own in named]
+
+    @property
+    def oldest(self) -> int:
+        """The commit up to which tombstones were applied to every table."""
+        return min((table.horizon for table in self.tables), default=self.head.generation)
 
     @cached_property
     def dead_rows(self) -> int:
@@ -234,6 +245,7 @@ def _take(
     segments: dict[str, Segment] = {}
     waiting: dict[str, tuple[Table, Reservoir]] = {}
     same: dict[str, int] = {}
+    dead: Deletions | None = None
     decoded: dict[Run, Tombstones] = {}
     if before is not None:
         segments = {segment.name: segment for segment in before.segments}
@@ -258,12 +270,20 @@ def _take(
         if before is not None and head.tombstones == before.head.tombstones:
             dead = before.tombstones
         else:
-            dead = Deletions([
-                decoded[run] if run in decoded else Tombstones.decode(
-                    f"run {run.number}", reading.run("tombstones", run), keyed=folder.keyed
+            dead = None
+            for run in head.tombstones:
+                if run not in decoded and not run.file:
+                    decoded[run] = Tombstones.decode(
+                        f"run {run.number}", reading.run("tombstones", run), keyed=folder.keyed
+                    )
+    if dead is None:
+        for run in head.tombstones:
+            if run not in decoded:
+                decoded[run] = open_run(
+                    folder, run.file, rows=run.rows, newest=run.horizon,
+                    footer_checksum=run.checksum,
                 )
-                for run in head.tombstones
-            ])
+        dead = Deletions([decoded[run] for run in head.tombstones])
     if len(records) > 1:
         ask_ahead([folder.directory / name for record in records for name in record.files])
     segments |= {record.name: _opened(catalog, folder, record) for record in records}

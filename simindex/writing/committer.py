@@ -33,10 +33,10 @@ from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Edit
 from simindex.storage.catalog.leases import check_place
-from simindex.storage.catalog.records import Pages
+from simindex.storage.catalog.records import Pages, Run
 from simindex.storage.files import locks
 from simindex.storage.files.descriptor import Descriptor
-from simindex.storage.segmentfiles import SegmentFiles, Written, checked_designs
+from simindex.storage.segmentfiles import SegmentFiles, checked_designs
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import Names
@@ -46,6 +46,9 @@ from simindex.writing.edits import composed
 from simindex.writing.ownership import remove_strays
 from simindex.writing.recent import Recent
 from simindex.writing.waiting import Rows, Waiting
+
+LARGE_ROWS = 1 << 17
+"""Tombstones in a file of several megabytes: to give their space back takes 2 ms each."""
 
 Holding = Table | Rows
 """What has columns of fingerprints, ids and keys."""
@@ -60,6 +63,8 @@ class Committer:
         self.failed: str | None = None
         """Why it changes nothing any more."""
         self.lock: Descriptor | None = None
+        self.held: list[Descriptor] = []
+        """Of files that were unlinked after a commit, whose space is to be given back."""
         self.commit_s = 0.0
         """Processor time of the last commit that had anything to do."""
         self.recent = Recent(view.options)
@@ -285,22 +290,23 @@ class Committer:
             return False
         snapshot = self.alone()
         began = thread_time()
-        written: list[Written] = []
+        written: list[str] = []
         try:
             edit = composed(
                 waiting, snapshot, self.files, self.catalog, written, seal_pending=seal_pending
             )
         except BaseException:
-            self.files.remove(record for record, _ in written)
+            self.files.remove_named(written)
             raise
-        self.finish(edit, [name for record, _ in written for name in record.files])
+        self.finish(edit, written)
         self.commit_s = thread_time() - began
         return True
 
     def finish(self, edit: Edit, written: Sequence[str]) -> None:
         """Commits, and unlinks the files written for it only if it is certain that it did not.
 
-        Nobody else unlinks them: the caller cannot know what an error means. Raises ClosedIndex
+        Nobody else unlinks them: the caller cannot know what an error means. Once it has
+        committed, it unlinks files of tombstones that the head names no more. Raises ClosedIndex
         if another index has taken this one's place.
         """
         try:
@@ -320,6 +326,13 @@ class Committer:
                     what_happened(error) or f"its commit was interrupted by {type(error).__name__}"
                 )
             raise
+        self._unlink(edit.unnamed)
+
+    def _unlink(self, runs: Sequence[Run]) -> None:
+        """Unlinks files of tombstones; the space of large ones is to be given back by a thread."""
+        large = [run.file for run in runs if run.rows >= LARGE_ROWS]
+        self.held += self.files.remove_held(large)
+        self.files.remove_named(run.file for run in runs if run.rows < LARGE_ROWS)
 
     def stage(self, pages: Pages) -> None:
         """Stores directories ahead of the commit that names their segment."""

@@ -2,7 +2,8 @@
 
     rows        enough for a segment: written as one, with the pending rows
                 fewer: a pending run, with as many earlier ones as there are too many
-    deletions   a run of tombstones, likewise; those that every table has been purged of are dropped
+    deletions   a run of tombstones, likewise; as a file if it is long. Runs that every table has
+                been purged of are dropped
     samples     join the stored reservoir, unless the pending run holds them
     values      as they are, the recipe's bytes, and the options where the first rows gave them keys
 """
@@ -29,9 +30,9 @@ FANOUT = 8
 
 def composed(
     waiting: Waiting, snapshot: Snapshot, files: SegmentFiles, catalog: Catalog,
-    written: list[Written], *, seal_pending: bool,
+    written: list[str], *, seal_pending: bool,
 ) -> Edit:
-    """What a commit of `waiting` changes; a segment that is made for it is added to `written`."""
+    """What a commit of `waiting` changes; the names of files made for it are added to `written`."""
     head = snapshot.head
     options = files.options
     rows = waiting.rows + head.pending_rows
@@ -44,19 +45,20 @@ def composed(
     living, withdrawn = waiting.living()
     edit.add_rows(waiting.added)
     edit.withdrawn = waiting.withdrawn + withdrawn
-    samples = list(waiting.samples)
+    samples, sealed = list(waiting.samples), list[Written]()
     if rows and (seal_pending or (waiting.rows and rows >= options.seal_rows)):
         live = [_live(table, dead) for table in snapshot.pending]
         table = sorted_rows([*live, *living], options, horizon=generation)
         samples += _drop_pending(edit, snapshot, dead, head.pending)
         if len(table):
-            written.append(files.write(table, head.generation + 1))
+            sealed.append(files.write(table, head.generation + 1))
+            written += sealed[0][0].files
     elif waiting.rows:
         samples = _add_pending(edit, snapshot, dead, living, samples, files)
     if samples:
         samples.insert(0, _stored(catalog, snapshot, options.words))
         edit.set_value("reservoir", Reservoir.merged(samples, options.reservoir_rows).encode())
-    for record, directories in [*waiting.spilled, *written]:
+    for record, directories in [*waiting.spilled, *sealed]:
         edit.add_segment(record, directories)
     for name, payload in waiting.values.items():
         edit.set_value(name, payload)
@@ -70,7 +72,7 @@ def composed(
     oldest = min(horizons, default=generation)
     edit.deletions = len(deleted)
     if len(deleted) and oldest < generation:
-        _add_tombstones(edit, snapshot, deleted, oldest)
+        written += _add_tombstones(edit, snapshot, deleted, oldest, files)
     drop_settled(edit, oldest)
     return edit
 
@@ -82,19 +84,23 @@ def drop_settled(edit: Edit, oldest: int) -> None:
             edit.drop_run("tombstones", run)
 
 
-def _add_tombstones(edit: Edit, snapshot: Snapshot, deleted: Tombstones, oldest: int) -> None:
-    """Adds a run of them, merged with as many others as there are too many.
+def _add_tombstones(
+    edit: Edit, snapshot: Snapshot, deleted: Tombstones, oldest: int, files: SegmentFiles
+) -> list[str]:
+    """Adds a run of them, merged with as many short ones as there are too many.
 
-    Of those, only tombstones stay that concern a table of the oldest horizon.
+    Of those, only tombstones stay that concern a table of the oldest horizon. Returns the names of
+    files that were written.
     """
     runs = edit.before.tombstones
-    chosen = policy.pick([*(run.rows for run in runs), len(deleted)], FANOUT)
-    merged = [place for place in chosen if place < len(runs)]
+    short = [place for place, run in enumerate(runs) if not run.file]
+    chosen = policy.pick([*(runs[place].rows for place in short), len(deleted)], FANOUT)
+    merged = [short[one] for one in chosen if one < len(short)] if len(short) in chosen else []
     for place in merged:
         edit.drop_run("tombstones", runs[place])
     parts = [snapshot.tombstones.runs[place].since(oldest) for place in merged]
-    together = Tombstones.merged([*parts, deleted], keyed=deleted.keyed)
-    edit.add_run("tombstones", together.encode(), len(together))
+    run = Tombstones.merged([*parts, deleted], keyed=deleted.keyed) if parts else deleted
+    return edit.add_tombstones(files.deletions(run, edit.before.generation + 1), len(run))
 
 
 def _add_pending(

@@ -1,6 +1,7 @@
 """Merges that run in the background, each in a thread of its own.
 
     Merges.start      segments that have become too many -> a Merge, whose thread writes one
+    Merges.start_runs files of tombstones, likewise
     Merges.next_ended one that has ended, for the writer to install
     Merges.wait       for a writer that is too fast
     Merges.cancel     ends them all; nothing of them stays
@@ -9,6 +10,7 @@ Invariants
 1. A thread reads segment files and writes new ones. It opens no transaction: those of LMDB belong
    to the thread that began them, so what is written is installed by the writer's own.
 2. A segment is an input of one merge at a time, and stays live until that merge is installed.
+   So is a run of tombstones, unless it is settled and dropped meanwhile.
    Only a merge that is WRITTEN can be installed. One that was cancelled never becomes WRITTEN,
    whatever interrupts the cancelling, and what it has written is never named by a commit.
 3. The horizon of a merged segment is the commit its inputs were taken from. Tombstones committed
@@ -34,12 +36,11 @@ from threading import Condition, RLock, Thread, current_thread
 from time import monotonic, sleep
 
 from simindex.errors import CorruptFile, raised_by_a_handler
-from simindex.storage.catalog.records import Pages
+from simindex.storage.catalog.records import Pages, Run
 from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import Merged, SegmentFiles
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.segment import Segment
 from simindex.threads import begin
 
@@ -84,23 +85,22 @@ class _Cancelled(Exception):
 
 
 class Merge:
-    """Some segments on their way into one; made and started by `Merges.start`."""
+    """Some segments, or runs of tombstones, on their way into one; made and started by `Merges`."""
 
     def __init__(
         self,
         files: SegmentFiles,
+        snapshot: Snapshot,
         inputs: Sequence[Segment],
-        tombstones: Deletions,
+        runs: Sequence[Run],
         lock: RLock,
         moved: Condition,
         beside: Sequence[Merge],
-        *,
-        horizon: int,
-        appended: int,
     ) -> None:
-        self.inputs, self.horizon = tuple(inputs), horizon
-        self.rows = sum(len(segment) for segment in inputs)
-        self.appended = appended
+        head = snapshot.head
+        self.inputs, self.runs, self.horizon = tuple(inputs), tuple(runs), head.generation
+        self.rows = sum(len(segment) for segment in inputs) + sum(run.rows for run in runs)
+        self.appended = head.appended
         """Rows of the index when it began."""
         self.done = 0.0
         """Share of the work."""
@@ -111,11 +111,13 @@ class Merge:
         self._begun = False
         self._merged: Merged | None = None
         self._ended = False
-        self._files, self._tombstones = files, tombstones
+        self._files, self._tombstones = files, snapshot.tombstones
+        self._oldest = snapshot.oldest
+        self._merging = snapshot.runs_of(runs)
         self._lock, self._moved = lock, moved
         self._beside = beside
         self._at_once = max(1, len(os.sched_getaffinity(0)) - 1)
-        self._tables = 1 + files.steps
+        self._tables = 1 if runs else 1 + files.steps
         self._steps = 0
         self.thread = Thread(target=self._run, name="simindex merge", daemon=True)
 
@@ -124,10 +126,7 @@ class Merge:
         merged: Merged | None = None
         failure: BaseException | None = None
         try:
-            merged = self._files.merge(
-                self.inputs, self._tombstones, horizon=self.horizon, generation=self.horizon + 1,
-                progress=lambda rows, total: self._move(rows / total), step=self._step,
-            )
+            merged = self._written()
         except _Cancelled:
             pass
         except BaseException as error:  # it is for the writer to say, who is in another thread
@@ -141,6 +140,16 @@ class Merge:
             self._ended = True
             self._moved.notify_all()
         self._remove(merged)  # of a merge that was cancelled meanwhile
+
+    def _written(self) -> Merged:
+        if self.runs:
+            return self._files.merge_deletions(
+                self._merging, oldest=self._oldest, generation=self.horizon + 1
+            )
+        return self._files.merge(
+            self.inputs, self._tombstones, horizon=self.horizon, generation=self.horizon + 1,
+            progress=lambda rows, total: self._move(rows / total), step=self._step,
+        )
 
     def begins(self) -> bool:
         """Whether its thread is at work, or comes to be soon."""
@@ -184,8 +193,8 @@ class Merge:
         return merged
 
     def _remove(self, merged: Merged | None) -> None:
-        if merged is not None and merged.record is not None:
-            self._files.remove([merged.record])
+        if merged is not None:
+            self._files.remove_named(merged.files)
 
     @property
     def ended(self) -> bool:
@@ -203,7 +212,7 @@ class Merge:
     def files(self) -> list[str]:
         """Names of the files that it has written, if it is WRITTEN."""
         merged = self._merged
-        return [] if merged is None or merged.record is None else list(merged.record.files)
+        return [] if merged is None else list(merged.files)
 
     @property
     def unstaged(self) -> Pages:
@@ -211,8 +220,11 @@ class Merge:
         return self.merged.pages[max(0, self.staged) :]
 
     def late(self, appended: int) -> bool:
-        """Whether it is not as far as it should be by now, with so many rows in the index."""
-        if self.ended:
+        """Whether it is not as far as it should be by now, with so many rows in the index.
+
+        Tombstones are merged in less time than as many are committed.
+        """
+        if self.ended or self.runs:
             return False
         return self.done + SLACK < (appended - self.appended) / max(1.0, ALLOWANCE * self.rows)
 
@@ -242,10 +254,17 @@ class Merges:
         self, files: SegmentFiles, inputs: Sequence[Segment], snapshot: Snapshot
     ) -> bool:
         """Begins to merge some segments; returns whether a thread could be had for it."""
-        merge = Merge(
-            files, inputs, snapshot.tombstones, self._lock, self._moved, self._merges,
-            horizon=snapshot.head.generation, appended=snapshot.head.appended,
-        )
+        return self._start(files, snapshot, inputs, ())
+
+    def start_runs(self, files: SegmentFiles, runs: Sequence[Run], snapshot: Snapshot) -> bool:
+        """Begins to merge some files of tombstones; returns as `start`."""
+        return self._start(files, snapshot, (), runs)
+
+    def _start(
+        self, files: SegmentFiles, snapshot: Snapshot, inputs: Sequence[Segment],
+        runs: Sequence[Run],
+    ) -> bool:
+        merge = Merge(files, snapshot, inputs, runs, self._lock, self._moved, self._merges)
         self._merges.append(merge)
         try:
             begin(merge.thread)

@@ -31,12 +31,12 @@ from simindex.storage.files.names import (
     repaired_catalogs,
 )
 from simindex.storage.location import catalog_is_older
-from simindex.storage.tables import permuted, record, slicelist
+from simindex.storage.tables import deletionfile, permuted, record, slicelist
 
 FIRST_GENERATION = 1
 """Of the commit that creation makes."""
 
-OURS = (record.NAME, permuted.NAME, slicelist.NAME)
+OURS = (record.NAME, permuted.NAME, slicelist.NAME, deletionfile.NAME)
 """Names of the files that a writer makes, and removes where no commit names them."""
 
 log = logging.getLogger("simindex")
@@ -150,8 +150,8 @@ def remove_strays(catalog: Catalog, directory: Path, value: bytes, head: Head) -
         path for path in found
         if any(name.fullmatch(path.name) for name in OURS) and not path.is_dir()
     ]
-    live = set(head.segments)
-    if any(path.suffix != ".rows" for path in ours):
+    live = {*head.segments, *(run.file for run in head.tombstones)}
+    if any(path.suffix not in (".rows", ".dead") for path in ours):
         with catalog.reading() as reading:
             records = [reading.segment(head, name) for name in head.segments]
         live.update(structure.name for one in records for structure in one.structures)

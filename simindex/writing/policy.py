@@ -40,7 +40,7 @@ written for each that was deleted. A small segment is no exception: it shrinks b
 so it is written some ten times at most, whatever its size."""
 
 MOST_TOMBSTONES = 1 / 2
-"""Tombstones that a segment may keep in the catalog, as a share of the rows of the index: they stay
+"""Tombstones that a segment may keep, as a share of the rows of the index: they stay
 while a segment is older than they are, whether it has rows of theirs or not."""
 
 

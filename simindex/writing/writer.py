@@ -5,7 +5,8 @@
     commit       one LMDB transaction makes all of it live, with the tombstones; fewer rows than a
                  segment takes go to the catalog as a pending run, and pending runs are sealed into
                  a segment once they are that many together                      (committer.py)
-    start        segments that became too many are merged by threads             (merges.py)
+    start        segments and files of tombstones that became too many are merged by threads
+                                                                                 (merges.py)
     install      one that has ended becomes part of the index, by a commit of its own; its inputs
                  are unlinked, and their space is given back by a thread
     compact      the same at once, by the thread of the caller
@@ -30,8 +31,8 @@ from simindex.errors import (
 from simindex.options import checked_structures
 from simindex.records.reports import Progress
 from simindex.storage.catalog.catalog import Edit
+from simindex.storage.catalog.records import Run
 from simindex.storage.catalog.values import pack
-from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.verification import verified
 from simindex.storage.segmentfiles import Merged, checked_designs, slice_design
 from simindex.storage.snapshot import Snapshot
@@ -67,7 +68,6 @@ class Writer:
     def __init__(self, view: View) -> None:
         self.merges = Merges()
         self._retired: list[Segment] = []
-        self._held: list[Descriptor] = []
         self._given_up: list[SegmentRecord] = []
         """Merged segments whose directories are stored, and to be removed with their files."""
         self.committer = Committer(view)  # last: an interrupt behind it would keep the lock
@@ -79,8 +79,7 @@ class Writer:
         """
         try:
             self.cancel_merges()
-            if self._retired or self._held:
-                self._release()
+            self._release()
         finally:
             self.committer.close()
 
@@ -143,9 +142,19 @@ class Writer:
             places = [wasted[place] for place in groups[0]] if groups else []
         return [free[place] for place in places]
 
+    def due_runs(self, fanout: int) -> list[Run]:
+        """Files of tombstones that have become too many, unless some are being merged."""
+        if any(merge.runs for merge in self.merges):
+            return []
+        runs = [run for run in self.committer.snapshot.head.tombstones if run.file]
+        return [runs[place] for place in policy.pick([run.rows for run in runs], fanout)]
+
     def start_merges(self) -> None:
-        """Begins to merge segments that have become too many."""
+        """Begins to merge what has become too much."""
         committer = self.committer
+        runs = self.due_runs(committer.view.options.min_merge)
+        if runs:
+            self.merges.start_runs(committer.files, runs, committer.snapshot)
         while len(self.merges) < MAX_MERGES:
             inputs = self.due(committer.view.options.min_merge)
             if not inputs or not self.merges.start(committer.files, inputs, committer.snapshot):
@@ -159,7 +168,7 @@ class Writer:
         snapshot = self.committer.snapshot
         if len(snapshot.segments) >= MAX_SEGMENTS:
             self.start_merges()
-            self.merges.wait(lambda: any(merge.ended for merge in self.merges))
+            self.merges.wait(lambda: any(merge.ended and merge.inputs for merge in self.merges))
         elif self.merges:
             appended, patience_s = snapshot.head.appended, PATIENCE * self.committer.commit_s
             self.merges.wait(
@@ -203,6 +212,10 @@ class Writer:
         if merge is None:
             return None
         snapshot = committer.alone()
+        if merge.runs and not snapshot.runs_of(merge.runs):  # settled meanwhile
+            self.merges.take(merge)
+            merge.cancel()
+            return False
         try:
             if len(merge.unstaged) > STAGED_PAGES and not (
                 whole or len(snapshot.segments) >= MAX_SEGMENTS
@@ -211,7 +224,10 @@ class Writer:
                 return None
             merged = replace(merge.merged, pages=merge.unstaged)
             self.merges.take(merge)
-            self._replace(snapshot, merge.inputs, merged, merge.horizon, unlink=False)
+            if merge.runs:
+                self._replace_runs(snapshot, merge.runs, merged, unlink=False)
+            else:
+                self._replace(snapshot, merge.inputs, merged, merge.horizon, unlink=False)
         except OSError as error:
             committed = committer.failed is not None or committer.waiting.value != snapshot.value
             if committed or raised_by_a_handler(error):
@@ -222,7 +238,8 @@ class Writer:
             put_off(error)
             return False
         self._retired += merge.inputs
-        self._held += committer.files.remove_held(segment.record for segment in merge.inputs)
+        gone = [name for segment in merge.inputs for name in segment.record.files]
+        committer.held += committer.files.remove_held(gone)
         return True
 
     def _stage(self, merge: Merge) -> None:
@@ -269,13 +286,15 @@ class Writer:
 
     def _release_retired(self) -> None:
         """Gives up the inputs of installed merges, once no snapshot of the writer's has them."""
-        if self._retired or self._held:
+        if self._retired or self.committer.held:
             _ = self.committer.snapshot  # which is then of the commit that installed them
             self._release()
 
     def _release(self) -> None:
-        release(self._retired, self._held)  # which empties them, also if it is interrupted
-        self._retired, self._held = [], []
+        if self._retired or self.committer.held:
+            # Which empties them, also if it is interrupted.
+            release(self._retired, self.committer.held)
+            self._retired, self.committer.held = [], []
 
     def cancel_merges(self) -> None:
         """Ends the merges that run; nothing of them stays."""
@@ -315,6 +334,31 @@ class Writer:
         drop_settled(edit, min([*horizons, horizon]))
         written = merged.record.files if unlink and merged.record is not None else ()
         self.committer.finish(edit, written)
+
+    def compact_runs(self, runs: Sequence[Run]) -> None:
+        """Replaces some files of tombstones by one."""
+        committer = self.committer
+        committer.check_usable()
+        snapshot = committer.alone()
+        merged = committer.files.merge_deletions(
+            snapshot.runs_of(runs), oldest=snapshot.oldest,
+            generation=snapshot.head.generation + 1,
+        )
+        self._replace_runs(snapshot, runs, merged, unlink=True)
+
+    def _replace_runs(
+        self, snapshot: Snapshot, runs: Sequence[Run], merged: Merged, *, unlink: bool
+    ) -> None:
+        """Puts a merged file of tombstones in the place of its inputs, of which some may be settled
+        and gone; `unlink` as in `_replace`."""
+        edit = Edit(snapshot.value, snapshot.head)
+        for run in runs:
+            if run in snapshot.head.tombstones:
+                edit.drop_run("tombstones", run)
+        if merged.deletions is not None:
+            edit.add_deletion_file(merged.deletions)
+        drop_settled(edit, snapshot.oldest)
+        self.committer.finish(edit, merged.files if unlink else ())
 
     def restructure(self, structures: Sequence[str]) -> bool:
         """Gives all segments these structures, in one commit; returns whether anything changed.

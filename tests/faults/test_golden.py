@@ -45,7 +45,7 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]:
 def test_there_are_golden_indexes_of_every_kind_of_file() -> None:
     assert {name.rpartition("-")[0] for name in NAMES} >= set(make.GOLDEN)
     found = {path.suffix for path in GOLDEN.glob("*-*/segments/*")}
-    assert found >= {".rows", ".bphs", ".issl"}
+    assert found >= {".rows", ".bphs", ".issl", ".dead"}
     assert all(path.stat().st_size <= 1 << 16 for path in GOLDEN.glob("?????*-1.0/*/*")
                if "index-1.0" not in str(path))
 

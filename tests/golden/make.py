@@ -112,6 +112,19 @@ def wide(path: Path) -> Rows:
     return filled(path, options, list(zip(family(4, 39, 256), range(39), strict=True)))
 
 
+def deleted(path: Path) -> Rows:
+    """A file of tombstones of keys, and a run in the catalog."""
+    keys = [f"http://example.org/{number}" for number in range(39)]
+    rows = list(zip(family(5, 39, 64), keys, strict=True))
+    with simindex.open(path, "n", options=small(batch_rows=32, keys="str")) as index:
+        index.append(batch([words for words, _ in rows], keys))
+        index.commit()
+        for doomed in (keys[3:12], keys[20:21]):
+            index.delete(keys=doomed)
+            index.commit()
+    return [row for place, row in enumerate(rows) if not (3 <= place < 12 or place == 20)]
+
+
 def recipe(path: Path) -> Rows:
     """Texts, by a recipe that has learned idf; keys that are str."""
     learned = Recipe(weighting="tfidf", ngram=(1, 2)).fit(TEXTS)
@@ -124,6 +137,7 @@ def recipe(path: Path) -> Rows:
 
 GOLDEN: dict[str, Callable[[Path], Rows]] = {
     "plain": plain, "bytes": octets, "lists": lists, "wide": wide, "recipe": recipe,
+    "deleted": deleted,
 }
 
 

@@ -1,5 +1,5 @@
-"""Segment files, permuted tables and slice lists, opened and searched as a catalog that agrees
-with their headers would have them."""
+"""Segment files, permuted tables, slice lists and tombstones, opened and searched as a catalog that
+agrees with their headers would have them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from simindex import IndexOptions
 from simindex._kernels import _native
 from simindex.arrays import F32, U64
 from simindex.bits.design import BlockDesign
+from simindex.errors import CorruptFile
 from simindex.methods import bphs, issl
 from simindex.methods.base import Asked, TablePlan, TopTablePlan
 from simindex.methods.psm import exhaustive_masks
@@ -28,14 +29,16 @@ from simindex.storage.files.envelope import (
     SECTION,
     open_envelope,
 )
-from simindex.storage.tables import permuted, slicelist
+from simindex.storage.tables import deletionfile, permuted, slicelist
+from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import KEY_OFFSETS, Segment, open_segment
 from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.tombstones import Tombstones
 
 BPHS = "bphs:G=3,g=1,r=2"
 ISSL = "issl:w=8"
-KINDS = (".rows", ".bphs", ".issl")
+KINDS = (".rows", ".bphs", ".issl", ".dead")
 QUERIES = np.array([0, 1 << 63, (1 << 64) - 1, 12345], np.uint64)
 
 
@@ -76,8 +79,9 @@ def seeds() -> list[bytes]:
     found = []
     for bits, keys in ((64, False), (64, True), (128, False), (1024, True)):
         index, record = _own(bits, keys)
-        beside = {".rows"} if keys or bits > 64 else set(KINDS)
-        for path in sorted(index.path.joinpath("segments").glob(f"{record.name[:25]}*")):
+        beside = {".rows", ".dead"} if keys or bits > 64 else set(KINDS)
+        files = index.path / "segments"
+        for path in sorted([*files.glob(f"{record.name[:25]}*"), *files.glob("*.dead")]):
             if path.suffix not in beside:
                 continue
             data = bytearray(path.read_bytes())
@@ -126,7 +130,7 @@ def execute(data: bytes) -> None:
     path.write_bytes(data)
     envelope = open_envelope(path)
     identity = envelope.identity
-    kind = KINDS[identity.generation % 3]
+    kind = KINDS[identity.generation % len(KINDS)]
     bits = identity.bits if identity.bits in (64, 128, 1024) else 64
     if kind == ".rows":
         record = SegmentRecord(
@@ -137,6 +141,10 @@ def execute(data: bytes) -> None:
         keyed = envelope.section(KEY_OFFSETS, "<i8") is not None
         folder = SegmentFolder(directory, identity.index, bits, keyed)
         search_rows(open_segment(folder, record, lambda: None))
+        return
+    if kind == ".dead":
+        keyed = envelope.section(KEY_OFFSETS, "<i8") is not None
+        look_up(deletionfile.run_of(envelope, keyed=keyed))
         return
     _search_structure(kind, directory, path, data, envelope.footer_checksum)
 
@@ -155,6 +163,18 @@ def search_rows(segment: Segment) -> None:
             taken = segment.keys.take(found[1][:8].astype(np.int64))
             taken.hashes(bytes(16))
         segment.keys.slice(0, 8).decoded("bytes")
+
+
+def look_up(run: Tombstones) -> None:
+    """Everything that follows numbers of a run: its order, its keys, commits."""
+    keys = None if run.keys is None else KeyHeap.of(["key 3", "a", "", "x"])
+    run.killed(QUERIES, keys, np.arange(4), np.zeros(1, np.uint64))
+    ids = run.id[:4].copy()
+    run.killed(ids, keys, np.arange(len(ids)), np.zeros(1, np.uint64))
+    deletionfile.disorder(run)
+    with suppress(CorruptFile):
+        run.since(run.newest - 1)
+    run.misplaced(bytes(16))
 
 
 @cache

@@ -1,7 +1,7 @@
 """Every single bit of what is live in an index, flipped: `check` finds it, one by one.
 
     FORMAT                 all bytes
-    .rows .bphs .issl      all bytes: header page, sections, the zeros between them, checksums,
+    .rows .bphs .issl .dead  all bytes: header page, sections, the zeros between them, checksums,
                            footer
     data.mdb               of the meta page in use its number, flags and all of the record but the
                            address and size of a map, for no more of its header is read; of every
@@ -122,7 +122,7 @@ def live_of(path: Path) -> list[Live]:
     found = []
     for file in sorted(path.rglob("*")):
         name = str(file.relative_to(path))
-        if name == "FORMAT" or file.suffix in (".rows", ".bphs", ".issl"):
+        if name == "FORMAT" or file.suffix in (".rows", ".bphs", ".issl", ".dead"):
             found.append(Live(name, 0, file.stat().st_size))
         elif file.name == "data.mdb":
             spans, keys = live_spans(file.read_bytes())

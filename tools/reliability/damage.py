@@ -143,7 +143,7 @@ def _link(case: Case) -> None:
     (case.path / case.file).symlink_to(outside)
 
 
-LIVE = ("FORMAT", "data.mdb", ".rows", ".bphs", ".issl")
+LIVE = ("FORMAT", "data.mdb", ".rows", ".bphs", ".issl", ".dead")
 KINDS = (*LIVE, "LOCK", "lock.mdb", "stray")
 
 Damage = Callable[[random.Random, "Case"], None]
@@ -162,7 +162,7 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, ...], int]] = {
     "512 B zero": (_on_file(lambda rng, path: _zero(rng, path, 512)), KINDS, 2),
     "4 KiB zero": (_on_file(lambda rng, path: _zero(rng, path, PAGE)), KINDS, 2),
     "random page": (_on_file(_random_page), KINDS, 2),
-    "pages swapped": (_on_file(_swap_pages), ("data.mdb", ".rows", ".bphs", ".issl"), 2),
+    "pages swapped": (_on_file(_swap_pages), ("data.mdb", ".rows", ".bphs", ".issl", ".dead"), 2),
     "cut": (_on_file(lambda rng, path: _cut(rng, path, 1)), KINDS, 2),
     "cut at page": (_on_file(lambda rng, path: _cut(rng, path, PAGE)), KINDS, 2),
     "extended": (_on_file(_extend), KINDS, 2),
@@ -176,9 +176,9 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, ...], int]] = {
             case.specimen.other / case.file if "segments" not in case.file
             else rng.choice(sorted((case.specimen.older / "segments").iterdir())),
         ),
-        ("FORMAT", "data.mdb", "LOCK", "lock.mdb", ".rows", ".bphs", ".issl"), 1,
+        ("FORMAT", "data.mdb", "LOCK", "lock.mdb", ".rows", ".bphs", ".issl", ".dead"), 1,
     ),
-    "swapped": (_swap, (".rows", ".bphs", ".issl"), 1),
+    "swapped": (_swap, (".rows", ".bphs", ".issl", ".dead"), 1),
     "deleted": (_on_file(lambda rng, path: path.unlink()), KINDS, 1),
     "directory": (_on_file(lambda rng, path: _special(path, os.mkdir)), KINDS, 1),
     "symlink": (lambda rng, case: _link(case), KINDS, 1),
@@ -186,11 +186,11 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, ...], int]] = {
     "permissions": (_on_file(lambda rng, path: path.chmod(0)), KINDS, 1),
     "forged order": (
         lambda rng, case: disordered(rng, case.path, case.path / case.file),
-        (".rows", ".bphs", ".issl"), 2,
+        (".rows", ".bphs", ".issl", ".dead"), 2,
     ),
     "forged values": (
         lambda rng, case: altered(rng, case.path, case.path / case.file),
-        (".rows", ".bphs", ".issl"), 2,
+        (".rows", ".bphs", ".issl", ".dead"), 2,
     ),
     "forged record": (lambda rng, case: altered_record(rng, case.path), ("data.mdb",), 4),
 }

@@ -89,8 +89,22 @@ def forged(path: Path, file: Path) -> Iterator[Forged]:
                 structure, name, _ = msgpack.unpackb(description.tobytes())
                 description[:] = np.frombuffer(msgpack.packb([structure, name, footer]), np.uint8)
                 structure_agrees(path, other.name, beside.save())
+    elif file.suffix == ".dead":
+        deletions_agree(path, file.name, footer, change)
     else:
         structure_agrees(path, file.name, footer)
+
+
+def deletions_agree(path: Path, name: str, footer: int, made: Forged) -> None:
+    """Makes the head name another footer, number of rows and newest commit of a run."""
+
+    def change(head: list[Any]) -> list[Any]:
+        for run in head[4]:
+            if run[-1] == name:
+                run[1:4] = int(made.header["rows"][0]), int(made.header["horizon"][0]), footer
+        return head
+
+    forge_head(path, change)
 
 
 def agree(path: Path, segment: str, footer: int, rows: int) -> None:

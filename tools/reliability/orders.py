@@ -98,6 +98,14 @@ class StructuresAfterCommit(_Late):
             super().sync_directory(path)
 
 
+class DeletionsAfterCommit(StructuresAfterCommit):
+    """Files of tombstones get their names after the transaction that names them."""
+
+    def rename(self, path: Path, to: Path) -> None:
+        with self._back(to.suffix == ".dead"):
+            _Late.rename(self, path, to)
+
+
 class UnlinkBeforeCommit(Recorder):
     """Files go before the transaction that no longer names them, or what was stored for them."""
 
@@ -218,6 +226,7 @@ ORDERS: dict[type[Recorder], tuple[str, ...]] = {
     FormatFirst: ("nothing",),
     UnlinkBeforeUnstaging: ("index", "append", "seal", "append", "reopen"),
     StructuresAfterCommit: ("index", "restructure"),
+    DeletionsAfterCommit: ("index", "seal", "delete"),
     PagesNotSynced: ("index", "delete"),
     MetaNotSynced: ("index", "delete"),
     PromisedEarly: ("index", "append"),

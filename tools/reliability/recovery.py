@@ -51,7 +51,9 @@ for mode in "wr":
     took["descriptors"] = len(os.listdir("/proc/self/fd"))
     took["maps"] = open("/proc/self/maps").read().count(sys.argv[1])
     took["segments"] = index.stats().segments
-    took["strays"] = len(os.listdir(sys.argv[1] + "/segments")) - 2 * took["segments"]
+    took["strays"] = sum(
+        not name.endswith(".dead") for name in os.listdir(sys.argv[1] + "/segments")
+    ) - 2 * took["segments"]
     index.close()
 print(json.dumps(took))
 """

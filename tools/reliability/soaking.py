@@ -288,7 +288,7 @@ class Soak:
                 index.compact(full=full)
             index.compact(structures=STRUCTURES)
             segments = index.stats().segments
-        found = list((self.path / "segments").iterdir())
+        found = [f for f in (self.path / "segments").iterdir() if f.suffix != ".dead"]
         return max(0, len(found) - segments * len(STRUCTURES))
 
     def summary(self) -> str:

@@ -142,7 +142,9 @@ def make(directory: Path, name: str, seed: int = 0) -> Specimen:
                 rows = rows.plus(added)
                 if step == 1:
                     doomed = rows.names[1:3]
-                    index.delete(keys=doomed if keyed else None, ids=None if keyed else doomed)
+                    absent = named(options.keys, 10**7, options.seal_rows)  # so many are a file
+                    gone = doomed + absent
+                    index.delete(keys=gone if keyed else None, ids=None if keyed else gone)
                     index.commit()
                     rows = rows.without(set(doomed))
                     older = rows

@@ -45,6 +45,7 @@ from simindex.storage.catalog.records import (
 from simindex.storage.catalog.values import PARTED, part_key, parts, seal
 from simindex.storage.files.refusals import no_space_told
 from simindex.storage.tables import permuted
+from simindex.storage.tables.deletionfile import DeletionFile
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentRecord
 
@@ -67,7 +68,10 @@ class Edit:
         """Rows that were deleted again before the commit which appends them."""
         self.adopted = 0
         """Rows that a repair has found in files and brings in."""
+        self.unnamed: list[Run] = []
+        """Runs whose files the head names no more: these are unlinked after the commit."""
         self._records: dict[str, SegmentRecord] = {}
+        self._deletion_files: dict[str, int] = {}
         self.puts: list[tuple[str, bytes, bytes]] = []
         self.deletes: list[tuple[str, bytes]] = []
 
@@ -119,8 +123,8 @@ class Edit:
 
     @property
     def files(self) -> dict[str, int]:
-        """Bytes of each file, by name, of the segments that it makes live or changes."""
-        found = {}
+        """Bytes of each file, by name, that it makes live, or whose segment it changes."""
+        found = dict(self._deletion_files)
         for record in self._records.values():
             found[record.name] = record.file_bytes
             found.update((s.name, s.file_bytes) for s in record.structures)
@@ -147,6 +151,22 @@ class Edit:
         self.head = replace(self.head, next_run=number + 1)
         return run
 
+    def add_tombstones(self, stored: bytes | DeletionFile, rows: int) -> list[str]:
+        """Adds a run of them, as a payload or a durable file; returns the names of files."""
+        if isinstance(stored, bytes):
+            self.add_run("tombstones", stored, rows)
+            return []
+        self.add_deletion_file(stored)
+        return [stored.name]
+
+    def add_deletion_file(self, file: DeletionFile) -> None:
+        """Makes a written run of tombstones live."""
+        number = self.head.next_run
+        run = Run(number, file.rows, file.newest, file.footer_checksum, file.name)
+        self._deletion_files[file.name] = file.file_bytes
+        self._set_runs("tombstones", (*self.head.tombstones, run))
+        self.head = replace(self.head, next_run=number + 1)
+
     def drop_pending(self, run: Run, dead: int) -> None:
         """Removes a pending run of which `dead` rows are deleted; the others are in a new table."""
         self.dead[run.number] = dead
@@ -154,7 +174,10 @@ class Edit:
 
     def drop_run(self, database: str, run: Run) -> None:
         """Removes a pending or tombstone run."""
-        self.deletes.append((database, run.key))
+        if run.file:
+            self.unnamed.append(run)
+        else:
+            self.deletes.append((database, run.key))
         kept = tuple(r for r in getattr(self.head, database) if r.number != run.number)
         self._set_runs(database, kept)
 

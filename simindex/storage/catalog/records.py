@@ -11,7 +11,8 @@
                 last page ends with the number of rows
     pending     key: run number, u8 big-endian. PENDING header | fingerprints | ids | key offsets |
                 key bytes | reservoir
-    tombstones  key: run number, u8 big-endian. Ids deleted; see `tombstones`
+    tombstones  key: run number, u8 big-endian. Ids deleted; see `tombstones`. A long run is a file,
+                which the head names, and has no record here; see `deletionfile`
 
 Header directories are copied out once, when a segment is first probed, and checked on the way:
 first 0, monotone, last = rows. So no kernel follows a damaged offset, and no pointer into LMDB
@@ -36,7 +37,7 @@ from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.options import IndexOptions, is_slicing
 from simindex.storage.catalog.environment import Transaction
 from simindex.storage.catalog.values import joined, pack, seal, unpack, unseal
-from simindex.storage.tables import permuted, slicelist
+from simindex.storage.tables import deletionfile, permuted, slicelist
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import NAME, SegmentRecord, StructureRecord
@@ -76,7 +77,11 @@ class Run(NamedTuple):
     number: int
     rows: int
     horizon: int
+    """Nothing in it is of a later commit."""
     checksum: int
+    """Of its record, or of the footer of its file."""
+    file: str = ""
+    """Name of the file of tombstones that are not in the catalog."""
 
     @property
     def key(self) -> bytes:
@@ -106,7 +111,7 @@ class Head:
                 [self.generation, self.appended, self.next_run],
                 list(self.segments.items()),
                 [[r.number, r.rows, r.horizon, r.checksum] for r in self.pending],
-                [[r.number, r.rows, r.horizon, r.checksum] for r in self.tombstones],
+                [list(r if r.file else r[:4]) for r in self.tombstones],
                 list(self.values.items()),
             ]
         )
@@ -120,11 +125,17 @@ class Head:
             if version != 1 or not all(NAME.fullmatch(name) for name, _ in segments):
                 raise ValueError("not a head of version 1")
             runs = [number for number, *_ in (*pending, *tombstones)]
-            names = [[name for name, _ in segments], [name for name, _ in values], runs]
+            files = [file for *_, file in (run for run in tombstones if len(run) > 4)]
+            if not all(deletionfile.NAME.fullmatch(file) for file in files):
+                raise ValueError("no name of a file of tombstones")
+            names = [[name for name, _ in segments], [name for name, _ in values], runs, files]
             if any(len(set(of_a_kind)) < len(of_a_kind) for of_a_kind in names):
                 raise ValueError("a name twice")
             counts(generation, appended, next_run)
-            counts(*(number for run in (*pending, *tombstones) for number in run))
+            if any(len(run) != 4 for run in pending):
+                raise ValueError("no pending run")
+            counts(*(number for run in pending for number in run))
+            counts(*(number for run in tombstones for number in run[:4]))
             counts(*(crc for _, crc in (*segments, *values)))
             if generation >= LAST_GENERATION:
                 raise ValueError("a commit that is never reached")

@@ -7,6 +7,7 @@
       segments/<name>.rows        sorted rows, never changed once named
       segments/<name>-….bphs      permuted tables, and
       segments/<name>-….issl      slice lists of a segment, as its record names them
+      segments/<name>.dead        a long run of tombstones, as the head names it
       catalog.repair-<n>/         a catalog that a repair is making
       damaged-<n>/                what a repair has replaced
 

@@ -135,7 +135,7 @@ def _filter(deletions: Deletions) -> U8 | None:
         return None
     found = np.zeros(1 << FILTER_BITS, np.uint8)
     for run in deletions.runs:
-        found[_filtered(run.id)] = 1
+        found[_filtered(verified(run.id))] = 1
     return found
 
 
@@ -211,5 +211,6 @@ class Sampled:
         """Whether one of the rows may have a name of a run; quickly no for most short runs."""
         if len(run) >= len(self.ids) or not len(self.ids):
             return True
-        place = np.minimum(self.ids.searchsorted(run.id), len(self.ids) - 1)
-        return bool((self.ids[place] == run.id).any())
+        ids = verified(run.id)
+        place = np.minimum(self.ids.searchsorted(ids), len(self.ids) - 1)
+        return bool((self.ids[place] == ids).any())

@@ -12,13 +12,15 @@ only later ones concern it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U64, Bools
 from simindex.errors import CorruptFile
+from simindex.storage.files.envelope import Envelope
+from simindex.storage.files.verification import verified, verified_at
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import Names
 
@@ -35,18 +37,22 @@ class Tombstones:
     """One run: deleted ids, sorted by (id, second), each with the latest commit that deleted it.
 
     `second` is the other half of a key's hash, 0 in an index without keys, where `keys` is None.
+    The columns are in memory, or on the map of a file: see `deletionfile`.
     """
 
     id: U64
     second: U64
     commit: U64
     keys: KeyHeap | None
-    newest: int = field(init=False)
-    """The latest commit; 0 where there is none."""
+    newest: int = -1
+    """The latest commit; 0 where there is none. It is looked for unless it is given."""
+    envelope: Envelope | None = None
+    """The file that they are in."""
 
     def __post_init__(self) -> None:
-        newest = int(self.commit.max()) if len(self.commit) else 0
-        object.__setattr__(self, "newest", newest)
+        if self.newest < 0:
+            newest = int(self.commit.max()) if len(self.commit) else 0
+            object.__setattr__(self, "newest", newest)
 
     def __len__(self) -> int:
         return len(self.id)
@@ -80,6 +86,8 @@ class Tombstones:
     def merged(cls, parts: list[Tombstones], *, keyed: bool) -> Tombstones:
         """All tombstones of all parts."""
         none = np.empty(0, np.uint64)
+        for part in parts:
+            part._read()
         return cls.of(
             np.concatenate([none, *(p.id for p in parts)]),
             np.concatenate([none, *(p.second for p in parts)]),
@@ -87,8 +95,18 @@ class Tombstones:
             KeyHeap.joined([p.keys for p in parts if p.keys is not None]) if keyed else None,
         )
 
+    def _read(self) -> None:
+        """Verifies all of what is on a map."""
+        if self.envelope is not None:
+            for column in (self.id, self.second, self.commit):
+                verified(column)
+            if self.keys is not None:
+                verified(self.keys.offsets)
+                verified(self.keys.data)
+
     def encode(self) -> bytes:
         """The payload of a tombstone run."""
+        self._read()
         rows = np.zeros(len(self), TOMBSTONE)
         rows["id"], rows["second"], rows["commit"] = self.id, self.second, self.commit
         if self.keys is None:
@@ -139,7 +157,7 @@ class Tombstones:
         dead = np.zeros(len(ids), np.bool_)
         if not len(self):
             return dead
-        place = self.id.searchsorted(ids)
+        place = verified(self.id).searchsorted(ids)
         np.minimum(place, len(self) - 1, out=place)
         hits = (self.id[place] == ids).nonzero()[0]
         if not len(hits):
@@ -147,7 +165,7 @@ class Tombstones:
         at = place[hits]
         horizons = np.broadcast_to(horizons, len(ids))
         while len(hits):  # more than one round only where several keys share an id
-            killed = self.commit[at] > horizons[hits]
+            killed = verified_at(self.commit, at) > horizons[hits]
             if self.keys is not None and keys is not None:
                 later = np.flatnonzero(killed)
                 chosen = rows[hits[later]].astype(np.int64)
@@ -161,8 +179,9 @@ class Tombstones:
 
     def since(self, commit: int) -> Tombstones:
         """Those of later commits."""
-        if not len(self) or int(self.commit.min()) > commit:
+        if not len(self) or int(verified(self.commit).min()) > commit:
             return self
+        self._read()
         later = np.flatnonzero(self.commit > np.uint64(commit))
         keys = None if self.keys is None else self.keys.take(later)
         return Tombstones(self.id[later], self.second[later], self.commit[later], keys)
@@ -171,6 +190,7 @@ class Tombstones:
         """How many are not found by their keys, since `id` or `second` is not the key's hash."""
         if self.keys is None:
             return 0
+        self._read()
         found = 0
         for start in range(0, len(self), _SLICE_ROWS):
             part = slice(start, min(start + _SLICE_ROWS, len(self)))

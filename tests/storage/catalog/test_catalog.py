@@ -23,10 +23,15 @@ from simindex.storage.tables.record import SegmentRecord, StructureRecord
 
 U64 = st.integers(0, 2**63)
 NAMES = st.integers(0, 2**64 - 1).map(lambda n: f"{n:016x}-{n & 0xFFFFFFFF:08x}.rows")
-RUNS = st.lists(st.builds(Run, U64, U64, U64, st.integers(0, 2**32 - 1)), max_size=5).map(tuple)
+CRCS = st.integers(0, 2**32 - 1)
+RUNS = st.lists(st.builds(Run, U64, U64, U64, CRCS, st.just("")), max_size=5).map(tuple)
+TOMBSTONES = st.lists(
+    st.builds(Run, U64, U64, U64, CRCS, NAMES.map(lambda name: name[:-4] + "dead") | st.just("")),
+    max_size=5, unique_by=lambda run: run.file or run.number,
+).map(tuple)
 HEADS = st.builds(
     Head, st.integers(0, LAST_GENERATION - 1), U64, U64,
-    st.dictionaries(NAMES, st.integers(0, 2**32 - 1), max_size=5), RUNS, RUNS,
+    st.dictionaries(NAMES, st.integers(0, 2**32 - 1), max_size=5), RUNS, TOMBSTONES,
     st.dictionaries(st.text(max_size=9), st.integers(0, 2**32 - 1), max_size=4),
 ).filter(lambda head: len({run.number for run in (*head.pending, *head.tombstones)}) == len(
     (*head.pending, *head.tombstones)

@@ -624,10 +624,8 @@ def test_a_merge_knows_how_far_it_is(index_path: Path) -> None:
     with simindex.open(index_path, "w") as index:
         now, writer, lock = index._handle.view.last(), index._handle.writer, RLock()
         assert writer is not None
-        merge = Merge(
-            writer.committer.files, now.segments, now.tombstones, lock, Condition(lock), [],
-            horizon=now.head.generation, appended=0,
-        )
+        files_of = writer.committer.files
+        merge = Merge(files_of, now, now.segments, (), lock, Condition(lock), [])
         done: list[float] = []
         moved = merge._step
         merge._step = lambda: (moved(), done.append(merge.done))[0]  # type: ignore[method-assign]
