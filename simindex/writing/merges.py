@@ -108,7 +108,8 @@ class Merge:
         self.staged = 0
         """Pages of its directories that are stored; -1 while it is not known."""
         self.error: BaseException | None = None
-        self._begun = False
+        self._pid = os.getpid()
+        self._begun = self._left = False
         self._merged: Merged | None = None
         self._ended = False
         self._files, self._tombstones = files, snapshot.tombstones
@@ -123,6 +124,12 @@ class Merge:
 
     def _run(self) -> None:
         self._begun = True
+        try:
+            self._merge()
+        finally:
+            self._left = True
+
+    def _merge(self) -> None:
         merged: Merged | None = None
         failure: BaseException | None = None
         try:
@@ -150,6 +157,18 @@ class Merge:
             self.inputs, self._tombstones, horizon=self.horizon, generation=self.horizon + 1,
             progress=lambda rows, total: self._move(rows / total), step=self._step,
         )
+
+    def join(self) -> None:
+        """Returns once its thread has left, if it was started at all.
+
+        `Thread.join` is not enough: where an interrupt ends one, Python may count a thread that is
+        at work as ended, and another `join` then returns at once.
+        """
+        if self.thread.ident is None or not self.begins():
+            return  # where its start was interrupted, it may never begin
+        while self.at_work:
+            sleep(LOOK_S)
+        self.thread.join()
 
     def begins(self) -> bool:
         """Whether its thread is at work, or comes to be soon."""
@@ -199,7 +218,13 @@ class Merge:
     @property
     def ended(self) -> bool:
         """Whether its thread is at work no more, however it came to that."""
-        return self._ended or (self.thread.ident is not None and not self.thread.is_alive())
+        return self._ended or (self.thread.ident is not None and not self.at_work)
+
+    @property
+    def at_work(self) -> bool:
+        """Whether its thread was started and has not left, whatever Python counts; see `join`."""
+        own = self._pid == os.getpid()  # a forked child has not the thread
+        return own and not self._left and (self._begun or self.thread.is_alive())
 
     @property
     def merged(self) -> Merged:
@@ -248,7 +273,7 @@ class Merges:
     @property
     def running(self) -> tuple[Merge, ...]:
         """Those whose threads are at work."""
-        return tuple(merge for merge in self._merges if merge.thread.is_alive())
+        return tuple(merge for merge in self._merges if merge.at_work)
 
     def start(
         self, files: SegmentFiles, inputs: Sequence[Segment], snapshot: Snapshot
@@ -325,15 +350,13 @@ class Merges:
         # may hold what the others need to end.
         if not any(merge.thread is current_thread() for merge in merges):
             for merge in merges:
-                # Where its start was interrupted, it may never begin.
-                if merge.thread.ident is not None and merge.begins():
-                    merge.thread.join()
+                merge.join()
         self._merges.clear()  # last: it is done again after an interrupt
 
 
 def wait_for(merges: Sequence[Merge]) -> None:
     """Returns once none of these is at work."""
-    while any(merge.thread.is_alive() for merge in merges):
+    while any(merge.at_work for merge in merges):
         sleep(LOOK_S)
 
 
