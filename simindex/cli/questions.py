@@ -114,8 +114,8 @@ def require_alike(
             f"{others_name} has another recipe than {name} ({contrast(differences)}), so their "
             "fingerprints cannot be compared",
             remedy=f"give the files of {others_name} instead, as in `simindex query {name} FILES`, "
-            "or build both with --weighting sublinear, which learns nothing" if learned else
-            "build one of them again, with the recipe's options of the other",
+            f"or build {others_name} again with --recipe {name}" if learned else
+            f"build {others_name} again with --recipe {name}",
             differences=differences,
         ) from error
 

@@ -300,6 +300,16 @@ class Prepared:
             say(self.lesson)
 
 
+def prepared_with(
+    recipe: Any, inputs: Sequence[str], reading: Reading, without: Path | None = None
+) -> Prepared:
+    """The documents of the inputs for a recipe that is there."""
+    intake = reading.intake()
+    documents = reading.documents(inputs, intake, without)
+    extent = reading.extent(inputs, intake, without)
+    return Prepared(recipe, documents, intake, extent, id_field=reading.options.id_field)
+
+
 def prepare(
     given: dict[str, Any], learning: Learning, inputs: Sequence[str], reading: Reading,
     without: Path | None = None, *, quiet: bool, printed: bool = False,
@@ -313,11 +323,12 @@ def prepare(
     recipe = default_recipe(given)
     learning.check(recipe, inputs)
     least = 1 if "weighting" in given or learning.asked else LEAST_DOCUMENTS
-    intake, id_field = reading.intake(), reading.options.id_field
+    id_field = reading.options.id_field
+    if recipe.fitted:
+        return prepared_with(recipe, inputs, reading, without)
+    intake = reading.intake()
     documents = reading.documents(inputs, intake, without)
     extent = reading.extent(inputs, intake, without)
-    if recipe.fitted:
-        return Prepared(recipe, documents, intake, extent, id_field=id_field)
     if learning.first is None and rereadable(inputs):
         fraction = 1 if learning.sample is None else learning.sample
         fitted, lesson = learned_from_sample(

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from os.path import samestat
 from pathlib import Path
@@ -35,11 +35,12 @@ from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
     Learning,
-    Prepared,
     idf_options,
     prepare,
+    prepared_with,
     recipe_of_documents,
     recipe_options,
+    stored_recipe,
     told_in_full,
 )
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
@@ -59,6 +60,8 @@ NO_TEXTS = (
     "texts cannot be added to it",
     "add fingerprints, such as rows.npy, or build another index of the texts",
 )
+
+NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave out --recipe"
 
 
 @program.command()
@@ -87,6 +90,11 @@ NO_TEXTS = (
 @structures_option
 @distance("the recipe", "The radius that INDEX stores")
 @key_secret_option
+@click.option(
+    "--recipe", "recipe_of", type=click.Path(), metavar="INDEX",
+    help="Use the recipe of another index, with its idf and radius, so that `query INDEX --index "
+    "OTHER` can compare both.",
+)
 @recipe_options
 @idf_options
 @input_options
@@ -95,8 +103,8 @@ def build(
     index_path: str, inputs: tuple[str, ...], append: bool,
     on_existing: Choice | None, overwrite: bool, commit_every: int,
     batch_rows: int | None, structures: tuple[str, ...] | None, h: int | None,
-    key_secret: bytes | None, recipe_given: dict[str, Any], learning: Learning, reading: Reading,
-    as_json: bool, quiet: bool,
+    key_secret: bytes | None, recipe_of: str | None, recipe_given: dict[str, Any],
+    learning: Learning, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Create INDEX from documents, or add to it with --append.
 
@@ -109,6 +117,10 @@ def build(
         raise click.UsageError("--append and --overwrite exclude each other")
     if on_existing is not None and not append:
         raise click.UsageError("--on-existing goes with --append")
+    if recipe_of is not None and (recipe_given or learning.asked):
+        raise click.UsageError(
+            "--recipe uses the recipe of another index: drop the other options of the recipe"
+        )
     if h is not None:
         recipe_given = {**recipe_given, "h": h}
     options: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
@@ -121,7 +133,7 @@ def build(
     if append:
         checked_call(path, "c", None)
         append = exists(path)
-    if append and (recipe_given or learning.asked or options):
+    if append and (recipe_given or learning.asked or options or recipe_of is not None):
         raise click.UsageError(
             f"{path} is an index already, and --append uses its own recipe and options: drop the "
             "others"
@@ -136,7 +148,8 @@ def build(
     contents: Contents[Any]
     if reading.holds_fingerprints(inputs):
         bits = recipe_given.pop("bits", None)
-        require_no_recipe([*recipe_given, *learning.given])
+        named = [] if recipe_of is None else ["recipe"]
+        require_no_recipe([*named, *recipe_given, *learning.given])
         contents = Rows.of(inputs, reading, without, bits=bits, append=append)
     elif append:
         with simindex.open(path, "r") as index:
@@ -144,17 +157,18 @@ def build(
             reading = reading.named_for(index)
         if not (quiet or as_json):
             reading.say_names(inputs, path)
-        intake = reading.intake()
-        documents = reading.documents(inputs, intake, without)
-        id_field = reading.options.id_field
-        extent = reading.extent(inputs, intake, without)
-        contents = Texts(Prepared(recipe, documents, intake, extent, id_field=id_field))
+        contents = Texts(prepared_with(recipe, inputs, reading, without))
     else:
         if not (quiet or as_json):
             reading.say_names(inputs, path)
         left = f"{path} {'is as it was' if exists(path) else 'was not created'}"
         with told_in_full(left):
-            prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
+            if recipe_of is None:
+                prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
+            else:
+                recipe = stored_recipe(recipe_of, *NO_RECIPE)
+                recipe = recipe if h is None else replace(recipe, h=h)
+                prepared = prepared_with(recipe, inputs, reading, without)
         contents = Texts(prepared)
     run = _Run(
         path, contents, append, overwrite, commit_every, started, on_existing or "replace"

@@ -41,10 +41,10 @@ from simindex.cli.console import as_json_line, cell, count, duration, megabytes,
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
     Learning,
-    Prepared,
     asked_recipe,
     idf_options,
     prepare,
+    prepared_with,
     recipe_options,
     stored_recipe,
 )
@@ -91,10 +91,7 @@ def fingerprint(
     silent = quiet or sys.stdout.isatty()
     if recipe_of is not None:
         recipe = stored_recipe(recipe_of, *NO_TEXTS)
-        intake = reading.intake()
-        documents = reading.documents(inputs, intake)
-        extent = reading.extent(inputs, intake)
-        prepared = Prepared(recipe, documents, intake, extent, id_field=reading.options.id_field)
+        prepared = prepared_with(recipe, inputs, reading)
     elif not inputs and not (recipe := asked_recipe(recipe_given)).fitted:
         raise InvalidOption(
             f"--weighting {recipe.weighting} learns idf from documents, and there is no INPUT",

@@ -1,0 +1,73 @@
+"""`build --recipe INDEX`: two indexes of one recipe, so that one can be asked against the other."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import simindex
+
+Run = Callable[..., Any]
+WORDS = [f"word{number}" for number in range(400)]
+
+
+def lines(*seeds: int) -> str:
+    return "".join(
+        json.dumps({"id": f"n{seed}", "text": " ".join(random.Random(seed).choices(WORDS, k=80))})
+        + "\n" for seed in seeds
+    )
+
+
+@pytest.fixture
+def learned(run: Run) -> str:
+    """An index that has learned idf, and stores a radius of its own."""
+    Path("a.jsonl").write_text(lines(*range(40)))
+    Path("b.jsonl").write_text(lines(*range(30, 80)))
+    run("build", "a.sim", "a.jsonl", "-d", 5)
+    return "a.sim"
+
+
+def test_an_index_takes_the_recipe_of_another(run: Run, learned: str) -> None:
+    run("build", "own.sim", "b.jsonl")
+    told = run("query", learned, "--index", "own.sim", code=2).stderr
+    assert "or build own.sim again with --recipe a.sim" in told
+    run("build", "b.sim", "b.jsonl", "--recipe", learned)
+    with simindex.open(learned) as one, simindex.open("b.sim") as other:
+        assert one.recipe == other.recipe
+        assert (one.h, other.h) == (5, 5)
+    found = run("query", learned, "--index", "b.sim", "-q").stdout.splitlines()
+    assert {tuple(line.split("\t")) for line in found} == {
+        (f"n{n}", f"n{n}", "0") for n in range(30, 40)
+    }
+    run("build", "b.sim", "b.jsonl", "--recipe", learned, "-d", 2, "--overwrite")
+    with simindex.open("b.sim") as other:
+        assert other.h == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--recipe", "none.sim"), 3, "none.sim"),
+        (("--recipe", "a.jsonl"), 3, "a.jsonl"),
+        (("--recipe", "raw.sim"), 2, "raw.sim stores no recipe"),
+        (("--recipe", "a.sim", "--bits", 64), 2, "drop the other options of the recipe"),
+        (("--recipe", "a.sim", "--idf-first", 3), 2, "drop the other options of the recipe"),
+    ],
+)
+def test_what_is_no_index_with_a_recipe_is_refused(
+    run: Run, learned: str, options: tuple[Any, ...], code: int, said: str
+) -> None:
+    simindex.open("raw.sim", "n").close()
+    assert said in run("build", "b.sim", "b.jsonl", *options, code=code).stderr
+    assert not Path("b.sim").exists()
+
+
+def test_an_index_that_is_there_keeps_its_recipe(run: Run, learned: str) -> None:
+    run("build", "b.sim", "b.jsonl")
+    options = ("b.sim", "b.jsonl", "--append", "--recipe", learned)
+    assert "uses its own recipe" in run("build", *options, code=2).stderr
