@@ -86,8 +86,11 @@ def _listed_words(path: str) -> frozenset[str]:
     return frozenset(line.strip() for line in words) - {""}
 
 
-DEFAULT_NGRAM, DEFAULT_WEIGHTING = 1, "tfidf"
+DEFAULT_NGRAM, DEFAULT_WEIGHTING = 1, "balanced-tfidf"
 """Of the shell, which can learn idf from the documents it is given."""
+
+OTHER_WEIGHTING = "tfidf"
+"""Of other features than single words: a balanced idf needs words that most documents have."""
 
 LEAST_DOCUMENTS = 30
 """Fewer teach too little: function words would weigh nearly as much as others. Then the shell uses
@@ -146,11 +149,12 @@ recipe_options = collected(
 
 
 def default_recipe(given: dict[str, Any]) -> Any:
-    """The recipe asked for where documents can be learned from: else single words, tf-idf.
+    """The recipe asked for where documents can be learned from: else single words, balanced tf-idf.
 
     A weighting without idf has the n-grams of `Recipe` for its default, as characters have.
     """
-    chosen = {"weighting": DEFAULT_WEIGHTING, **given}
+    single = given.get("unit") != "char" and given.get("ngram", DEFAULT_NGRAM) in (1, (1,))
+    chosen = {"weighting": DEFAULT_WEIGHTING if single else OTHER_WEIGHTING, **given}
     if WEIGHTINGS[chosen["weighting"]].idf and given.get("unit") != "char":
         chosen = {"ngram": DEFAULT_NGRAM, **chosen}
     return asked_recipe(chosen)

@@ -18,6 +18,7 @@ UNLISTED = 3
 RADII: dict[tuple[str, tuple[int, ...], str], dict[int, int]] = {
     # (unit, n-gram sizes, weighting): {width in bits: radius}
     ("word", (1,), "tfidf"): {64: 7},
+    ("word", (1,), "balanced-tfidf"): {64: 7},
     ("word", (1,), "sublinear-tfidf"): {64: 8},
     ("word", (1,), "idf"): {64: 8},
     ("word", (1,), "sublinear"): {64: 6},

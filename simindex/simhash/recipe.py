@@ -48,8 +48,10 @@ class Recipe:
         numbers.
     weighting : str
         The weight of a feature. "tf": how often it occurs. "binary": 1. "sublinear": 1 + ln tf.
-        "tfidf", "idf" and "sublinear-tfidf": these times the idf, which `fit` learns. "given": what
-        the caller gives to `batch_features`.
+        "tfidf", "idf" and "sublinear-tfidf": these times the idf, which `fit` learns.
+        "balanced-tfidf": "tfidf", the idf lowered in documents whose common words are rare among
+        those that `fit` learned from, such as the few in another language. "given": what the caller
+        gives to `batch_features`.
     seed : int
         Seed of the feature hash, below 2**32.
     min_features : int
@@ -81,9 +83,9 @@ class Recipe:
 
     Notes
     -----
-    The defaults need no learning. Single words with ``weighting="tfidf"``, fitted on your texts,
-    find more; the shell uses them by default. Single words with "tf" are a bad choice: function
-    words determine the bits, and unrelated texts are within a few bits of each other.
+    The defaults need no learning. Single words with ``weighting="balanced-tfidf"``, fitted on your
+    texts, find more; the shell uses them by default. Single words with "tf" are a bad choice:
+    function words determine the bits, and unrelated texts are within a few bits of each other.
     docs/how-to/choosing-a-recipe.md has measurements.
 
     Recipes are equal if their `identity` is equal. `h` does not count, because it does not change
@@ -189,8 +191,8 @@ class Recipe:
         if not WEIGHTINGS[self.weighting].idf:
             raise InvalidOption(
                 f'weighting="{self.weighting}" does not learn from documents',
-                remedy='do not call fit, or give weighting="tfidf"', option="weighting",
-                found=self.weighting, expected="tfidf",
+                remedy='do not call fit, or give weighting="balanced-tfidf"',
+                option="weighting", found=self.weighting, expected="balanced-tfidf",
             )
         if not isinstance(documents, DocumentFrequencies):
             documents = self.document_frequencies(documents, threads=threads)
@@ -247,9 +249,10 @@ class Recipe:
         Notes
         -----
         Takes time linear in the bytes of the texts. In addition to the result it takes a few
-        megabytes of memory a thread, and, with weightings other than tf and tfidf, 40 bytes for
-        each distinct feature of the largest text. With a tokenizer, stop words or stems it reads
-        texts in portions of a million characters, whose words are Python strings.
+        megabytes of memory a thread. In addition "balanced-tfidf" takes 20 bytes for each feature
+        of the largest text, and weightings other than that, tf and tfidf take 40 bytes for each
+        distinct one. With a tokenizer, stop words or stems it reads texts in portions of a million
+        characters, whose words are Python strings.
         """
         require_weighing(self.weighting, fitted=self.fitted)
         require(

@@ -18,6 +18,11 @@ SMALLEST_RADIUS = 3
 
 SHORTEST: dict[tuple[str, tuple[int, ...], str], dict[int, tuple[int, ...]]] = {
     # (unit, n-gram sizes, weighting): {width in bits: distinct features by radius}
+    ("word", (1,), "balanced-tfidf"): {
+        64: (220, 140, 90, 55, 45, 30, 25, 20, 20, 15, 15, 10),
+        128: (200, 110, 80, 55, 40, 30, 25, 20, 15, 15, 10),
+        256: (180, 100, 70, 45, 35, 25, 20, 20, 15, 15, 10),
+    },
     ("word", (1,), "tfidf"): {
         64: (220, 140, 90, 55, 45, 30, 25, 20, 20, 15, 15, 10),
         128: (200, 110, 80, 55, 40, 30, 25, 20, 15, 15, 10),

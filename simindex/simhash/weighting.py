@@ -3,6 +3,9 @@
     weight = c(tf) * idf        tf: how often the document has the feature
     idf = ln((1 + N) / (1 + df)) + 1        of the df of N documents that have it
 
+A balanced idf is lowered by one shift for all features of a document, to 1 at least. The shift says
+how much rarer the document's common features are than those of most documents: `idf_shift`.
+
 Weights are whole numbers, of units or of steps of 2^-12, so sums are exact in any order: c(tf) =
 1 + ln tf and idf are rounded to steps, and a product of both is rounded back to them. The table of
 idf that a recipe learns and stores decides, not the logarithm of the machine that reads it:
@@ -32,15 +35,15 @@ from simindex.arrays import U32, U64
 from simindex.simhash.features import Unit
 
 WeightingName = Literal[
-    "binary", "tf", "sublinear", "idf", "tfidf", "sublinear-tfidf", "given"
+    "binary", "tf", "sublinear", "idf", "tfidf", "sublinear-tfidf", "balanced-tfidf", "given"
 ]
 
 
 class Weighting(NamedTuple):
     """One way to weigh."""
 
-    counting: Literal["once", "often", "sublinear"]
-    """c(tf): 1, tf, or 1 + ln tf."""
+    counting: Literal["once", "often", "sublinear", "balanced"]
+    """c(tf): 1, tf, or 1 + ln tf; "balanced" is tf, of an idf that is balanced."""
     idf: bool
     """Whether learned idf is a factor."""
 
@@ -52,10 +55,11 @@ WEIGHTINGS: dict[str, Weighting] = {
     "idf": Weighting("once", True),  # once, times idf
     "tfidf": Weighting("often", True),  # as often as the document has it, times idf
     "sublinear-tfidf": Weighting("sublinear", True),  # 1 + ln of how often, times idf
+    "balanced-tfidf": Weighting("balanced", True),  # tfidf, idf balanced for each document
     "given": Weighting("often", False),  # the caller's own, by Recipe.batch_features
 }
 
-COUNTINGS = ("once", "often", "sublinear")
+COUNTINGS = ("once", "often", "sublinear", "balanced")
 """By the number the kernels know them by."""
 
 STEP_BITS = 12
@@ -129,6 +133,32 @@ def idf_step(documents: int, containing: int, most: int | None = None) -> int:
     return round(((rarest + commonest) / 2 + 1) * STEPS_PER_UNIT)
 
 
+COMMON_FEATURES = 10
+"""Features of idf 1 that count with those of a text, so that short texts keep their idf."""
+
+HALF = 2839
+"""ln 2 in steps: the idf of what half of the documents have, less 1."""
+
+
+def idf_shift(steps: list[int]) -> int:
+    """What a balanced weighting takes off each idf of a document, in steps.
+
+    `steps` has the idf of every occurrence of a feature, in any order. COMMON_FEATURES of idf 1 are
+    added. m is the mean from the lowest tenth to the third: the lowest are left out, because
+    languages share some words. d = m - 1 is about ln of how many times more documents there are
+    than documents in this language. The shift is 0 up to d = ln 2, d from 2 ln 2 on, and 2 (d -
+    ln 2) between. The kernels compute the same.
+    """
+    ascending = sorted([STEPS_PER_UNIT] * COMMON_FEATURES + steps)
+    n = len(ascending)
+    first, last = n // 10, (3 * n - 1) // 10
+    # In tenths of a feature: number i covers 10 i to 10 i + 10, and those from n to 3 n count.
+    total = 10 * sum(ascending[first : last + 1])
+    total -= (n - 10 * first) * ascending[first] + (10 * last + 10 - 3 * n) * ascending[last]
+    rarer = (total + n) // (2 * n) - STEPS_PER_UNIT
+    return min(rarer, 2 * (rarer - HALF)) if rarer > HALF else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """One feature of a text, as `Recipe.features` shows it."""
@@ -158,22 +188,29 @@ def anatomy(
     ]
     if units and len(units) < sizes[0]:
         grams = [joiner.join(units)]
-    weighed = []
-    for gram, count in Counter(grams).items():
-        idf_steps = None
-        if idf is not None:
+    counts = Counter(grams)
+    steps = dict.fromkeys(counts, STEPS_PER_UNIT)
+    if idf is not None:
+        for gram in counts:
             encoded = gram.encode("utf-8", "surrogatepass")
-            idf_steps = idf.step(mmh3.hash64(encoded, seed=seed, signed=False)[0])
-        weighed.append(Feature(gram, count, _weight(weighting, count, idf_steps)))
+            steps[gram] = idf.step(mmh3.hash64(encoded, seed=seed, signed=False)[0])
+    if weighting.counting == "balanced":
+        shift = idf_shift([steps[gram] for gram in grams])
+        steps = {
+            gram: step - min(shift, max(0, step - STEPS_PER_UNIT)) for gram, step in steps.items()
+        }
+    weighed = [
+        Feature(gram, count, _weight(weighting, count, steps[gram]))
+        for gram, count in counts.items()
+    ]
     return sorted(weighed, key=lambda feature: (-feature.weight, feature.feature))
 
 
-def _weight(weighting: Weighting, count: int, idf_steps: int | None) -> float:
-    steps = STEPS_PER_UNIT if idf_steps is None else idf_steps
+def _weight(weighting: Weighting, count: int, steps: int) -> float:
     if weighting.counting == "sublinear":
         table = sublinear_steps()
         factor = int(table[min(count, len(table) - 1)])
         steps = (steps * factor + STEPS_PER_UNIT // 2) >> STEP_BITS
-    elif weighting.counting == "often":
+    elif weighting.counting != "once":
         steps *= count
     return steps / STEPS_PER_UNIT

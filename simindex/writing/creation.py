@@ -77,10 +77,10 @@ def create(directory: Path, options: IndexOptions, *, overwrite: bool) -> None:
         If a newer version made what was to be overwritten.
     """
     recipe = options.recipe
-    if recipe is not None and recipe.weighting == "tfidf" and not recipe.fitted:
+    if recipe is not None and not recipe.fitted:
         raise InvalidOption(
-            "the recipe is tfidf and knows no documents yet", remedy="give recipe.fit(texts)",
-            option="recipe",
+            f"the recipe is {recipe.weighting} and knows no documents yet",
+            remedy="give recipe.fit(texts)", option="recipe",
         )
     checked_designs(options)
     while True:

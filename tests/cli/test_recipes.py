@@ -50,7 +50,7 @@ def test_idf_is_learned_from_enough_documents_only(run: Run, command: str, strea
         told = run(command, *place, *source, input=lines(number) if stream else None).stderr
         recipe = recipe_of(f"{number}.sim")
         if number == LEAST_DOCUMENTS:
-            assert (recipe.ngram, recipe.weighting) == (1, "tfidf")
+            assert (recipe.ngram, recipe.weighting) == (1, "balanced-tfidf")
             assert recipe.idf is not None and recipe.idf.documents == number
             assert f"idf learned from {number} documents, all of" in told
         else:
@@ -59,10 +59,11 @@ def test_idf_is_learned_from_enough_documents_only(run: Run, command: str, strea
 
 
 def test_few_documents_are_learned_from_if_that_is_asked(run: Run) -> None:
-    for number, options in enumerate([("--weighting", "tfidf"), ("--idf-first", 2)]):
-        run("build", f"{number}.sim", "-", *options, input=lines(2))
-        recipe = recipe_of(f"{number}.sim")
-        assert (recipe.ngram, recipe.weighting) == (1, "tfidf") and recipe.fitted
+    asked = {"tfidf": ("--weighting", "tfidf"), "balanced-tfidf": ("--idf-first", 2)}
+    for weighting, options in asked.items():
+        run("build", f"{weighting}.sim", "-", *options, input=lines(2))
+        recipe = recipe_of(f"{weighting}.sim")
+        assert (recipe.ngram, recipe.weighting) == (1, weighting) and recipe.fitted
     (summary,) = map(json.loads, run("build", "i.sim", "-", "--json", input=lines(2)).stdout.split(
         "\n")[:-1])
     assert summary["idf"] == {"documents": 2, "learned": False}
@@ -79,10 +80,12 @@ def test_fingerprint_learns_only_if_that_is_asked(run: Run) -> None:
 @pytest.mark.parametrize(
     ("given", "sizes", "weighting"),
     [
-        ({}, (1,), "tfidf"),
+        ({}, (1,), "balanced-tfidf"),
         ({"weighting": "idf"}, (1,), "idf"),
         ({"weighting": "tf"}, (1, 2), "tf"),
+        ({"ngram": 1}, (1,), "balanced-tfidf"),
         ({"ngram": 3}, (3,), "tfidf"),
+        ({"ngram": (1, 2)}, (1, 2), "tfidf"),
         ({"ngram": 1, "weighting": "tf"}, (1,), "tf"),
         ({"unit": "char"}, (5,), "tfidf"),
         ({"unit": "char", "weighting": "binary"}, (5,), "binary"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from simindex._kernels import LEVELS, _native
 
 LEVEL_NUMBERS = range(len(LEVELS))
-COUNTINGS = (0, 1, 2)
+COUNTINGS = (0, 1, 2, 3)
 NO_BUCKETS = np.empty((0, 8), dtype=np.uint64)
 SUBLINEAR = np.array(
     [0, *(oracle.weight(tf, 4096, "sublinear") for tf in range(1, 1 << 16))], dtype=np.uint32

@@ -63,9 +63,9 @@ def test_every_combination_is_as_defined(unit, sizes, projection):
     for weighting in oracle.WEIGHTINGS:
         matrix = np.zeros((len(TEXTS), len(names)))
         for row, found in enumerate(counted):
+            steps = oracle.steps_of(found, len(LEARNED), df, weighting)
             for name, count in found.items():
-                step = oracle.idf_steps(len(LEARNED), df[name])
-                matrix[row, place[name]] = oracle.weight(count, step, weighting)
+                matrix[row, place[name]] = oracle.weight(count, steps[name], weighting)
         assert np.abs(matrix).sum(axis=1).max() * np.abs(v).max() < 2**53
         sums = (matrix @ v).astype(np.int64)[kept]
         shown = oracle.shown_weights(sums, projection, weighting)
@@ -355,9 +355,9 @@ def test_features_for_people_are_those_that_are_summed(unit, sizes, weighting):
         found = recipe.features(text)
         expected = oracle.features(text, unit, sizes)
         assert {f.feature.encode("utf-8", "surrogatepass"): f.count for f in found} == expected
+        steps = oracle.steps_of(expected, len(LEARNED), df, weighting)
         for feature in found:
             name = feature.feature.encode("utf-8", "surrogatepass")
-            step = oracle.idf_steps(len(LEARNED), df[name])
-            made = oracle.weight(feature.count, step, weighting)
+            made = oracle.weight(feature.count, steps[name], weighting)
             assert feature.weight == made / (4096 if oracle.stepped(weighting) else 1)
         assert found == sorted(found, key=lambda f: (-f.weight, f.feature))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simindex._kernels import LEVELS, _native
 from simindex.simhash.recipe import Recipe
-from simindex.simhash.weighting import idf_step
+from simindex.simhash.weighting import idf_shift, idf_step
 
 
 def test_a_step_between_two_counts_is_in_the_middle():
@@ -94,3 +94,92 @@ def test_buckets_are_not_pickled():
     fitted = Recipe(ngram=3, weighting="idf").fit(["a b c"])
     assert fitted.idf.buckets.shape == (2, 8)
     assert "buckets" not in vars(pickle.loads(pickle.dumps(fitted.idf)))  # noqa: S301
+
+
+# balanced idf -------------------------------------------------------------------------------------
+
+counted_steps = st.lists(
+    st.tuples(st.integers(4096, 40_000) | st.sampled_from([4096, 6935, 6936, 9774, 9775]),
+              st.integers(1, 30)),
+    max_size=40,
+)  # fmt: skip
+"""The idf of some features in steps, and how often a text has each; around ln 2 and 2 ln 2, too."""
+
+
+@settings(max_examples=200)
+@given(found=counted_steps, level=st.sampled_from(range(len(LEVELS))), light=st.integers(0, 5000))
+def test_a_balanced_idf_is_as_defined(found, level, light):
+    """By the kernels and for people; a step below 1, which no learned table has, stays as it is."""
+    hashes = [oracle.drawn(7, 2 * i + 1) for i in range(len(found) + 1)]
+    steps = dict(zip(hashes, [*(step for step, _ in found), light], strict=True))
+    occurring = [h for h, (_, n) in zip(hashes, found, strict=False) for _ in range(n)]
+    occurring.append(hashes[-1])
+    shift = idf_shift([steps[h] for h in occurring])
+    assert shift == oracle.shift([steps[h] for h in occurring])
+    expected = {
+        h: step - min(shift, max(0, step - 4096)) for h, step in steps.items() if step
+    }
+    kernel = _native.TextRecipe(
+        0, True, np.array([1], dtype=np.uint8), 0, 3, True, buckets_of(expected | steps), light,
+        np.empty(0, dtype=np.uint32), 0, np.empty(0, dtype=np.int16), 1, 1, level,
+    )  # fmt: skip
+    _, weights, _, _ = kernel.hashes(
+        np.array(occurring, dtype=np.uint64), np.array([0, len(occurring)], dtype=np.int64)
+    )
+    vectors = oracle.vectors(np.array(occurring, dtype=np.uint64), "sign", 64).astype(np.int64)
+    sums = np.array([expected.get(h, 0) for h in occurring]) @ vectors
+    assert weights[0].tolist() == oracle.shown_weights(sums, "sign", "balanced-tfidf").tolist()
+
+
+@given(
+    common=st.lists(st.integers(4096, 6935), min_size=30, max_size=60),
+    others=st.lists(st.integers(4096, 60_000), max_size=80),
+    few=st.lists(st.integers(4096, 60_000), max_size=23),
+)
+def test_texts_of_a_common_language_and_short_texts_keep_their_idf(common, others, few):
+    """If half of the documents have a third of the words, or if a text has fewer than 24 words.
+
+    Then 10 common words and a third of the text's are more than three tenths.
+    """
+    assert idf_shift(common + others[: 2 * len(common)]) == 0
+    assert idf_shift(few) == 0
+
+
+@given(
+    steps=st.lists(st.integers(4096, 40_000), min_size=1, max_size=300),
+    more=st.integers(4096, 40_000),
+)
+def test_one_word_more_moves_the_shift_a_little(steps, more):
+    """By less than its share of the words that count, twice: edits do not make weights jump."""
+    n = len(steps) + 10
+    spread = max(*steps, more) - 4096
+    most = 2 * (1.3 * spread / (0.2 * n)) + 3
+    assert abs(idf_shift([*steps, more]) - idf_shift(steps)) <= most
+
+
+def languages(number: int, documents: int, seed: int) -> list[str]:
+    """Texts of 400 words: half of them from 12 function words, half from 5,000 others."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for _ in range(documents):
+        function = rng.choice(12, 200, p=np.arange(12, 0, -1) / 78)
+        others = rng.integers(0, 5000, 200)
+        words = [f"f{number}x{i}" for i in function] + [f"w{number}x{i}" for i in others]
+        texts.append(" ".join(words))
+    return texts
+
+
+@pytest.mark.parametrize("documents", [150, 1000])
+def test_a_language_of_few_documents_is_weighed_as_if_it_were_alone(documents):
+    """Plain tfidf brings its unrelated texts near each other, because function words decide."""
+    few, many = languages(0, 30, 1), languages(1, documents, 2)
+
+    def apart(weighting, learned):
+        rows = Recipe(ngram=1, weighting=weighting).fit(learned).batch(few).rows[:, 0]
+        first, second = np.triu_indices(len(few), 1)
+        return float(np.bitwise_count(rows[first] ^ rows[second]).mean())
+
+    alone = apart("tfidf", few)
+    assert apart("balanced-tfidf", few) == alone
+    assert apart("tfidf", few + many) < alone - 5
+    assert abs(apart("balanced-tfidf", few + many) - alone) < 2

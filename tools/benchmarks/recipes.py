@@ -34,6 +34,7 @@ GRAMS = (1, 2, 3)
 RECIPES: dict[str, Measured] = {
     "tf, words 1-3": Measured({"ngram": GRAMS}, 40_000),
     "tf-idf, words": Measured({"ngram": 1, "weighting": "tfidf"}, 100_000),
+    "balanced tf-idf, words": Measured({"ngram": 1, "weighting": "balanced-tfidf"}, 100_000),
     "tf, words 1-3, 1024 bits": Measured({"ngram": GRAMS, "bits": 1024}, 8_000, 0.5),
     "tf, words 1-3, 4096 bits": Measured({"ngram": GRAMS, "bits": 4096}, None, 0.1),
     "binary, words 1-3": Measured({"ngram": GRAMS, "weighting": "binary"}),

@@ -1,12 +1,17 @@
-"""Collections of several languages: does an idf of mostly English pages hurt the others?
+"""Collections of several languages: does an idf of mostly other pages hurt the few of a language?
 
-idf is learned from English documents and those of every other language together, at several shares.
-English documents are counted several times, as if there were more like them. Then each language is
-measured alone: F1 over all of its pairs, and pairs of a low cosine within the radius.
+    scripts    five scripts and German in mostly English pages: idf of all of them together
+    one script a minority and a majority that are written in the same letters, both ways
+
+idf is learned from the minority and the majority together, at several shares: documents of the
+majority are counted several times, as if there were more like them. Then the minority is measured
+alone: F1 over all of its pairs, and pairs of a low cosine within the radius.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,61 +20,65 @@ from reproduce import pages, truth
 from simindex import Recipe, find_all
 
 ENGLISH = "peps"
-OF_ITS_SCRIPT = {"de": "gesetze"}
-"""Collections in other languages of the script of English."""
+ONE_SCRIPT = (("gesetze", "peps"), ("peps", "gesetze"), ("rust-book", "gesetze"))
+"""Minority and majority: German in English, English in German."""
 
-ENGLISH_DOCUMENTS, MINORITY_DOCUMENTS, OF_A_PATH = 1500, 450, 6
-SHARES = (0.70, 0.97)
-"""Of English documents; the scripts share the rest evenly."""
+MAJORITY_DOCUMENTS, MINORITY_DOCUMENTS, OF_A_PATH = 1500, 450, 6
+SHARES = (0.50, 0.70, 0.90, 0.97)
+"""Of the documents of the majority; where there are several minorities, they share the rest."""
 
 RADIUS_BEYOND = 2
 """Strangers are counted within the radius, and within so many bits more."""
 
-WEIGHTINGS = ("tfidf", "sublinear-tfidf")
+WEIGHTINGS = ("balanced-tfidf", "tfidf", "sublinear-tfidf")
 
 
-def fitted(weighting: str, english: list[str], others: list[str], share: float) -> Recipe:
-    """Single words, with the idf of `others` and of so many English documents."""
+def fitted(weighting: str, majority: list[str], others: list[str], share: float) -> Recipe:
+    """Single words, with the idf of `others` and of so many documents of the majority."""
     recipe = Recipe(ngram=1, weighting=weighting)  # type: ignore[arg-type]
     counted = recipe.document_frequencies(others)
     if share:
-        most = recipe.document_frequencies(english)
-        times = max(1, round(share / (1 - share) * len(others) / len(english)))
-        counted.add(
-            most.hashes, most.counts * np.uint32(times), times * most.documents
-        )
+        most = recipe.document_frequencies(majority)
+        times = share / (1 - share) * len(others) / len(majority)
+        counts = np.maximum(1, np.round(most.counts * times))
+        documents = max(round(times * most.documents), int(counts.max()))
+        counted.add(most.hashes, counts.astype(np.uint32), documents)
     return recipe.fit(counted)
 
 
 def table(data: Path, seed: int) -> str:
-    """F1 and strangers of each script by the share of English, in Markdown."""
+    """F1 and strangers of each minority by the share of the majority, in Markdown."""
+    scripts = pages.sources(data / "scripts")
 
-    def sample(directory: Path, source: str, most: int) -> list[str]:
-        found = list(pages.documents(directory, source))
+    @cache
+    def sample(source: str, most: int) -> list[str]:
+        found = list(pages.documents(data / "scripts" if source in scripts else data, source))
         return [one.text for one in pages.sampled(found, most, OF_A_PATH, seed)]
 
-    english = sample(data, ENGLISH, ENGLISH_DOCUMENTS)
-    scripts = {
-        source: sample(data / "scripts", source, MINORITY_DOCUMENTS)
-        for source in pages.sources(data / "scripts")
-    }
-    for language, source in OF_ITS_SCRIPT.items():
-        scripts[language] = sample(data, source, MINORITY_DOCUMENTS)
-    together = [text for texts in scripts.values() for text in texts]
-    lines = []
+    @cache
+    def cosines(source: str) -> truth.Cosines:
+        return truth.cosines(sample(source, MINORITY_DOCUMENTS))
+
+    together = [text for source in scripts for text in sample(source, MINORITY_DOCUMENTS)]
+    lines: list[str] = []
     for weighting in WEIGHTINGS:
-        mixed = {share: fitted(weighting, english, together, share) for share in SHARES}
-        heads = ["alone", *(f"{share:.0%} English" for share in SHARES)]
         lines += [
             f"single words, {weighting}: F1 (strangers in a million within h, within h + "
-            f"{RADIUS_BEYOND})", "", "| script | " + " | ".join(heads) + " |",
-            "|---|" + "---:|" * len(heads),
+            f"{RADIUS_BEYOND})", "",
+            "| minority | majority | alone | "
+            + " | ".join(f"{share:.0%}" for share in SHARES) + " |",
+            "|---|---|" + "---:|" * (1 + len(SHARES)),
         ]
-        for source, texts in scripts.items():
-            cosines = truth.cosines(texts)
-            recipes = [fitted(weighting, english, texts, 0), *mixed.values()]
-            cells = [_cell(recipe, texts, cosines) for recipe in recipes]
-            lines.append(f"| {source} | " + " | ".join(cells) + " |")
+        mixes: list[tuple[Sequence[str], str, list[str]]] = [(scripts, ENGLISH, together)]
+        mixes += [([one], other, sample(one, MINORITY_DOCUMENTS)) for one, other in ONE_SCRIPT]
+        for minorities, majority, others in mixes:
+            most = sample(majority, MAJORITY_DOCUMENTS)
+            mixed = [fitted(weighting, most, others, share) for share in SHARES]
+            for source in minorities:
+                texts = sample(source, MINORITY_DOCUMENTS)
+                recipes = [fitted(weighting, [], texts, 0), *mixed]
+                cells = [_cell(recipe, texts, cosines(source)) for recipe in recipes]
+                lines.append(f"| {source} | {majority} | " + " | ".join(cells) + " |")
         lines.append("")
     return "\n".join(lines)
 

@@ -17,7 +17,7 @@ DRAWS = 3
 
 FAR = 0.6
 
-Kind = Recipe(ngram=1, weighting="tfidf")
+Kind = Recipe(ngram=1, weighting="balanced-tfidf")
 
 
 class Known:

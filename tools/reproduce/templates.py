@@ -18,7 +18,7 @@ SHARES = (0.5, 0.8, 0.95)
 RADII = (3, 6, 7, 8, 10)
 
 RECIPES: dict[str, Recipe] = {
-    "default": Recipe(ngram=1, weighting="tfidf"),
+    "default": Recipe(ngram=1, weighting="balanced-tfidf"),
     "`Recipe()`": Recipe(),
     "words, idf": Recipe(ngram=1, weighting="idf"),
     "before": Recipe(ngram=3, weighting="tf"),

@@ -51,8 +51,8 @@ class TextRecipe {
              int words, std::size_t min_features, int level)
       : idf_(idf), sublinear_(sublinear), quantiles_(quantiles) {
     plan_.features = choice_of(unit, pairs, sizes, seed);
-    require(counting >= kOnce && counting <= kSublinear,
-            "counting is 0 (once), 1 (tf) or 2 (1 + ln tf)");
+    require(counting >= kOnce && counting <= kBalanced,
+            "counting is 0 (once), 1 (tf), 2 (1 + ln tf) or 3 (tf, idf balanced)");
     require(projection >= kSigns && projection <= kTernary,
             "projection is 0 (signs), 1 (gaussian) or 2 (ternary)");
     require(words >= 1 && words <= kMostWords, "words are 1 to 64");

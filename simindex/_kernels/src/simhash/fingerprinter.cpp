@@ -6,16 +6,24 @@ void Fingerprinter::begin() {
   any_ = false;
   if (table_.size() != 0) table_.clear();
   projection_.clear();
+  waiting_.clear();
+  weights_.clear();
 }
 
 void Fingerprinter::add(Hashes hashes) {
   any_ = any_ || !hashes.empty();
-  if (plan_.counting != kOften) {
+  if (tabled()) {
     for (const std::uint64_t hash : hashes) table_.add(hash);
     return;
   }
   if (plan_.min_features > 1) count(hashes);
   if (!plan_.with_idf) return projection_.add(hashes);
+  if (plan_.counting == kBalanced) {
+    waiting_.insert(waiting_.end(), hashes.begin(), hashes.end());
+    weights_.resize(waiting_.size());
+    plan_.idf.find(hashes, weights_.data() + (waiting_.size() - hashes.size()), level_);
+    return;
+  }
   weights_.resize(hashes.size());
   plan_.idf.find(hashes, weights_.data(), level_);
   projection_.add(hashes, weights_);
@@ -34,8 +42,21 @@ void Fingerprinter::count(Hashes hashes) {
   }
 }
 
+void Fingerprinter::finish_balanced(const std::function<bool()>& stopped) {
+  const std::uint64_t shift = idf_shift(weights_, scratch_);
+  if (shift != 0) {
+    for (std::uint64_t& weight : weights_) weight = shifted(weight, shift);
+  }
+  for (std::size_t start = 0; start < waiting_.size() && !stopped(); start += kBlock) {
+    const std::size_t n = std::min(kBlock, waiting_.size() - start);
+    projection_.add(Hashes(waiting_).subspan(start, n),
+                    std::span<const std::uint64_t>(weights_).subspan(start, n));
+  }
+}
+
 void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped) {
-  const std::size_t counted_features = plan_.counting != kOften ? table_.size() : 0;
+  if (plan_.counting == kBalanced) finish_balanced(stopped);
+  const std::size_t counted_features = tabled() ? table_.size() : 0;
   for (std::size_t start = 0; start < counted_features && !stopped(); start += kBlock) {
     const std::size_t n = std::min(kBlock, counted_features - start);
     const Hashes hashes = table_.hashes().subspan(start, n);
@@ -54,7 +75,7 @@ void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped)
     }
     projection_.add(hashes, weights_);
   }
-  const bool counted = plan_.counting != kOften || plan_.min_features > 1;
+  const bool counted = tabled() || plan_.min_features > 1;
   *row.features = counted ? static_cast<std::int64_t>(table_.size()) : any_;
   projection_.finish(unit_, row.fingerprint, row.weights);
 }

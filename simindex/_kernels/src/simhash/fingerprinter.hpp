@@ -4,7 +4,8 @@
 //
 // in whole numbers: a count, or steps of 2^-12; a product of two stepped numbers is rounded back to
 // steps. A feature that occurs tf times may be added tf times instead of once with tf times the
-// weight, so only c = 1 and c = 1 + ln tf need a document's features counted.
+// weight, so only c = 1 and c = 1 + ln tf need a document's features counted. Where idf is balanced
+// (balance.hpp), c is tf, and features wait for the end of the document; without idf they need not.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +15,14 @@
 #include <span>
 #include <vector>
 
+#include "simhash/balance.hpp"
 #include "simhash/features.hpp"
 #include "simhash/idf.hpp"
 #include "simhash/projection.hpp"
 
 namespace simindex {
 
-enum Counting : int { kOnce = 0, kOften = 1, kSublinear = 2 };
+enum Counting : int { kOnce = 0, kOften = 1, kSublinear = 2, kBalanced = 3 };
 
 struct RecipePlan {
   FeatureChoice features;
@@ -97,10 +99,13 @@ class Fingerprinter {
   std::size_t invalid_at() const { return reader_.invalid_at(); }
 
  private:
+  // Whether the table has every feature of the document.
+  bool tabled() const { return plan_.counting == kOnce || plan_.counting == kSublinear; }
   void begin();
   void add(Hashes hashes);
   void add(Hashes hashes, std::span<const double> weights);
   void count(Hashes hashes);
+  void finish_balanced(const std::function<bool()>& stopped);
   void finish(const Row& row, const std::function<bool()>& stopped);
   void finish_given(const Row& row);
 
@@ -112,6 +117,8 @@ class Fingerprinter {
   double unit_;
   bool any_ = false;
   std::vector<std::uint64_t> weights_;
+  std::vector<std::uint64_t> waiting_;  // kBalanced: hashes of the document, whose steps weights_ has
+  std::vector<std::uint32_t> scratch_;
 };
 
 }  // namespace simindex
