@@ -12,7 +12,7 @@ from simindex.simhash.shortest import SHORTEST
 
 Run = Callable[..., Any]
 
-WORDS = SHORTEST["word", (1,), "tfidf"][64]
+WORDS = SHORTEST["word", (1,), "balanced-tfidf"][64]
 """By radius from 3 on."""
 
 

@@ -63,7 +63,9 @@ class Kind:
 
 
 DEFAULT, UNLEARNED, BEFORE = Kind(1, "balanced-tfidf"), Kind((1, 2), "sublinear"), Kind(3, "tf")
-KINDS = (DEFAULT, Kind(1, "tfidf"), Kind(1, "idf"), Kind(1, "binary"), UNLEARNED, Kind(2, "tf"), BEFORE)
+KINDS = (
+    DEFAULT, Kind(1, "tfidf"), Kind(1, "idf"), Kind(1, "binary"), UNLEARNED, Kind(2, "tf"), BEFORE
+)
 
 
 def news(data: Path) -> list[str]:
