@@ -242,7 +242,7 @@ def test_repair_counts_deletions_that_cannot_be_read_as_lost(
 ) -> None:
     """Their checksums hold, and their keys are out of bounds."""
     rows = np.arange(10, dtype=np.uint64)
-    index = made(index_path, keys=True, batch_rows=8, min_merge=0)
+    index = made(index_path, keys=True, batch_rows=64, min_merge=0)
     index.append(Batch(rows, keys=[f"k{i}" for i in range(10)]))
     index.commit()
     real = tombstones.Tombstones.encode

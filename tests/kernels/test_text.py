@@ -234,7 +234,7 @@ def test_hashes_out_of_order_and_steps_of_zero_are_survived():
     "change",
     [
         {"unit": 2}, {"unit": -1}, {"sizes": sizes_array()}, {"sizes": sizes_array(0, 1)},
-        {"counting": 3}, {"counting": -1}, {"words": 0}, {"words": 65}, {"words": -1},
+        {"counting": 4}, {"counting": -1}, {"words": 0}, {"words": 65}, {"words": -1},
         {"projection": 3}, {"projection": -1}, {"min_features": 0},
         {"counting": 2, "sublinear": SUBLINEAR[:0]},
         {"projection": 1, "quantiles": QUANTILES[:-1]},

@@ -306,7 +306,7 @@ def test_text_reports_every_recipe_and_level_and_checks_them(tmp_path: Path) -> 
 
     _, measured = bench("text", "--rows", "60", "--threads", "1", into=tmp_path / "a.json")
     ours = {one["workload"]: one for one in measured if one["engine"] == "simindex"}
-    assert len(ours) == 10
+    assert len(ours) == 11
     for one in ours.values():
         checked = 25 if one["rows"] >= 25 else one["rows"]
         assert f"equal to regex + mmh3 on {checked} of {checked} documents" in one["notes"]
@@ -674,12 +674,16 @@ def test_auto_grid_asks_all_exact_choices_and_slow_ones_less(
         assert cell.ratio == 1.2
 
 
-def test_limits_measures_deletions_and_commits(tmp_path: Path) -> None:
+def test_limits_measures_every_cliff(tmp_path: Path) -> None:
     _, measured = bench("limits", "--rows", "20000", into=tmp_path / "a.json")
-    assert [(one["workload"], one["rows"], one["unit"]) for one in measured] == [
+    assert [(one["workload"], one["rows"], one["unit"]) for one in measured[:6]] == [
         ("commit of one deletion", 20_000, "ms"), ("a reader's next query", 20_000, "ms"),
         ("the first batches of keys", 4_000, "k/s"), ("replacing them again", 4_000, "k/s"),
         ("first query after a commit", 4_000, "µs"), ("another query", 4_000, "µs"),
     ]
+    assert {one["workload"] for one in measured[6:]} == {
+        "0 shared bits", "24 shared bits", "100 templates: find_all, collapse_equal",
+        "100 templates: find_clusters", "256 bits: within 31 bits", "256 bits: the 10 nearest",
+    }
     assert len(measured[3]["rates"]) == 10
     assert re.search(r"segments \d+ MB, catalog \d+; after compact segments", measured[3]["notes"])
