@@ -19,6 +19,7 @@ import simindex
 from simindex import Batch
 from simindex.storage.catalog.environment import Transaction
 from simindex.storage.files import format as durable
+from simindex.storage.files import removal
 from simindex.writing import merges, writer
 
 NO_SPACE = {
@@ -37,6 +38,7 @@ def merges_run_at_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merges, "Thread", AtOnce)
         patch.setattr(writer, "STAGED_PAGES", 1)  # directories are stored ahead of the segment
+        patch.setattr(removal, "FREE_PAUSE_S", 0.0)  # files are freed at once, too
         yield
 
 
