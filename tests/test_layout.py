@@ -47,6 +47,8 @@ TESTED_BY = {
     "methods/bphs.py": "methods/test_contract_bphs.py",
     "pairs/tiles.py": "pairs/test_search.py",
     "planning/candidates.py": "planning/test_planner.py",
+    "planning/conditions.py": "planning/test_planner.py",
+    "planning/permuted.py": "planning/test_planner.py",
     "planning/registry.py": "methods/test_contract_toy.py",
     "query/answerer.py": "query/test_audit.py",
     "query/call.py": "query/test_parts.py",

@@ -21,7 +21,8 @@ from simindex.methods.base import QueryPlan, TablePlan, TopTablePlan
 from simindex.methods.stream import Stream
 from simindex.planning import registry
 from simindex.planning.calibration import Calibration
-from simindex.planning.candidates import Conditions, TopConditions, exact_plan, narrower
+from simindex.planning.candidates import exact_plan, narrower
+from simindex.planning.conditions import Conditions, TopConditions
 from simindex.planning.machine import USUAL, Machine
 from simindex.planning.question import Question, TopQuestion
 from simindex.planning.registry import Method, Surveys

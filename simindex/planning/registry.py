@@ -21,8 +21,8 @@ from simindex.bits.design import BlockDesign
 from simindex.methods import bphs, crowding, issl, psm, query_tables, scan
 from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePlan
 from simindex.methods.stream import Stream
-from simindex.planning import candidates
-from simindex.planning.candidates import Carried, Conditions, TopConditions
+from simindex.planning import candidates, permuted
+from simindex.planning.conditions import Carried, Conditions, TopConditions
 from simindex.storage.tables.table import Table
 
 Survey = Callable[[Table, int], Any]
@@ -95,9 +95,9 @@ METHODS: dict[str, Method] = {
             held_bytes=candidates.probed_bytes, passes=candidates.probed_passes,
         ),
         Method(
-            bphs.NAME, candidates.permuted, bphs.search, query_tables.whole,
-            has_designs=True, available=candidates.designs_available, survey=crowding.survey,
-            held_bytes=candidates.permuted_bytes, passes=candidates.query_tables_passes,
+            bphs.NAME, permuted.permuted, bphs.search, query_tables.whole,
+            has_designs=True, available=permuted.designs_available, survey=crowding.survey,
+            held_bytes=permuted.permuted_bytes, passes=permuted.query_tables_passes,
         ),
         Method(
             issl.NAME, candidates.by_lists, issl.within,

@@ -12,7 +12,7 @@ from typing import Any
 
 from simindex.errors import CorruptFile
 from simindex.planning import registry
-from simindex.planning.candidates import Carried
+from simindex.planning.conditions import Carried
 from simindex.planning.question import TopQuestion
 from simindex.planning.registry import Method, Survey, Surveys
 from simindex.storage.snapshot import Snapshot

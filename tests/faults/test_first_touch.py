@@ -304,10 +304,10 @@ def test_auto_leaves_a_damaged_structure_and_says_so(
     logging.getLogger("simindex").setLevel(logging.WARNING)
     method = {".bphs": "bphs", ".issl": "issl"}[suffix]
     # The planner takes the structure, whatever it costs.
-    for name in ("permuted_ns", "issl_within_ns"):
-        monkeypatch.setattr(f"simindex.planning.candidates.{name}", lambda *_, **__: 0.0)
+    for name in ("permuted.permuted_ns", "candidates.issl_within_ns"):
+        monkeypatch.setattr(f"simindex.planning.{name}", lambda *_, **__: 0.0)
     if suffix == ".issl":
-        monkeypatch.setattr("simindex.planning.candidates.permuted_ns", lambda *_, **__: 1e12)
+        monkeypatch.setattr("simindex.planning.permuted.permuted_ns", lambda *_, **__: 1e12)
     file = damaged.files(stored.path, suffix)[0]
     _, offset, size = next(damaged.chunks(file))
     with damaged.flipped(file, offset + size // 2), simindex.open(stored.path) as index:

@@ -14,7 +14,7 @@ import simindex
 from simindex import Batch
 from simindex.errors import InvalidOption
 from simindex.methods import psm
-from simindex.planning import candidates, planner
+from simindex.planning import permuted, planner
 
 ROOMY, TIGHT = 1 << 30, 40 << 20
 
@@ -64,9 +64,9 @@ class TestUnboundedBatches(MethodContract):
 
     @pytest.fixture(autouse=True)
     def every_call_is_a_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(candidates, "LEAST_BATCH", 1)
-        monkeypatch.setattr(candidates, "LEAST_STREAMED", 1)
-        monkeypatch.setattr(candidates, "query_tables_ns", lambda *_, **__: 0.0)
+        monkeypatch.setattr(permuted, "LEAST_BATCH", 1)
+        monkeypatch.setattr(permuted, "LEAST_STREAMED", 1)
+        monkeypatch.setattr(permuted, "query_tables_ns", lambda *_, **__: 0.0)
 
 
 # -- PSM below a recall of 1 ----------------------------------------------------------------------

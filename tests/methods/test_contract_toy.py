@@ -16,7 +16,7 @@ import simindex
 from simindex.errors import InvalidOption
 from simindex.methods.base import Asked, Found, TablePlan
 from simindex.planning import registry
-from simindex.planning.candidates import Conditions
+from simindex.planning.conditions import Conditions
 from simindex.planning.registry import Method
 from simindex.storage.files import readahead
 from simindex.storage.files.verification import verified

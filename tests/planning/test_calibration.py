@@ -17,7 +17,8 @@ from simindex.methods import psm, scan
 from simindex.methods.base import Asked, TablePlan
 from simindex.planning import calibration, candidates, registry
 from simindex.planning.calibration import Calibration, NearPairs
-from simindex.planning.candidates import Conditions, exact_plan
+from simindex.planning.candidates import exact_plan
+from simindex.planning.conditions import Conditions
 from simindex.planning.costs import scanning_ns
 from simindex.planning.machine import USUAL
 from simindex.planning.registry import Method

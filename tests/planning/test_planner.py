@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from simindex.bits import vosh
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
-from simindex.planning import candidates, planner, question, registry
+from simindex.planning import permuted, planner, question, registry
 from simindex.planning.question import Question
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.table import Table
@@ -162,7 +162,7 @@ def test_the_cheapest_design_is_taken() -> None:
 
 def test_designs_are_asked_for_by_name_and_radius() -> None:
     def names(method: str, h: int) -> list[str]:
-        return [d.structure for d in candidates.asked_designs(method, h, DESIGNS)]
+        return [d.structure for d in permuted.asked_designs(method, h, DESIGNS)]
 
     assert names("bphs", 3) == names("auto", 3) == [d.structure for d in DESIGNS]
     assert names("auto", 8) == names("bphs", 8) == ["bphs:G=9,g=1"]
@@ -170,10 +170,10 @@ def test_designs_are_asked_for_by_name_and_radius() -> None:
     assert names("auto", 9) == names("psm", 3) == names("scan", 3) == []
     for method in ("bphs", "bphs:G=5,g=2"):
         with pytest.raises(InvalidOption, match="use bphs:") as caught:
-            candidates.asked_designs(method, 9, DESIGNS)
+            permuted.asked_designs(method, 9, DESIGNS)
         assert caught.value.data["designs"]
     with pytest.raises(InvalidOption, match="compact --structures"):
-        candidates.asked_designs("bphs:G=7,g=1", 3, DESIGNS)
+        permuted.asked_designs("bphs:G=7,g=1", 3, DESIGNS)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex._kernels import _native
 from simindex.methods import bphs, psm
-from simindex.planning import candidates, costs
+from simindex.planning import candidates, costs, permuted
 
 DESIGN = "bphs:G=4,g=1"
 ROWS, FLIPS = 30_000, 9
@@ -134,8 +134,8 @@ def test_what_is_costed_is_what_runs_and_what_is_explained(
 
         return costed
 
-    for name in ("probing_ns", "permuted_ns"):
-        monkeypatch.setattr(candidates, name, noted(getattr(costs, name)))
+    for module, name in ((candidates, "probing_ns"), (permuted, "permuted_ns")):
+        monkeypatch.setattr(module, name, noted(getattr(costs, name)))
     monkeypatch.setattr(
         "simindex.planning.calibration.Calibration.flips", lambda *_: FLIPS
     )
