@@ -11,17 +11,15 @@
     D              reading a file; see `diskspeed`
 
 Times are of the processor, so that what else runs counts only by the caches and the memory it
-takes. Everything is measured in some rounds, seconds apart, and the least time of each step counts
-(`Rounds`): what disturbs one round seldom disturbs the same step of another. Where it does, the log
-says so.
+takes. Everything is measured in some rounds, and the least time of each step counts (`rounds`). The
+log says so where rounds differ.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import cycle
@@ -40,6 +38,7 @@ from simindex.methods import bphs, psm
 from simindex.planning.costs import along, table_bytes
 from simindex.planning.diskspeed import DiskSpeed
 from simindex.planning.machine import Curve, Level, Machine
+from simindex.planning.rounds import REPEATED, STEADY, Rounds
 from simindex.storage.tables.sortedrows import header_bits
 
 log = logging.getLogger("simindex")
@@ -54,13 +53,8 @@ LEVEL_SHARE = 8
 
 H = 3
 FAR_H = 8
-REPEATED = 3
 ROUNDS, MOST_ROUNDS = 2, 4
 """Rounds that are measured anyway, and while steps differ."""
-STEADY = 1.25
-"""The two least times of a step are within this factor of each other, or it is not steady."""
-BUSY_SHARE = 0.1
-"""Of the steps that are not steady, from which another round is measured, or the log says so."""
 
 NETWORKED = (2, 6, 32, 96, 256)
 """Flips of the queries that are timed, by networks."""
@@ -100,39 +94,6 @@ LEAST_NS = 0.01
 """No step takes less; a difference of two noisy times may seem to."""
 
 
-class Rounds:
-    """The least time of each step, over some rounds."""
-
-    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
-        self._clock = clock
-        self._times: dict[str, list[float]] = {}
-        """Of each step, the least of each round."""
-
-    def seconds(self, step: str, call: Callable[[], object]) -> float:
-        """Times a step, and tells its least time in this round and those before."""
-        times = []
-        for _ in range(REPEATED + 1):
-            start = self._clock()
-            call()
-            times.append(self._clock() - start)
-        found = self._times.setdefault(step, [])
-        found.append(min(times[1:]))
-        return min(found)
-
-    @property
-    def unsteady(self) -> list[str]:
-        """Steps of which no two rounds agree on the least time."""
-        return [
-            step for step, times in self._times.items()
-            if len(times) > 1 and sorted(times)[1] > STEADY * min(times)
-        ]
-
-    @property
-    def busy(self) -> bool:
-        """Whether the steps vary so much that the machine must have had other work."""
-        return len(self.unsteady) > BUSY_SHARE * len(self._times)
-
-
 def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROWS) -> Machine:
     """The constants of the machine this runs on.
 
@@ -159,7 +120,7 @@ def measure(file: Path | None = None, *, level_rows: tuple[int, ...] = LEVEL_ROW
         log.warning(
             "the machine was busy while it was measured: %d of %d steps differed by more than a "
             "factor of %g between rounds. Run `simindex tune` again when less runs",
-            len(rounds.unsteady), len(rounds._times), STEADY,
+            len(rounds.unsteady), len(rounds), STEADY,
         )
     speed = None if disk is None else disk.bytes_s()
     return machine if speed is None else replace(machine, disk_bytes_s=speed)

@@ -14,7 +14,7 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile
 from simindex.planning import measurement
 from simindex.planning.machine import Machine
-from simindex.planning.measurement import Rounds
+from simindex.planning.rounds import REPEATED, Rounds
 from simindex.storage.catalog.values import pack
 
 SMALL = (300, 5_000, 40_000)
@@ -47,7 +47,7 @@ def test_probes_are_timed_with_new_queries(monkeypatch: pytest.MonkeyPatch) -> N
     made = measurement._Rows.made(np.random.default_rng(0), 5_000)
     size, curve = measurement._level(Rounds(), np.random.default_rng(0), made)
     assert len(curve) == len(measurement.NARROWER)
-    assert len(set(asked)) == len(asked) == len(curve) * (measurement.REPEATED + 1)
+    assert len(set(asked)) == len(asked) == len(curve) * (REPEATED + 1)
     assert size == made.rows.nbytes + made.directory.nbytes - made.directory.itemsize
 
 
@@ -68,28 +68,6 @@ def test_tables_leave_the_machine_most_of_its_memory(
     known = {"SC_PHYS_PAGES": pages, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(measurement.os, "sysconf", known.__getitem__)
     assert measurement._fitting(SMALL) == rows
-
-
-def times(*least: float) -> Rounds:
-    """Rounds that take a step so long each, on a clock that loses a second at every other call."""
-    now, calls = [0.0], [0]
-    rounds = Rounds(lambda: now[0])
-    for number, seconds in enumerate(least, 1):
-
-        def step(seconds: float = seconds) -> None:
-            calls[0] += 1
-            now[0] += seconds + calls[0] % 2
-
-        assert rounds.seconds("step", step) == pytest.approx(min(least[:number]))
-    return rounds
-
-
-def test_least_time_of_all_rounds_counts() -> None:
-    assert not times(3.0).busy
-    assert not times(3.0, 3.6).busy
-    assert times(3.0, 4.0).unsteady == ["step"]
-    assert times(3.0, 4.0).busy
-    assert not times(4.0, 9.0, 3.9).busy
 
 
 def test_a_busy_machine_is_measured_for_longer_and_it_is_said(
