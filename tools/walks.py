@@ -15,8 +15,10 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType, FrameType
@@ -28,6 +30,9 @@ import simindex
 
 PACKAGE = Path(simindex.__file__).parent
 ROWS, ASKED = 5_000, 50
+
+LONGEST = 400
+"""Lines of a module, by which the fewest modules are counted."""
 
 
 @dataclass
@@ -63,13 +68,15 @@ class Walk:
             Path(code.co_filename).relative_to(PACKAGE) for code in self.entered
         ))
 
-    def counted(self) -> tuple[int, int, int, int, int]:
-        """Modules, folders, functions, lines of the modules, lines of the functions."""
-        modules = self.modules()
+    def counted(self) -> tuple[int, int, int, int, int, int]:
+        """Modules, as few as they could be, folders, functions, lines of the modules and of the
+        functions."""
+        folders: Counter[Path] = Counter()
+        for module in self.modules():
+            folders[module.parent] += len((PACKAGE / module).read_text().splitlines())
         return (
-            len(modules), len({module.parent for module in modules}), len(self.entered),
-            sum(len((PACKAGE / module).read_text().splitlines()) for module in modules),
-            sum(map(_lines, self.entered)),
+            len(self.modules()), sum(ceil(lines / LONGEST) for lines in folders.values()),
+            len(folders), len(self.entered), folders.total(), sum(map(_lines, self.entered)),
         )
 
     def told(self) -> str:
@@ -159,8 +166,11 @@ def main(arguments: list[str] | None = None) -> None:
         for name, walk in found.items():
             print(f"- {name}: {', '.join(map(_module, walk.modules()))}")
     else:
-        print("| call | modules | folders | functions | lines of the modules | of the functions |")
-        print("|---|---:|---:|---:|---:|---:|")
+        print(
+            "| call | modules | fewest | folders | functions | lines of the modules "
+            "| of the functions |"
+        )
+        print("|---|---:|---:|---:|---:|---:|---:|")
         for name, walk in found.items():
             print(f"| {name} |", " | ".join(f"{count:,}" for count in walk.counted()), "|")
 
