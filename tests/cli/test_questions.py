@@ -55,6 +55,37 @@ def test_every_row_of_another_index_is_looked_up(
     assert {json.loads(line)["query"] for line in lines} == {f"k{n}" for n in range(40, 70)}
 
 
+@pytest.mark.parametrize("limit", [[], ["--memory-limit", "8G"], ["--first"]])
+def test_queries_with_and_without_a_match_are_listed(
+    run: Run, near: tuple[Any, Any], limit: list[str]
+) -> None:
+    """What is in both of two indexes, and what is in one only."""
+    a, b = near
+    distance = np.bitwise_count(b[:, None] ^ a[None]).sum(axis=2)
+    for asked, other, has in (
+        ("a.sim", "b.sim", (distance <= 3).any(axis=1)),
+        ("b.sim", "a.sim", (distance <= 3).any(axis=0)),
+    ):
+        printed = []
+        for listed, wanted in (("matched", has), ("unmatched", ~has)):
+            done = run("query", asked, "--index", other, "-d", 3, "--list", listed, *limit)
+            printed += done.stdout.splitlines()
+            number = int(wanted.sum())
+            assert len(done.stdout.splitlines()) == number
+            assert f"{number} of {len(has)} queries have {'no' if wanted is not has else 'a'} " \
+                "match within 3 bits" in done.stderr
+        assert len(set(printed)) == len(has)
+    listed = ("query", "b.sim", "--index", "a.sim", "-d", 1, "--list", "matched")
+    assert set(run(*listed).stdout.splitlines()) == {f"k{n}" for n in range(40, 70)}
+    assert json.loads(run(*listed, "--json").stdout.splitlines()[0]).keys() == {"query"}
+
+
+def test_a_listing_of_queries_takes_no_options_of_matches(run: Run, near: tuple[Any, Any]) -> None:
+    listed = ("query", "a.sim", "--index", "b.sim", "--list", "unmatched")
+    assert "leave out --limit" in run(*listed, "--limit", 2, code=2).stderr
+    assert "leave out --list" in run(*listed, "--top", 2, code=2).stderr
+
+
 @pytest.mark.parametrize("form", ["npy", "hex", "csv", "jsonl"])
 def test_fingerprints_of_files_are_looked_up(
     run: Run, near: tuple[Any, Any], tmp_path: Path, form: str

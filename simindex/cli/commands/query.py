@@ -72,8 +72,8 @@ fingerprint_option = click.option(
 USUAL_MAX_ERROR = 2
 
 _DISTANCE_ONLY = {
-    "h": "--distance", "first": "--first", "limit": "--limit", "memory": "--memory",
-    "memory_limit": "--memory-limit",
+    "h": "--distance", "first": "--first", "limit": "--limit", "listed": "--list",
+    "memory": "--memory", "memory_limit": "--memory-limit",
 }
 """Options that ask for all documents within a distance, or for how."""
 
@@ -154,6 +154,11 @@ That is None without --top. Options of the command that contradict it are a wron
     "--limit", type=Count(), metavar="N",
     help="Print at most N matches for each query, the nearest ones.",
 )
+@click.option(
+    "--list", "listed", type=click.Choice(["matched", "unmatched"]),
+    help="Print only the names of the queries: of those with a match, or of those without. With "
+    "--index this lists what is in both indexes, or only in the other one.",
+)
 @top_options
 @process_limit_option
 @input_options
@@ -172,8 +177,9 @@ That is None without --top. Options of the command that contradict it are a wron
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
     others: tuple[str, ...], h: int | None, recall: float, first: bool, limit: int | None,
-    method: str, memory: int | None, memory_limit: int | None, threads: int | None,
-    nearest: dict[str, Any] | None, reading: Reading, as_json: bool, quiet: bool,
+    listed: str | None, method: str, memory: int | None, memory_limit: int | None,
+    threads: int | None, nearest: dict[str, Any] | None, reading: Reading, as_json: bool,
+    quiet: bool,
 ) -> None:
     """Print the near-duplicates of documents in INDEX, or with --top the nearest ones.
 
@@ -181,6 +187,8 @@ def query(
     row of another --index. Prints one line for each match: the query, the key (or id) of the match,
     and their distance, separated by tabs.
     """
+    if listed and limit is not None:
+        raise click.UsageError("--list prints no matches: leave out --limit")
     if not (inputs or texts or fingerprints or others):
         inputs = piped_input("nothing to look up: give an INPUT, --text, --fingerprint or --index")
     _require_index_first(index_path, inputs)
@@ -201,8 +209,8 @@ def query(
             partial(nearest_in_parts, partial(index.top, **nearest, threads=threads), nearest["k"])
             if nearest else
             partial(near_in_parts, partial(
-                index.query_stream, h=h, first=first, limit=limit, recall=recall, method=method,
-                memory=memory, threads=threads,
+                index.query_stream, h=h, first=first or listed is not None, limit=limit,
+                recall=recall, method=method, memory=memory, threads=threads,
             ))
         )
         answered = _answers(asking.batches(), ask, index.options.bits, memory_limit)
@@ -214,17 +222,20 @@ def query(
                 asked += len(names)
                 if asked <= FEW:
                     few.append((names, batch))
-                last = None
+                has = np.zeros(len(names), np.bool_)
                 for start, matches in answers:
                     searching += matches.stats.seconds
-                    matched += matched_queries(matches, last)
-                    last = last_query(matches, last)
+                    has[start + matched_queries(matches)] = True
                     found += len(matches)
                     how = f"{matches.stats.method}, " if _is_given("method") else ""
                     hows[f"{how}{matches.stats.guarantee}"] = None
                     exact = exact and matches.stats.exact
-                    for lines in _lines(names, start, matches, as_json):
+                    for lines in () if listed else _lines(names, start, matches, as_json):
                         click.echo(lines)
+                matched += int(np.count_nonzero(has))
+                if listed:
+                    for line in _listed(names, has == (listed == "matched"), as_json):
+                        click.echo(line)
                 progress.advance(len(names), 0)
         if not quiet and method not in ("auto", "scan") and nearest is None:
             waiting = index.stats().pending_rows
@@ -246,7 +257,11 @@ def query(
         nothing_to_do("nothing was looked up: no document has a fingerprint", quiet=quiet)
     if not quiet:
         how = f" ({'; '.join(hows)})" if hows else ""
-        say(f"{_result(asked, matched, found, h, nearest)}, in {duration(searching)}{how}")
+        if listed:
+            result = _result_of_listing(asked, matched, listed, h)
+        else:
+            result = _result(asked, matched, found, h, nearest)
+        say(f"{result}, in {duration(searching)}{how}")
         for told in filter(None, map(spot_checked, measured)):
             say(told)
 
@@ -265,6 +280,12 @@ def _result(
     return f"{matched:,} of {count(asked, 'query', 'queries')} {have} {told}"
 
 
+def _result_of_listing(asked: int, matched: int, listed: str, h: int) -> str:
+    number, a = (matched, "a") if listed == "matched" else (asked - matched, "no")
+    have = "has" if number == 1 else "have"
+    return f"{number:,} of {count(asked, 'query', 'queries')} {have} {a} match within {h} bits"
+
+
 def _require_index_first(index_path: str, inputs: tuple[str, ...]) -> None:
     """Refuses inputs before the index, where the names say that it is so."""
     if not is_index(Path(index_path)) and any(is_index(Path(name)) for name in inputs):
@@ -274,19 +295,9 @@ def _require_index_first(index_path: str, inputs: tuple[str, ...]) -> None:
 Ask = Callable[..., Iterator[Answer]]
 
 
-def matched_queries(matches: Matches | TopMatches, before: int | None = None) -> int:
-    """How many queries have a match, not counting the last one of the part `before`."""
-    if isinstance(matches, TopMatches):
-        return int(np.count_nonzero(matches.found))
-    again = len(matches) > 0 and int(matches.query[0]) == before
-    return len(np.unique(matches.query)) - again
-
-
-def last_query(matches: Matches | TopMatches, before: int | None) -> int | None:
-    """The last query that has a match, whose matches may go on in the next part."""
-    if isinstance(matches, TopMatches) or not len(matches):
-        return before
-    return int(matches.query[-1])
+def matched_queries(matches: Matches | TopMatches) -> Any:
+    """The numbers of the queries that have a match; they may repeat."""
+    return np.flatnonzero(matches.found) if isinstance(matches, TopMatches) else matches.query
 
 
 FEW = 5
@@ -329,6 +340,12 @@ def _lines(
     """What is printed of matches of the queries from `start` on, some lines at a time."""
     for some in _blocks(matches):
         yield "\n".join(_line(names[start + match.query], match, as_json) for match in some)
+
+
+def _listed(names: list[str], wanted: Any, as_json: bool) -> Iterator[str]:
+    """What --list prints of some queries."""
+    for place in np.flatnonzero(wanted).tolist():
+        yield as_json_line({"query": names[place]}) if as_json else cell(names[place])
 
 
 def _blocks(matches: Matches | TopMatches) -> Iterator[list[Match]]:
