@@ -176,6 +176,30 @@ def test_the_python_of_the_readme_runs_a_second_time(
                 run_python(block, page.name, names)
 
 
+TYPED = """
+recipe = simindex.Recipe(h=None)
+radius: int = recipe.h  # None chose it, and it is a number
+wider: int = dataclasses.replace(recipe, bits=128, h=None).h
+"""
+
+
+@pytest.mark.slow
+def test_the_python_of_the_readme_is_typed(tmp_path: Path) -> None:
+    """A user's program passes mypy --strict, and need not narrow what is never None."""
+    pytest.importorskip("mypy")
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    for number, block in enumerate(b.text for b in blocks(page) if b.info == "python"):
+        (tmp_path / f"readme_{number}.py").write_text(block, encoding="utf-8")
+    (tmp_path / "radius.py").write_text(f"import dataclasses\n\nimport simindex\n{TYPED}")
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache",
+         *tmp_path.glob("*.py")],
+        cwd=tmp_path, env={**os.environ, "MYPYPATH": str(ROOT)}, capture_output=True, text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
 @pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_of_a_page_lead_to_files_and_headings(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", without_fences(page)):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simindex.checks import is_int, require
 from simindex.errors import CorruptFile, InvalidOption, what_happened
@@ -27,6 +27,14 @@ from simindex.simhash.recipe_checks import (
     require_weighing,
 )
 from simindex.simhash.weighting import WEIGHTINGS, Feature, IdfTable, WeightingName, anatomy
+
+if TYPE_CHECKING:
+
+    class _Radius:
+        """For type checkers: a field that is given as int or None, and then is an int."""
+
+        def __get__(self, recipe: object, owner: type | None = None) -> int: ...
+        def __set__(self, recipe: object, h: int | None) -> None: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,7 +112,10 @@ class Recipe:
     tokenizer: int | str | words.Tokenizer = TOKENIZER
     stop_words: Iterable[str] = ()
     stemmer: str | None = None
-    h: int | None = None
+    if TYPE_CHECKING:
+        h: _Radius = _Radius()
+    else:
+        h: int | None = None
 
     def __post_init__(self) -> None:
         options = {field.name: getattr(self, field.name) for field in fields(self)}

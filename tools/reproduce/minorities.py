@@ -85,7 +85,6 @@ def table(data: Path, seed: int) -> str:
 
 def _cell(recipe: Recipe, texts: list[str], cosines: truth.Cosines) -> str:
     rows, h = recipe.batch(texts).rows, recipe.h
-    assert h is not None
     found = find_all(rows, h=h)
     right = float((cosines[found.a, found.b] >= 0.9).sum())
     due = float(np.triu(cosines >= 0.9, 1).sum())
