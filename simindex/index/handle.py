@@ -322,6 +322,14 @@ def _check_agreement(
                 remedy="leave it out of the options; `index.recipe` is the stored one",
                 differences=differences,
             )
+        if asked.recipe.h != recipe.h:
+            raise InvalidOption(
+                f"the index at {path} has the radius h={recipe.h}, and the recipe in the options "
+                f"has h={asked.recipe.h}",
+                remedy=f"leave the recipe out of the options, or give it h={recipe.h}; calls such "
+                "as `query` take another h",
+                option="h", differences={"h": (recipe.h, asked.recipe.h)},
+            )
 
 
 def _after_fork() -> None:

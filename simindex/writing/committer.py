@@ -11,6 +11,7 @@ leaves its outcome unknown, so the writer then refuses to go on, and unlinks not
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
@@ -36,6 +37,7 @@ from simindex.storage.catalog.leases import check_place
 from simindex.storage.catalog.records import Pages, Run
 from simindex.storage.files import locks
 from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.files.refusals import REOPEN, WENT
 from simindex.storage.segmentfiles import SegmentFiles, checked_designs
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import KeyHeap
@@ -126,6 +128,13 @@ class Committer:
         """
         snapshot = self.snapshot
         if self.lock is None or not locks.is_locked(self.lock, self.view.path / "LOCK"):
+            if not os.path.lexists(self.view.path):
+                self.failed = WENT
+                raise CommitFailed(
+                    f"{self.view.path} was not changed: {WENT}",
+                    remedy=f"{REOPEN}, and repeat what was not committed",
+                    path=str(self.view.path),
+                )
             raise self._not_alone(
                 "its LOCK was removed or replaced, so that another writer may be open"
             )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import shutil
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -17,7 +19,14 @@ from children import leave_open
 
 import simindex
 from simindex import Batch, IndexOptions, Recipe
-from simindex.errors import ClosedIndex, CommitFailed, StorageFull
+from simindex.errors import (
+    ClosedIndex,
+    CommitFailed,
+    IndexNotFound,
+    InvalidOption,
+    ReadOnlyIndex,
+    StorageFull,
+)
 from simindex.index.handle import Handle
 from simindex.storage.catalog.catalog import Catalog
 
@@ -210,3 +219,44 @@ def test_a_process_of_multiprocessing_commits_too(index_path: Path, method: str)
         process.join()
         assert process.exitcode == 0
     assert held(index_path) == 2
+
+
+@pytest.mark.parametrize("mode", ["r", "w", "c"])
+def test_options_with_another_radius_are_refused(index_path: Path, mode: Literal["r", "w"]) -> None:
+    """As other options are; a recipe with the radius of the index agrees."""
+    made = IndexOptions(keys=True, recipe=Recipe(h=5))
+    simindex.open(index_path, "n", options=made).close()
+    with pytest.raises(InvalidOption, match="has the radius h=5, and the recipe") as refused:
+        simindex.open(index_path, mode, options=IndexOptions(keys=True, recipe=Recipe()))
+    assert refused.value.data["option"] == "h"
+    assert refused.value.data["differences"] == {"h": (5, Recipe().h)}
+    assert "give it h=5" in str(refused.value.remedy)
+    with simindex.open(index_path, mode, options=made) as index:
+        assert index.h == 5
+
+
+@pytest.mark.parametrize("how", ["removed", "renamed"])
+def test_a_folder_that_goes_under_an_open_handle_is_missed(
+    index_path: Path, tmp_path: Path, how: str
+) -> None:
+    """By what needs a file, and by every commit; queries go on in what is mapped."""
+    with simindex.open(index_path, "n", options=IndexOptions(batch_rows=4)) as index:
+        index.append(ROWS)
+    reader, writer = simindex.open(index_path), simindex.open(index_path, "w")
+    if how == "removed":
+        shutil.rmtree(index_path)
+    else:
+        index_path.rename(tmp_path / "elsewhere")
+    with pytest.raises(IndexNotFound, match="removed or renamed while it was open") as missed:
+        reader.stats()
+    assert "open the index where it is now" in str(missed.value.remedy)
+    assert len(reader.query(ROWS, h=0)) == 9
+    reader.close()
+    with pytest.raises(IndexNotFound, match="removed or renamed while it was open"):
+        writer.append(ROWS)  # more than are buffered, so a file is to be made
+    writer.append(ROWS[:1])
+    for _ in range(2):
+        with pytest.raises((CommitFailed, ReadOnlyIndex), match="removed or renamed while") as told:
+            writer.commit()
+        assert "LOCK" not in str(told.value)
+    writer.close()

@@ -30,7 +30,7 @@ def lock(path: Path) -> Descriptor:
         while file is None:  # a creation that failed has removed it meanwhile
             file = _locked(path)
         fd = file.fileno()
-        text = f"process {os.getpid()} on {socket.gethostname()}\n".encode(errors="replace")
+        text = _own_text()
         with suppress(OSError):  # it serves messages only: a full disk must not keep a writer out
             if _tells_holder(os.pread(fd, _LONGEST_HOLDER, 0)):  # else it is somebody's file
                 disk.system.resize(fd, 0)
@@ -65,9 +65,17 @@ def _locked(path: Path) -> Descriptor | None:
         named = _is_named(fd, path)
     except BlockingIOError as error:
         try:
-            holder = _told_holder(os.pread(fd, _LONGEST_HOLDER, 0))
+            text = os.pread(fd, _LONGEST_HOLDER, 0)
         finally:
             file.close()
+        holder = _told_holder(text)
+        if text == _own_text():
+            raise IndexLocked(
+                f"{path.parent} is locked by a writer that this very process has open ({holder})",
+                remedy="close that handle first, as the end of its `with` block does, or write "
+                "through it, or open it with mode 'r'",
+                path=str(path.parent), holder=holder,
+            ) from error
         raise IndexLocked(
             f"{path.parent} is locked by a writer: {holder}",
             remedy="wait until it has finished, or open it with mode 'r'",
@@ -111,6 +119,11 @@ def is_lock(path: Path) -> bool:
             return False
         text = os.read(file.fileno(), _LONGEST_HOLDER + 1)
     return _tells_holder(text)
+
+
+def _own_text() -> bytes:
+    """What this process writes into a lock that it holds."""
+    return f"process {os.getpid()} on {socket.gethostname()}\n".encode(errors="replace")
 
 
 def _told_holder(text: bytes) -> str:

@@ -113,7 +113,7 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise refusal(error, path) from error
+        raise _of_open_index(error, path) from error
 
 
 def each(path: Path, found: Iterator[Found]) -> Generator[Found, None, None]:
@@ -132,9 +132,25 @@ def typed(call: Callable[Concatenate[Held, Given], Found]) -> Callable[
         try:
             return call(handle, *arguments, **named)
         except OSError as error:
-            raise refusal(error, handle.path) from error
+            raise _of_open_index(error, handle.path) from error
 
     return checked
+
+
+WENT = "its folder was removed or renamed while it was open"
+REOPEN = "close this handle; open the index where it is now, or build it again"
+"""Why an open index has no files any more, and what to do."""
+
+
+def _of_open_index(error: OSError, path: Path) -> BaseException:
+    """`refusal`, or IndexNotFound where all of an index is gone that was there when it was opened.
+    """
+    gone = error.errno == errno.ENOENT and not isinstance(error, SimindexError)
+    if gone and not os.path.lexists(path):
+        return IndexNotFound(
+            f"there is no index at {path} any more: {WENT}", remedy=REOPEN, path=str(path)
+        )
+    return refusal(error, path)
 
 
 def refusal(error: OSError, path: Path) -> BaseException:

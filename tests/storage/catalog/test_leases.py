@@ -69,6 +69,8 @@ def test_second_writer_of_a_process_is_refused_and_leaves_the_first_alone(filled
         with pytest.raises(IndexLocked, match=str(os.getpid())) as caught:
             simindex.open(filled, "w")
         assert str(os.getpid()) in caught.value.data["holder"]
+        assert "that this very process has open" in str(caught.value)
+        assert "close that handle first" in str(caught.value.remedy)
         writer.append(ROWS)
     with simindex.open(filled, "w") as writer:
         assert len(writer) == 60
