@@ -1,6 +1,6 @@
 """`simindex stats`: what an index holds.
 
-By default in the words of the shell: documents, bytes, recall. --verbose adds those of the engine.
+By default in the words of the shell: rows, bytes, recall. --verbose adds those of the engine.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from simindex.records.reports import IndexStats, Skew
 @index_argument
 @click.option(
     "--skew", is_flag=True,
-    help="Also print the fingerprints, and the first bits of them, that most documents share. "
+    help="Also print the fingerprints, and the first bits of them, that most rows share. "
     "This reads the whole index.",
 )
 @verbose_option
 @output_options
 def stats(index_path: str, skew: bool, verbose: bool, as_json: bool, quiet: bool) -> None:
-    """Print what INDEX contains: documents, bytes, and how texts become fingerprints."""
+    """Print what INDEX contains: rows, bytes, and how texts become fingerprints."""
     with simindex.open(index_path, "r") as index:
         held = index.stats(skew=skew)
     if as_json:
@@ -46,10 +46,10 @@ KEYS = {
 
 
 def _of_users(held: IndexStats) -> dict[str, str]:
-    noun = "document" if held.keys else "row"
+    told = ", one for each document with a fingerprint; a key that was added twice has two"
     table = {
         "path": shown(encodable(held.path)),
-        f"{noun}s": f"{held.rows:,}",
+        "rows": f"{held.rows:,}{told * bool(held.keys)}",
         "on disk": megabytes(held.bytes_segments + held.bytes_catalog),
         "keys": KEYS[held.keys],
         "distance": f"near-duplicates are within {held.h} bits, unless you give --distance",

@@ -84,6 +84,6 @@ def test_by_default_the_words_are_those_of_users(run: Run, keyed: str) -> None:
         told = run(*command)
         for word in ENGINE:
             assert word not in (told.stdout + told.stderr).lower()
-    assert "documents   10" in run("stats", keyed).stdout
+    assert "rows        10, one for each document" in run("stats", keyed).stdout
     run("delete", keyed, "--key", "k1")
     assert "segments" in run("stats", keyed, "--verbose").stdout
