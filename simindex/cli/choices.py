@@ -72,6 +72,21 @@ def collected(
     return decorate
 
 
+class NamedPath(click.Path):
+    """A path that does not look like an option, as `-q` does in `--index -q`."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """The path; a wrong call where the name of an option stands in its place."""
+        if isinstance(value, str) and len(value) > 1 and value.startswith("-"):
+            self.fail(
+                f"{value!r} looks like an option, and a path belongs here: give one, or ./{value} "
+                "if that is its name", param, ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
 def _as_json(ctx: click.Context, parameter: click.Parameter, asked: bool) -> bool:
     ctx.meta[AS_JSON] = asked
     return asked
@@ -100,7 +115,7 @@ def _named_index(ctx: click.Context, parameter: click.Parameter, path: str) -> s
 
 
 index_argument = click.argument(
-    "index_path", metavar="INDEX", type=click.Path(), callback=_named_index
+    "index_path", metavar="INDEX", type=NamedPath(), callback=_named_index
 )
 
 def distance(recipe: str, meaning: str = "The radius") -> Callable[[Command], Command]:
@@ -151,7 +166,7 @@ def _secret(ctx: click.Context, parameter: click.Parameter, file: str | None) ->
 
 
 key_secret_option = click.option(
-    "--key-secret", metavar="FILE", callback=_secret,
+    "--key-secret", metavar="FILE", type=NamedPath(), callback=_secret,
     help="A file with 32 hexadecimal digits: the secret that ids of keys are computed with. "
     "Indexes with the same secret give equal keys equal ids. Default: a random secret.",
 )

@@ -11,7 +11,7 @@ import pytest
 
 import simindex
 from simindex.cli import commands, program
-from simindex.cli.choices import index_argument, output_options
+from simindex.cli.choices import NamedPath, index_argument, output_options
 from simindex.cli.console import emit
 
 Run = Callable[..., Any]
@@ -56,3 +56,19 @@ def test_a_new_command_is_listed_and_fails_as_all_do(run: Run, objects: Callable
 def test_a_missing_index_is_named_by_every_command(run: Run) -> None:
     for command in ["stats", "check", "compact", "export"]:
         assert "nowhere" in run(command, "nowhere", code=3).stderr
+
+
+def test_every_option_that_is_a_path_refuses_what_looks_like_an_option() -> None:
+    """`--index -q` is a slip, not an index of the name -q."""
+    paths = {"FILE", "INDEX", "OTHER", "DIR"}
+    found = {
+        (name, option.name): option
+        for name, command in program.commands.items() for option in command.params
+        if isinstance(option, click.Option)
+        and (isinstance(option.type, click.Path) or option.metavar in paths)
+    }
+    assert {("dedup", "index_path"), ("build", "key_secret"), ("demo", "keep")} <= set(found)
+    for place, option in found.items():
+        assert isinstance(option.type, NamedPath), place
+    assert NamedPath().convert("./-q", None, None) == "./-q"
+    assert NamedPath().convert("-", None, None) == "-"

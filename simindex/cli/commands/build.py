@@ -18,6 +18,7 @@ import click
 import simindex
 from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
 from simindex.cli.choices import (
+    NamedPath,
     Reading,
     distance,
     index_argument,
@@ -91,7 +92,7 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 @distance("the recipe", "The radius that INDEX stores")
 @key_secret_option
 @click.option(
-    "--recipe", "recipe_of", type=click.Path(), metavar="INDEX",
+    "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
     help="Use the recipe of another index, with its idf and radius, so that `query INDEX --index "
     "OTHER` can compare both.",
 )

@@ -33,12 +33,7 @@ import simindex
 from simindex.bits.distinct import distinct
 from simindex.cli.app import program, uninterrupted
 from simindex.cli.batches import process_bytes
-from simindex.cli.choices import (
-    Reading,
-    distance,
-    input_options,
-    output_options,
-)
+from simindex.cli.choices import NamedPath, Reading, distance, input_options, output_options
 from simindex.cli.chunks import (
     Buffer,
     SkippedReport,
@@ -79,7 +74,7 @@ WRITTEN_LINES = 512
 @program.command()
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @click.option(
-    "--index", "index_path", type=click.Path(), metavar="INDEX",
+    "--index", "index_path", type=NamedPath(), metavar="INDEX",
     help="Also drop near-duplicates of the documents of this index, and add the printed documents "
     "to it. A missing index is created; an existing one is used with its own recipe.",
 )
@@ -108,7 +103,7 @@ WRITTEN_LINES = 512
     "document that it would lose to, or null.",
 )
 @click.option(
-    "--audit", type=click.Path(), metavar="FILE",
+    "--audit", type=NamedPath(), metavar="FILE",
     help="Write a JSON line for each dropped document: its key, the key of the kept one, the "
     "distance, why it went, and the file and line of both. With --index the lines are added to "
     "FILE, except those that it has.",
@@ -117,7 +112,7 @@ WRITTEN_LINES = 512
     "--recall", type=Share(), default=1.0, show_default=True,
     help="Share of the stored near-duplicates to find. 1 is exact.",
 )
-@click.option("--temp-dir", type=click.Path(), help="Folder for the temporary index.")
+@click.option("--temp-dir", type=NamedPath(), help="Folder for the temporary index.")
 @recipe_options
 @idf_options
 @input_options

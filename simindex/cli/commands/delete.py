@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,10 +14,11 @@ import numpy as np
 
 import simindex
 from simindex.cli.app import nothing_to_do, program, uninterrupted
-from simindex.cli.choices import index_argument, output_options
+from simindex.cli.choices import NamedPath, index_argument, output_options
 from simindex.cli.console import count, emit, say
 from simindex.cli.numbers import Id
 from simindex.errors import InvalidInput
+from simindex.inputs import ID_FIELDS
 from simindex.inputs.streams import Unreadable, lines, unmarked
 from simindex.records.batch import MAX_KEY_BYTES
 
@@ -31,7 +34,7 @@ LINE_END_BYTES = 5
 @click.option("--id", "ids", multiple=True, type=Id(), help="Delete the document with this id.")
 @click.option("--key", "keys", multiple=True, help="Delete the document with this key.")
 @click.option(
-    "--keys-from", type=click.Path(), metavar="FILE",
+    "--keys-from", type=NamedPath(), metavar="FILE",
     help="Delete the keys in this file, one a line (ids, if the index has no keys). - is standard "
     "input.",
 )
@@ -153,5 +156,29 @@ def _decoded(path: str, file: BinaryIO) -> Iterator[str]:
             raise InvalidInput(
                 f"{path}:{number}: not UTF-8; nothing was deleted", path=path, line=number
             ) from error
+        if key.startswith("{"):
+            _refuse_object(key, path, number)
         if key:
             yield key
+
+
+_TAKEN = {
+    "dropped": "jq -r 'select(.dropped != .lost_to).dropped'",
+    **{name: f"jq -r .{name}" for name in ("key", *ID_FIELDS)},
+}
+"""What takes keys out of JSON lines, by the field that has them, such as those of an audit."""
+
+
+def _refuse_object(line: str, path: str, number: int) -> None:
+    """Refuses a JSON object, which is the key of nothing; braces alone may be of a key."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    if fields:
+        taking = next((_TAKEN[name] for name in _TAKEN if name in fields), "jq -r .FIELD")
+        file = "" if path == "-" else f" {shlex.quote(path)}"
+        raise InvalidInput(
+            f"{path}:{number}: is a JSON object and no key; nothing was deleted",
+            remedy="list keys, one a line, as  " + taking + file + "  does", path=path, line=number,
+        )

@@ -26,7 +26,7 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import Reading, distance, json_option
+from simindex.cli.choices import NamedPath, Reading, distance, json_option
 from simindex.cli.chunks import batch_of, chunks
 from simindex.cli.console import count, duration, emit, megabytes, shown
 from simindex.cli.functions import LEAST_WORDS, Function, functions_of, modules_below
@@ -52,10 +52,10 @@ MOST_COMPARED = 300
 
 @program.command()
 @click.option(
-    "--path", type=click.Path(),
+    "--path", type=NamedPath(),
     help="Folder of Python modules to read instead of the standard library.",
 )
-@click.option("--keep", type=click.Path(), metavar="INDEX", help="Keep the index at this path.")
+@click.option("--keep", type=NamedPath(), metavar="INDEX", help="Keep the index at this path.")
 @distance("the usual recipe")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress.")

@@ -24,6 +24,7 @@ import simindex
 from simindex.bits.hamming import to_hex
 from simindex.cli.app import nothing_to_do, program
 from simindex.cli.choices import (
+    NamedPath,
     Reading,
     input_options,
     output_options,
@@ -58,7 +59,7 @@ NO_TEXTS = "it cannot fingerprint texts", "name an index with a recipe, or leave
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @click.option("--text", "texts", multiple=True, help="A text to fingerprint.")
 @click.option(
-    "--recipe", "recipe_of", type=click.Path(), metavar="INDEX",
+    "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
     help="Use the recipe of an index, with the idf that it learned.",
 )
 @click.option("--weights", is_flag=True, help="Also print the sum of weights behind each bit.")

@@ -27,6 +27,7 @@ from simindex.cli.batches import (
     nearest_in_parts,
 )
 from simindex.cli.choices import (
+    NamedPath,
     Reading,
     collected,
     distance_option,
@@ -143,7 +144,7 @@ That is None without --top. Options of the command that contradict it are a wron
 @text_option
 @fingerprint_option
 @click.option(
-    "--index", "others", multiple=True, metavar="OTHER", type=click.Path(),
+    "--index", "others", multiple=True, metavar="OTHER", type=NamedPath(),
     help="Look up every row of another index. It must have the same recipe.",
 )
 @click.option(

@@ -53,3 +53,25 @@ def test_keys_of_bytes_are_deleted_as_text(run: Run, objects: Any) -> None:
     run("delete", "i.sim", "--key", "café")
     rows = objects(run("export", "i.sim").stdout)
     assert rows == [{"key_hex": "ff", "fingerprint": "0" * 15 + "1"}]
+
+
+AUDIT = b'{"dropped": "k1", "lost_to": "k2", "distance": 1, "why": "within 3 bits"}\n'
+
+
+def test_json_lines_are_refused_with_the_way_to_their_keys(
+    run: Run, keyed: str, tmp_path: Path
+) -> None:
+    """An audit has no keys on its lines, and names stored documents as lost to themselves, too."""
+    (tmp_path / "au dit.jsonl").write_bytes(AUDIT)
+    told = run("delete", keyed, "--keys-from", "au dit.jsonl", code=4).stderr
+    assert "au dit.jsonl:1: is a JSON object and no key; nothing was deleted" in told
+    assert "jq -r 'select(.dropped != .lost_to).dropped' 'au dit.jsonl'" in told
+    exported = run("export", keyed).stdout
+    told = run("delete", keyed, "--keys-from", "-", input=exported, code=4).stderr
+    assert "as jq -r .key does" in told
+    told = run("delete", keyed, "--keys-from", "-", input='k1\n{"a": 1}\n', code=4).stderr
+    assert "-:2: is a JSON object" in told and "jq -r .FIELD does" in told
+    for key in ("{}", "{k1}", "{" * 30_000):
+        run("delete", keyed, "--keys-from", "-", input=key, code=1)
+    with simindex.open(keyed, "r") as index:
+        assert len(index) == 10
