@@ -13,12 +13,15 @@ another record, and gets a key of its own, FILE:LINE#2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 import simindex
+from simindex.cli.chunks import chunks, places_of_rows
 from simindex.errors import InvalidInput
 from simindex.inputs import Document, Fingerprints
 
@@ -145,3 +148,22 @@ def own_name(index: simindex.Index, key: str, row: Any) -> tuple[str, bool]:
         number += 1
         name = f"{key}#{number}"
     return name, False
+
+
+def as_stored(index: simindex.Index, documents: Iterable[Document]) -> Iterator[Document]:
+    """Documents of inputs, those without an id under the names that the index has them by."""
+    recipe = index.recipe
+    if recipe is None or index.options.keys != "str":
+        yield from documents
+        return
+    for chunk in chunks(documents):
+        numbered = [place for place, document in enumerate(chunk) if document.numbered]
+        others = [f"{chunk[place].key}#2" for place in numbered]
+        there = index.contains(keys=others) if others else ()
+        places = [place for place, held in zip(numbered, there, strict=True) if held]
+        batch = recipe.batch([chunk[place].text for place in places])
+        for row, at in enumerate(places_of_rows(len(places), batch.skipped)):
+            document = chunk[places[at]]
+            name, _ = own_name(index, document.key, batch.rows[row])
+            chunk[places[at]] = replace(document, key=name)
+        yield from chunk

@@ -11,6 +11,7 @@ from typing import Any
 
 from simindex.checks import is_int
 from simindex.errors import InvalidInput
+from simindex.inputs.made_names import MadeNames
 from simindex.records.batch import MAX_KEY_BYTES
 
 
@@ -158,6 +159,8 @@ class Source:
     text_field: str = "text"
     id_field: str | None = None
     """None: one of `ID_FIELDS`, the first that a record has."""
+    made: MadeNames = field(default_factory=MadeNames)
+    """The names that the reading has made so far."""
 
 
 ID_FIELDS = ("id", "key", "_id", "uuid", "guid", "doc_id", "url", "uri")
@@ -187,8 +190,14 @@ class Ids:
         value = None if field is None else record.get(field)
         self.numbered = value is None
         if field is None or value is None:
-            return f"{self._source.name}:{line}"
-        return key_of(value, field, self._kind)
+            return self._source.made.make(self._source.name, line)
+        key = key_of(value, field, self._kind)
+        if not self._source.made.give(key):
+            raise Unusable(
+                f"{self._kind} {field!r} is {key!r}, which names a record before it that has no id",
+                "give that record an id, or this one another",
+            )
+        return key
 
     def count(self) -> None:
         """Notes in the account that the record named last has become a document."""

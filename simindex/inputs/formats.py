@@ -120,6 +120,14 @@ def suffixes() -> list[str]:
     return [suffix for row in FORMATS.values() for suffix in row.suffixes]
 
 
+def holds_records(path: str) -> bool:
+    """Whether a file may have several documents, by its suffix."""
+    suffix = bare_suffix(path)
+    return suffix == ".json" or any(
+        suffix in row.suffixes for row in FORMATS.values() if row.read is not None
+    )
+
+
 def recognised(path: str, head: bytes, text_field: str) -> Format:
     """The format of a file by its suffix or its first bytes; else JSONL of standard input, or text.
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
@@ -14,7 +14,15 @@ from simindex.inputs.document import Document, Intake, Source
 from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
 from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.foreign import HEAD_BYTES, foreign
-from simindex.inputs.formats import AUTO, FORMATS, Format, names, recognised
+from simindex.inputs.formats import (
+    AUTO,
+    FORMATS,
+    Format,
+    holds_records,
+    names,
+    recognised,
+)
+from simindex.inputs.made_names import MadeNames
 from simindex.inputs.streams import (
     STDIN,
     Unreadable,
@@ -167,8 +175,12 @@ def read(
     intake = intake or Intake()
     require_inputs(inputs)
     patterns = Patterns(options.include, options.exclude)
+    made = MadeNames(
+        [_start_of_names(path, options) for path in inputs],
+        lambda name: options.format != AUTO or name == options.stdin_name or holds_records(name),
+    )
     for file in found(inputs, patterns, intake, options.without, options.written):
-        for document in _read_file(file, options, intake, _texts_of):
+        for document in _read_file(file, options, intake, _texts_of, made):
             intake.documents += 1
             yield document
 
@@ -219,9 +231,24 @@ def read_fingerprints(
     require_inputs(inputs)
     patterns = Patterns(options.include, options.exclude)
     for file in found(inputs, patterns, intake, options.without, options.written):
-        for some in _read_file(file, options, intake, _fingerprints_of):
+        for some in _read_file(file, options, intake, _fingerprints_of, MadeNames()):
             intake.documents += len(some.batch)
             yield some
+
+
+def _name_of(path: str, name: str, real: str, options: ReadOptions) -> str:
+    """What a file or folder is named, by its path, as reached from the input, and without links."""
+    if path == STDIN:
+        return options.stdin_name
+    return printable(name if options.origin is None else name_from(real, options.origin))
+
+
+def _start_of_names(path: str, options: ReadOptions) -> str:
+    """What names of the files that an input leads to begin with."""
+    real = os.path.realpath(path)
+    name = _name_of(path, PurePath(path).as_posix(), real, options)
+    # The names below a folder that has the origin in it begin as they like.
+    return "" if name in (".", "/") or name.endswith("..") else name
 
 
 Reader = Callable[[BinaryIO, Source, Format, bytes], Iterator[T]]
@@ -257,19 +284,13 @@ def _fingerprints_of(
 
 
 def _read_file(
-    file: Found, options: ReadOptions, intake: Intake, reader: Reader[T]
+    file: Found, options: ReadOptions, intake: Intake, reader: Reader[T], made: MadeNames
 ) -> Iterator[T]:
     intake.files += 1
     shown = printable(file.path)
-    if file.path == STDIN:
-        name = options.stdin_name
-    elif options.origin is None:
-        name = printable(file.name)
-    else:
-        name = printable(name_from(file.real, options.origin))
     source = Source(
-        shown, name, intake, options.max_record_bytes, file.named, options.text_field,
-        options.id_field,
+        shown, _name_of(file.path, file.name, file.real, options), intake,
+        options.max_record_bytes, file.named, options.text_field, options.id_field, made,
     )
     try:
         with open_bytes(file.path, intake.count_bytes) as stream:

@@ -32,6 +32,7 @@ from simindex.cli.dedup.keeping import (
     representatives,
 )
 from simindex.cli.dedup.ranks import Keep
+from simindex.cli.existing import as_stored
 from simindex.cli.progress import Progress
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
@@ -103,7 +104,8 @@ def clusters(
             if not quiet:
                 reading.say_names(inputs, index_path)
             intake = reading.intake()
-            kept = _kept(found, keep, reading.documents(inputs, intake) if inputs else None, quiet)
+            documents = as_stored(index, reading.documents(inputs, intake)) if inputs else None
+            kept = _kept(found, keep, documents, quiet)
             for lines in _verdicts(found, kept, listed, as_json):
                 click.echo("\n".join(lines))
     if keep is not None and not quiet:

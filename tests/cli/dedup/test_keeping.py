@@ -144,3 +144,38 @@ def test_a_key_that_does_not_fit_on_a_line_is_not_listed(run: Run, write_jsonl: 
 def test_an_empty_index_has_nothing_to_keep(run: Run) -> None:
     simindex.open("i.sim", "n").close()
     assert run("clusters", "i.sim", "--keep", "first", "-q").stdout == ""
+
+
+OLD, NEW = "the same words stand here today", "the same words stand here tomorrow"
+
+
+def test_records_without_an_id_are_known_by_the_names_of_the_index(
+    run: Run, write_jsonl: Any
+) -> None:
+    """The index has FILE:LINE#2 of a line that held another record before."""
+    log = write_jsonl("log.jsonl", [{"text": OLD}])
+    run("build", "i.sim", log)
+    write_jsonl("log.jsonl", [{"text": NEW}])
+    run("build", "i.sim", log, "--append")
+    done = run("clusters", "i.sim", log, "--keep", "longest", "-d", 64, "--list", "drop")
+    assert done.stdout == "log.jsonl:1\n"
+    assert "1 document of clusters in no INPUT" in done.stderr
+    write_jsonl("log.jsonl", [{"text": OLD}])
+    done = run("clusters", "i.sim", log, "--keep", "longest", "-d", 64, "--list", "drop")
+    assert done.stdout == "log.jsonl:1#2\n"
+
+
+def test_an_id_that_looks_like_a_made_name_merges_no_documents(run: Run, write_jsonl: Any) -> None:
+    """`build` stores both, and `clusters` and `dedup` tell them apart."""
+    log = write_jsonl("log.jsonl", [{"id": "log.jsonl:2", "text": OLD}, {"text": OLD + " again"}])
+    run("build", "i.sim", log)
+    with simindex.open("i.sim") as index:
+        assert "log.jsonl:2" in index and "log.jsonl:2#2" in index
+    done = run("clusters", "i.sim", log, "--keep", "longest", "-d", 64, "--list", "drop")
+    assert done.stdout == "log.jsonl:2\n"
+    assert "no INPUT" not in done.stderr
+    run("build", "i.sim", log, "--append")
+    assert "of 2 documents" in run("clusters", "i.sim", log, "--keep", "first").stderr
+    run("dedup", log, "-d", 64, "--audit", "a")
+    (lost,) = (json.loads(line) for line in Path("a").read_text().splitlines())
+    assert (lost["dropped"], lost["lost_to"]) == ("log.jsonl:2#2", "log.jsonl:2")
