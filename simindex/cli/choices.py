@@ -212,6 +212,10 @@ class Reading:
         options = replace(self.options, stdin_name=stdin_name, origin=_working_directory())
         return replace(self, options=options)
 
+    def of_copy(self, copy: Path) -> Reading:
+        """The same, with a copy of standard input read in its place."""
+        return replace(self, options=replace(self.options, stdin_copy=copy))
+
     def named_for(self, index: simindex.Index) -> Reading:
         """The same, with names of files that start from the folder that those of an index do."""
         origin = origin_of(index) or _working_directory()

@@ -70,6 +70,8 @@ class ReadOptions:
         Files to leave out of folders: the output, which would be read while it is written.
     stdin_name : str
         What records of standard input that have no id are named after.
+    stdin_copy : Path, optional
+        A file with what standard input held, which is read in its place, as often as needed.
     origin : str, optional
         The folder that names of files start from, absolute and without links: each file has one
         name then. By default it is named by its path as reached from the input.
@@ -84,6 +86,7 @@ class ReadOptions:
     without: Path | None = None
     written: Collection[tuple[int, int]] = ()
     stdin_name: str = STDIN
+    stdin_copy: Path | None = None
     origin: str | None = None
 
     def __post_init__(self) -> None:
@@ -293,7 +296,7 @@ def _read_file(
         options.max_record_bytes, file.named, options.text_field, options.id_field, made,
     )
     try:
-        with open_bytes(file.path, intake.count_bytes) as stream:
+        with open_bytes(file.path, intake.count_bytes, stdin_copy=options.stdin_copy) as stream:
             head = first_bytes(stream, HEAD_BYTES)
             row = FORMATS.get(options.format)
             if row is None:

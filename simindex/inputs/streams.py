@@ -46,23 +46,26 @@ class Unreadable(Exception):
 
 
 @contextmanager
-def open_bytes(path: str, read: Callable[[int], None] | None = None) -> Iterator[BinaryIO]:
-    """The decompressed bytes of a file, or of standard input for `-`.
+def open_bytes(
+    path: str, read: Callable[[int], None] | None = None, *, stdin_copy: Path | None = None
+) -> Iterator[BinaryIO]:
+    """The decompressed bytes of a file, or of standard input for `-`, or of a copy of that.
 
     Compression is told by the suffix; by the first bytes for standard input. `read` is told how
     many bytes of a file were read, as they are on the disk: at the end its size, also of a file
     that was not read to its end. Raises Unreadable when the file cannot be opened, MissingExtra for
     .zst without its library.
     """
-    if path == STDIN:
+    if path == STDIN and stdin_copy is None:
         yield _standard_input()
         return
     try:
-        raw = _CountedFile(path, read)
+        raw = _CountedFile(str(stdin_copy), None) if path == STDIN else _CountedFile(path, read)
     except OSError as error:
         raise Unreadable(f"cannot be opened: {error.strerror or error}") from error
     with io.BufferedReader(raw, BUFFER_BYTES) as file:
-        yield _decompressed(file, compression_of(path))
+        compression = _compression_of_bytes(file) if path == STDIN else compression_of(path)
+        yield _decompressed(file, compression)
 
 
 class _CountedFile(io.FileIO):

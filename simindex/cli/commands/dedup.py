@@ -48,12 +48,14 @@ from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
 from simindex.cli.dedup.outputs import audit_file, settle, whole_writes
 from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import DATE_FIELDS, Keep, keep_option
+from simindex.cli.dedup.spool import copied_stdin, decided_in_buffers
 from simindex.cli.dedup.whole import Ranking
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.cli.short_texts import ShortTexts
-from simindex.inputs import ID_FIELDS, Document, Intake, require_inputs, rereadable
+from simindex.inputs import ID_FIELDS, Document, Intake, require_inputs
+from simindex.inputs.streams import STDIN
 from simindex.pairs.deduplication import (
     NOWHERE,
     Losses,
@@ -83,8 +85,9 @@ WRITTEN_LINES = 512
     "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
     help="Which document of a group to keep: first, longest (the longest text), newest, "
     "highest:FIELD (the highest number or text in FIELD), or none (drop the whole group). longest, "
-    "newest and highest read files twice. With standard input or --index they choose within a "
-    "buffer, and a document that was printed earlier wins.",
+    "newest and highest read everything twice, standard input from a temporary copy. With --index, "
+    "or standard input and --buffer, they choose within a buffer, and a document that was printed "
+    "earlier wins.",
 )
 @click.option(
     "--date-field", metavar="NAME",
@@ -143,12 +146,13 @@ def dedup(
         if keep.policy != "newest":
             raise click.UsageError("--date-field goes with --keep newest")
         keep = replace(keep, field=date_field)
-    whole = index_path is None and keep.is_by_rank and rereadable(inputs)
+    streamed = None if index_path is not None or not keep.is_by_rank else decided_in_buffers(inputs)
+    whole = index_path is None and keep.is_by_rank and streamed is None
     if keep.is_by_rank and not (whole or quiet):
-        why = "a stream is read once" if index_path is None else "what is in an index has come out"
         say(
             f"--keep {keep.policy} is decided within each buffer of "
-            f"{count(buffer_documents, 'document')}, because {why}"
+            f"{count(buffer_documents, 'document')}, because "
+            + (streamed or "what is in an index has come out")
         )
     started = time.perf_counter()
     silent = quiet or sys.stdout.isatty()
@@ -157,6 +161,9 @@ def dedup(
     with ExitStack() as opened:
         if index_path is None:
             folder = opened.enter_context(temporary_folder(temp_dir))
+            if whole and STDIN in inputs:
+                reading = reading.of_copy(copied_stdin(folder))
+                asked = replace(asked, reading=reading)
             place = temporary(folder / "kept", asked, keys=False if whole else "str")
         else:
             place = lasting(Path(index_path), asked)

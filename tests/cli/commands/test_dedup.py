@@ -415,7 +415,7 @@ def test_buffers_end_at_many_characters(
     kept = run("dedup", "--keep", "longest", input=given).stdout
     assert kept.splitlines() == given.splitlines()[1::2]
     monkeypatch.setattr("simindex.cli.commands.dedup.BUFFER_BYTES", 5)
-    kept = run("dedup", "--keep", "longest", input=given).stdout
+    kept = run("dedup", "--keep", "longest", "--buffer", 100, input=given).stdout
     assert kept.splitlines() == given.splitlines()[0::2]
 
 
