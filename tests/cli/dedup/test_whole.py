@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +17,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex.cli import program
 from simindex.cli.dedup.ranks import date
-from simindex.cli.dedup.spool import copied_stdin
 from simindex.cli.dedup.whole import Ranking
-from simindex.errors import InvalidOption
 
 Run = Callable[..., Any]
 
@@ -125,35 +120,6 @@ def test_each_policy_keeps_its_own(run: Run, three: Path) -> None:
     ).stdout.splitlines())
     assert two["near_duplicate_of"] == {"key": "a", "distance": 0}
     assert one["near_duplicate_of"] is three_["near_duplicate_of"] is None
-
-
-@pytest.mark.parametrize("policy", ["longest", "newest", "highest:n"])
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_stream_is_decided_as_a_file_is(
-    run: Run, three: Path, policy: str, pack: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
-    """Over all of it: a temporary copy is read twice, and gone at the end."""
-    (tmp_path / "temp").mkdir()
-    given = ("dedup", "--keep", policy, "--temp-dir", "temp", "--audit", "a")
-    of_file = run(*given, three)
-    audit = Path("a").read_text().replace(str(three), "-")
-    of_stream = run(*given, input=pack(three.read_bytes()))
-    assert of_stream.stdout == of_file.stdout
-    assert Path("a").read_text() == audit
-    assert "decided within" not in of_stream.stderr
-    assert not list((tmp_path / "temp").iterdir())
-    marked = run(*given, "-", "--mark", input=pack(three.read_bytes())).stdout
-    assert marked == run(*given, three, "--mark").stdout
-
-
-def test_a_stream_that_does_not_fit_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "stdin").symlink_to("/dev/full")
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"some lines")))
-    with pytest.raises(InvalidOption, match="has no room for a copy of standard input") as refused:
-        copied_stdin(tmp_path)
-    assert "--temp-dir" in str(refused.value.remedy)
 
 
 def test_a_buffer_and_an_index_are_told_to_be_decided_within_buffers(
