@@ -353,3 +353,9 @@ class Forest:
 def star(
     first: U32, document: U32, documents: int, a: U32, b: U32, distance: U16
 ) -> tuple[U32, U16]: ...
+
+# columns for other libraries ---------------------------------------------------------------------
+# name, format of Arrow, numbers in a row (0 where they are no list), buffers
+def arrow_stream(
+    rows: int, columns: list[tuple[str, str, int, tuple[NDArray[Any], ...]]]
+) -> object: ...

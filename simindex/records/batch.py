@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from simindex.arrays import F32, I64, U64
 from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
+from simindex.records import arrow
 
 MAX_KEY_BYTES = 65_535
 
@@ -173,6 +174,20 @@ class Batch:
         named = "keys" if self.keys is not None else "ids" if self.ids is not None else "no ids"
         weighted = "with" if self.weights is not None else "without"
         return f"<Batch of {len(self)} x {self.bits} bits, {named}, {weighted} weights>"
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The columns `id` or `key`, `fingerprint`, `weights` and `features`, if given."""
+        columns: dict[str, arrow.Column] = {}
+        if self.ids is not None:
+            columns["id"] = self.ids
+        if self.keys is not None:
+            columns["key"] = self.keys
+        columns["fingerprint"] = self.fingerprints
+        if self.weights is not None:
+            columns["weights"] = self.weights
+        if self.features is not None:
+            columns["features"] = self.features
+        return arrow.stream(columns)
 
     def take(self, rows: NDArray[np.intp]) -> Batch:
         """The batch of the given rows, in the given order."""

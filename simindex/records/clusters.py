@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex.arrays import I64, U16, U64
+from simindex.records import arrow
 
 Fetch = Callable[[I64], list[Any]]
 """Keys of documents by their places among the ids."""
@@ -98,6 +99,18 @@ class Clusters:
         for some in self.slices(1 << 16):
             columns = (some.id, some.cluster, some.representative, some.distance, some.size)
             yield from map(Cluster, *(column.tolist() for column in columns))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """All columns, and `key`, `cluster_key` and `representative_key` if there are keys."""
+        columns: dict[str, arrow.Column] = {}
+        for name, ids, keys in (
+            ("", self.id, self.keys()), ("cluster", self.cluster, self.cluster_keys()),
+            ("representative", self.representative, self.representative_keys()),
+        ):
+            columns[name or "id"] = ids
+            if keys is not None:
+                columns[f"{name}_key".lstrip("_")] = keys
+        return arrow.stream(columns | {"distance": self.distance, "size": self.size})
 
     @property
     def documents(self) -> int:

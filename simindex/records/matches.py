@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from simindex.arrays import I64, U16, U64
+from simindex.records import arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +153,21 @@ class Matches:
         """The keys of the matches, in their order. None if the index has no keys."""
         return None if self.fetch_keys is None else self.fetch_keys()
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The columns `query`, `id`, `key` if there are keys, and `distance`."""
+        columns: dict[str, arrow.Column] = {"query": self.query, "id": self.id}
+        keys = self.keys()
+        if keys is not None:
+            columns["key"] = keys
+        return arrow.stream(columns | {"distance": self.distance})
+
     def __iter__(self) -> Iterator[Match]:
         keys = self.keys() or [None] * len(self)
         for query, row_id, key, distance in zip(
             self.query.tolist(), self.id.tolist(), keys, self.distance.tolist(), strict=True
         ):
             yield Match(query, row_id, key, distance)
+
 
 NO_NEIGHBOUR = (1 << 64) - 1
 """Id of an empty place. Its distance is one more than the number of bits."""
@@ -186,6 +196,7 @@ class TopStats(NamedTuple):
     segments: int
     """How many segments and pending runs were searched."""
     seconds: float
+
 
 NearestKeys = Callable[[], list[list[str]] | list[list[bytes]]]
 """Fetches the keys of each query's nearest documents."""
@@ -244,6 +255,17 @@ class TopMatches:
     def keys(self) -> list[list[str]] | list[list[bytes]] | None:
         """The keys of each query's documents, in their order. None if the index has no keys."""
         return None if self._fetch_keys is None else self._fetch_keys()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """As `Matches` has them: a row for each place that is not empty."""
+        at = self.distance <= self.bits
+        columns: dict[str, arrow.Column] = {
+            "query": np.repeat(np.arange(len(at), dtype=np.int64), self.found), "id": self.id[at],
+        }
+        keys = self.keys()
+        if keys is not None:
+            columns["key"] = [key for some in keys for key in some]
+        return arrow.stream(columns | {"distance": self.distance[at]})
 
     def __iter__(self) -> Iterator[Match]:
         keys = self.keys()

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simindex.arrays import I64, U16, U64
+from simindex.records import arrow
 from simindex.records.matches import KeySource
 
 PairKeys = Callable[[], tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]]]
@@ -59,6 +60,14 @@ class Pairs:
     def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
         """The keys of a and of b, fetched from the index. None if there are no keys."""
         return None if self._fetch_keys is None else self._fetch_keys()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The columns `a`, `b`, `a_key` and `b_key` if there are keys, and `distance`."""
+        columns: dict[str, arrow.Column] = {"a": self.a, "b": self.b}
+        keys = self.keys()
+        if keys is not None:
+            columns["a_key"], columns["b_key"] = keys
+        return arrow.stream(columns | {"distance": self.distance})
 
     def __repr__(self) -> str:
         return f"<{len(self)} Pairs>"
@@ -130,6 +139,14 @@ class EqualRows:
     def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
         """The keys of both columns. None if there are no keys."""
         return None if self._fetch_keys is None else self._fetch_keys()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The columns `first` and `row`, and `first_key` and `row_key` if there are keys."""
+        columns: dict[str, arrow.Column] = {"first": self.first, "row": self.row}
+        keys = self.keys()
+        if keys is not None:
+            columns["first_key"], columns["row_key"] = keys
+        return arrow.stream(columns)
 
     def __repr__(self) -> str:
         return f"<{len(self)} EqualRows>"

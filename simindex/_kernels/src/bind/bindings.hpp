@@ -21,5 +21,6 @@ void bind_pairs(nanobind::module_& m);   // all pairs of rows
 void bind_slices(nanobind::module_& m);  // slice lists
 void bind_clusters(nanobind::module_& m);  // groups of near-duplicates
 void bind_issl(nanobind::module_& m);   // search of slice lists
+void bind_arrow(nanobind::module_& m);  // columns for other libraries
 
 }  // namespace simindex

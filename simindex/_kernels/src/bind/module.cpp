@@ -59,4 +59,5 @@ NB_MODULE(_native, m) {
   simindex::bind_slices(m);
   simindex::bind_clusters(m);
   simindex::bind_issl(m);
+  simindex::bind_arrow(m);
 }
