@@ -20,6 +20,7 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions
+from simindex.records import arrow
 
 ROWS = np.array([0b0, 0b1, 0b11, 0b1, 1 << 60, 0b0], np.uint64)
 KEYS = ["α", "b", "", "d" * 300, "e", "e"]
@@ -171,6 +172,12 @@ def test_tables_are_released_by_any_thread() -> None:
     for thread in threads:
         thread.join()
     assert not any(one() for one in alive)
+
+
+@pytest.mark.parametrize("short", [np.arange(4), np.arange(10).reshape(5, 2)[:4], list("abcd")])
+def test_columns_are_of_one_length(short: Any) -> None:
+    with pytest.raises(ValueError, match="as many values as the table has rows"):
+        arrow.stream({"id": np.arange(5), "other": short})
 
 
 def test_a_program_may_end_with_a_table() -> None:

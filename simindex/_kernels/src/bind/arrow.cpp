@@ -206,6 +206,11 @@ void bind_arrow(nanobind::module_& m) {
             const auto array = nanobind::cast<
                 nanobind::ndarray<nanobind::ro, nanobind::ndim<1>, nanobind::c_contig,
                                   nanobind::device::cpu>>(one);
+            // Of numbers, or of the places where keys begin and the last one ends; their bytes follow.
+            const bool keys = column.format == "U" || column.format == "Z";
+            const std::int64_t values = column.length + (keys ? 1 : 0);
+            require(column.buffers.size() > 1 || static_cast<std::int64_t>(array.shape(0)) == values,
+                    "a column must have as many values as the table has rows");
             column.buffers.push_back(array.data());
             table->arrays.push_back(one.inc_ref().ptr());
           }
