@@ -19,7 +19,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from time import monotonic
 from typing import ParamSpec, TypeVar
 
 from simindex.errors import (
@@ -41,6 +40,7 @@ from simindex.writing.committer import Committer
 from simindex.writing.edits import drop_settled
 from simindex.writing.merges import MAX_MERGES, Merge, Merges, State
 from simindex.writing.releasing import release
+from simindex.writing.telling import by_tables, telling
 
 MAX_SEGMENTS = 64
 """From so many on, those being merged included, a commit waits until a merge has ended."""
@@ -52,9 +52,6 @@ more alike they are."""
 STAGED_PAGES = 16
 """Pages of header directories, 128 KiB each, that one commit stores for a merged segment. One of
 12.8 M rows has 25 MB of them; all in one transaction took as long as the rest of the commit."""
-
-TELL_S = 0.1
-"""So often it is told how far merges are that are waited for."""
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -211,7 +208,7 @@ class Writer:
                 return
             rows = sum(merge.rows for merge in running)
             total = done + rows + (self._rows_to_come(running) if settle else 0)
-            self.merges.wait(_telling(progress, running, done, total))
+            self.merges.wait(telling(progress, running, done, total))
             done += rows
             self.install_merges(whole=True)
             self._release_retired()
@@ -353,8 +350,10 @@ class Writer:
         committer.check_usable()
         snapshot = committer.alone()
         horizon = snapshot.head.generation
+        rows, step = by_tables(progress, 1 + committer.files.steps)
         merged = committer.files.merge(
-            inputs, snapshot.tombstones, horizon=horizon, generation=horizon + 1, progress=progress
+            inputs, snapshot.tombstones, horizon=horizon, generation=horizon + 1, progress=rows,
+            step=step,
         )
         self._replace(snapshot, inputs, merged, horizon, unlink=True)
         committer.files.remove(segment.record for segment in inputs)
@@ -376,19 +375,3 @@ class Writer:
         drop_settled(edit, min([*horizons, horizon]))
         written = merged.record.files if unlink and merged.record is not None else ()
         self.committer.finish(edit, written)
-
-
-def _telling(
-    progress: Progress | None, running: Sequence[Merge], done: int, total: int
-) -> Callable[[], bool]:
-    """Never ends a wait for some merges, and tells how far they are now and then."""
-    told = -TELL_S
-
-    def tell() -> bool:
-        nonlocal told
-        if progress is not None and monotonic() - told >= TELL_S:
-            told = monotonic()
-            progress(done + round(sum(one.rows * one.done for one in running)), total)
-        return False
-
-    return tell
