@@ -8,7 +8,7 @@ From sizes alone, by the planner that plans real calls: no row is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from simindex.bits.design import BlockDesign
 from simindex.planning.costs import CALL_NS, SEGMENT_NS
@@ -48,11 +48,15 @@ def compaction(
     if len(tables) <= least or any(table.slices is not None for table in tables):
         return None
     bits = 64 * tables[0].fingerprints.shape[1]
+
+    def imagined(size: int, found: Iterable[BlockDesign]) -> Imagined:
+        return Imagined(size, bits, tuple(one for one in found if question.h <= one.exact_for))
+
     now = [
-        Imagined(len(table), bits, tuple(one.design for one in table.structures.values()))
+        imagined(len(table), (one.design for one in table.structures.values()))
         for table in tables if len(table)
     ]
-    then = [Imagined(-(-rows // least), bits, tuple(designs))] * least if rows else []
+    then = [imagined(-(-rows // least), designs)] * least if rows else []
 
     def call_ns(segments: Sequence[Imagined], queries: int) -> float:
         costs = {
@@ -61,7 +65,8 @@ def compaction(
         }
         return CALL_NS + sum(costs[one] for one in segments)
 
+    # A plan takes its table to be alone in the caches, so small ones may seem cheaper than one.
     return Compaction(
-        len(tables), least, call_ns(now, 1) / call_ns(then, 1),
-        call_ns(then, CALL_QUERIES) / call_ns(now, CALL_QUERIES),
+        len(tables), least, max(1.0, call_ns(now, 1) / call_ns(then, 1)),
+        min(1.0, call_ns(then, CALL_QUERIES) / call_ns(now, CALL_QUERIES)),
     )
