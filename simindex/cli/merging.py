@@ -19,11 +19,13 @@ class _Enough(Exception):
     """Ends the merging."""
 
 
-def merge_behind_a_bar(index: simindex.Index, progress: Progress, *, quiet: bool) -> None:
+def merge_behind_a_bar(
+    index: simindex.Index, path: object, progress: Progress, *, quiet: bool
+) -> None:
     """Merges what leaving the index would wait for, and shows how far it is.
 
-    If it is interrupted, or a disk is too full, the index is closed as it is, so that nothing more
-    is waited for.
+    `path` is what people call the index. If it is interrupted, or a disk is too full, the index is
+    closed as it is, so that nothing more is waited for.
     """
     if not index.options.min_merge:
         return
@@ -44,4 +46,4 @@ def merge_behind_a_bar(index: simindex.Index, progress: Progress, *, quiet: bool
             ended = f"its files were not merged: {error}"
         index.close()
     if not quiet:
-        say(f"{index.path} is complete, but {ended}; `simindex compact {index.path}` merges them")
+        say(f"{path} is complete, but {ended}; `simindex compact {path}` merges them")

@@ -51,8 +51,8 @@ class Index:
     """A handle on an index directory; `simindex.open` makes it.
 
     As a context manager, a writer commits on a clean exit, merges until few segments are left, and
-    discards on an exception. `close` commits, too. Many threads may query at once. A handle does not survive a fork. It pickles as
-    its path, and is opened for reading where it is unpickled.
+    discards on an exception. `close` commits, too. Many threads may query at once. A handle does
+    not survive a fork. It pickles as its path, and is opened for reading where it is unpickled.
     """
 
     def __init__(

@@ -257,13 +257,15 @@ class Imagined:
 
         Calls are planned by their size rounded down to a power of two; the cost is of the size.
         """
-        rounded, found = (
-            plan(
+        sizes = 1 << queries.bit_length() >> 1, queries
+        plans = {
+            size: plan(
                 [self.table], question, queries=size, calibration=calibration,
                 designs=self.designs, machine=machine,
             ).tables[0]
-            for size in (1 << queries.bit_length() >> 1, queries)
-        )
+            for size in set(sizes)
+        }
+        rounded, found = (plans[size] for size in sizes)
         same = (rounded.method, rounded.widths) == (found.method, found.widths)
         return found if same else rounded
 

@@ -59,11 +59,11 @@ def compaction(
     then = [imagined(-(-rows // least), designs)] * least if rows else []
 
     def call_ns(segments: Sequence[Imagined], queries: int) -> float:
-        costs = {
-            one: SEGMENT_NS + queries * one.plan(question, queries, machine, None).nanoseconds
-            for one in set(segments)
+        planned = 1 << queries.bit_length() >> 1  # as a call is
+        query_ns = {
+            one: one.plan(question, planned, machine, None).nanoseconds for one in set(segments)
         }
-        return CALL_NS + sum(costs[one] for one in segments)
+        return CALL_NS + sum(SEGMENT_NS + queries * query_ns[one] for one in segments)
 
     # A plan takes its table to be alone in the caches, so small ones may seem cheaper than one.
     return Compaction(

@@ -41,7 +41,7 @@ def left(path: Path) -> list[int]:
 
 def test_index_is_merged_before_it_is_left(index: simindex.Index, index_path: Path) -> None:
     with index:
-        merge_behind_a_bar(index, Progress("adding", quiet=True), quiet=True)
+        merge_behind_a_bar(index, "a.sim", Progress("adding", quiet=True), quiet=True)
         assert len(index._current().segments) == 1
     assert left(index_path) == [12]
 
@@ -60,12 +60,12 @@ def test_ctrl_c_ends_the_waiting_and_the_command_goes_on(
 
     monkeypatch.setattr(SegmentFiles, "merge", merge)
     with index:
-        merge_behind_a_bar(index, Progress("adding", quiet=True), quiet=False)
+        merge_behind_a_bar(index, "a.sim", Progress("adding", quiet=True), quiet=False)
         with pytest.raises(simindex.ClosedIndex):
             len(index)
     told = capsys.readouterr().err
-    assert f"{index_path} is complete, but merging its files was interrupted" in told
-    assert f"`simindex compact {index_path}` merges them" in told
+    assert "a.sim is complete, but merging its files was interrupted" in told
+    assert "`simindex compact a.sim` merges them" in told
     assert left(index_path) == [4, 4, 4]
 
 
@@ -78,7 +78,7 @@ def test_full_disk_leaves_the_index_in_more_files(
 
     with monkeypatch.context() as patch, index:
         patch.setattr(SegmentFiles, "merge", merge)
-        merge_behind_a_bar(index, Progress("adding", quiet=True), quiet=False)
+        merge_behind_a_bar(index, "a.sim", Progress("adding", quiet=True), quiet=False)
     assert "is complete, but its files were not merged: no space left" in capsys.readouterr().err
     assert left(index_path) == [4, 4, 4]
 

@@ -257,7 +257,7 @@ class _Run:
             self.progress.then("writing the index")
             self._commit(index)
             self.rows, self.h, self.bits = len(index), index.h, index.options.bits
-            merge_behind_a_bar(index, self.progress, quiet=self.quiet)
+            merge_behind_a_bar(index, self.path, self.progress, quiet=self.quiet)
 
     def _open(self, options: dict[str, Any]) -> Any:
         if self.append:

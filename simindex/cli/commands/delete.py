@@ -73,7 +73,7 @@ def delete(
         rows = len(index)
         if deleted:
             with Progress("merging segments", "row", quiet=quiet or as_json) as progress:
-                merge_behind_a_bar(index, progress, quiet=quiet or as_json)
+                merge_behind_a_bar(index, index_path, progress, quiet=quiet or as_json)
     if as_json:
         emit({"deleted": deleted, "rows": rows})
     elif deleted and not quiet:

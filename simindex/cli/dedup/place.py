@@ -105,7 +105,7 @@ class Place:
     def leave(self, progress: Progress, *, quiet: bool) -> None:
         """Merges a lasting index behind a bar; a temporary one goes as it is."""
         if self.lasting:
-            merge_behind_a_bar(self.index, progress, quiet=quiet)
+            merge_behind_a_bar(self.index, self.path, progress, quiet=quiet)
         else:
             self.index.close()
 
