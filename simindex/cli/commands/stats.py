@@ -59,8 +59,8 @@ def _of_users(held: IndexStats) -> dict[str, str]:
         table["deleted"] = (
             f"{held.dead_rows:,}, whose space `simindex compact --full` frees"
         )
-    if (told := compacted(held.compaction)) is not None:
-        table["files"] = told
+    if (gain := compacted(held.compaction)) is not None:
+        table["files"] = gain
     if held.audit is not None:
         table["recall"] = audited(held.audit)
     return table
@@ -100,8 +100,8 @@ def _of_the_engine(held: IndexStats) -> dict[str, str]:
         "recipe": _inline(held.recipe),
         "sample": f"{held.sample_rows:,} rows of weights, to learn from which bits flip",
     }
-    if (told := compacted(held.compaction)) is not None:
-        table["compaction"] = told
+    if (gain := compacted(held.compaction)) is not None:
+        table["compaction"] = gain
     if held.audit is not None:
         table["audit"] = audited(held.audit, verbose=True)
     return table
