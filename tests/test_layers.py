@@ -211,7 +211,7 @@ def layer_breaches(path: str, tree: ast.AST) -> Iterator[str]:
             yield f"{path}:{line}: imports {name}, which is above it"
         elif home == "_kernels" and part != home:
             yield f"{path}:{line}: the kernels import {name}"
-        elif home == "records" and part == "_kernels":
+        elif home == "records" and part == "_kernels" and Path(path).name != "arrow.py":
             yield f"{path}:{line}: records are values, and import {name}"
         elif part.startswith("storage") and home in NEVER_STORAGE:
             yield f"{path}:{line}: {home} imports {name}"

@@ -28,10 +28,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.repair.opening import opened
 from simindex.storage.catalog.environment import DATABASES
-from simindex.storage.catalog.pages import MAP_BYTES, META, PAGE_SIZES, Meta, preflight
+from simindex.storage.catalog.pages import (
+    MAP_BYTES,
+    META,
+    PAGE_SIZES,
+    Meta,
+    preflight,
+    unwritten,
+)
 from simindex.storage.files.descriptor import Descriptor
 
 BRANCH, LEAF, OVERFLOW = 1, 2, 4
@@ -47,6 +56,10 @@ MAX_SPARE_PAGES = 1 << 16
 """Pages more than it needs that a long value is believed to have."""
 
 MAX_DEPTH = 32
+
+MAX_COMMIT_BYTES, MAX_CATALOG_BYTES = 1 << 26, 1 << 30
+"""How much longer a commit makes the file, and the longest file, so that it is looked for whether
+one failed."""
 
 
 class Breach(Exception):
@@ -100,6 +113,13 @@ class CatalogFile:
     def found(self, offset: int, size: int) -> bytes:
         """Bytes of the file, as many as there are."""
         return os.pread(self.file.fileno(), size, offset)
+
+    def unwritten(self, used: Meta, other: Meta) -> bool:
+        """Whether a meta page has the roots of a commit that failed; see `pages.unwritten`."""
+        size = min(self.size, (used.last_page + 1) * self.page_bytes + MAX_COMMIT_BYTES)
+        if size > MAX_CATALOG_BYTES:
+            return False
+        return unwritten(np.frombuffer(self.found(0, size), np.uint8), used, other)
 
     def numbers(self) -> Iterator[int]:
         """Numbers of all pages that are not in a hole of the file: holes may be terabytes."""
@@ -223,7 +243,10 @@ class CatalogTree:
         by_page = self._file.metas
         metas = sorted(by_page, key=lambda meta: (-meta.commit, meta.page))
         said = [meta.commit for meta in by_page]
-        freed = [self._freed(meta) for meta in by_page]
+        freed = [
+            UNKNOWN if meta is not metas[0] and self._file.unwritten(metas[0], meta)
+            else self._freed(meta) for meta in by_page
+        ]
         if any(number == other for number, other in zip(said, freed, strict=True)):
             self.numbered = _follow(said) and all(
                 other in (UNKNOWN, number) for number, other in zip(said, freed, strict=True)

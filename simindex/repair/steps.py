@@ -141,9 +141,11 @@ class Steps:
         try:
             live = self._build(catalog)
             unused = self._unused(live)
-            for path in unused:
-                durable.link(path, self._keeping("segments") / path.name)
-            if unused:
+            linked = {
+                path for path in unused
+                if durable.link(path, self._keeping("segments") / path.name)
+            }
+            if linked:
                 durable.sync_directory(self._keeping("segments"))
         except BaseException:
             self.files.remove_named(self.made)
@@ -158,12 +160,10 @@ class Steps:
             if os.path.lexists(self.path / "FORMAT"):
                 durable.move(self.path / "FORMAT", self._keeping() / "FORMAT")
             write_format(self.path, self.found.uuid)
+        self.files.remove_named([path.name for path in unused if path in linked])
         for path in unused:
-            kept = self._keeping("segments") / path.name
-            if os.path.lexists(kept):
-                removal.remove(path)
-            else:
-                durable.move(path, kept)
+            if path not in linked:
+                durable.move(path, self._keeping("segments") / path.name)
 
     def _keeping(self, *inner: str) -> Path:
         """The directory for what is replaced, made when there is anything."""

@@ -12,8 +12,8 @@ a signal, and a damaged list of free pages makes the next writer overwrite what 
 2. The commit in use is that of the higher number (`mdb_env_pick_meta`). Its trees and its free list
    are walked by the kernel `check_pages`. Of the other meta page LMDB uses nothing but the number,
    and where it failed to write one it has left the new roots there, with the old number and the
-   old last page. But no commit makes the file shorter: so a last page beyond that of the commit in
-   use is that of a later commit, whose number was made lower.
+   old last page (`unwritten`). But no commit makes the file shorter: so a last page beyond that of
+   the commit in use is that of a later commit, whose number was made lower.
 3. The newest entry of its free list has the number of the commit in use, since each commit but the
    first frees the root before it: so a number that does not belong to its roots is found.
 4. The pages of a commit stay as they are until the second one after it is durable. So while others
@@ -142,7 +142,7 @@ def damage(data: Path) -> CorruptFile | None:
     Other faults mislead neither readers nor writers: a record that counts other pages
     than its tree has, pages that are neither in use nor free, and anything in the commit before the
     one in use. But where that one names a later commit than its number says, the last commit is
-    lost, or could not be written.
+    lost, or could not be written. No fault is a commit that certainly was not written.
     """
     return _first_fault(data, whole=True)
 
@@ -214,13 +214,28 @@ def _fault(
         )
     if other.last_page > used.last_page:
         return damaged("the last commit looks older than the one before it", other.page)
-    file = np.frombuffer(mmap.mmap(fd, needed, access=mmap.ACCESS_READ), np.uint8)
-    number, page, _ = _native.check_pages(file, used.raw, whole)
-    before = _native.check_pages(file, other.raw, True)[:2] if whole else (0, 0)
+    file = np.frombuffer(mmap.mmap(fd, min(size, MAP_BYTES), access=mmap.ACCESS_READ), np.uint8)
+    number, page, _ = _native.check_pages(file[:needed], used.raw, whole)
+    before = _native.check_pages(file[:needed], other.raw, True)[:2] if whole else (0, 0)
     if number:
         return damaged(FAULTS[number].format(page=page), page)
-    if before[0]:
+    if before[0] and not unwritten(file, used, other):
         return damaged(
             f"of the commit before the last, {FAULTS[before[0]].format(page=before[1])}", before[1]
         )
     return None
+
+
+def unwritten(file: U8, used: Meta, other: Meta) -> bool:
+    """Whether the meta page that is not in use has the roots of a commit that failed; see 2.
+
+    Its trees are those of the commit after the one in use, and need pages beyond the last page that
+    it names. No damage of its number alone does that. `file` is all of `data.mdb`.
+    """
+    raw = other.raw.copy()
+    record = raw.view(META)
+    record["commit"] = used.commit + 1
+    if _native.check_pages(file, raw, False)[0] == 0:
+        return False  # it names its last page: so it may as well have been in use
+    record["last"] = len(file) // used.page_bytes - 1
+    return _native.check_pages(file, raw, False)[0] == 0

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import lmdb
@@ -171,3 +172,61 @@ def test_meta_page_that_could_not_be_written_is_no_damage(filled: Path) -> None:
     preflight(data)
     with simindex.open(filled) as index:
         assert len(index) == rows - 500
+
+
+def with_failed_commit(path: Path, add: Callable[[simindex.Index], object]) -> bytes:
+    """An index whose last commit could not write its meta page; returns what it was before.
+
+    LMDB then writes the old number and the old last page back, but not the old roots.
+    """
+    data = path / "catalog" / "data.mdb"
+    before = data.read_bytes()
+    with simindex.open(path, "w") as index:
+        add(index)
+    after = bytearray(data.read_bytes())
+    newest = max((Meta.read(after[4096 * n :][: META.itemsize], n) for n in (0, 1)),
+                 key=lambda meta: 0 if meta is None else meta.commit)
+    assert newest is not None
+    at = 4096 * newest.page
+    old = np.frombuffer(before, META, 1, at)[0]
+    record = np.frombuffer(after, META, 1, at)[0].copy()
+    assert int(record["commit"]) == int(old["commit"]) + 2
+    record["commit"], record["last"] = old["commit"], old["last"]
+    after[at : at + META.itemsize] = record.tobytes()
+    other = 4096 - at
+    after[other : other + META.itemsize] = before[other : other + META.itemsize]
+    data.write_bytes(after)
+    return before
+
+
+def test_a_commit_that_could_not_be_written_is_no_damage(filled: Path) -> None:
+    """The commit in use is whole, and a repair has nothing to do."""
+    with_failed_commit(filled, lambda index: index.append(ROWS + np.uint64(1 << 40)))
+    with simindex.open(filled) as index:
+        assert len(index) == len(ROWS)
+        assert index.check() == []
+    report = simindex.repair(filled)
+    assert (report.findings, report.steps, report.losses) == ((), (), ())
+    with simindex.open(filled, "w") as index:
+        index.append(ROWS[:5] + np.uint64(1 << 50))
+    with simindex.open(filled) as index:
+        assert len(index) == len(ROWS) + 5
+        assert index.check() == []
+
+
+def test_a_lost_commit_is_not_taken_for_one_that_could_not_be_written(filled: Path) -> None:
+    """Its last page is its own: so its number was made lower after it was written."""
+    data = filled / "catalog" / "data.mdb"
+    with simindex.open(filled, "w") as index:
+        index.append(ROWS + np.uint64(1 << 40))
+    raw = bytearray(data.read_bytes())
+    newest = max((Meta.read(raw[4096 * n :][: META.itemsize], n) for n in (0, 1)),
+                 key=lambda meta: 0 if meta is None else meta.commit)
+    assert newest is not None
+    at = 4096 * newest.page
+    record = np.frombuffer(raw, META, 1, at)[0].copy()
+    record["commit"] -= 2
+    raw[at : at + META.itemsize] = record.tobytes()
+    data.write_bytes(raw)
+    findings = simindex.repair(filled).findings
+    assert [finding.severity for finding in findings] == ["error"]
