@@ -55,16 +55,7 @@ from simindex.records.pairs import (
     RotationPairs,
     RotationStats,
 )
-from simindex.records.reports import (
-    Audit,
-    Compaction,
-    Finding,
-    Hot,
-    IndexStats,
-    RepairReport,
-    Skew,
-    SpotCheck,
-)
+from simindex.records.reports import Audit, Finding, Hot, IndexStats, RepairReport, Skew, SpotCheck
 from simindex.repair.rebuild import repair
 from simindex.simhash.document_frequencies import DocumentFrequencies
 from simindex.simhash.recipe import Recipe
@@ -81,7 +72,6 @@ __all__ = [
     "Clusters",
     "CollapsedPairs",
     "CommitFailed",
-    "Compaction",
     "CorruptFile",
     "DocumentFrequencies",
     "EqualRows",

@@ -156,8 +156,8 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--cliff", action="append", metavar="NAME",
-        help="limits: deletion, replaced, followed, shared-bits, templates, wide-radius or"
-        " segments; may be given again",
+        help="limits: deletion, replaced, followed, shared-bits, templates or wide-radius; may be"
+        " given again",
     )
     made.add_argument("--plot", type=Path, help="append-batches: draw the times, as SVG")
     made.add_argument("--json", type=Path, help="also write the measurements to this file")

@@ -18,7 +18,6 @@ from simindex.arrays import U64
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError, raised_by_a_handler
 from simindex.index.deadline import Deadline
 from simindex.index.handle import Handle
-from simindex.index.settling import Settling
 from simindex.index.writing_call import WritingCall, foreseen
 from simindex.memory import answer_bytes
 from simindex.options import IndexOptions, as_flag, checked_structures
@@ -32,7 +31,7 @@ from simindex.simhash.recipe import Recipe
 from simindex.storage.segmentfiles import checked_designs
 from simindex.storage.snapshot import Snapshot
 from simindex.threads import thread_count
-from simindex.writing import ingestion, policy, tombstone_runs
+from simindex.writing import ingestion, policy
 from simindex.writing.admission import (
     check_recipe,
     checked_batch,
@@ -43,10 +42,9 @@ from simindex.writing.admission import (
 )
 from simindex.writing.merges import wait_for
 from simindex.writing.recent import check_commit_s, nearer, nearest
-from simindex.writing.restructuring import restructure
 
 USUAL_FANOUT = 8
-"""Files of tombstones of about one size that `compact` merges where commits merge none."""
+"""Segments of about one size that `compact` merges where commits merge none (min_merge=0)."""
 
 RETRY_S = 5.0
 """After a commit that nobody waits for has failed, as on a full disk, until it is tried again."""
@@ -60,7 +58,6 @@ class Changes:
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
         self._deadline = Deadline(self._commit_added)
-        self._settling = Settling(handle)
 
     @property
     def _options(self) -> IndexOptions:
@@ -72,7 +69,7 @@ class Changes:
         if handle.writer is not None and not handle.closed:
             with handle.lock, WritingCall(handle, "commit") as writer:
                 writer.commit()
-                self._settling.leave(writer)
+                writer.finish_merges(start=True)
 
     def _fitting(self, given: Any, keys: Any) -> IndexOptions:
         """The options; with the kind of keys of the first rows, where they say nothing of keys.
@@ -126,7 +123,6 @@ class Changes:
         """See `Index.commit`."""
         with self.handle.lock, WritingCall(self.handle, "commit") as writer:
             writer.commit()
-            self._settling.expect(writer)
 
     def discard(self) -> None:
         """See `Index.discard`."""
@@ -150,11 +146,11 @@ class Changes:
             if full or structures is not None:
                 writer.cancel_merges()  # of what is merged now, or changes
             else:
-                writer.finish_merges(settle=False, progress=report)
+                writer.finish_merges(start=False)
             if structures is not None:
                 # What is to go is not merged first, and what is to come is built once.
                 kept = [name for name in self._options.structures if name in wanted]
-                restructure(committer, kept if full else wanted)
+                writer.restructure(kept if full else wanted)
             if full or structures is not None:
                 committer.commit(seal_pending=True)
             if full:
@@ -165,13 +161,13 @@ class Changes:
                     if len(inputs) > 1 or later:
                         writer.compact(inputs, report)
             else:
-                while inputs := writer.due(settling=True):
-                    writer.compact(inputs, report)
                 fanout = self._options.min_merge or USUAL_FANOUT
-                while runs := tombstone_runs.due(committer.snapshot, fanout):
-                    tombstone_runs.compact(committer, runs)
+                while inputs := writer.due(fanout):
+                    writer.compact(inputs, report)
+                while runs := writer.due_runs(fanout):
+                    writer.compact_runs(runs)
             if full and structures is not None:
-                restructure(committer, wanted)
+                writer.restructure(wanted)
             found = self.self_audit(committer.snapshot)
             if found is not None:
                 committer.set_value("audit", audit.encode(found))
@@ -207,7 +203,6 @@ class Changes:
                     )
                     seal = len(checked) >= ingestion.sealed_rows(self._options)
                     writer.commit(seal_pending=seal)
-                    self._settling.expect(writer)
                 except BaseException as error:
                     # Else nobody knows what is committed.
                     if foreseen(error) and not committer.waiting.empty:
@@ -241,7 +236,6 @@ class Changes:
             committer = writer.committer
             if not committer.waiting.empty or committer.recent.due(commit_s):
                 writer.commit()
-                self._settling.expect(writer)
             if committer.waiting.since.generation != snapshot.head.generation:
                 snapshot = self.handle.view.current()
                 found = nearest(answerer, snapshot, document, h, recall)
@@ -276,7 +270,6 @@ class Changes:
                 try:
                     with WritingCall(handle, "seen_or_add") as writer:
                         writer.commit()
-                        self._settling.expect(writer)
                     return
                 except (SimindexError, OSError, MemoryError) as error:
                     if committer.failed is not None:

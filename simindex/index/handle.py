@@ -60,8 +60,6 @@ class Handle:
         self._pid = os.getpid()
         self.lock = RLock()
         self.writer: Writer | None = None
-        self.last_change = 0.0
-        """Time of `monotonic` at which a call that changes the index has ended."""
         self.note: CallNote | None = None
         """Of the call that changes the index now, or that was cut off."""
         writable = mode != "r"
@@ -360,7 +358,6 @@ def _at_exit() -> None:
     for handle in list(_handles):
         if handle.writer is None or handle._pid != os.getpid():
             continue
-        handle.writer.merges.over = True
         if handle.lock.acquire(timeout=EXIT_WAIT_S):
             try:
                 handle.save("was open when its process ended")

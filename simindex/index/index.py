@@ -50,9 +50,9 @@ from simindex.writing.admission import check_recipe
 class Index:
     """A handle on an index directory; `simindex.open` makes it.
 
-    As a context manager, a writer commits on a clean exit, merges until few segments are left, and
-    discards on an exception. `close` commits, too. Many threads may query at once. A handle does
-    not survive a fork. It pickles as its path, and is opened for reading where it is unpickled.
+    As a context manager, a writer commits on a clean exit and discards on an exception. `close`
+    commits, too. Many threads may query at once. A handle does not survive a fork. It pickles as
+    its path, and is opened for reading where it is unpickled.
     """
 
     def __init__(
@@ -126,8 +126,7 @@ class Index:
         """Commits what waits, and closes the handle. May be called twice.
 
         Cancels running merges, which loses only their work. Leaving a ``with`` block cleanly and
-        `compact` merge until few segments are left. To close without a commit, call `discard`
-        before.
+        `compact` wait for them. To close without a commit, call `discard` before.
 
         Raises
         ------
@@ -792,8 +791,7 @@ class Index:
 
         Background threads merge segments when there are too many. A later commit installs a
         finished merge. A commit waits for merges that are late, usually no longer than it takes
-        itself. Two seconds after the last change, a background thread goes on until few segments
-        are left, unless `min_merge` is 0; later calls do not wait for its merges.
+        itself.
 
         Raises
         ------
@@ -818,9 +816,8 @@ class Index:
         structures: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Commits, then merges until few segments are left, and those with many deleted rows.
+        """Commits, then merges segments if there are too many, or much of one is deleted.
 
-        Each segment that is left is more than three times as large as all smaller ones together.
         Waits for running merges and installs them; `full` and `structures` cancel them.
 
         Parameters
@@ -832,8 +829,7 @@ class Index:
             builds missing and damaged permuted tables and slice lists, and drops those not named;
             another makes a segment of the rows that wait for one.
         progress : function (done, all), optional
-            Called from time to time with the number of rows merged and of rows to merge, of one
-            merge after the other. Rows count once all tables have them.
+            Called from time to time with the number of rows merged and of rows to merge.
 
         Raises
         ------

@@ -24,7 +24,6 @@ from simindex.options import SLICE_LISTS
 from simindex.planning.costs import table_bytes
 from simindex.planning.machine import Machine
 from simindex.planning.question import Question, Questions, TopQuestion, TopQuestions
-from simindex.planning.segments import compaction
 from simindex.query import audit as auditing
 from simindex.query.arrangement import joined
 from simindex.query.call import Call
@@ -36,9 +35,8 @@ from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.spotchecks import SpotChecks
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches
-from simindex.records.reports import Audit, Compaction
+from simindex.records.reports import Audit
 from simindex.storage.catalog.values import unpack
-from simindex.storage.segmentfiles import checked_designs
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.view import View
@@ -198,16 +196,7 @@ class Answerer:
         self._follow_machine(snapshot)
         plan = self.plans.plan(snapshot, question, len(rows), weights)
         return explain(
-            snapshot, plan, rows, weights, question, measured=self.plans.machine.measured,
-            compaction=self.compaction(snapshot, snapshot.stored_rows, h=question.h),
-        )
-
-    def compaction(self, snapshot: Snapshot, rows: int, *, h: int) -> Compaction | None:
-        """What a full compaction to so many rows would bring; see `Compaction`."""
-        self._follow_machine(snapshot)
-        return compaction(
-            snapshot.tables, rows, self.question(h=h),
-            designs=checked_designs(self._view.options), machine=self.plans.machine,
+            snapshot, plan, rows, weights, question, measured=self.plans.machine.measured
         )
 
     # -- nearest documents -------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from reliability import examination, kills, report, shutdowns, syscalls
 import simindex
 from simindex import IndexOptions
 from simindex.storage import snapshot
-from simindex.writing import releasing
 
 SEED = 20_261_122
 
@@ -107,9 +105,6 @@ def test_closed_index_holds_no_file_before_garbage_is_collected(tmp_path: Path) 
             for method in ("psm", "bphs", "issl", "scan"):
                 assert len(index.query(values[:5], h=1, method=method))
             assert index.check() == []
-        for thread in threading.enumerate():
-            if thread.name == releasing.THREAD_NAME:  # of what leaving has merged
-                thread.join()
         assert examination.open_descriptors(tmp_path) == []
     finally:
         gc.enable()

@@ -160,7 +160,7 @@ class MergingMachine(IndexMachine):
         with self.unheld():
             super().leave_cleanly()
         assert self.writer._handle.writer is not None
-        assert self.writer._handle.writer.due() == []
+        assert self.writer._handle.writer.due(self.writer.options.min_merge) == []
 
     @rule()
     def check(self) -> None:
@@ -1204,7 +1204,7 @@ def test_tombstones_of_rows_that_are_gone_do_not_gather(index_path: Path) -> Non
             index.commit()
             index.delete(ids=ids)
             index.commit()
-            index._handle.writer.finish_merges(settle=True)
+            index._handle.writer.finish_merges(start=True)
             assert index.stats().tombstones <= 8000
         assert len(index) == 8192
         assert index.check() == []
