@@ -119,7 +119,8 @@ class CatalogFile:
         size = min(self.size, (used.last_page + 1) * self.page_bytes + MAX_COMMIT_BYTES)
         if size > MAX_CATALOG_BYTES:
             return False
-        return unwritten(np.frombuffer(self.found(0, size), np.uint8), used, other)
+        found = self.found(0, size)
+        return len(found) == size and unwritten(np.frombuffer(found, np.uint8), used, other)
 
     def numbers(self) -> Iterator[int]:
         """Numbers of all pages that are not in a hole of the file: holes may be terabytes."""
