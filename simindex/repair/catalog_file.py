@@ -58,8 +58,8 @@ MAX_SPARE_PAGES = 1 << 16
 MAX_DEPTH = 32
 
 MAX_COMMIT_BYTES, MAX_CATALOG_BYTES = 1 << 26, 1 << 30
-"""How much longer a commit makes the file, and the longest file, so that it is looked for whether
-one failed."""
+"""A commit that failed is looked for in files of at most so many bytes, at most so far behind the
+pages in use."""
 
 
 class Breach(Exception):
@@ -244,10 +244,10 @@ class CatalogTree:
         by_page = self._file.metas
         metas = sorted(by_page, key=lambda meta: (-meta.commit, meta.page))
         said = [meta.commit for meta in by_page]
-        freed = [
-            UNKNOWN if meta is not metas[0] and self._file.unwritten(metas[0], meta)
-            else self._freed(meta) for meta in by_page
-        ]
+        freed = [self._freed(meta) for meta in by_page]
+        for place, meta in enumerate(by_page):
+            if freed[place] == metas[0].commit + 1 and self._file.unwritten(metas[0], meta):
+                freed[place] = UNKNOWN
         if any(number == other for number, other in zip(said, freed, strict=True)):
             self.numbered = _follow(said) and all(
                 other in (UNKNOWN, number) for number, other in zip(said, freed, strict=True)

@@ -142,7 +142,7 @@ def damage(data: Path) -> CorruptFile | None:
     Other faults mislead neither readers nor writers: a record that counts other pages
     than its tree has, pages that are neither in use nor free, and anything in the commit before the
     one in use. But where that one names a later commit than its number says, the last commit is
-    lost, or could not be written. No fault is a commit that certainly was not written.
+    lost, or could not be written. A commit that certainly was not written is no fault.
     """
     return _first_fault(data, whole=True)
 
@@ -214,16 +214,20 @@ def _fault(
         )
     if other.last_page > used.last_page:
         return damaged("the last commit looks older than the one before it", other.page)
-    file = np.frombuffer(mmap.mmap(fd, min(size, MAP_BYTES), access=mmap.ACCESS_READ), np.uint8)
-    number, page, _ = _native.check_pages(file[:needed], used.raw, whole)
-    before = _native.check_pages(file[:needed], other.raw, True)[:2] if whole else (0, 0)
+    file = _mapped(fd, needed)
+    number, page, _ = _native.check_pages(file, used.raw, whole)
+    before = _native.check_pages(file, other.raw, True)[:2] if whole else (0, 0)
     if number:
         return damaged(FAULTS[number].format(page=page), page)
-    if before[0] and not unwritten(file, used, other):
+    if before[0] and not unwritten(_mapped(fd, min(size, MAP_BYTES)), used, other):
         return damaged(
             f"of the commit before the last, {FAULTS[before[0]].format(page=before[1])}", before[1]
         )
     return None
+
+
+def _mapped(fd: int, size: int) -> U8:
+    return np.frombuffer(mmap.mmap(fd, size, access=mmap.ACCESS_READ), np.uint8)
 
 
 def unwritten(file: U8, used: Meta, other: Meta) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,17 +15,6 @@ from simindex.cli.dedup.spool import copied_stdin
 from simindex.errors import InvalidOption
 
 Run = Callable[..., Any]
-
-
-@pytest.fixture
-def three(tmp_path: Path) -> Path:
-    rows = [("a", "same words here", 2, "2024-05-02"), ("b", "same words  here!", 9, "2024-05-01"),
-            ("c", "other text altogether, really", 1, None)]
-    path = tmp_path / "t.jsonl"
-    path.write_text("".join(
-        json.dumps({"id": i, "text": t, "n": n, "date": d}) + "\n" for i, t, n, d in rows
-    ))
-    return path
 
 
 @pytest.mark.parametrize("policy", ["longest", "newest", "highest:n"])

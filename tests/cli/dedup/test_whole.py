@@ -91,17 +91,6 @@ def test_what_is_kept_is_that_of_brute_force_whatever_the_buffer(
         assert (summary["documents"], summary["dropped"]) == (len(lines), len(lost))
 
 
-@pytest.fixture
-def three(tmp_path: Path) -> Path:
-    rows = [("a", "same words here", 2, "2024-05-02"), ("b", "same words  here!", 9, "2024-05-01"),
-            ("c", "other text altogether, really", 1, None)]
-    path = tmp_path / "t.jsonl"
-    path.write_text("".join(
-        json.dumps({"id": i, "text": t, "n": n, "date": d}) + "\n" for i, t, n, d in rows
-    ))
-    return path
-
-
 def kept(run: Run, *options: object) -> tuple[list[str], str]:
     done = run("dedup", *options)
     return [json.loads(line)["id"] for line in done.stdout.splitlines()], done.stderr

@@ -34,12 +34,16 @@ for path in sys.stdin.read().split():
 """
 
 
+def metas_of(raw: bytes | bytearray) -> list[Meta]:
+    """The meta pages of a file, the newest last."""
+    starts = {page: bytes(raw[4096 * page :][: META.itemsize]) for page in (0, 1)}
+    metas = [meta for page, start in starts.items() if (meta := Meta.read(start, page)) is not None]
+    return sorted(metas, key=lambda meta: meta.commit)
+
+
 def end_of_use(data: Path) -> int:
     """Where the last page ends that the file's meta pages count; what lies behind is empty."""
-    raw = data.read_bytes()
-    starts = {page: raw[4096 * page :][: META.itemsize] for page in (0, 1)}
-    metas = [Meta.read(start, page) for page, start in starts.items()]
-    return max((meta.last_page + 1) * meta.page_bytes for meta in metas if meta is not None)
+    return max((meta.last_page + 1) * meta.page_bytes for meta in metas_of(data.read_bytes()))
 
 
 @pytest.mark.slow
@@ -174,8 +178,8 @@ def test_meta_page_that_could_not_be_written_is_no_damage(filled: Path) -> None:
         assert len(index) == rows - 500
 
 
-def with_failed_commit(path: Path, add: Callable[[simindex.Index], object]) -> bytes:
-    """An index whose last commit could not write its meta page; returns what it was before.
+def fail_commit(path: Path, add: Callable[[simindex.Index], object]) -> None:
+    """Changes an index by a commit that cannot write its meta page.
 
     LMDB then writes the old number and the old last page back, but not the old roots.
     """
@@ -184,10 +188,7 @@ def with_failed_commit(path: Path, add: Callable[[simindex.Index], object]) -> b
     with simindex.open(path, "w") as index:
         add(index)
     after = bytearray(data.read_bytes())
-    newest = max((Meta.read(after[4096 * n :][: META.itemsize], n) for n in (0, 1)),
-                 key=lambda meta: 0 if meta is None else meta.commit)
-    assert newest is not None
-    at = 4096 * newest.page
+    at = 4096 * metas_of(after)[-1].page
     old = np.frombuffer(before, META, 1, at)[0]
     record = np.frombuffer(after, META, 1, at)[0].copy()
     assert int(record["commit"]) == int(old["commit"]) + 2
@@ -196,12 +197,11 @@ def with_failed_commit(path: Path, add: Callable[[simindex.Index], object]) -> b
     other = 4096 - at
     after[other : other + META.itemsize] = before[other : other + META.itemsize]
     data.write_bytes(after)
-    return before
 
 
 def test_a_commit_that_could_not_be_written_is_no_damage(filled: Path) -> None:
     """The commit in use is whole, and a repair has nothing to do."""
-    with_failed_commit(filled, lambda index: index.append(ROWS + np.uint64(1 << 40)))
+    fail_commit(filled, lambda index: index.append(ROWS + np.uint64(1 << 40)))
     with simindex.open(filled) as index:
         assert len(index) == len(ROWS)
         assert index.check() == []
@@ -220,10 +220,7 @@ def test_a_lost_commit_is_not_taken_for_one_that_could_not_be_written(filled: Pa
     with simindex.open(filled, "w") as index:
         index.append(ROWS + np.uint64(1 << 40))
     raw = bytearray(data.read_bytes())
-    newest = max((Meta.read(raw[4096 * n :][: META.itemsize], n) for n in (0, 1)),
-                 key=lambda meta: 0 if meta is None else meta.commit)
-    assert newest is not None
-    at = 4096 * newest.page
+    at = 4096 * metas_of(raw)[-1].page
     record = np.frombuffer(raw, META, 1, at)[0].copy()
     record["commit"] -= 2
     raw[at : at + META.itemsize] = record.tobytes()
