@@ -327,7 +327,7 @@ class Committer:
                 self.view.options = self.waiting.options
             self.waiting = Waiting(self.view.options.key_secret, commit)
         except BaseException as error:
-            if isinstance(error, (ClosedIndex, OSError)) and not edit.begun:
+            if isinstance(error, (ClosedIndex, OSError, MemoryError)) and not edit.begun:
                 self.files.remove_named(written)
             else:
                 # An interrupt arrives when the transaction has just ended, most likely well.

@@ -203,8 +203,8 @@ class Writer:
         """Makes a merge that has ended part of the index; None if none has, or none can be yet.
 
         Unless `whole`, no more than `STAGED_PAGES` of its directories are stored at a time, and it
-        is installed when these are the last ones. A full disk puts it off to a later commit, which
-        gives False.
+        is installed when these are the last ones. A full disk, or no memory, puts it off to a later
+        commit, which gives False.
         """
         committer = self.committer
         committer.check_usable()
@@ -228,7 +228,7 @@ class Writer:
                 self._replace_runs(snapshot, merge.runs, merged, unlink=False)
             else:
                 self._replace(snapshot, merge.inputs, merged, merge.horizon, unlink=False)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             committed = committer.failed is not None or committer.waiting.value != snapshot.value
             if committed or raised_by_a_handler(error):
                 raise

@@ -35,7 +35,8 @@ from simindex.errors import (
     ReadOnlyIndex,
     StorageFull,
 )
-from simindex.storage.catalog.catalog import Catalog
+from simindex.storage.catalog.catalog import Catalog, Edit
+from simindex.storage.catalog.records import SealedHead
 from simindex.storage.files import disk, removal
 from simindex.storage.files.durable import NewFile
 from simindex.storage.segmentfiles import SegmentFiles
@@ -456,12 +457,16 @@ def test_what_a_full_disk_kept_of_a_merge_goes_once_there_is_space(
         assert pages_stored(index) == pages_named(index)
 
 
-def test_full_disk_while_directories_are_stored_puts_the_merge_off(
+REFUSALS = [StorageFull("no space left"), MemoryError("no memory left")]
+
+
+@pytest.mark.parametrize("error", REFUSALS)
+def test_what_refuses_directories_puts_the_merge_off(
     staging: simindex.Index, gate: Gate, monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, error: Exception,
 ) -> None:
     def full(*arguments: object) -> None:
-        raise StorageFull("no space left")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(Catalog, "stage", full)
@@ -474,6 +479,38 @@ def test_full_disk_while_directories_are_stored_puts_the_merge_off(
     staging.compact()
     assert staging.stats().segments == 1
     assert staging.check() == []
+
+
+@pytest.mark.parametrize("error", REFUSALS)
+def test_what_refuses_the_commit_that_installs_a_merge_puts_it_off(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+    error: Exception,
+) -> None:
+    """The commit before it has succeeded, and the handle goes on."""
+    real, commits = Catalog.commit, 0
+
+    def refused(catalog: Catalog, edit: Edit) -> SealedHead:
+        nonlocal commits
+        commits += 1
+        if commits == 2:
+            raise error
+        return real(catalog, edit)
+
+    with simindex.open(index_path, "c", options=OPTIONS) as index:
+        commit(index, 0, 4)
+        index._handle.writer.await_merges()  # type: ignore[union-attr]
+        with monkeypatch.context() as patch:
+            patch.setattr(Catalog, "commit", refused)
+            commit(index, 8)
+        assert commits == 2
+        assert "not merged" in caplog.text
+        assert ids_of(index) == list(range(12))
+        commit(index, 12)
+        index.compact(full=True)
+        assert index.stats().segments == 1
+        assert ids_of(index) == list(range(16))
+        assert index.check() == []
+    assert left_over(index_path) == []
 
 
 def test_interrupt_while_directories_are_stored_leaves_them_to_the_next_writer(
