@@ -92,9 +92,30 @@ def plan(
     machine: Machine = USUAL,
     methods: Sequence[Method] | None = None,
     surveys: Surveys | None = None,
-    known: Known | None = None,
 ) -> QueryPlan:
-    """A plan for each table.
+    """A plan for each table; `plan_tables`, then `combined`."""
+    if methods is None:
+        methods = registry.asked(question.method)
+    plans = plan_tables(
+        tables, question, queries=queries, calibration=calibration, designs=designs,
+        machine=machine, methods=methods, surveys=surveys,
+    )
+    return combined(plans, question, calibration, methods)
+
+
+def plan_tables(
+    tables: Sequence[Table],
+    question: Question,
+    *,
+    queries: int,
+    calibration: Calibration | None,
+    designs: Sequence[BlockDesign],
+    machine: Machine,
+    methods: Sequence[Method],
+    surveys: Surveys | None,
+    known: Known | None = None,
+) -> list[TablePlan]:
+    """A plan for each table, whatever the others are.
 
     Parameters
     ----------
@@ -105,16 +126,13 @@ def plan(
         exact plans remain.
     machine : Machine
         Its constants say which way is the cheapest.
-    methods : sequence of Method, optional
-        Those that may be used; by default all that the question allows.
-    surveys : mapping, optional
+    methods : sequence of Method
+        Those that may be used.
+    surveys : mapping, or None
         What the methods' surveys found in the tables.
     known : dict, optional
-        Plans that were made before from the same arguments for some tables, perhaps among others;
-        the new ones are added.
+        Plans that were made before from the same arguments; the new ones are added.
     """
-    if methods is None:
-        methods = registry.asked(question.method)
     flips = None
     if calibration is not None and question.recall < 1:
         flips = {
@@ -132,7 +150,18 @@ def plan(
         facts = facts_of(table, found)
         if facts not in known:
             known[facts] = _plan_table(table, asked, methods, found)
+        known[table] = known[facts]
         plans.append(known[facts])
+    return plans
+
+
+def combined(
+    plans: Sequence[TablePlan],
+    question: Question,
+    calibration: Calibration | None,
+    methods: Sequence[Method],
+) -> QueryPlan:
+    """The plan of a call, of those of all tables, with what it promises."""
     guarantee = "exact"
     if calibration is not None and not all(plan.exact for plan in plans):
         guarantee = calibration.promise(question.h, question.recall)

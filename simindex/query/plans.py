@@ -27,7 +27,8 @@ from simindex.planning.planner import (
     Measured,
     TopPlan,
     check_count,
-    plan,
+    combined,
+    plan_tables,
     plan_top,
     plan_within,
     scan_top,
@@ -148,13 +149,17 @@ class Plans:
         calibration = None
         if question.recall < 1 and weights is not None and any(row.lossy for row in methods):
             calibration = self._calibrated(snapshot, h, weights)
-        table_plans = self._tables
-        made_of = (tuple(methods), tuple(designs), calibration)
-        planned = plan(
-            tables, question, queries=1 << queries.bit_length() >> 1, calibration=calibration,
-            designs=designs, machine=self._machine, methods=methods,
-            surveys=surveys.within(tables, methods, h, needed=method != "auto"),
-            known=table_plans.known(asked, made_of),
+        known_plans = self._tables.known(asked, (tuple(methods), tuple(designs), calibration))
+        fresh = [table for table in tables if table not in known_plans]
+        if fresh:
+            found = surveys.within(fresh, methods, h, needed=method != "auto")
+            plan_tables(
+                fresh, question, queries=1 << queries.bit_length() >> 1, calibration=calibration,
+                designs=designs, machine=self._machine, methods=methods, surveys=found,
+                known=known_plans,
+            )
+        planned = combined(
+            [known_plans[table] for table in tables], question, calibration, methods
         )
         if calibration is None or not calibration.provisional:
             plans[asked] = planned

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from simindex.arrays import I64, U8, U32
+from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions, is_slicing
 from simindex.records.batch import Batch
@@ -38,6 +39,10 @@ RETRIES = 10
 """How often a reader takes a new head when a compaction unlinks a file under its hands."""
 
 
+class OtherOptions(Exception):
+    """A commit has changed the options, which say how a snapshot is read."""
+
+
 class Snapshot:
     """Immutable; see the module."""
 
@@ -56,19 +61,22 @@ class Snapshot:
         self.value, self.head = value, head
         self.segments, self.pending = segments, runs
         self.tables: tuple[Table, ...] = (*segments, *runs)
-        self.tombstones, self.samples, self._words = tombstones, samples, options.words
+        self.tombstones, self.samples, self._options = tombstones, samples, options
         self._dead: dict[str, DeadRows] = {}
         self._masks: dict[str, U8 | None] = {}
         self._sampled: dict[str, Sampled] = {}
         self.slices = slice_design(options)
         """Of the slice lists that every new segment gets; None if it gets none."""
+
+    @cached_property
+    def designs(self) -> tuple[BlockDesign, ...]:
+        """Block designs whose tables some segment has, or will have."""
         found = {
             tables.design.structure: tables.design
-            for segment in segments for tables in segment.structures.values()
+            for segment in self.segments for tables in segment.structures.values()
         }
-        found.update((design.structure, design) for design in checked_designs(options))
-        self.designs = tuple(found.values())
-        """Block designs whose tables some segment has, or will have."""
+        found.update((design.structure, design) for design in checked_designs(self._options))
+        return tuple(found.values())
 
     @cached_property
     def slice_bits(self) -> int | None:
@@ -149,11 +157,13 @@ class Snapshot:
                     return True
         return False
 
-    def keep_dead(self, before: Snapshot) -> None:
+    def keep(self, before: Snapshot) -> None:
         """Takes over what an earlier commit knows of tables; later deletions are added when asked.
 
         A mask stays while nothing is deleted, a sample until it is asked for again.
         """
+        if self._options is before._options and self.segments == before.segments:
+            self.designs = before.designs
         for table in self.tables:
             name = table.name
             known = before._dead.get(name)
@@ -170,14 +180,14 @@ class Snapshot:
 
         Raises CorruptFile if it cannot be read, or a weight is not a number.
         """
-        parts = [part for part in self.samples if len(part)]
+        parts, words = [part for part in self.samples if len(part)], self._options.words
         with self._catalog.reading() as reading:
             _, newest = reading.head()
             # A later commit may have replaced the value; then the pending runs' part must do.
             if newest.values.get("reservoir") == self.head.values.get("reservoir"):
                 payload = reading.value(self.head, "reservoir")
-                parts += [Reservoir.decode("the index", payload, self._words)] if payload else []
-        merged = Reservoir.merged([Reservoir.empty(self._words), *parts], MAX_RESERVOIR_ROWS)
+                parts += [Reservoir.decode("the index", payload, words)] if payload else []
+        merged = Reservoir.merged([Reservoir.empty(words), *parts], MAX_RESERVOIR_ROWS)
         merged.check()
         return merged
 
@@ -214,15 +224,15 @@ def take(
     *,
     index: bytes,
     options: IndexOptions,
+    options_checksum: int | None = None,
     before: Snapshot | None = None,
     verify: Verify = "lazy",
-    known: SealedHead | None = None,
 ) -> Snapshot:
-    """The newest snapshot; tables it shares with `before` are reused, not opened again.
+    """The newest snapshot, which is `before` if nothing was committed since; what is in both is
+    opened once.
 
-    `known` is the head as it was read last, most likely the newest.
-
-    Raises CorruptFile when a record or a file the head names is missing or damaged.
+    Raises CorruptFile when a record or a file the head names is missing or damaged, and, with
+    `options_checksum`, OtherOptions when the head names options of another one.
     """
     gone = "a segment"
     for attempt in range(1, RETRIES + 1):
@@ -231,7 +241,7 @@ def take(
                 segments_directory, index, options.bits, options.keyed, verify,
                 missing_ok=attempt == RETRIES,
             )
-            return _take(catalog, folder, options, before, known)
+            return _take(catalog, folder, options, options_checksum, before)
         except FileNotFoundError as error:
             # Not the error itself: it leads to this frame, and with it to what `before` has mapped.
             gone = error.filename or gone
@@ -239,15 +249,17 @@ def take(
 
 
 def _take(
-    catalog: Catalog, folder: SegmentFolder, options: IndexOptions, before: Snapshot | None,
-    known: SealedHead | None,
+    catalog: Catalog, folder: SegmentFolder, options: IndexOptions, options_checksum: int | None,
+    before: Snapshot | None,
 ) -> Snapshot:
     segments: dict[str, Segment] = {}
     waiting: dict[str, tuple[Table, Reservoir]] = {}
     same: dict[str, int] = {}
     dead: Deletions | None = None
     decoded: dict[Run, Tombstones] = {}
+    known: SealedHead | None = None
     if before is not None:
+        known = SealedHead(before.value, before.head)
         segments = {segment.name: segment for segment in before.segments}
         pairs = zip(before.pending, before.samples, strict=True)
         waiting = {table.name: (table, sample) for table, sample in pairs}
@@ -255,6 +267,10 @@ def _take(
         decoded = dict(zip(before.head.tombstones, before.tombstones.runs, strict=True))
     with catalog.reading() as reading:
         value, head = reading.head(known)
+        if options_checksum is not None and head.values.get("options") != options_checksum:
+            raise OtherOptions
+        if before is not None and value == before.value:
+            return before
         # A segment that was given other structures has its old name and another record.
         records = [
             reading.segment(head, name) for name, crc in head.segments.items()
@@ -292,7 +308,7 @@ def _take(
         tuple(table for table, _ in runs), dead, tuple(sample for _, sample in runs), options,
     )
     if before is not None:
-        snapshot.keep_dead(before)
+        snapshot.keep(before)
     return snapshot
 
 

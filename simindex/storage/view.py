@@ -21,10 +21,9 @@ from simindex.options import IndexOptions
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.leases import check_place
-from simindex.storage.catalog.records import Head, SealedHead
 from simindex.storage.files.verification import Verify
 from simindex.storage.location import Described, described
-from simindex.storage.snapshot import Snapshot, take
+from simindex.storage.snapshot import OtherOptions, Snapshot, take
 
 LOOK_S = 1.0
 """So often a view looks whether its path still leads to what it has open: 1.5 us."""
@@ -41,7 +40,7 @@ class View:
         self.segments = path / "segments"
         self.options: IndexOptions = found.options
         self.recipe: Recipe | None = found.recipe
-        self._options_crc = found.options_checksum
+        self._options_checksum = found.options_checksum
         self._pinned, self._verify = pinned, verify
         self._looked = monotonic()
         self._lock = RLock()
@@ -49,7 +48,7 @@ class View:
 
     def open(self) -> None:
         """Takes the first snapshot."""
-        self._snapshot = self._take(None)
+        self._snapshot = self._taken(None)
 
     def close(self) -> None:
         """Gives the snapshot up; maps and descriptors go once running calls have ended."""
@@ -86,15 +85,7 @@ class View:
         if self.catalog.head_value() == snapshot.value:
             return snapshot
         with self._lock:
-            before = snapshot = self.last()
-            with self.catalog.reading() as reading:
-                known = reading.head(SealedHead(before.value, before.head))
-            if known.value != before.value:
-                self._follow(known.head)  # first: it says how rows are stored
-                snapshot = self._followed(before, known)
-                while self._follow(snapshot.head):  # of a commit that came in between
-                    snapshot = self._followed(before, known)
-                self._snapshot = snapshot  # last: after an interrupt all of it is done again
+            self._snapshot = snapshot = self._taken(self.last())
             return snapshot
 
     def check_place(self) -> None:
@@ -103,29 +94,30 @@ class View:
         check_place(self.catalog.environment)
         self._looked = monotonic()
 
-    def _take(self, before: Snapshot | None, known: SealedHead | None = None) -> Snapshot:
-        return take(
-            self.catalog, self.segments, index=self.index, options=self.options, before=before,
-            verify=self._verify, known=known,
-        )
-
-    def _followed(self, before: Snapshot, known: SealedHead) -> Snapshot:
-        try:
-            return self._take(before, known)
-        except CorruptFile:
-            self.check_place()  # files of an index that was replaced are missing, or another's
-            raise
-
-    def _follow(self, head: Head) -> bool:
-        """Takes the recipe and the options that came with a commit; whether the options changed.
+    def _taken(self, before: Snapshot | None) -> Snapshot:
+        """The newest snapshot, once the options are those that came with it.
 
         Structures change, by a compaction, and whether rows have keys, before there are any.
         """
-        values = head.values
-        changed = values.get("options") != self._options_crc
-        if changed or (self.recipe is None and "recipe" in values):
-            found = described(self.catalog, index=self.index)
-            self.recipe = self.recipe or found.recipe
-            if changed:
-                self.options, self._options_crc = found.options, found.options_checksum
-        return changed
+        while True:
+            try:
+                found = take(
+                    self.catalog, self.segments, index=self.index, options=self.options,
+                    options_checksum=self._options_checksum, before=before, verify=self._verify,
+                )
+            except OtherOptions:
+                self._describe()
+            except CorruptFile:
+                if before is not None:
+                    self.check_place()  # files of a replaced index are missing, or another's
+                raise
+            else:
+                if self.recipe is None and "recipe" in found.head.values:
+                    self._describe()
+                return found
+
+    def _describe(self) -> None:
+        """Takes the recipe and the options of the last commit."""
+        found = described(self.catalog, index=self.index)
+        self.recipe = self.recipe or found.recipe
+        self.options, self._options_checksum = found.options, found.options_checksum

@@ -16,6 +16,7 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
 from simindex.storage.tables.table import Table
+from simindex.storage.view import View
 
 FILES = len(IndexOptions().structures)
 """Of a segment."""
@@ -331,3 +332,22 @@ def test_a_pinned_reader_stays_at_its_commit_until_it_is_told(index_path: Path) 
         assert not pinned.refresh()
         pinned.close()
         following.close()
+
+
+def test_keys_that_come_while_a_reader_opens_are_read(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first rows say whether an index has keys; a reader has looked just before them."""
+    opened = View.open
+
+    def late(view: View) -> None:
+        monkeypatch.setattr(View, "open", opened)
+        writer.append(Batch(MARKER, keys=["a"]))
+        writer.commit()
+        opened(view)
+
+    with simindex.open(index_path, "c") as writer:
+        monkeypatch.setattr(View, "open", late)
+        with simindex.open(index_path) as reader:
+            assert reader.options == writer.options
+            assert reader.query(MARKER, h=0).keys() == ["a"]

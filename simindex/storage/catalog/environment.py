@@ -48,6 +48,7 @@ class Environment:
 
     def __init__(self, directory: Path, *, writable: bool, create: bool) -> None:
         self.directory = directory
+        self.data = directory / "data.mdb"
         self.place = Path(os.path.realpath(directory))
         """That a link on the way leads elsewhere later replaces nothing."""
         self.leases: set[ref[Any]] = set()
@@ -66,7 +67,7 @@ class Environment:
         self._open(writable=writable, create=create)
 
     def _open(self, *, writable: bool, create: bool) -> None:
-        data, lock = self.directory / "data.mdb", self.directory / "lock.mdb"
+        data, lock = self.data, self.directory / "lock.mdb"
         require_plain(data, alone=writable)
         require_plain(lock, alone=True)  # readers write to it, too
         if not create:
@@ -112,7 +113,7 @@ class Environment:
             raise
 
     def _lmdb(self, *, writable: bool, create: bool, locked: bool) -> Any:
-        return disk.system.lmdb(self.directory / "data.mdb", partial(
+        return disk.system.lmdb(self.data, partial(
             lmdb.open,
             os.fsencode(self.directory),
             map_size=MAP_BYTES,
@@ -257,9 +258,8 @@ class Environment:
         self._require_space(new_bytes)
         info, page = self._env.info(), self._env.stat()["psize"]
         wanted = (info["last_pgno"] + 1) * page + new_bytes
-        data = self.directory / "data.mdb"
-        if data.stat().st_size < wanted:
-            disk.system.lengthen(data, wanted)
+        if self.data.stat().st_size < wanted:
+            disk.system.lengthen(self.data, wanted)
 
     def _require_space(self, needed_bytes: int) -> None:
         """Raises OSError if the disk has fewer free bytes."""
@@ -272,7 +272,7 @@ class Environment:
     @property
     def file_bytes(self) -> int:
         """Bytes the catalog takes on the disk."""
-        return (self.directory / "data.mdb").stat().st_blocks * 512
+        return self.data.stat().st_blocks * 512
 
 
 class _Token:
@@ -309,8 +309,7 @@ class InTransaction(Generic[Given]):
         try:
             environment._enter(self._token)
             self._txn = environment._begin(self._write)
-            data = environment.directory / "data.mdb"
-            return self._given(Transaction(self._txn, environment._databases, data))
+            return self._given(Transaction(self._txn, environment._databases, environment.data))
         except BaseException as error:
             self._end()
             self._translate(error)

@@ -27,7 +27,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, chain, starmap
+from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,15 +58,8 @@ ANY_HEADERS = 1 << 20
 
 PAGE_HEADERS = 1 << 15
 
-PENDING = np.dtype(
-    [
-        ("rows", "<u8"),
-        ("words", "<u4"),
-        ("keyed", "<u4"),
-        ("key_bytes", "<u8"),
-        ("reservoir_bytes", "<u8"),
-    ]
-)
+PENDING = Struct("<QIIQQ")
+"""Rows, words, whether there are keys, bytes of keys, bytes of the reservoir."""
 
 Pages = list[tuple[bytes, bytes]]
 """Keys and sealed values of the pages of some directories."""
@@ -122,30 +116,25 @@ class Head:
         value = unpack("head", payload)
         try:
             version, (generation, appended, next_run), segments, pending, tombstones, values = value
-            if version != 1 or not all(NAME.fullmatch(name) for name, _ in segments):
+            named = dict(segments)
+            if version != 1 or not all(map(NAME.fullmatch, named)):
                 raise ValueError("not a head of version 1")
-            runs = [number for number, *_ in (*pending, *tombstones)]
             files = [file for *_, file in (run for run in tombstones if len(run) > 4)]
-            if not all(deletionfile.NAME.fullmatch(file) for file in files):
+            if not all(map(deletionfile.NAME.fullmatch, files)):
                 raise ValueError("no name of a file of tombstones")
-            names = [[name for name, _ in segments], [name for name, _ in values], runs, files]
-            if any(len(set(of_a_kind)) < len(of_a_kind) for of_a_kind in names):
-                raise ValueError("a name twice")
-            counts(generation, appended, next_run)
-            if any(len(run) != 4 for run in pending):
+            if not {4}.issuperset(map(len, pending)):
                 raise ValueError("no pending run")
-            counts(*(number for run in pending for number in run))
-            counts(*(number for run in tombstones for number in run[:4]))
-            counts(*(crc for _, crc in (*segments, *values)))
+            waiting, deleted = tuple(starmap(Run, pending)), tuple(starmap(Run, tombstones))
+            told = {str(name): crc for name, crc in values}
+            runs = waiting + deleted
+            kinds = (segments, named), (values, told), (runs, {run.number for run in runs})
+            if any(len(given) > len(apart) for given, apart in (*kinds, (files, set(files)))):
+                raise ValueError("a name twice")
+            numbers = chain.from_iterable(run[:4] for run in runs)
+            counts(generation, appended, next_run, *named.values(), *told.values(), *numbers)
             if generation >= LAST_GENERATION:
                 raise ValueError("a commit that is never reached")
-            return cls(
-                generation, appended, next_run,
-                {str(name): crc for name, crc in segments},
-                tuple(Run(*run) for run in pending),
-                tuple(Run(*run) for run in tombstones),
-                {str(name): crc for name, crc in values},
-            )
+            return cls(generation, appended, next_run, named, waiting, deleted, told)
         except (TypeError, ValueError) as error:
             if raised_by_a_handler(error):
                 raise
@@ -307,14 +296,15 @@ def assemble_directory(
 def encode_pending(table: Table, reservoir: Reservoir) -> bytes:
     """The payload of a pending run."""
     sample = reservoir.encode()
-    header = np.zeros((), PENDING)
-    header["rows"], header["words"] = len(table), table.fingerprints.shape[1]
-    header["reservoir_bytes"] = len(sample)
+    keys, key_bytes = table.keys, 0
     parts = [table.fingerprints.astype("<u8").tobytes(), table.ids.astype("<u8").tobytes()]
-    if table.keys is not None:
-        header["keyed"], header["key_bytes"] = 1, len(table.keys.data)
-        parts += [table.keys.offsets.astype("<i8").tobytes(), table.keys.data.tobytes()]
-    return b"".join([header.tobytes(), *parts, sample])
+    if keys is not None:
+        key_bytes = len(keys.data)
+        parts += [keys.offsets.astype("<i8").tobytes(), keys.data.tobytes()]
+    header = PENDING.pack(
+        len(table), table.fingerprints.shape[1], keys is not None, key_bytes, len(sample)
+    )
+    return b"".join([header, *parts, sample])
 
 
 def decode_pending(
@@ -324,32 +314,34 @@ def decode_pending(
 
     Raises CorruptFile if it holds no such rows, as the head and the index's options describe.
     """
-    if len(payload) < PENDING.itemsize:
+    if len(payload) < PENDING.size:
         raise CorruptFile(f"the {name} ends too early", path=name)
-    header = np.frombuffer(payload, PENDING, 1)[0]
-    *found, key_bytes, sample_bytes = (int(field) for field in header.item())
+    *found, key_bytes, sample_bytes = PENDING.unpack_from(payload)
     if found != [rows, words, int(keyed)]:
         raise CorruptFile(f"the {name} is not the one that the head names", path=name)
     sizes = [8 * rows * words, 8 * rows]
     if keyed:
         sizes += [8 * (rows + 1), key_bytes]
-    if PENDING.itemsize + sum(sizes) + sample_bytes != len(payload):
+    # Python integers do not wrap, so a forged count cannot fold back into range.
+    *starts, end = accumulate(sizes, initial=PENDING.size)
+    if end + sample_bytes != len(payload):
         raise CorruptFile(f"the {name} has a wrong size", path=name)
-    bounds = np.cumsum([PENDING.itemsize, *sizes]).tolist()
-    pieces = [
-        np.frombuffer(payload, np.uint8, stop - start, start)
-        for start, stop in pairwise(bounds)
-    ]
-    keys = KeyHeap(pieces[2].view("<i8"), pieces[3]) if keyed else None
+    fingerprints = np.frombuffer(payload, "<u8", rows * words, starts[0]).reshape(rows, words)
+    ids = np.frombuffer(payload, "<u8", rows, starts[1])
+    keys = None
+    if keyed:
+        keys = KeyHeap(
+            np.frombuffer(payload, "<i8", rows + 1, starts[2]),
+            np.frombuffer(payload, np.uint8, key_bytes, starts[3]),
+        )
     if keys is not None and not (
         keys.offsets[0] == 0 and keys.offsets[-1] == key_bytes and keys.within().all()
     ):
         raise CorruptFile(f"the {name} has keys that are out of bounds", path=name)
     table = Table(
-        name, pieces[0].view("<u8").reshape(rows, words), pieces[1].view("<u8"), keys,
-        horizon=horizon, header_bits=header_bits(rows),
+        name, fingerprints, ids, keys, horizon=horizon, header_bits=header_bits(rows)
     )
-    return table, Reservoir.decode(name, payload[bounds[-1] :], words)
+    return table, Reservoir.decode(name, payload[end:], words)
 
 
 class Reading:

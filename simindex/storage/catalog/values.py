@@ -42,17 +42,21 @@ def checksum(database: str, key: bytes, payload: bytes) -> int:
 
 def unseal(database: str, key: bytes, value: bytes | None, expected: int | None = None) -> bytes:
     """The payload, once its checksum holds and is the one its parent named."""
-    name = f"{database}/{_printable(key)}"
     if value is None:
-        raise CorruptFile(f"the catalog has no record {name}", path=name)
+        raise _damaged(database, key, "the catalog has no record {}")
     payload, stored = value[:-4], int.from_bytes(value[-4:], "little")
     if len(value) < 4 or checksum(database, key, payload) != stored:
-        raise CorruptFile(f"the catalog's record {name} is damaged", path=name)
+        raise _damaged(database, key, "the catalog's record {} is damaged")
     if expected is not None and stored != expected:
-        raise CorruptFile(
-            f"the catalog's record {name} is not the one that its head names", path=name
+        raise _damaged(
+            database, key, "the catalog's record {} is not the one that its head names"
         )
     return payload
+
+
+def _damaged(database: str, key: bytes, what: str) -> CorruptFile:
+    name = f"{database}/{_printable(key)}"
+    return CorruptFile(what.format(name), path=name)
 
 
 def _printable(key: bytes) -> str:
@@ -88,8 +92,7 @@ def joined(
     payload = b"".join(found)
     crc = _native.crc32c(np.frombuffer(payload, np.uint8))
     if count < 1 or crc != int.from_bytes(first[4:8], "little"):
-        name = f"{database}/{_printable(key)}"
-        raise CorruptFile(f"the catalog's record {name} is not complete", path=name)
+        raise _damaged(database, key, "the catalog's record {} is not complete")
     return payload
 
 
@@ -115,14 +118,15 @@ def unpack(name: str, payload: bytes) -> Any:
             raise ValueError(f"more than {MAX_HEAD_ITEMS} lists and maps")
         return value
 
+    hook = counted if len(payload) > MAX_HEAD_ITEMS else None  # each takes a byte
     try:
         return msgpack.unpackb(
             payload,
             raw=False,
             strict_map_key=True,
             ext_hook=refuse,
-            list_hook=counted,
-            object_hook=counted,
+            list_hook=hook,
+            object_hook=hook,
             max_array_len=MAX_HEAD_ITEMS,
             max_map_len=1 << 16,
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -175,16 +173,15 @@ def test_run_of_a_wrong_size_is_noticed(cut: int, extra: int) -> None:
 
 
 @given(
-    field=st.sampled_from(list(PENDING.names or ())),
+    place=st.sampled_from(range(5)),
     value=st.one_of(st.integers(0, 40), st.sampled_from([2**31, 2**32 - 1, 2**61 + 1, 2**64 - 1])),
     keyed=st.booleans(),
 )
-def test_forged_header_is_noticed_or_means_the_same(field: str, value: int, keyed: bool) -> None:
+def test_forged_header_is_noticed_or_means_the_same(place: int, value: int, keyed: bool) -> None:
     payload = bytearray(encode_pending(a_table(9, keyed=keyed), NONE))
-    header: Any = np.frombuffer(bytes(payload[: PENDING.itemsize]), PENDING).copy()
-    limit = int(np.iinfo(header[field].dtype).max)
-    header[field] = value & limit
-    payload[: PENDING.itemsize] = header.tobytes()
+    header = list(PENDING.unpack_from(payload))
+    header[place] = value & (2**32 - 1 if place in (1, 2) else 2**64 - 1)
+    PENDING.pack_into(payload, 0, *header)
     try:
         table, _ = decode("x", bytes(payload), 9, keyed=keyed)
     except CorruptFile:
