@@ -1,6 +1,7 @@
 # make demo    a virtual environment, the package, and the main job on real input
 # make check   lint, types, layers, and the quick tests of modules and contracts
 # make test    all tests, as many at once as there are cores
+#              (worksteal keeps a file on one core, so that what its tests share is made once)
 # make lint    ruff, mypy --strict
 # make torture, make soak, make fuzz    the long trials of docs/explanation/reliability.md, an hour or more
 # make sanitize    the tests that reach kernels, under sanitizers of gcc: an hour or more
@@ -19,12 +20,12 @@ demo: $(VENV)/.installed
 	$(BIN)/simindex demo
 
 check: lint
-	$(BIN)/pytest -n auto $(FAST)
+	$(BIN)/pytest -n auto --dist worksteal $(FAST)
 
 test: $(VENV)/.test
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
-lint: $(VENV)/.test $(VENV)/.lint
+lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
@@ -48,13 +49,10 @@ $(VENV)/.installed: $(VENV)/bin/pip $(SOURCES)
 	$(BIN)/pip install --quiet --disable-pip-version-check .
 	touch $@
 
-$(VENV)/.test: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check '.[test]'
-	touch $@
-
-$(VENV)/.lint: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check '.[lint]'
-	touch $@
+# One installation with all tools: each one more would make the wheel again.
+$(VENV)/.test: $(VENV)/bin/pip $(SOURCES)
+	$(BIN)/pip install --quiet --disable-pip-version-check '.[test,lint]'
+	touch $(VENV)/.installed $@
 
 clean:
 	rm -rf build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
