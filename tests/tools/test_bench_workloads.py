@@ -21,14 +21,28 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 def tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(TOOLS))
 
-WITH_SCRIPT_FOLDER = {name: v for name, v in os.environ.items() if name != "PYTHONSAFEPATH"}
+
+WITH_SCRIPT_FOLDER = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join(filter(None, [str(TOOLS), os.environ.get("PYTHONPATH")])),
+}
 """The benchmark's own modules stand beside it."""
+
+BENCH = """
+import sys
+import bench
+from simindex.index import index
+from simindex.planning.machine import Machine
+index.measure = lambda file: Machine(measured=True)
+sys.exit(bench.main(sys.argv[1:]))
+"""
+"""Tuning takes the constants of another machine, because each measurement takes ten seconds."""
 
 
 def bench(*arguments: str, into: Path) -> tuple[str, list[dict[str, Any]]]:
     """What a run prints, and its measurements."""
     finished = subprocess.run(
-        [sys.executable, str(TOOLS / "bench.py"), *arguments, "--repeat", "1", "--no-peer",
+        [sys.executable, "-c", BENCH, *arguments, "--repeat", "1", "--no-peer",
          "--json", str(into)],
         capture_output=True, text=True, check=False, timeout=100, env=WITH_SCRIPT_FOLDER,
     )

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 import simindex
 from simindex import IndexOptions
 from simindex.errors import CorruptFile, InvalidOption
+from simindex.planning.machine import Machine
 from simindex.storage import snapshot
 from simindex.storage.catalog.catalog import Edit
 from simindex.storage.files.envelope import HEADER, open_envelope
@@ -136,8 +137,9 @@ def test_pending_rows_and_other_segments_have_none(tmp_path: Path, index_path: P
 @pytest.mark.parametrize("structures", [("issl",), ("psm", "bphs:G=2,g=1", "issl:w=16")])
 @pytest.mark.slow
 def test_every_query_goes_on_by_other_methods(
-    index_path: Path, structures: tuple[str, ...]
+    index_path: Path, structures: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("simindex.index.index.measure", lambda file: Machine())
     made = fill(index_path, structures, 900)
     with simindex.open(index_path, "w") as index:
         model = oracle.Model()
