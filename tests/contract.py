@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,15 @@ class Case:
     model: oracle.Model
     queries: oracle.U64
     weights: oracle.F32
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """What brute force found, by what was asked: the rows and queries of a case never change."""
+
+    def truth(self, h: int) -> list[tuple[int, int, Any]]:
+        """All (query, distance, name) within h, by brute force."""
+        if h not in self.kept:
+            self.kept[h] = self.model.query(self.queries, h)
+        found: list[tuple[int, int, Any]] = self.kept[h]
+        return found
 
     def batch(self, *, weighted: bool = True) -> Batch:
         """The queries as a batch."""
@@ -192,7 +201,7 @@ class MethodContract:
         return case.index.explain(batch, method=self.method, **options)
 
     def expected(self, case: Case, h: int) -> list[tuple[int, int, Any]]:
-        return case.model.query(case.queries, h)
+        return case.truth(h)
 
     def test_the_answer_and_its_explanation_name_the_method(self, case: Case) -> None:
         found = self.ask(case, case.batch(), h=3)

@@ -117,7 +117,7 @@ def test_a_batch_has_the_same_bytes_for_every_thread_count_and_limit(
     ask: Any = {"h": 3, "recall": recall, "first": first, "method": "psm"}
     expected = stored.index.query(stored.batch(), threads=1, **ask)
     assert not expected.stats.exact
-    truth = stored.model.query(stored.queries, 3)
+    truth = stored.truth(3)
     if first:
         answered = {query for query, _, _ in truth}
         assert len(expected) == len(np.unique(expected.query)) >= 0.7 * len(answered)
@@ -171,7 +171,7 @@ def test_a_limit_that_is_no_size_is_refused(stored: Case, limit: Any) -> None:
 
 @pytest.mark.slow
 def test_designs_can_be_named_for_the_tables_over_the_queries(stored: Case) -> None:
-    expected = stored.model.query(stored.queries, 3)
+    expected = stored.truth(3)
     found = stored.index.query(
         stored.queries, h=3, method="bphs:G=5,g=2", memory_limit=ROOMY, threads=2
     )

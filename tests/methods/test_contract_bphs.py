@@ -122,7 +122,7 @@ class TestAutoAmongDesigns(MethodContract):
 def test_auto_uses_no_design_beyond_its_radius(case: Case) -> None:
     found = case.index.query(case.queries, h=10, method="auto")
     assert not set(found.stats.method.split("+")) & set(EVERY)
-    assert named(found) == case.model.query(case.queries, 10)
+    assert named(found) == case.truth(10)
     with pytest.raises(InvalidOption, match="use bphs:"):
         case.index.query(case.queries, h=10, method="bphs")
 

@@ -49,21 +49,34 @@ def case(
     yield from opened_case(path, *request.param, structures=("psm", "issl"))
 
 
+Ranked = list[list[tuple[int, Any]]]
+"""Of each query (distance, name) of every document, the nearest first."""
+
+
 def nearest(case: Case, queries: oracle.U64, k: int) -> tuple[list[list[int]], list[list[Any]]]:
     """The truth: distances and names of the k nearest documents; names of equal ones sorted."""
+    asked = queries.tobytes()
+    if asked not in case.kept:
+        case.kept[asked] = ranked(case, queries)
+    documents = [order[:k] for order in case.kept[asked]]
+    distances = [[distance for distance, _ in order] for order in documents]
+    return distances, [[name for _, name in order] for order in documents]
+
+
+def ranked(case: Case, queries: oracle.U64) -> Ranked:
+    """All documents of the model for each query; those of equal distance by their numbers."""
     names = [row.name for row in case.model.rows]
     numbers = {name: number_of(case, name) for name in set(names)}
     stored = np.array([row.words for row in case.model.rows], dtype=np.uint64)
     apart = oracle.distances(stored, queries)
-    distances, found = [], []
+    found = []
     for row in apart:
         least: dict[Any, int] = {}
         for name, distance in zip(names, row.tolist(), strict=True):
             least[name] = min(distance, least.get(name, distance))
-        order = sorted(least, key=lambda name: (least[name], numbers[name]))[:k]
-        distances.append([least[name] for name in order])
-        found.append(order)
-    return distances, found
+        order = sorted(least, key=lambda name: (least[name], numbers[name]))
+        found.append([(least[name], name) for name in order])
+    return found
 
 
 def number_of(case: Case, name: Any) -> int:

@@ -78,7 +78,7 @@ def nearest(hits: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
     return best(hits, lambda hit: (hit[2], hit[3], hit[1]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(data=st.data())
 @pytest.mark.slow
 def test_every_near_row_is_found_once(data: st.DataObject) -> None:
@@ -90,14 +90,17 @@ def test_every_near_row_is_found_once(data: st.DataObject) -> None:
     originals = data.draw(st.sampled_from((1, 5, 200)))
     if bits == 4096:
         rows, queries = min(rows, 300), min(queries, 40)
-    table, batch = case(
-        data.draw(st.integers(0, 1 << 30)), bits, rows, queries, originals, min(h + 1, 4)
-    )
     design = data.draw(st.sampled_from(designs_for(h, bits)[:5]))
+    chunk_bytes = data.draw(st.sampled_from((1, 4096, 100_000, 8 << 20)))
+    if chunk_bytes == 1 or originals == 1:  # a row a chunk; nearly all pairs are hits
+        rows = min(rows, 300)
     stream = Stream(
-        chunk_bytes=data.draw(st.sampled_from((1, 4096, 100_000, 8 << 20))),
+        chunk_bytes=chunk_bytes,
         release=data.draw(st.booleans()),
         threads=data.draw(st.integers(1, 3)),
+    )
+    table, batch = case(
+        data.draw(st.integers(0, 1 << 30)), bits, rows, queries, originals, min(h + 1, 4)
     )
     hits = expected(table, batch, h)
     tables = query_tables.build(batch, design, h=h, threads=stream.threads)
