@@ -33,14 +33,22 @@ def drawn(shape: str, rng: np.random.Generator, rows: int, words: int) -> np.nda
     return values
 
 
-@pytest.mark.parametrize("window", [1, 3, 16, 1 << 20], indirect=True)
-@pytest.mark.parametrize("shape", ["uniform", "equal", "skewed", "hot"])
-@pytest.mark.parametrize(("bits", "keyed"), [(64, False), (128, True), (1024, False), (64, True)])
+WINDOWS = (1, 3, 16, 1 << 20)
+SHAPES = ("uniform", "equal", "skewed", "hot")
+STORED = ((64, False), (128, True), (1024, False), (64, True))
+
+
+@pytest.mark.parametrize(
+    ("window", "shape", "bits", "keyed"),
+    [(WINDOWS[(i + j) % 4], SHAPES[i], *STORED[j]) for i in range(4) for j in range(4)],
+    indirect=["window"],
+)
 @pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.slow
 def test_merge_is_the_sorted_union(
     index_path: Path, window: int, shape: str, bits: int, keyed: bool, deleted: bool
 ) -> None:
+    """Each two of window, shape and kind of rows meet, with deletions and without."""
     rng = np.random.default_rng(bits + len(shape))
     options = IndexOptions(bits=bits, keys=keyed, batch_rows=32, min_merge=0)
     expected: list[tuple[list[int], str | int]] = []
