@@ -156,7 +156,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--cliff", action="append", metavar="NAME",
-        help="limits: deletion, replaced, followed, shared-bits, templates or wide-radius; may be"
+        help="limits: deletion, replaced, followed, shared-bits, templates, wide-radius or threads;"
         " given again",
     )
     made.add_argument("--plot", type=Path, help="append-batches: draw the times, as SVG")

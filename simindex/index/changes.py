@@ -67,7 +67,7 @@ class Changes:
         """What leaving a ``with`` block cleanly does before it closes the handle."""
         handle = self.handle
         if handle.writer is not None and not handle.closed:
-            with handle.lock, WritingCall(handle, "commit") as writer:
+            with handle.turns, handle.lock, WritingCall(handle, "commit") as writer:
                 writer.commit()
                 writer.finish_merges(start=True)
 
@@ -82,7 +82,7 @@ class Changes:
 
     def append(self, batch: Batch | Any, named: Mapping[str, Any]) -> U64:
         """See `Index.append`; `named` are ids, keys and weights of plain fingerprints."""
-        with self.handle.lock:
+        with self.handle.turns, self.handle.lock:
             options = self._fitting(batch, named.get("keys"))
             checked = checked_batch(batch, options, self.handle.recipe, **named)
             with WritingCall(self.handle, "append") as writer:
@@ -93,7 +93,7 @@ class Changes:
 
     def replace(self, batch: Batch) -> U64:
         """See `Index.replace`."""
-        with self.handle.lock:
+        with self.handle.turns, self.handle.lock:
             options = self._fitting(batch, None)
             checked = checked_batch(batch, options, self.handle.recipe)
             if checked.keys is None and checked.ids is None:
@@ -109,7 +109,7 @@ class Changes:
 
     def delete(self, ids: Any, keys: Any) -> int:
         """See `Index.delete`."""
-        with self.handle.lock:
+        with self.handle.turns, self.handle.lock:
             self.handle.check_may_change()
             if self.handle.undecided:
                 names_of_any_kind(ids, keys, self._options)
@@ -121,12 +121,12 @@ class Changes:
 
     def commit(self) -> None:
         """See `Index.commit`."""
-        with self.handle.lock, WritingCall(self.handle, "commit") as writer:
+        with self.handle.turns, self.handle.lock, WritingCall(self.handle, "commit") as writer:
             writer.commit()
 
     def discard(self) -> None:
         """See `Index.discard`."""
-        with self.handle.lock, WritingCall(self.handle, "discard") as writer:
+        with self.handle.turns, self.handle.lock, WritingCall(self.handle, "discard") as writer:
             writer.committer.discard()
 
     def compact(
@@ -135,7 +135,7 @@ class Changes:
         """See `Index.compact`."""
         full = as_flag(full, "full")
         call = WritingCall(self.handle, "compact")
-        with self.handle.lock, call as writer:
+        with self.handle.turns, self.handle.lock, call as writer:
             self.handle.view.check_place()
             committer, report = writer.committer, call.reporting(progress)
             committer.hand_over()
@@ -178,7 +178,7 @@ class Changes:
     ) -> Matches:
         """See `Index.ingest`; `asked` are the options of the search of the index."""
         started = time.perf_counter()
-        with self.handle.lock:
+        with self.handle.turns, self.handle.lock:
             options = self._fitting(batch, named.get("keys"))
             checked = checked_batch(batch, options, self.handle.recipe, **named)
             answerer = self.handle.answerer
@@ -219,7 +219,7 @@ class Changes:
         check_commit_s(commit_s)
         options, recipe = self._options, self.handle.recipe
         if recipe is None or options.keys is None:
-            with self.handle.lock:
+            with self.handle.turns, self.handle.lock:
                 options, recipe = self._fitting(given, [key]), self.handle.recipe
                 if recipe is None and writer.committer.no_rows and isinstance(given, (str, bytes)):
                     recipe = Recipe(bits=options.bits)
@@ -230,35 +230,36 @@ class Changes:
         document = checked_document(given, key, options, recipe)
         if document is None:
             return None
-        snapshot = self.handle.view.current()
-        found = nearest(answerer, snapshot, document, h, recall)
-        with self.handle.lock, WritingCall(self.handle, "seen_or_add") as writer:
-            committer = writer.committer
-            if not committer.waiting.empty or committer.recent.due(commit_s):
-                writer.commit()
-            if committer.waiting.since.generation != snapshot.head.generation:
-                snapshot = self.handle.view.current()
-                found = nearest(answerer, snapshot, document, h, recall)
-            found = nearer(found, committer.recent.nearest(document.rows, h))
-            if found is None:
-                names_rows = options.keys != self._options.keys
-                if names_rows and not committer.may_take_keys:  # another thread was first
-                    checked_document(given, key, self._options, recipe)
-                add = partial(committer.add_recent, commit_s=commit_s)
-                if names_rows or (self.handle.recipe is None and document.recipe is not None):
-                    committer.admitted(document, options, add)
-                else:
-                    if self.handle.recipe is not recipe:
-                        check_recipe(document.recipe, self.handle.recipe)
-                    add(document)
-                if committer.recent.due_at < inf:
-                    self._deadline.expect(committer.recent.due_at)
-            return found
+        with self.handle.turns:
+            snapshot = self.handle.view.current()
+            found = nearest(answerer, snapshot, document, h, recall)
+            with self.handle.lock, WritingCall(self.handle, "seen_or_add") as writer:
+                committer = writer.committer
+                if not committer.waiting.empty or committer.recent.due(commit_s):
+                    writer.commit()
+                if committer.waiting.since.generation != snapshot.head.generation:
+                    snapshot = self.handle.view.current()
+                    found = nearest(answerer, snapshot, document, h, recall)
+                found = nearer(found, committer.recent.nearest(document.rows, h))
+                if found is None:
+                    names_rows = options.keys != self._options.keys
+                    if names_rows and not committer.may_take_keys:  # another thread was first
+                        checked_document(given, key, self._options, recipe)
+                    add = partial(committer.add_recent, commit_s=commit_s)
+                    if names_rows or (self.handle.recipe is None and document.recipe is not None):
+                        committer.admitted(document, options, add)
+                    else:
+                        if self.handle.recipe is not recipe:
+                            check_recipe(document.recipe, self.handle.recipe)
+                        add(document)
+                    if committer.recent.due_at < inf:
+                        self._deadline.expect(committer.recent.due_at)
+                return found
 
     def _commit_added(self) -> None:
         """Commits what `seen_or_add` has added, once it has waited long enough."""
         handle = self.handle
-        with handle.lock:
+        with handle.turns, handle.lock:
             self._deadline.reached()
             if handle.closed or handle.writer is None or handle.note is not None:
                 return
@@ -292,13 +293,13 @@ class Changes:
         """Refuses, before it is measured, what the next commit would not store."""
         self.handle.check_open()
         if self.handle.writer is not None:
-            with self.handle.lock:
+            with self.handle.turns, self.handle.lock:
                 self.handle.check_may_change()
 
     def keep(self, call: str, name: str, payload: bytes) -> None:
         """Has a writer's next commit store what a call has measured."""
         if self.handle.writer is not None:
-            with self.handle.lock, WritingCall(self.handle, call) as writer:
+            with self.handle.turns, self.handle.lock, WritingCall(self.handle, call) as writer:
                 writer.committer.set_value(name, payload)
 
     def self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> Audit | None:
@@ -326,11 +327,11 @@ class Changes:
 
         if writer is None:
             return found()
-        with handle.lock:
+        with handle.turns, handle.lock:
             before = found()
             running = writer.merges.running
         wait_for(running)  # without the lock; what they are writing has no final name yet
-        with handle.lock:
+        with handle.turns, handle.lock:
             after = found()
             unfinished = writer.uninstalled
         return [one for one in before if one in after and Path(one.path).name not in unfinished]

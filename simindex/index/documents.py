@@ -65,5 +65,5 @@ def _held(handle: Handle, names: Names) -> list[Any]:
     """What `Committer.named` gives; of a reader, what its snapshot does."""
     if handle.writer is None:
         return list(handle.view.current().named(names))
-    with handle.lock:
+    with handle.turns, handle.lock:
         return list(handle.writer.committer.named(handle.view.current(), names))

@@ -26,6 +26,7 @@ from simindex.errors import (
     RecipeMismatch,
     SimindexError,
 )
+from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
 from simindex.options import IndexOptions
 from simindex.query.answerer import Answerer
@@ -58,7 +59,7 @@ class Handle:
         self.path = path
         self.closed = self._ended = True
         self._pid = os.getpid()
-        self.lock = RLock()
+        self.lock, self.turns = RLock(), Turns()
         self.writer: Writer | None = None
         self.note: CallNote | None = None
         """Of the call that changes the index now, or that was cut off."""
@@ -117,7 +118,7 @@ class Handle:
 
     def close(self, *, discard: bool = False) -> None:
         """See `Index.close`; with `discard`, what waits is thrown away."""
-        with self.lock:
+        with self.turns, self.lock:
             if self._ended:
                 return
             self._check_not_within_a_call()
@@ -335,7 +336,7 @@ def _check_agreement(
 def _after_fork() -> None:
     # The child must not keep the parent's writer lock alive, nor wait for threads it does not have.
     for handle in list(_handles):
-        handle.lock = RLock()
+        handle.lock, handle.turns = RLock(), Turns()
         handle.view.forget_lock()
         handle.note = None
         if handle.writer is not None and handle.writer.committer.lock is not None:

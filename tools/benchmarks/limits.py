@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import crowded, deleting, wide
+from benchmarks import crowded, deleting, together, wide
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch
 
@@ -19,6 +19,7 @@ CLIFFS: dict[str, Cliff] = {
     "shared-bits": crowded.shared_bits,
     "templates": crowded.templates,
     "wide-radius": wide.wide_radius,
+    "threads": together.threads,
 }
 
 

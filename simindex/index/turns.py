@@ -1,0 +1,181 @@
+"""Threads that call one handle again and again take turns, of several calls each.
+
+    begun      a thread comes, and nobody else has the turn: it goes on
+    kept       it comes straight back after a call, as in a loop: others wait, without any work
+    queued     others wait in the order in which they came, each on a lock of its own
+    passed on  a turn that is over ends with its call: the first in the queue is next
+    left       a thread that does other work between calls, such as to fetch a page, passes its turn
+               on after each; one that was expected back and stays away loses it to the first in
+               the queue
+
+Without turns each call is by another thread than the one before. That costs switches of threads and
+of the interpreter's lock, which kernels release, about as much as the call itself; and a plain lock
+may pass a thread over for more than a second.
+
+A turn is advice. The lock that the caller takes within it keeps threads apart:
+
+    with turns, lock:
+        ...
+
+1. So an interrupt between any two steps here harms the order at most. The first in the queue
+   overrules what is left of a turn once it is PATIENCE_S late; it then waits for the lock.
+2. Nothing relies on the interpreter's lock: where two threads begin a turn at once, one of them
+   waits for the lock during a call.
+3. A call within a call of the same thread is a part of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from math import inf
+from threading import Lock, local
+from time import monotonic
+from types import TracebackType
+
+ROUND_S = 0.04
+"""All threads that wait have had their turns by then, unless a call takes long."""
+
+LEAST_TURN_S, MOST_TURN_S = 0.002, 0.02
+"""A turn ends with the first call that ends after its share of a round, within these bounds."""
+
+BACK_S = 0.0002
+"""Who was back within this time is expected back after the next call, too, and waited for as long.
+"""
+
+PATIENCE_S = 1.0
+"""Whether a turn takes so long for its work, or nobody will end it, cannot be seen."""
+
+
+class _Caller:
+    """A thread that calls."""
+
+    __slots__ = ("comes_back", "depth", "ends", "left")
+
+    def __init__(self) -> None:
+        self.depth = 0
+        """Calls that it is within."""
+        self.left = -inf
+        """When it left the last one; inf while it has a turn and is in a call."""
+        self.comes_back = False
+        """Whether it was back soon after the one before."""
+        self.ends = -inf
+        """When its last turn is over."""
+
+    def vacant(self, now: float) -> bool:
+        """Whether a turn of its own is free: it is in no call, and not expected back in time."""
+        return self.left < inf and (
+            not self.comes_back or now - self.left >= BACK_S or now >= self.ends
+        )
+
+
+class _Ticket:
+    """Of a thread in the queue, which waits until `called` is released."""
+
+    __slots__ = ("called", "caller")
+
+    def __init__(self, caller: _Caller) -> None:
+        self.caller, self.called = caller, Lock()
+        self.called.acquire()
+
+
+class _Own(local):
+    """Of the thread that looks."""
+
+    def __init__(self) -> None:
+        self.caller = _Caller()
+
+
+class Turns:
+    """Of one handle; the `with` block around that of its lock."""
+
+    def __init__(self) -> None:
+        self._own = _Own()
+        self._turn = _Caller()
+        """Who has the turn, or had the last one."""
+        self._queue: deque[_Ticket] = deque()
+
+    def __enter__(self) -> None:
+        caller = self._own.caller
+        if caller.depth:
+            caller.depth += 1
+            return
+        try:
+            now = monotonic()
+            caller.comes_back = now - caller.left < BACK_S
+            if self._turn is caller and now < caller.ends:
+                caller.left = inf
+            elif not self._queue and (self._turn is caller or self._turn.vacant(now)):
+                self._begin(caller, now)
+            else:
+                self._wait(_Ticket(caller))
+            caller.depth = 1
+        except BaseException:
+            self._give_up(caller)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        caller = self._own.caller
+        caller.depth -= 1
+        if not caller.depth:
+            caller.left = now = monotonic()
+            if self._queue and self._turn is caller and (
+                now >= caller.ends or not caller.comes_back
+            ):
+                self._pass_on(now)
+
+    def _begin(self, caller: _Caller, now: float) -> None:
+        caller.left, caller.ends = inf, now + self._turn_s()
+        self._turn = caller
+
+    def _turn_s(self) -> float:
+        return max(LEAST_TURN_S, min(MOST_TURN_S, ROUND_S / (1 + len(self._queue))))
+
+    def _wait(self, ticket: _Ticket) -> None:
+        """In the queue, until the ticket is called, or its thread sees that it need not wait."""
+        caller = ticket.caller
+        try:
+            self._queue.append(ticket)
+            while not ticket.called.acquire(timeout=self._until_look_s(ticket)):
+                now, turn, place = monotonic(), self._turn, self._place(ticket)
+                if turn is caller:
+                    return  # the call got lost in an interrupt, or is that of a signal handler
+                patience_s = PATIENCE_S if place == 0 else 2 * PATIENCE_S  # lest the first is gone
+                if now - turn.ends >= patience_s or (place == 0 and turn.vacant(now)):
+                    self._begin(caller, now)
+                    return
+        finally:
+            with suppress(ValueError):  # it was called
+                self._queue.remove(ticket)
+
+    def _place(self, ticket: _Ticket) -> int:
+        """Tickets before it; 0 once it was called."""
+        try:
+            return self._queue.index(ticket)
+        except ValueError:
+            return 0
+
+    def _until_look_s(self, ticket: _Ticket) -> float:
+        """Until its thread looks whether it need not wait any longer, uncalled.
+
+        It is the first by then if each turn before its own takes its usual time.
+        """
+        place, turn, turn_s = self._place(ticket), self._turn, self._turn_s()
+        if place or turn.left < inf:
+            return BACK_S + place * turn_s
+        return max(turn.ends - monotonic(), LEAST_TURN_S)
+
+    def _pass_on(self, now: float) -> None:
+        with suppress(IndexError):  # it was given up
+            ticket = self._queue.popleft()
+            self._begin(ticket.caller, now)
+            ticket.called.release()
+
+    def _give_up(self, caller: _Caller) -> None:
+        """Of a call that does not begin."""
+        caller.left = -inf
+        if self._turn is caller:
+            self._pass_on(monotonic())
