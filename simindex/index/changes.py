@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from simindex.arrays import U64
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError, raised_by_a_handler
@@ -49,7 +49,30 @@ USUAL_FANOUT = 8
 RETRY_S = 5.0
 """After a commit that nobody waits for has failed, as on a full disk, until it is tried again."""
 
+BRIEF_S = 0.0005
+"""To fingerprint and ask a document so fast is part of a thread's turn; what takes longer, such as
+to read from a disk, leaves the interpreter's lock to others for most of that time."""
+
+SLOW_CALLS, APART_CALLS = 4, 1000
+"""After so many slow calls in a row, so many fingerprint and ask their documents before their turn.
+"""
+
 log = logging.getLogger("simindex")
+
+
+class _Asked(NamedTuple):
+    """A document that `seen_or_add` is to add unless it is near a row."""
+
+    document: Batch
+    h: int
+    recall: float
+    commit_s: float | None
+    options: IndexOptions
+    """With the kind of keys that this document would bring."""
+    recipe: Recipe | None
+    snapshot: Snapshot
+    found: Match | None
+    """The nearest row of the snapshot within h."""
 
 
 class Changes:
@@ -58,6 +81,8 @@ class Changes:
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
         self._deadline = Deadline(self._commit_added)
+        self._slow = self._apart = 0
+        """Slow calls of `seen_or_add` in a row; calls to come that ask before their turn."""
 
     @property
     def _options(self) -> IndexOptions:
@@ -215,6 +240,22 @@ class Changes:
         commit_s: float | None,
     ) -> Match | None:
         """See `Index.seen_or_add`."""
+        if self._apart:  # what takes long runs side by side
+            self._apart -= 1
+            return self._added(self._asked(given, key, h, recall, commit_s))
+        with self.handle.turns:
+            began = time.monotonic()
+            asked = self._asked(given, key, h, recall, commit_s)
+            self._slow = self._slow + 1 if time.monotonic() - began > BRIEF_S else 0
+            if self._slow >= SLOW_CALLS:
+                self._apart = APART_CALLS
+            return self._added(asked)
+
+    def _asked(
+        self, given: str | bytes | Batch, key: Any, h: int | None, recall: float,
+        commit_s: float | None,
+    ) -> _Asked | None:
+        """The document with what is nearest in the last commit; None without a fingerprint."""
         writer = self.handle.writing()
         check_commit_s(commit_s)
         options, recipe = self._options, self.handle.recipe
@@ -230,31 +271,37 @@ class Changes:
         document = checked_document(given, key, options, recipe)
         if document is None:
             return None
-        with self.handle.turns:
-            snapshot = self.handle.view.current()
-            found = nearest(answerer, snapshot, document, h, recall)
-            with self.handle.lock, WritingCall(self.handle, "seen_or_add") as writer:
-                committer = writer.committer
-                if not committer.waiting.empty or committer.recent.due(commit_s):
-                    writer.commit()
-                if committer.waiting.since.generation != snapshot.head.generation:
-                    snapshot = self.handle.view.current()
-                    found = nearest(answerer, snapshot, document, h, recall)
-                found = nearer(found, committer.recent.nearest(document.rows, h))
-                if found is None:
-                    names_rows = options.keys != self._options.keys
-                    if names_rows and not committer.may_take_keys:  # another thread was first
-                        checked_document(given, key, self._options, recipe)
-                    add = partial(committer.add_recent, commit_s=commit_s)
-                    if names_rows or (self.handle.recipe is None and document.recipe is not None):
-                        committer.admitted(document, options, add)
-                    else:
-                        if self.handle.recipe is not recipe:
-                            check_recipe(document.recipe, self.handle.recipe)
-                        add(document)
-                    if committer.recent.due_at < inf:
-                        self._deadline.expect(committer.recent.due_at)
-                return found
+        snapshot = self.handle.view.current()
+        found = nearest(answerer, snapshot, document, h, recall)
+        return _Asked(document, h, recall, commit_s, options, recipe, snapshot, found)
+
+    def _added(self, asked: _Asked | None) -> Match | None:
+        """The nearest of all rows; the document is added if there is none."""
+        if asked is None:
+            return None
+        document, h, recall, commit_s, options, recipe, snapshot, found = asked
+        with self.handle.turns, self.handle.lock, WritingCall(self.handle, "seen_or_add") as writer:
+            committer = writer.committer
+            if not committer.waiting.empty or committer.recent.due(commit_s):
+                writer.commit()
+            if committer.waiting.since.generation != snapshot.head.generation:
+                snapshot = self.handle.view.current()
+                found = nearest(self.handle.answerer, snapshot, document, h, recall)
+            found = nearer(found, committer.recent.nearest(document.rows, h))
+            if found is None:
+                names_rows = options.keys != self._options.keys
+                if names_rows and not committer.may_take_keys:  # another thread was first
+                    checked_document(document, None, self._options, recipe)
+                add = partial(committer.add_recent, commit_s=commit_s)
+                if names_rows or (self.handle.recipe is None and document.recipe is not None):
+                    committer.admitted(document, options, add)
+                else:
+                    if self.handle.recipe is not recipe:
+                        check_recipe(document.recipe, self.handle.recipe)
+                    add(document)
+                if committer.recent.due_at < inf:
+                    self._deadline.expect(committer.recent.due_at)
+            return found
 
     def _commit_added(self) -> None:
         """Commits what `seen_or_add` has added, once it has waited long enough."""

@@ -698,6 +698,9 @@ def test_limits_measures_every_cliff(tmp_path: Path) -> None:
     assert {one["workload"] for one in measured[6:]} == {
         "0 shared bits", "24 shared bits", "100 templates: find_all, collapse_equal",
         "100 templates: find_clusters", "256 bits: within 31 bits", "256 bits: the 10 nearest",
+    } | {
+        f"seen_or_add of {kind}, threads: {threads}{of}" for kind in ("fingerprints", "texts")
+        for threads in (1, 2, 8) for of in ("", ", p50", ", p99", ", longest call")
     }
     assert len(measured[3]["rates"]) == 10
     assert re.search(r"segments \d+ MB, catalog \d+; after compact segments", measured[3]["notes"])
