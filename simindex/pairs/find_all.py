@@ -19,7 +19,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import U32
 from simindex.checks import require_whole
-from simindex.errors import InvalidBatch, InvalidOption
+from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
 from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.options import as_flag
 from simindex.records.batch import as_fingerprints
@@ -44,8 +44,8 @@ _MOVE_NS = 14.0
 _COMPARE_NS = 0.1
 _COMPARE_WORD_NS = 2.0
 
-_PAIR_BYTES = 42
-"""Memory that a pair takes while it is found and sorted, the result included."""
+_PAIR_BYTES = 24
+"""Memory that a pair takes while it is found and sorted, the result included: 18."""
 
 
 def find_all(
@@ -87,13 +87,16 @@ def find_all(
     InvalidBatch
         If the rows are not fingerprints, or are too many.
     InvalidOption
-        If an option is out of range, or the pairs would take more than a quarter of the memory.
+        If an option is out of range.
+    TooManyMatches
+        If the pairs would take more than a quarter of the memory. `Index.pairs` gives them in
+        parts.
 
     Notes
     -----
-    Takes 16 bytes of memory a row and 42 a pair, the result included. Source: [SHP] `find_all`,
-    section "Architecture", which sorts rows and compares neighbours; simindex partitions rows and
-    compares groups.
+    Takes 32 bytes of memory a row and 24 a pair, the 18 of the result included. Source: [SHP]
+    `find_all`, section "Architecture", which sorts rows and compares neighbours; simindex
+    partitions rows and compares groups.
     """
     rows = as_fingerprints(fingerprints)
     n, bits = len(rows), 64 * rows.shape[1]
@@ -120,11 +123,14 @@ def find_all(
         thread_count(threads, n, worth=WORTH_THREADS),
     )
     if too_many:
-        raise InvalidOption(
-            f"h={h}: {pairs:,.0f} pairs or more do not fit into {answer_bytes() >> 20:,} MiB, "
+        limit_bytes = answer_bytes()
+        raise TooManyMatches(
+            f"h={h}: {pairs:,.0f} pairs or more do not fit into {limit_bytes >> 20:,} MiB, "
             f"1/{ANSWER_SHARE} of the memory",
-            remedy=("" if collapse_equal else "give collapse_equal=True, or ") + "give a smaller h",
-            option="h" if collapse_equal else "collapse_equal", found=pairs, expected=most,
+            remedy=("" if collapse_equal else "give collapse_equal=True, ") + "give a smaller h, "
+            "ask for groups with find_clusters, or append the rows to an index and take all pairs "
+            "in parts, with Index.pairs",
+            memory_limit=limit_bytes, found=pairs, expected=most,
         )
     if collapse_equal:
         return CollapsedPairs(a, b, distance, EqualRows(first, row))

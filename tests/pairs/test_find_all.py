@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import simindex
+from simindex.memory import answer_bytes
 from simindex.pairs import find_all
 from simindex.pairs.find_all import chosen_blocks, partition
 
@@ -182,8 +183,22 @@ def test_a_million_equal_rows_are_one_group() -> None:
 @pytest.mark.slow
 def test_pairs_that_do_not_fit_into_memory_are_refused() -> None:
     rows = np.zeros(10_000_000, np.uint64)
-    with pytest.raises(simindex.InvalidOption, match=r"49,999,995,000,000 pairs .* collapse_equal"):
+    with pytest.raises(
+        simindex.TooManyMatches, match=r"49,999,995,000,000 pairs .* collapse_equal.*Index\.pairs"
+    ) as caught:
         simindex.find_all(rows)
+    assert caught.value.data["memory_limit"] == answer_bytes()
+    assert caught.value.data["found"] > caught.value.data["expected"]
+
+
+def test_many_pairs_of_different_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal rows that are collapsed do not count."""
+    rows = np.repeat(np.uint64(1) << np.arange(64, dtype=np.uint64), 10)
+    monkeypatch.setattr(find_all, "answer_bytes", lambda: 24 * 1000)
+    with pytest.raises(simindex.TooManyMatches, match="pairs or more do not fit into 0 MiB"):
+        simindex.find_all(rows, collapse_equal=True)
+    monkeypatch.setattr(find_all, "answer_bytes", lambda: 24 * 2016)
+    assert len(simindex.find_all(rows, collapse_equal=True)) == 64 * 63 // 2
 
 
 @pytest.mark.slow

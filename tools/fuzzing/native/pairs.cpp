@@ -1,6 +1,7 @@
 // All pairs of rows that crowd, under any blocks.
 #include "pairs/pairs.hpp"
 
+#include <utility>
 #include <vector>
 
 #include "input.hpp"
@@ -32,13 +33,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const PairRows all{rows.data, n, words};
   DistinctPairs found = one_block ? block_pairs(all, {blocks, block}, search)
                                   : all_pairs(all, blocks, agreeing, search);
-  pairs_of_rows(found, n, true);
   if (expanded) expand(found, n, true, search);
   if (found.too_many) return 0;
   const std::size_t count = found.pairs.size;
   Array<std::int64_t> a(count), b(count), first(found.equal.size()), row(found.equal.size());
   Array<std::uint16_t> apart(count);
-  sort_pairs_by_rows(found.pairs, n, a.data, b.data, apart.data);
+  sort_pairs_by_rows(std::move(found.pairs), n, a.data, b.data, apart.data);
   sort_equal(found.equal, n, first.data, row.data);
   for (std::size_t i = 0; i < count; ++i) {
     REQUIRE(0 <= a[i] && a[i] < b[i] && b[i] < static_cast<std::int64_t>(n));

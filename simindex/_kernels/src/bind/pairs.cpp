@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bind/arrays.hpp"
@@ -79,8 +80,8 @@ std::optional<Columns> bind_block_pairs(const In<std::uint64_t, 2>& rows,
           given(pairs.distance, pairs.size)};
 }
 
-// a, b, distance; equal rows: first, row; how many pairs of rows all that stands for, at least; whether
-// they are more than `most`, and left out
+// a, b, distance; equal rows: first, row; how many pairs these are, at least; whether they are more than
+// `most`, and left out
 using AllColumns =
     std::tuple<Out<std::int64_t, 1>, Out<std::int64_t, 1>, Out<std::uint16_t, 1>,
                Out<std::int64_t, 1>, Out<std::int64_t, 1>, double, bool>;
@@ -95,16 +96,15 @@ AllColumns bind_all_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32
   require(threads >= 1, "threads: 1 or more");
   Signals signals;
   DistinctPairs found;
-  double stands_for = 0;
+  double wanted = 0;
   {
     ReleasedGil release;
     const PairSearch search{static_cast<std::uint64_t>(h), threads, resolve_level(level), most,
                             [&] { return signals(); }};
     found = all_pairs(all, partition, agreeing, search);
-    stands_for = pairs_of_rows(found, all.n, true);
-    if (expanded) expand(found, all.n, true, search);
+    wanted = expanded ? expand(found, all.n, true, search) : static_cast<double>(found.pairs.size);
     if (found.too_many) {
-      stands_for = std::max(stands_for, static_cast<double>(most) + 1);
+      wanted = std::max(wanted, static_cast<double>(most) + 1);
       found = {{}, {}, true};
     }
   }
@@ -118,11 +118,11 @@ AllColumns bind_all_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32
   Fresh<std::int64_t> row(repeats);
   {
     ReleasedGil release;
-    sort_pairs_by_rows(found.pairs, all.n, a.data(), b.data(), distance.data());
+    sort_pairs_by_rows(std::move(found.pairs), all.n, a.data(), b.data(), distance.data());
     if (!expanded) sort_equal(found.equal, all.n, first.data(), row.data());
   }
   return {a.release(),     b.release(),   distance.release(),
-          first.release(), row.release(), stands_for,         found.too_many};
+          first.release(), row.release(), wanted,             found.too_many};
 }
 
 }  // namespace

@@ -111,12 +111,9 @@ DistinctPairs block_pairs(const PairRows& rows, const BlockChoice& choice,
 DistinctPairs all_pairs(const PairRows& rows, std::span<const Bits> blocks, std::size_t agreeing,
                         const PairSearch& search);
 
-// How many pairs of rows that is, with those of equal rows among themselves if `with_equal`.
-double pairs_of_rows(const DistinctPairs& found, std::size_t n, bool with_equal);
-
 // To pairs of distinct rows adds those of the rows equal to them; and, if `with_equal`, of equal rows
-// themselves. Nothing is added if that would be more than `most`.
-void expand(DistinctPairs& found, std::size_t n, bool with_equal, const PairSearch& search);
+// themselves. Returns how many that makes; nothing is added if they are more than `most`.
+double expand(DistinctPairs& found, std::size_t n, bool with_equal, const PairSearch& search);
 
 // Equal rows by (first, row). Columns of the size of `equal`.
 void sort_equal(const std::vector<Equal>& equal, std::size_t n, std::int64_t* first,

@@ -49,29 +49,27 @@ class Repeats {
   std::vector<std::size_t> starts_;
 };
 
-}  // namespace
-
 double pairs_of_rows(const DistinctPairs& found, std::size_t n, bool with_equal) {
   auto pairs = static_cast<double>(found.pairs.size);
   if (found.equal.empty()) return pairs;
-  const Repeats like(found.equal, n);
+  std::vector<std::uint32_t> more(n);  // rows that equal this one
+  for (const Equal& one : found.equal) ++more[one.first];
   for (std::size_t i = 0; i < found.pairs.size; ++i) {
-    const auto a = static_cast<double>(like.of(found.pairs.a[i]).size());
-    const auto b = static_cast<double>(like.of(found.pairs.b[i]).size());
+    const double a = more[found.pairs.a[i]];
+    const double b = more[found.pairs.b[i]];
     pairs += (a + 1) * (b + 1) - 1;
   }
   if (with_equal)
-    like.each([&](std::uint64_t, auto rows) {
-      const auto more = static_cast<double>(rows.size());
-      pairs += more * (more + 1) / 2;
-    });
+    for (const double rows : more) pairs += rows * (rows + 1) / 2;
   return pairs;
 }
 
-void expand(DistinctPairs& found, std::size_t n, bool with_equal, const PairSearch& search) {
+}  // namespace
+
+double expand(DistinctPairs& found, std::size_t n, bool with_equal, const PairSearch& search) {
   const double pairs_then = pairs_of_rows(found, n, with_equal);
   found.too_many |= pairs_then > static_cast<double>(search.most);
-  if (found.too_many || found.equal.empty()) return;
+  if (found.too_many || found.equal.empty()) return pairs_then;
   FoundPairs& pairs = found.pairs;
   pairs.reserve(static_cast<std::size_t>(pairs_then));
   const Repeats like(found.equal, n);
@@ -93,13 +91,14 @@ void expand(DistinctPairs& found, std::size_t n, bool with_equal, const PairSear
       for (const std::uint64_t x : like_a) add(x, y, bits);
     }
   }
-  if (!with_equal) return;
+  if (!with_equal) return pairs_then;
   like.each([&](std::uint64_t first, auto rows) {
     for (std::size_t i = 0; i < rows.size() && goes_on(); ++i) {
       add(first, rows[i], 0);
       for (std::size_t j = i + 1; j < rows.size(); ++j) add(rows[i], rows[j], 0);
     }
   });
+  return pairs_then;
 }
 
 void sort_equal(const std::vector<Equal>& equal, std::size_t n, std::int64_t* first,
