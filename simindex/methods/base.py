@@ -85,8 +85,8 @@ class QueryPlan:
     """What that was learned from, in words."""
     stream: Stream | None = None
     """How tables are read in chunks, where memory is limited."""
-    held_bytes: int = 0
-    """What a call takes then in addition to its queries and matches."""
+    room_bytes: int = 0
+    """What is left for matches then."""
 
     @classmethod
     def of(

@@ -20,27 +20,30 @@ both sweeps of F go through each chunk while it is there.
 Invariants of a sweep
 1. What is found depends on neither threads, slices nor chunks: which round a header belongs to is
    the plan's alone.
-2. In F a query's matches are of one round, the first that finds any.
+2. In F a query's matches are of one round, the first that finds any. Where there is no room for
+   all of them, they are those that `search` takes for a query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import F32, U32, U64
+from simindex.arrays import F32, I64, U64
 from simindex.bits import vosh
 from simindex.bits.volatility import STEP, Volatility
-from simindex.methods.base import Asked, Found, TablePlan, joined, take
+from simindex.methods.base import Asked, Found, TablePlan, joined
+from simindex.methods.psmslice import Slice
 from simindex.methods.stream import Stream
 from simindex.options import SORTED_TABLE
 from simindex.storage.files import readahead
+from simindex.storage.files.envelope import PAGE_BYTES
 from simindex.storage.tables.table import Table
 from simindex.threads import Pool
 
@@ -165,7 +168,7 @@ def swept(table: Table, plan: TablePlan, asked: Asked) -> Found:
 
     def run(start: int) -> Found:
         stop = start + size
-        some = _Slice(
+        some = Slice(
             table, queries[start:stop], weights[start:stop], order, asked.h, asked.room
         )
         try:
@@ -202,17 +205,21 @@ def _search_within(
 ) -> Found:
     """The same, in one pass over rows that are given back when they are passed.
 
-    For memory see `bytes_needed`. With `first`, reading ends with the chunk in which the last query
-    matches by its own header.
+    For memory see `bytes_needed`. With `first`, a query has one match at a time, its nearest so
+    far. Reading ends with the chunk in which the last query matches by its own header.
     """
     first = asked.first
     share = -(-len(asked.queries) // stream.threads)
+    starts = range(0, len(asked.queries), share)
+    rooms = [asked.room for _ in starts]
+    if asked.room is not None and first:  # of which none has less while another one fills its own
+        rooms = [_native.Room(asked.room.left // len(starts)) for _ in starts]
     slices = [
-        _Slice(
+        Slice(
             table, asked.queries[start : start + share], weights[start : start + share], order,
-            asked.h, asked.room,
+            asked.h, room, partial(_looked_up, table, plan, asked, stream, start),
         )
-        for start in range(0, len(asked.queries), share)
+        for start, room in zip(starts, rooms, strict=True)
     ]
     with ExitStack() as stack:
         mapped = stack.enter_context(_mapping(stream.threads))
@@ -234,9 +241,30 @@ def _search_within(
                 readahead.give_back(table.ids[start:stop])
             if first and all(some.all_matched for some in slices):
                 break
-    return joined(
-        [some.found(share * number, first=first) for number, some in enumerate(slices)]
-    )
+    found = [some.found() for some in slices]
+    return joined([
+        one._replace(query=one.query + start) for start, one in zip(starts, found, strict=True)
+    ])
+
+
+def _looked_up(
+    table: Table, plan: TablePlan, asked: Asked, stream: Stream, start: int, numbers: I64
+) -> Found:
+    """A match of some of the queries from number `start` on, each by itself: of first matches there
+    may be no room for all that a sweep finds. `query` is a number among those."""
+    each = 2 * PAGE_BYTES * (plan.flips + 1)  # of rows and ids
+    size = max(1, stream.resident_bytes(table.fingerprints.shape[1]) // each)
+    parts = []
+    for at in range(0, len(numbers), size):
+        some = numbers[at : at + size]
+        found = search(
+            table, plan, asked.of(some + start)._replace(first=True, room=None)
+        )
+        parts.append(found._replace(query=some[found.query]))
+        if stream.release:
+            readahead.give_back(table.fingerprints)
+            readahead.give_back(table.ids)
+    return joined(parts)
 
 
 def bytes_needed(table: Table, flips: int, queries: int, stream: Stream) -> int:
@@ -268,94 +296,3 @@ def _chunk_partitions(table: Table, partitions: int, stream: Stream) -> Sequence
         if following - _first_row(table, partitions, found[-1]) > most:
             found.append(partition)
     return [*found, partitions]
-
-
-class _Slice:
-    """Some queries of a batch, that one thread looks up."""
-
-    def __init__(
-        self, table: Table, queries: U64, weights: F32, order: _native.CheckedVosh, h: int,
-        room: _native.Room | None,
-    ) -> None:
-        self._table, self._queries, self._weights = table, queries, weights
-        self._order, self._h, self._room = order, h, room
-        self._rounds: list[_native.CheckedProbes] = []
-        self._parts: list[list[Found]] = []
-        self._matched = np.zeros(len(queries), np.uint8)  # in the first round
-
-    # A sweep a round, of a table in memory.
-
-    def all(self) -> Found:
-        """Matches of A."""
-        return self._swept(self._flipped(None, own=True))
-
-    def first(self, header_bits: int) -> Found:
-        """Matches of F."""
-        found = self._swept(self._own(header_bits))
-        self._matched[found.query] = 1
-        numbers = np.flatnonzero(self._matched == 0).astype(np.uint32)
-        return joined([found, self._swept(self._flipped(numbers, own=False))])
-
-    # A pass over a table in chunks.
-
-    def partition(self, header_bits: int, *, first: bool) -> None:
-        """Makes the probes of all rounds; their memory is not kept for other calls."""
-        if first:
-            self._rounds = [
-                self._own(header_bits, keep=False), self._flipped(None, own=False, keep=False)
-            ]
-        else:
-            self._rounds = [self._flipped(None, own=True, keep=False)]
-        self._parts = [[] for _ in self._rounds]
-
-    @property
-    def partitions(self) -> int:
-        """Of the table."""
-        return self._rounds[0].partitions
-
-    def sweep(self, begin: int, end: int) -> None:
-        """Looks at some partitions."""
-        skip = None
-        for probes, parts in zip(self._rounds, self._parts, strict=True):
-            found = Found(
-                *_native.sweep(
-                    self._table.checked, probes, self._h, begin, end, skip, room=self._room
-                )
-            )
-            parts.append(found)
-            if len(self._rounds) > 1:
-                self._matched[found.query] |= skip is None
-                skip = self._matched
-
-    @property
-    def all_matched(self) -> bool:
-        """Whether nothing can be found any more."""
-        return bool(self._matched.all())
-
-    def found(self, start: int, *, first: bool) -> Found:
-        """All that was found, of the first round that found any if that is asked."""
-        rounds = [joined(parts) for parts in self._parts]
-        if first:
-            later = rounds[1]
-            rounds[1] = take(later, np.flatnonzero(self._matched[later.query] == 0))
-        found = joined(rounds)
-        return found._replace(query=found.query + start)
-
-    def _own(self, header_bits: int, *, keep: bool = True) -> _native.CheckedProbes:
-        return _native.partition_headers(
-            self._table.checked, header_bits, self._queries, None, keep
-        )
-
-    def _flipped(
-        self, numbers: U32 | None, *, own: bool, keep: bool = True
-    ) -> _native.CheckedProbes:
-        return _native.partition_psm(
-            self._table.checked, self._order, self._queries, self._weights, numbers, own, keep
-        )
-
-    def _swept(self, probes: _native.CheckedProbes) -> Found:
-        return Found(
-            *_native.sweep(
-                self._table.checked, probes, self._h, 0, probes.partitions, room=self._room
-            )
-        )

@@ -32,6 +32,7 @@ from simindex.arrays import I64, U32, U64, Bools
 from simindex.bits.design import BlockDesign
 from simindex.methods.base import Asked, Found, TablePlan, firsts, joined, live, take
 from simindex.methods.bphs import checked_table, looked_up
+from simindex.methods.nearestrows import NearestRows
 from simindex.methods.stream import Stream
 from simindex.storage.files import readahead
 from simindex.storage.files.verification import verified
@@ -49,8 +50,6 @@ REPEATED = 8
 
 SLICE_PROBES, SLICE_ROWS = 1 << 21, 1 << 14
 """A slice makes at most this many probes of a table, of 16 bytes each, unless it has few rows."""
-
-NO_MATCH = np.iinfo(np.uint16).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +153,7 @@ def search(tables: QueryTables, table: Table, asked: Asked) -> Found:
     if not asked.first:
         found = joined(list(stream.over(table, partial(_slice, tables, table, asked))))
         return _for_members(tables, found, asked)
-    nearest = _Nearest(len(tables))
+    nearest = NearestRows(len(tables))
     for part in stream.over(table, partial(_nearest, tables, table, asked)):
         nearest.add(part)
     return _for_members(tables, nearest.found(), asked)
@@ -325,35 +324,6 @@ def _alive(
     if tombstones is None or not tombstones.later_than(table.horizon):
         return found
     return live(table, found, tombstones)
-
-
-class _Nearest:
-    """The nearest row of each distinct query so far (invariant 2), of rows added in order."""
-
-    def __init__(self, queries: int) -> None:
-        self._distance = np.full(queries, NO_MATCH, np.uint16)
-        self._id = np.zeros(queries, np.uint64)
-        self._row = np.zeros(queries, np.uint32)
-        self._probes = self._compared = 0
-
-    def add(self, found: Found) -> None:
-        self._probes += found.probes
-        self._compared += found.compared
-        found = take(found, firsts(found.query, found.row, found.id, found.distance))
-        at = found.query
-        better = found.distance < self._distance[at]
-        better |= (found.distance == self._distance[at]) & (found.id < self._id[at])
-        at = at[better]
-        self._distance[at] = found.distance[better]
-        self._id[at] = found.id[better]
-        self._row[at] = found.row[better]
-
-    def found(self) -> Found:
-        query = np.flatnonzero(self._distance != NO_MATCH)
-        return Found(
-            query, self._row[query], self._distance[query], self._id[query],
-            self._probes, self._compared,
-        )
 
 
 def _for_members(tables: QueryTables, found: Found, asked: Asked) -> Found:

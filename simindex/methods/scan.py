@@ -55,24 +55,33 @@ def streamed(table: Table, plan: TablePlan, asked: Asked) -> Found:
     queries, first, tombstones = asked.queries, asked.first, asked.tombstones
     numbers: I64 = np.arange(len(queries), dtype=np.int64)
     parts: list[Found] = []
+    deleted = tombstones is not None and tombstones.later_than(table.horizon)
 
     def look(start: int, stop: int) -> Found:
-        stops = first and not deleted
-        return _slice(table, queries, numbers, start, stop, asked.h, stops, asked.room)
-
-    deleted = tombstones is not None and tombstones.later_than(table.horizon)
-    if not len(queries):
-        return joined(parts)
-    for found in asked.reading.over(table, look):
+        try:
+            found = _slice(
+                table, queries, numbers, start, stop, asked.h, first and not deleted, asked.room
+            )
+        except _native.NoRoom:
+            if not first or stop - start == 1:
+                raise
+            middle = (start + stop) // 2
+            return joined([look(start, middle), look(middle, stop)])
         held = len(found.query)
         if deleted and tombstones is not None:
             found = live(table, found, tombstones)
-        if first:
-            found = _first(found, numbers)
-        asked.dropped(held - len(found.query))
-        parts.append(found)
-        if first and len(found.query):
-            numbers = np.setdiff1d(numbers, found.query, assume_unique=True)
+        if not first:
+            asked.dropped(held - len(found.query))
+            return found
+        asked.dropped(held)  # one match a query stays, which is given no room
+        return take(found, firsts(found.query, found.row))
+
+    if not len(queries):
+        return joined(parts)
+    for found in asked.reading.over(table, look):
+        parts.append(_first(found, numbers) if first else found)
+        if first and len(parts[-1].query):
+            numbers = np.setdiff1d(numbers, parts[-1].query, assume_unique=True)
             if not len(numbers):
                 break
     return joined(parts)

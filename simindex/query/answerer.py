@@ -93,7 +93,7 @@ class Answerer:
             except NoRoom:
                 if not question.first:
                     raise too_many(len(rows), limit_bytes, given=given is not None) from None
-        return self._collected(snapshot, rows, weights, question, limit_bytes - taken)
+        return self._collected(snapshot, rows, weights, question, limit_bytes, taken)
 
     def stream(
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question
@@ -107,26 +107,31 @@ class Answerer:
 
     def _collected(
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,
-        limit_bytes: int,
+        limit_bytes: int, taken: int,
     ) -> Matches:
-        """Matches of parts that hold less than is found meanwhile."""
+        """Matches of parts that hold less than is found meanwhile. Within a limit that is given the
+        answer has its own share of it."""
+        most_bytes, given = limit_bytes - taken, question.memory_limit is not None
+        if given:
+            each = 1 if question.first or question.limit is None else question.limit
+            most_bytes //= 2
+            taken += min(most_bytes, KEPT_BYTES * each * len(rows))
         call = Call(
-            self.plans, snapshot, rows, weights, question, self._view.options, in_parts=True
+            self.plans, snapshot, rows, weights, question, self._view.options, in_parts=True,
+            taken=taken if given else 0,
         )
         parts, held = [], 0
         for part in self._parts(call, call.most_queries()):
             held += len(part)
-            if held * KEPT_BYTES > limit_bytes and not question.first:
-                raise too_many(
-                    len(rows), limit_bytes, given=question.memory_limit is not None
-                )
+            if held * KEPT_BYTES > most_bytes and (given or not question.first):
+                raise too_many(len(rows), limit_bytes, given=given, first=question.first)
             parts.append(part)
         return joined(parts)
 
     def _parts(self, call: Call, size: int) -> Generator[Matches, None, None]:
         return in_parts(
             len(call.rows), partial(self._searched, call), call.alone, size=size,
-            most=call.most_queries(), matches=call.room_matches,
+            most=call.most_queries(), matches=lambda: call.room_matches,
         )
 
     def _searched(self, call: Call, start: int, stop: int) -> Matches:

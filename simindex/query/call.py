@@ -1,6 +1,6 @@
 """One call on one snapshot: the plan of all its queries, and searches of some of them.
 
-    room       how many matches a search may hold: what its limit leaves beside what the plan takes
+    room       how many matches a search may hold; with a limit its plan says (`room_bytes`)
     a limit    read past, each table once (`planner.plan_within`)
     first      with a limit: looked up as without one where the tables take half of it at most
 """
@@ -16,7 +16,7 @@ from simindex.errors import InvalidOption
 from simindex.memory import answer_bytes
 from simindex.methods.base import Asked, QueryPlan
 from simindex.options import IndexOptions
-from simindex.planning.planner import HEADROOM_BYTES
+from simindex.planning.planner import HEADROOM_BYTES, MATCH_SHARE
 from simindex.planning.question import Question
 from simindex.query.arrangement import match_bytes
 from simindex.query.parts import FIRST_QUERIES, MOST_QUERIES, PART_MATCHES
@@ -52,15 +52,14 @@ class Call:
         self._plans, self._weights, self._options = plans, weights, options
         self._plan: QueryPlan | None = None
         self._match_bytes = match_bytes(rows.shape[1])
-        limit = question.memory_limit
+        self._taken = taken
         if question.first:
             self.room_matches = max(FIRST_MATCHES, FIRST_EACH * len(rows))
-        elif limit is None and in_parts:
+        elif in_parts:
             self.room_matches = PART_MATCHES
         else:
-            left = (answer_bytes() if limit is None else limit) - taken
-            self.room_matches = max(0, left) // self._match_bytes
-        """For which a search has room, at most."""
+            self.room_matches = max(0, answer_bytes() - taken) // self._match_bytes
+        """For which a search has room; within a limit, for which the last one had."""
 
     def forget(self) -> None:
         """Plans again: a structure that the plan used is damaged."""
@@ -78,7 +77,8 @@ class Call:
         queries, limit = max(1, len(self.rows)), self.question.memory_limit
         plan = None if limit is None else self._looked_up()
         if limit is not None and plan is not None:
-            return max(1, min(queries, limit // (4 * PROBE_BYTES * (plan.flips + 4))))
+            held = limit // (4 * PROBE_BYTES * (plan.flips + 4))
+            return max(1, min(queries, held, plan.room_bytes // self._match_bytes))
         if limit is not None or self.question.limit is not None or self._shared():
             return queries
         return min(queries, MOST_QUERIES)
@@ -92,6 +92,7 @@ class Call:
         weights = None if weights is None else weights[start:stop]
         threads = thread_count(self.question.threads, len(rows), worth=THREADED_QUERIES)
         plan = self._planned(rows, weights, threads)
+        threads = threads if plan.stream is None else plan.stream.threads
         found = search(
             self.snapshot, plan, rows, weights, self.question, threads=threads,
             options=self._options, room=self._room(len(rows), plan),
@@ -106,7 +107,7 @@ class Call:
         room = self._room(1, plan)
         most = self.room_matches if room is None else room.left
         asked = Asked(
-            rows, self.question.h, False, weights, plan.volatility,
+            rows, self.question.h, False, weights, plan.volatility, stream=plan.stream,
             tombstones=self.snapshot.tombstones,
         )
         return windows(
@@ -122,7 +123,7 @@ class Call:
             return plan
         return self._plans.plan_within(
             self.snapshot, self.question, len(rows), weights, threads=threads,
-            among=len(self.rows),
+            among=len(self.rows), match_bytes=self._match_bytes, taken=self._taken,
         )
 
     def _usual(self) -> QueryPlan:
@@ -139,13 +140,13 @@ class Call:
         if not question.first or limit is None:
             return None
         if self._plan is None:
-            within = replace(question, memory=limit // HELD_SHARE, memory_limit=None)
+            left = max(0, limit - self._taken)
+            within = replace(question, memory=left // HELD_SHARE, memory_limit=None)
             try:
-                self._plan = self._plans.plan(
-                    self.snapshot, within, len(self.rows), self._weights
-                )
+                plan = self._plans.plan(self.snapshot, within, len(self.rows), self._weights)
             except InvalidOption:
                 return None
+            self._plan = replace(plan, room_bytes=left // MATCH_SHARE)
         return self._plan
 
     def _shared(self) -> bool:
@@ -155,8 +156,10 @@ class Call:
 
     def _room(self, queries: int, plan: QueryPlan) -> Room | None:
         """None where no answer can be too large."""
-        matches, limit = self.room_matches, self.question.memory_limit
-        if limit is not None and not self.question.first:
-            matches = max(HEADROOM_BYTES // self._match_bytes,
-                          self.room_matches - plan.held_bytes // self._match_bytes)
+        if self.question.memory_limit is not None:
+            matches = plan.room_bytes // self._match_bytes
+            if self.question.first and plan.stream is not None:
+                matches -= queries  # of the answer, which are given no room
+            self.room_matches = max(HEADROOM_BYTES // self._match_bytes, matches)
+        matches = self.room_matches
         return None if queries * self.snapshot.stored_rows <= matches else Room(matches)

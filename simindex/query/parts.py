@@ -24,6 +24,9 @@ FIRST_QUERIES = 1 << 8
 GROWTH = 4
 """A part may be so many times as large as the one before, and is cut into so many."""
 
+FITTING = 0.95
+"""Of the queries that fit in proportion so many are asked: some memory is needed for any."""
+
 MOST_QUERIES = 1 << 17
 """Of a part, unless all queries share a pass over the rows."""
 
@@ -45,7 +48,7 @@ def in_parts(
     *,
     size: int,
     most: int,
-    matches: int,
+    matches: Callable[[], int],
 ) -> Generator[Matches, None, None]:
     """The matches of all queries; in each part `query` is a number among all of them.
 
@@ -55,8 +58,8 @@ def in_parts(
         The matches of one query for which there is no room at once.
     size, most : int
         Queries of the first part, and of the largest.
-    matches : int
-        For which a part has room.
+    matches :
+        For how many the part that was asked last has room.
     """
     start = 0
     while start < max(1, queries):
@@ -76,12 +79,20 @@ def in_parts(
         except InvalidOption as error:
             if stop - start <= 1 or error.data.get("option") != "memory_limit":
                 raise
-            size = most = -(-(stop - start) // GROWTH)
+            size = most = _fewer(stop - start, error)
             continue
         yield numbered(found, start)
-        if len(found) * GROWTH <= matches:
+        if len(found) * GROWTH <= matches():
             size = min(size * GROWTH, most)
         start = max(1, stop)
+
+
+def _fewer(queries: int, error: InvalidOption) -> int:
+    """Queries that fit into the limit that an error names, where it also names the least for these:
+    about in proportion to both."""
+    found, least = error.data.get("found"), error.data.get("expected")
+    share = 1 / GROWTH if found is None or least is None else min(1.0, found / least)
+    return max(1, int(FITTING * share * queries))
 
 
 def numbered(found: Matches, start: int) -> Matches:
@@ -91,7 +102,9 @@ def numbered(found: Matches, start: int) -> Matches:
     return Matches(found.query + start, found.id, found.distance, found.stats, found.fetch_keys)
 
 
-def too_many(queries: int, limit_bytes: int, *, given: bool) -> TooManyMatches:
+def too_many(
+    queries: int, limit_bytes: int, *, given: bool, first: bool = False
+) -> TooManyMatches:
     """The error where the matches of so many queries would take more memory than that."""
     asked = "the query" if queries == 1 else f"the {queries:,} queries"
     limit = (
@@ -100,7 +113,9 @@ def too_many(queries: int, limit_bytes: int, *, given: bool) -> TooManyMatches:
     )
     return TooManyMatches(
         f"{asked} have more matches than fit into {limit}",
-        remedy="give limit=N for the N nearest of each query, or first=True for one; or take all "
+        remedy="ask fewer queries at a time, or take the matches in parts, with Index.query_stream"
+        if first else
+        "give limit=N for the N nearest of each query, or first=True for one; or take all "
         "of them in parts, with Index.query_stream",
         memory_limit=limit_bytes, queries=queries,
     )

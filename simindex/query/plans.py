@@ -167,15 +167,15 @@ class Plans:
 
     def plan_within(
         self, snapshot: Snapshot, question: Question, queries: int, weights: F32 | None, *,
-        threads: int, among: int,
+        threads: int, among: int, match_bytes: int, taken: int,
     ) -> QueryPlan:
         """How this many queries `among` others are answered in a pass over each table, in this much
-        memory."""
+        memory, of which so many bytes are taken; each match takes `match_bytes`."""
         # What the recall rests on is asked without a limit: it takes a sample's few queries.
         usual = self.plan(snapshot, without_limit(question), among, weights)
         return plan_within(
             snapshot.tables, usual, question, queries=queries, threads=threads,
-            machine=self._machine,
+            machine=self._machine, match_bytes=match_bytes, taken=taken,
         )
 
     def _calibrated(self, snapshot: Snapshot, h: int, weights: F32) -> Calibration:

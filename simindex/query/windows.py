@@ -23,6 +23,7 @@ from simindex.methods.base import Asked, Found, QueryPlan, TablePlan, joined, li
 from simindex.options import IndexOptions
 from simindex.query.arrangement import Part, arranged
 from simindex.records.matches import Matches, QueryStats
+from simindex.storage.files import readahead
 from simindex.storage.tables.table import Table
 
 LEAST_ROWS, MOST_ROWS = 1 << 12, 1 << 20
@@ -78,7 +79,8 @@ def windows(
 def first_live(table: Table, plan: TablePlan, asked: Asked) -> Found | None:
     """Of all rows within h of one query, deleted ones left out, a nearest one of the lowest id."""
     window = _Window(1, None)
-    for found in _pieces(table, plan, asked, MOST_ROWS):
+    most = MOST_ROWS if asked.room is None else asked.room.left
+    for found in _pieces(table, plan, asked, most):
         window.add(table, found)
     if not window.parts:
         return None
@@ -88,6 +90,7 @@ def first_live(table: Table, plan: TablePlan, asked: Asked) -> Found | None:
 
 def _pieces(table: Table, plan: TablePlan, asked: Asked, most: int) -> Iterator[Found]:
     """Live rows within h of the query, piece by piece, as the plan finds them."""
+    release = asked.stream is not None and asked.stream.release
     asked = asked._replace(first=False, room=None, built=None, stream=None, threads=1)
     look = scan.search if plan.exact else psm.search
     rows = min(max(most, LEAST_ROWS), MOST_ROWS)
@@ -96,6 +99,9 @@ def _pieces(table: Table, plan: TablePlan, asked: Asked, most: int) -> Iterator[
         found = found._replace(row=found.row + np.uint32(start))
         if asked.tombstones is not None and asked.tombstones.later_than(table.horizon):
             found = live(table, found, asked.tombstones)
+        if release:
+            readahead.give_back(table.fingerprints[start : start + rows])
+            readahead.give_back(table.ids[start : start + rows])
         yield found
 
 

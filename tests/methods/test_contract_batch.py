@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pytest
 from contract import Case, MethodContract, named
 
 import simindex
-from simindex import Batch
+from simindex import Batch, IndexOptions
 from simindex.errors import InvalidOption
 from simindex.methods import psm
 from simindex.planning import permuted, planner
+from simindex.query import call
 
 ROOMY, TIGHT = 1 << 30, 40 << 20
 
@@ -142,6 +144,52 @@ def test_first_finds_a_match_for_each_query_that_all_finds_one_for(stored: Case)
     first = stored.index.query(stored.batch(), first=True, **ask)
     np.testing.assert_array_equal(first.query, np.unique(every.query))
     assert set(named(first)) <= set(named(every))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("flipped", [False, True])
+def test_first_takes_no_more_room_than_one_match_a_query(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, flipped: bool
+) -> None:
+    """200 queries match 300 rows each, by their own header or by a flipped one: where there is no
+    room for all, queries are looked up by themselves, and as many are answered."""
+    rng = np.random.default_rng(22)
+    weights = oracle.normal_weights(rng, 30_000)
+    weights[20_000:20_300] = weights[7]
+    asked, _ = oracle.near_duplicates(rng, weights[:2000], 3)
+    asked[500:700] = weights[7]
+    if flipped:  # the header bit that is most likely to flip
+        bit = int(np.abs(weights[7, :10]).argmin())
+        asked[500:700, bit] *= -1
+    looked_up: list[int] = []
+    alone = psm._looked_up
+
+    def counted(*arguments: Any) -> Any:
+        looked_up.append(len(arguments[-1]))
+        return alone(*arguments)
+
+    monkeypatch.setattr(psm, "_looked_up", counted)
+    monkeypatch.setattr(planner, "HEADROOM_BYTES", 1 << 16)
+    monkeypatch.setattr(call, "HEADROOM_BYTES", 1 << 16)
+    ask: Any = {"h": 3, "recall": 0.95, "method": "psm", "first": True, "threads": threads}
+    with simindex.open(index_path, "n", options=IndexOptions(structures=("psm",))) as index:
+        index.append(Batch(oracle.signs(weights), weights=weights))
+        index.commit()
+        index.compact(full=True)
+        batch = Batch(oracle.signs(asked), weights=asked)
+        expected = index.query(batch, **ask)
+        assert 500 in expected.query
+        monkeypatch.setattr(call, "HELD_SHARE", 1 << 40)  # so that no table is looked up at random
+        with pytest.raises(InvalidOption) as caught:
+            index.query(batch, memory_limit=1 << 16, **ask)
+        for more in (200_000, 2_000_000):
+            limit = caught.value.data["expected"] + more
+            found = index.query(batch, memory_limit=limit, **ask)
+            assert np.array_equal(found.query, expected.query)
+    assert looked_up
+    truth = oracle.answers(oracle.signs(weights), range(30_000), batch.rows, 3)
+    assert set(zip(found.query.tolist(), found.distance.tolist(), found.id.tolist(), strict=True)
+               ) <= set(truth)
 
 
 def test_queries_that_are_dropped_save_probes(stored: Case) -> None:

@@ -60,7 +60,7 @@ def test_queries_come_in_order_in_parts_for_which_there_is_room(
         assert counts[number] > room
         yield matches_of([counts[number]])
 
-    parts = list(in_parts(len(counts), ask, lone, size=size, most=most, matches=room))
+    parts = list(in_parts(len(counts), ask, lone, size=size, most=most, matches=lambda: room))
     assert parts
     found = np.concatenate([part.query for part in parts])
     assert found.tolist() == matches_of(counts).query.tolist()
@@ -76,7 +76,7 @@ def test_another_error_ends_the_parts() -> None:
 
     for ask, error in ((refuse, InvalidOption), (fail, MemoryError)):
         with pytest.raises(error):
-            list(in_parts(5, ask, lambda number: iter(()), size=5, most=5, matches=9))
+            list(in_parts(5, ask, lambda number: iter(()), size=5, most=5, matches=lambda: 9))
 
 
 def told(parts: Any) -> Answer:
@@ -272,6 +272,79 @@ def test_a_stream_that_is_dropped_leaves_nothing_open(index_path: Path) -> None:
             gc.collect()
             assert maps() == 0
             assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+
+
+def test_fewer_queries_are_asked_in_proportion_to_the_least_that_works() -> None:
+    """A call that is refused says what it needs, and the next is as large as fits."""
+    asked: list[int] = []
+
+    def ask(start: int, stop: int) -> Matches:
+        asked.append(stop - start)
+        if stop - start > 600:
+            raise InvalidOption(
+                "no", option="memory_limit", found=700, expected=100 + stop - start
+            )
+        return matches_of([1] * (stop - start))
+
+    parts = list(
+        in_parts(2000, ask, lambda number: iter(()), size=2000, most=2000, matches=lambda: 1)
+    )
+    assert sum(len(part) for part in parts) == 2000
+    assert asked[0] == 2000
+    assert asked[1] == 633
+    assert asked[2:] == [574, 574, 574, 278]
+
+
+def test_the_answer_of_first_matches_has_its_share_of_the_limit(index_path: Path) -> None:
+    equal = np.zeros(100_000, np.uint64)
+    with simindex.open(index_path, "n") as index:
+        index.append(equal[:10])
+    with simindex.open(index_path) as index:
+        found = index.query(equal, h=0, first=True, memory_limit=16 << 20)
+        assert np.array_equal(found.query, np.arange(100_000))
+        with pytest.raises(TooManyMatches, match="ask fewer queries at a time") as caught:
+            index.query(np.zeros(250_000, np.uint64), h=0, first=True, memory_limit=16 << 20)
+        assert caught.value.data["memory_limit"] == 16 << 20
+        parts = index.query_stream(
+            np.zeros(250_000, np.uint64), h=0, first=True, memory_limit=16 << 20
+        )
+        assert sum(len(part) for part in parts) == 250_000
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory otherwise")
+@pytest.mark.parametrize("rows", ["equal", "near"])
+def test_first_matches_keep_the_limit_where_tables_take_more_than_half_of_it(
+    index_path: Path, rows: str
+) -> None:
+    """Half of all rows are within the radius of every query, and others were deleted."""
+    rng = np.random.default_rng(8)
+    stored = oracle.uniform(rng, 2_000_000)
+    stored[::2] = 0
+    if rows == "near":
+        stored[::2, 0] ^= np.uint64(1) << rng.integers(0, 64, 1_000_000, np.uint64)
+    with simindex.open(index_path, "n", options=IndexOptions(structures=("psm",))) as index:
+        index.append(stored, ids=np.arange(2_000_000, dtype=np.uint64))
+        index.commit()
+        index.delete(ids=[0, 1])
+    program = textwrap.dedent("""
+        import sys
+        import numpy as np, simindex
+        def status(name):
+            lines = open("/proc/self/status").read().split(name + ":")
+            return int(lines[1].split()[0]) << 10
+        index = simindex.open(sys.argv[1])
+        asked = np.zeros(50_000, np.uint64)
+        index.query(asked[:1], h=3, first=True)
+        for limit in (24 << 20, 32 << 20):
+            open("/proc/self/clear_refs", "w").write("5")
+            before = status("VmRSS")
+            found = index.query(asked, h=3, first=True, memory_limit=limit)
+            assert np.array_equal(found.query, np.arange(50_000)), len(found)
+            grown = status("VmHWM") - before
+            assert grown <= limit + (6 << 20), (limit, grown)
+    """)
+    subprocess.run([sys.executable, "-c", program, str(index_path)], check=True, timeout=300)
 
 
 @pytest.mark.slow
