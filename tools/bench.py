@@ -38,6 +38,7 @@ WORKLOADS = {
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
     "append-batches": (20_000_000, "append and commit 100,000 rows at a time; --plot FILE"),
     "limits": (5_000_000, "where cost may jump as work grows; --cliff"),
+    "scale": (100_000_000, "1, 3, 10, 30 and 100 M rows, up to --rows: build, query, open; 13 GB"),
     "open": (60_000_000, "open and first query in a fresh process"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
     "ingest": (50_000, "JSON lines to an index, near-duplicates marked; of --data DIR, or made up"),
@@ -66,6 +67,7 @@ def workload(name: str) -> Workload:
         planned,
         realtext,
         rotating,
+        scale,
         text,
         textbounds,
         topk,
@@ -90,6 +92,7 @@ def workload(name: str) -> Workload:
         "build-fingerprints": building.build_fingerprints,
         "append-batches": appending.append_batches,
         "limits": limits.limits,
+        "scale": scale.scale,
         "open": building.open_large,
         "real-text": realtext.real_text,
         "ingest": ingesting.ingest,
@@ -156,8 +159,8 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--cliff", action="append", metavar="NAME",
-        help="limits: deletion, replaced, followed, shared-bits, templates, wide-radius or threads;"
-        " given again",
+        help="limits: limited, shell, deletion, replaced, followed, shared-bits, templates,"
+        " wide-radius or threads; may be given again",
     )
     made.add_argument("--plot", type=Path, help="append-batches: draw the times, as SVG")
     made.add_argument("--json", type=Path, help="also write the measurements to this file")

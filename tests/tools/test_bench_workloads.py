@@ -88,6 +88,30 @@ def test_online_single_reports_percentiles(tmp_path: Path) -> None:
     assert {one["unit"] for one in measured} == {"µs"}
 
 
+def test_scale_measures_an_index_of_each_size(tmp_path: Path) -> None:
+    _, measured = bench(
+        "scale", "--rows", "30000", "--calls", "20", "--dir", str(tmp_path / "made"),
+        into=tmp_path / "a.json",
+    )
+    assert [one["workload"] for one in measured] == [
+        "scale build", "scale 100,000 queries, h = 3", "scale 100,000 queries, h = 6",
+        "scale one query p50", "scale one query p99", "scale open",
+    ]
+    assert all(one["rows"] == 30_000 and one["median"] > 0 for one in measured)
+    assert "0.50 matches a query" in measured[1]["notes"]
+    assert list((tmp_path / "made").iterdir()) == []
+
+
+def test_what_is_within_a_limit_is_measured_with_its_memory(tmp_path: Path) -> None:
+    _, measured = bench(
+        "limits", "--cliff", "limited", "--rows", "100000", "--queries", "2000",
+        into=tmp_path / "a.json",
+    )
+    assert len(measured) == 9
+    assert all("peak" in one["notes"] and one["rows"] == 20_000 for one in measured)
+    assert "2,000 matches of 2,000 queries" in measured[-1]["notes"]
+
+
 def test_plan_sets_predictions_beside_measurements(tmp_path: Path) -> None:
     """Of every structure, size of batch and place; the tuned machine is a stand-in's."""
     _, measured = bench(

@@ -20,8 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks import machine, peers
-from benchmarks.corpora import U64, H
+from benchmarks.corpora import U64, H, fingerprints_only
 from benchmarks.recipes import RECIPES
+from benchmarks.scale import RADII, questions
 from benchmarks.stopwatch import CLOCKS, Stopwatch
 from benchmarks.texts import loaded
 
@@ -138,6 +139,34 @@ def pairs(fingerprints: str, collapse: bool, clock: Literal["wall", "cpu"]) -> d
     }
 
 
+def limited(
+    path: str, fingerprints: str, skewed: bool, queries: int, first: bool, limit: int | None,
+    repeat: int, clock: Literal["wall", "cpu"],
+) -> dict[str, Any]:
+    """Exact queries in one call, each a row with two bits flipped, or all the hot row."""
+    import simindex
+
+    rng = np.random.default_rng(1)
+    rows = np.fromfile(fingerprints, dtype="<u8")
+    asked = rows[rng.integers(0, len(rows), queries)]
+    if skewed:
+        asked[:] = rows[0]
+    del rows
+    for bit in (3, 40):
+        asked ^= np.uint64(1) << np.uint64(bit)
+    with simindex.open(path) as index:
+        index.query(asked[:1], h=H)
+        machine.forget_peak()
+        before = machine.resident_bytes()
+        seconds, found = Stopwatch(repeat, clock).seconds(
+            lambda: index.query(asked, h=H, first=first, memory_limit=limit, threads=1)
+        )
+        return {
+            "seconds": seconds, "peak_bytes": grown(before), "matches": len(found),
+            "queries": queries,
+        }
+
+
 def fingerprint(
     texts: str, recipes: list[str], repeat: int, clock: Literal["wall", "cpu"]
 ) -> dict[str, Any]:
@@ -159,16 +188,73 @@ def _fingerprint(texts: list[str], name: str, watch: Stopwatch) -> dict[str, Any
     return {"seconds": seconds, "peak_bytes": peak, "result_bytes": result_bytes}
 
 
-def timed(call: Callable[[], object]) -> float:
+def scale_build(
+    path: str, rows: int, seed: int, clock: Literal["wall", "cpu"]
+) -> dict[str, Any]:
+    """Append with ids in batches of a million, each committed, and close; merges included."""
+    import simindex
+
+    before, own, spent = machine.resident_bytes(), machine.own_bytes(), 0.0
+    index = simindex.open(path, "n")
+    for first, words in fingerprints_only(rows, seed):
+        ids = np.arange(first, first + len(words), dtype=np.uint64)
+
+        def add(words: U64 = words, ids: U64 = ids) -> None:
+            index.append(words, ids=ids)
+            index.commit()
+
+        spent += timed(add, clock)
+    held = machine.own_bytes() - own
+    left = timed(index.close, clock)
+    with simindex.open(path) as reader:
+        segments = reader.stats().segments
+    return {
+        "seconds": spent + left, "left": left, "segments": segments, "own_bytes": held,
+        "peak_bytes": grown(before), "disk_bytes": machine.disk_bytes(Path(path)),
+    }
+
+
+def scale_ask(
+    path: str, rows: int, seed: int, calls: int, repeat: int, clock: Literal["wall", "cpu"]
+) -> dict[str, Any]:
+    """Calls of many queries and of one, on one thread; how much memory is the reader's own."""
+    import simindex
+
+    asked, own = questions(rows, seed), machine.own_bytes()
+    watch = Stopwatch(repeat, clock)
+    told: dict[str, Any] = {"batches": {}, "calls": {"p50": [], "p99": []}}
+    with simindex.open(path) as index:
+        for h in RADII:
+            rates, found = watch.rates(
+                len(asked), partial(index.query, asked, h=h, threads=1)
+            )
+            told["batches"][h] = {
+                "rates": rates, "method": found.stats.method, "matches": len(found) / len(asked),
+                "compared": found.stats.rows_compared / len(asked),
+            }
+            del found
+        alone = np.resize(asked, max(calls, 1))
+        for repetition in range(repeat + 1):
+            times = [1e6 * timed(partial(index.query, alone[at : at + 1], h=H), clock)
+                     for at in range(calls)]
+            if repetition:
+                told["calls"]["p50"].append(float(np.percentile(times, 50)))
+                told["calls"]["p99"].append(float(np.percentile(times, 99)))
+        told["own_bytes"] = machine.own_bytes() - own
+    return told
+
+
+def timed(call: Callable[[], object], clock: Literal["wall", "cpu"] = "wall") -> float:
     """Seconds of a call."""
-    start = time.perf_counter()
+    start = CLOCKS[clock]()
     call()
-    return time.perf_counter() - start
+    return CLOCKS[clock]() - start
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "build": build, "build-peer": build_peer, "open": open_index, "open-peer": open_peer,
-    "fingerprint": fingerprint, "pairs": pairs,
+    "fingerprint": fingerprint, "pairs": pairs, "limited": limited,
+    "scale-build": scale_build, "scale-ask": scale_ask,
 }
 
 if __name__ == "__main__":

@@ -94,8 +94,10 @@ class Corpus:
         return weights[order], partner[order]
 
 
-def fingerprints_only(rows: int, seed: int = 2011) -> Iterator[tuple[int, U64]]:
+def fingerprints_only(
+    rows: int, seed: int = 2011, *, start: int = 0
+) -> Iterator[tuple[int, U64]]:
     """(first id, fingerprints (r,)) of uniformly random slices, where no weights are asked for."""
-    for first in range(0, rows, SLICE_ROWS):
+    for first in range(start, rows, SLICE_ROWS):
         rng = np.random.default_rng([seed, first, 3])
         yield first, oracle.uniform(rng, min(SLICE_ROWS, rows - first))[:, 0]

@@ -6,13 +6,15 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import crowded, deleting, together, wide
+from benchmarks import bounded, crowded, deleting, together, wide
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch
 
 Cliff = Callable[[Namespace, Path, Stopwatch], list[Measurement]]
 
 CLIFFS: dict[str, Cliff] = {
+    "limited": bounded.limited,
+    "shell": bounded.shell,
     "deletion": deleting.one_deletion,
     "replaced": deleting.replaced,
     "followed": deleting.followed,

@@ -83,14 +83,21 @@ def resident_bytes() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def own_bytes() -> int:
+    """Memory that this process holds now and no file has."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return 1024 * int(status.split("RssAnon:")[1].split()[0])
+
+
 def forget_peak() -> None:
     """Makes `peak_bytes` begin anew."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
-def peak_bytes() -> int:
-    """The most memory this process held; unlike getrusage's, nothing of the process before exec."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
+def peak_bytes(process: int | None = None) -> int:
+    """The most memory this process held, or the one of a number; unlike getrusage's, nothing of the
+    process before exec."""
+    status = Path(f"/proc/{process or 'self'}/status").read_text(encoding="ascii")
     return 1024 * int(status.split("VmHWM:")[1].split()[0])
 
 
