@@ -166,6 +166,24 @@ def test_all_choices_of_blocks_give_every_pair_once(world, words, n, h, count, t
     assert (number, too_many) == (len(distinct), False)
 
 
+@pytest.mark.parametrize("n", [30, 100, 2016, 90_000])
+def test_many_pairs_are_sorted_whatever_their_numbers_take(n, rng):
+    """As one number or in buckets of the lower row, in an odd or even number of passes."""
+    few = min(n, 2016)
+    one, other = np.triu_indices(64, 1)
+    rows = oracle.uniform(rng, n)
+    place = np.sort(rng.permutation(n)[:few])
+    near = (np.uint64(1) << one.astype(np.uint64)) | (np.uint64(1) << other.astype(np.uint64))
+    rows[place, 0] = near[:few]
+    a, b, distance, *_ = _native.all_pairs(rows, partition(64, 5), 1, 4, True, 1 << 40)
+    low, high = np.triu_indices(few, 1)
+    assert np.array_equal(a, place[low])
+    assert np.array_equal(b, place[high])
+    assert np.array_equal(
+        distance, np.bitwise_count(near[low] ^ near[high]).astype(np.uint16)
+    )
+
+
 @pytest.mark.parametrize("world", ["families", "repeated"])
 def test_more_pairs_than_asked_for_are_left_out(world, rng):
     rows = WORLDS[world](rng, 3000, 1)

@@ -36,12 +36,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (expanded) expand(found, n, true, search);
   if (found.too_many) return 0;
   const std::size_t count = found.pairs.size;
-  Array<std::int64_t> a(count), b(count), first(found.equal.size()), row(found.equal.size());
-  Array<std::uint16_t> apart(count);
-  sort_pairs_by_rows(std::move(found.pairs), n, a.data, b.data, apart.data);
+  Array<std::int64_t> first(found.equal.size()), row(found.equal.size());
+  const SortedPairs sorted = sorted_by_rows(std::move(found.pairs), n);
+  REQUIRE(sorted.size == count);
+  const auto& a = sorted.a;
+  const auto& b = sorted.b;
+  const auto& apart = sorted.distance;
   sort_equal(found.equal, n, first.data, row.data);
   for (std::size_t i = 0; i < count; ++i) {
-    REQUIRE(0 <= a[i] && a[i] < b[i] && b[i] < static_cast<std::int64_t>(n));
+    REQUIRE(a[i] < b[i] && b[i] < n);
     REQUIRE(i == 0 || a[i - 1] < a[i] || (a[i - 1] == a[i] && b[i - 1] < b[i]));
     const std::uint64_t between = distance(rows.data + static_cast<std::size_t>(a[i]) * words,
                                            rows.data + static_cast<std::size_t>(b[i]) * words, words);

@@ -44,10 +44,12 @@ std::vector<Bits> blocks_of(const In<std::uint32_t, 2>& blocks, std::size_t word
   return all;
 }
 
-template <class T>
-Out<T, 1> given(Memory<T>& column, std::size_t size) {
-  if (column == nullptr) column = allocate<T>(1);
-  T* const data = column.release();
+// A column for numpy, as numbers of the same width.
+template <class T, class Found>
+Out<T, 1> given(Memory<Found>& column, std::size_t size) {
+  static_assert(sizeof(T) == sizeof(Found));
+  if (column == nullptr) column = allocate<Found>(1);
+  T* const data = reinterpret_cast<T*>(column.release());
   nb::capsule owner(data, [](void* memory) noexcept { FreeMemory()(memory); });
   const std::size_t shape[1] = {size};
   return Out<T, 1>(data, 1, shape, owner);
@@ -76,8 +78,9 @@ std::optional<Columns> bind_block_pairs(const In<std::uint64_t, 2>& rows,
   signals.raise();
   if (found.too_many) return std::nullopt;
   FoundPairs& pairs = found.pairs;
-  return Columns{given(pairs.a, pairs.size), given(pairs.b, pairs.size),
-          given(pairs.distance, pairs.size)};
+  return Columns{given<std::uint32_t>(pairs.a, pairs.size),
+                 given<std::uint32_t>(pairs.b, pairs.size),
+                 given<std::uint16_t>(pairs.distance, pairs.size)};
 }
 
 // a, b, distance; equal rows: first, row; how many pairs these are, at least; whether they are more than
@@ -109,20 +112,19 @@ AllColumns bind_all_pairs(const In<std::uint64_t, 2>& rows, const In<std::uint32
     }
   }
   signals.raise();
-  const std::size_t size = found.pairs.size;
   const std::size_t repeats = expanded ? 0 : found.equal.size();
-  Fresh<std::int64_t> a(size);
-  Fresh<std::int64_t> b(size);
-  Fresh<std::uint16_t> distance(size);
   Fresh<std::int64_t> first(repeats);
   Fresh<std::int64_t> row(repeats);
+  SortedPairs pairs;
   {
     ReleasedGil release;
-    sort_pairs_by_rows(std::move(found.pairs), all.n, a.data(), b.data(), distance.data());
+    pairs = sorted_by_rows(std::move(found.pairs), all.n);
     if (!expanded) sort_equal(found.equal, all.n, first.data(), row.data());
   }
-  return {a.release(),     b.release(),   distance.release(),
-          first.release(), row.release(), wanted,             found.too_many};
+  return {given<std::int64_t>(pairs.a, pairs.size),
+          given<std::int64_t>(pairs.b, pairs.size),
+          given<std::uint16_t>(pairs.distance, pairs.size),
+          first.release(), row.release(), wanted, found.too_many};
 }
 
 }  // namespace

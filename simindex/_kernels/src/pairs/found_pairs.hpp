@@ -32,9 +32,16 @@ class FoundPairs {
   std::size_t capacity_ = 0;
 };
 
-// Pairs by (a, b), a < b. Columns of `pairs.size`; only one of them is written before `pairs` are given up.
-// In addition 16 bytes a row.
-void sort_pairs_by_rows(FoundPairs pairs, std::size_t n, std::int64_t* a, std::int64_t* b,
-                        std::uint16_t* distance);
+// Columns of `size`.
+struct SortedPairs {
+  std::size_t size;
+  Memory<std::uint64_t> a;
+  Memory<std::uint64_t> b;
+  Memory<std::uint16_t> distance;
+};
+
+// Pairs of n rows by (a, b), a < b. Takes the 18 bytes of a pair of the result: the memory of what was found
+// becomes columns of it.
+SortedPairs sorted_by_rows(FoundPairs pairs, std::size_t n);
 
 }  // namespace simindex
