@@ -346,5 +346,5 @@ def _check_places(queries: int, k: int) -> None:
             f"the {k:,} nearest of {queries:,} queries do not fit into {limit_bytes >> 20:,} MiB, "
             f"1/{ANSWER_SHARE} of the memory",
             remedy="ask fewer queries at a time, or give a smaller k", found=queries * k,
-            expected=limit_bytes // PLACE_BYTES,
+            expected=limit_bytes // PLACE_BYTES, memory_limit=limit_bytes,
         )

@@ -190,8 +190,9 @@ def test_without_a_limit_an_answer_may_take_a_share_of_the_memory(
         assert len(index.query(equal[:10], h=0)) == 10_000
         with pytest.raises(TooManyMatches, match="1 MiB, 1/4 of the memory"):
             index.query(equal, h=0)
-        with pytest.raises(TooManyMatches, match="smaller k"):
+        with pytest.raises(TooManyMatches, match="smaller k") as caught:
             index.top(equal, k=1000)
+        assert caught.value.data["memory_limit"] == 1 << 20
         assert len(index.query(equal, h=0, first=True)) == 1000
     with simindex.open(index_path, "w") as index:
         with pytest.raises(TooManyMatches):

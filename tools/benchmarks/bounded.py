@@ -81,24 +81,10 @@ def shell(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measure
     times: list[float] = []
     peak = lines = 0
     for _ in range(watch.repeat):
-        started = time.perf_counter()
-        with subprocess.Popen(
-            [*command, "query", str(path), str(source), "--quiet"], stdout=subprocess.PIPE,
-            bufsize=0,
-        ) as process:
-            assert process.stdout is not None
-            first = process.stdout.read(1)
-            times.append(time.perf_counter() - started)
-            if not first:
-                raise SystemExit("simindex query printed nothing")
-            lines = 0
-            while time.perf_counter() - started < SHELL_S:
-                lines += process.stdout.read(1 << 20).count(b"\n")
-            peak = max(peak, machine.peak_bytes(process.pid))
-            process.send_signal(signal.SIGTERM)
-            process.stdout.close()
-            process.wait()
-        say(f"  first line after {times[-1]:.2f} s, {lines:,} lines, peak {peak >> 20} MiB")
+        first, lines, peak_bytes = _printed([*command, "query", str(path), str(source)], watch)
+        times.append(first)
+        peak = max(peak, peak_bytes)
+        say(f"  first line after {first:.2f} s, {lines:,} lines, peak {peak_bytes >> 20} MiB")
     remove(path)
     return [
         Measurement(
@@ -108,6 +94,28 @@ def shell(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measure
             f"in which it printed {lines:,} lines; {source.stat().st_size / 1e6:.0f} MB of text",
         )
     ]
+
+
+def _printed(command: list[str], watch: Stopwatch) -> tuple[float, int, int]:
+    """When a command prints its first byte, in seconds; lines in SHELL_S; its peak memory."""
+    started = time.perf_counter()
+    with subprocess.Popen([*command, "--quiet"], stdout=subprocess.PIPE, bufsize=0) as process:
+
+        def spent() -> float:
+            if watch.clock == "cpu":
+                return machine.processor_seconds(process.pid)
+            return time.perf_counter() - started
+
+        assert process.stdout is not None
+        if not process.stdout.read(1):
+            raise SystemExit("simindex query printed nothing")
+        first, lines = spent(), 0
+        while spent() < SHELL_S:
+            lines += process.stdout.read(1 << 20).count(b"\n")
+        peak_bytes = machine.peak_bytes(process.pid)
+        process.send_signal(signal.SIGTERM)
+        process.stdout.close()
+    return first, lines, peak_bytes
 
 
 def _lines(seed: int) -> Iterator[str]:

@@ -113,6 +113,12 @@ def read_words(words: Any) -> int:
     return int(words.max())
 
 
+def processor_seconds(process: int) -> float:
+    """Time that a process has spent on processors, all of its threads together."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def disk_bytes(path: Path) -> int:
     """Space on the disk of a file, or of all below a directory."""
     files = path.rglob("*") if path.is_dir() else [path]
