@@ -45,6 +45,7 @@ TESTED_BY = {
     "inputs/fingerprints.py": "inputs/test_exported.py",
     "methods/base.py": "methods/test_query_tables.py",
     "methods/bphs.py": "methods/test_contract_bphs.py",
+    "methods/psmslice.py": "methods/test_contract_batch.py",
     "pairs/tiles.py": "pairs/test_search.py",
     "planning/candidates.py": "planning/test_planner.py",
     "planning/conditions.py": "planning/test_planner.py",
