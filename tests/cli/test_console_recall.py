@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.planning import measurement
+from simindex.planning.machine import Machine
 from simindex.query import spotchecks
 
 Run = Callable[..., Any]
@@ -25,11 +25,8 @@ def text(number: int) -> str:
 
 @pytest.fixture
 def built(run: Run, write_jsonl: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> str:
-    """An index of groups of four near-duplicates; the machine is measured on small tables."""
-    monkeypatch.setattr(
-        "simindex.index.index.measure",
-        lambda file: measurement.measure(file, level_rows=(300, 5_000, 40_000)),
-    )
+    """An index of groups of four near-duplicates; tuning measures no machine."""
+    monkeypatch.setattr("simindex.index.index.measure", lambda file: Machine(measured=True))
     path = write_jsonl("a.jsonl", [{"id": f"k{n}", "text": text(n)} for n in range(ROWS)])
     run("build", "i.sim", path, "-q", "--ngram", 3, "--weighting", "tf")
     return "i.sim"

@@ -663,7 +663,9 @@ def test_auto_grid_asks_all_exact_choices_and_slow_ones_less(
     from benchmarks.stored import prepare
 
     import simindex
+    from simindex.planning.machine import Machine
 
+    monkeypatch.setattr("simindex.index.index.measure", lambda file: Machine(measured=True))
     stored = prepare(Corpus(60_000, 30_000, 1, h=8), tmp_path)
     batch = grid.questions(stored, 3)
     most = len(batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -22,12 +23,12 @@ def built(run: Run, write_jsonl: Callable[..., Any]) -> str:
 def test_tune_prints_and_stores_the_machine(
     run: Run, built: str, objects: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Small tables stand for the machine's."""
+    """Small tables stand for the machine's, and are measured once."""
     from simindex.planning import measurement
 
     monkeypatch.setattr(
         "simindex.index.index.measure",
-        lambda file: measurement.measure(file, level_rows=(300, 5_000, 40_000)),
+        cache(lambda file: measurement.measure(file, level_rows=(300, 5_000, 40_000))),
     )
     printed = run("tune", built)
     assert "read a second" in printed.stdout and "delta_r_ns" not in printed.stdout
