@@ -126,7 +126,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Filled]:
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     room=st.sampled_from([1, 7, 50, 400, 1 << 21]), size=st.sampled_from([1, 5, 256]),
     piece=st.sampled_from([64, 1 << 20]), method=st.sampled_from(METHODS),
