@@ -11,8 +11,8 @@ a signal, and a damaged list of free pages makes the next writer overwrite what 
    first commit both are 0.
 2. The commit in use is that of the higher number (`mdb_env_pick_meta`). Its trees and its free list
    are walked by the kernel `check_pages`. Of the other meta page LMDB uses nothing but the number,
-   and where it failed to write one it has left the new roots there, with the old number and the
-   old last page (`unwritten`). But no commit makes the file shorter: so a last page beyond that of
+   and where it failed to write one it has left new roots there, with the old number and the old
+   last page (`unwritten`). But no commit makes the file shorter: so a last page beyond that of
    the commit in use is that of a later commit, whose number was made lower.
 3. The newest entry of its free list has the number of the commit in use, since each commit but the
    first frees the root before it: so a number that does not belong to its roots is found.
@@ -56,6 +56,9 @@ META = np.dtype(
     ]
 )
 """A meta page's beginning in LMDB's format 1."""
+
+EMPTY_TREE = bytes(40) + b"\xff" * 8
+"""LMDB's record of a tree without a root."""
 
 META_MAGIC, META_VERSION, META_FLAG = 0xBEEFC0DE, 1, 8
 
@@ -231,15 +234,16 @@ def _mapped(fd: int, size: int) -> U8:
 
 
 def unwritten(file: U8, used: Meta, other: Meta) -> bool:
-    """Whether the meta page that is not in use has the roots of a commit that failed; see 2.
+    """Whether the meta page that is not in use has roots of a commit that failed; see 2.
 
-    Its trees are those of the commit after the one in use, and need pages beyond the last page that
-    it names. No damage of its number alone does that. `file` is all of `data.mdb`.
+    Its free list is that of the commit after the one in use, and needs pages beyond the last page
+    that it names. No damage of its number alone does that. Its other root may be the old one, where
+    the system cut even these writes short. `file` is all of `data.mdb`.
     """
     raw = other.raw.copy()
     record = raw.view(META)
     record["commit"] = used.commit + 1
-    if _native.check_pages(file, raw, False)[0] == 0:
+    if _native.check_pages(file, raw, True)[0] == 0:
         return False  # it names its last page: so it may as well have been in use
-    record["last"] = len(file) // used.page_bytes - 1
+    record["last"], record["main"] = len(file) // used.page_bytes - 1, EMPTY_TREE
     return _native.check_pages(file, raw, False)[0] == 0

@@ -178,10 +178,13 @@ def test_meta_page_that_could_not_be_written_is_no_damage(filled: Path) -> None:
         assert len(index) == rows - 500
 
 
-def fail_commit(path: Path, add: Callable[[simindex.Index], object]) -> None:
+def fail_commit(
+    path: Path, add: Callable[[simindex.Index], object], *, torn: bool = False
+) -> None:
     """Changes an index by a commit that cannot write its meta page.
 
-    LMDB then writes the old number and the old last page back, but not the old roots.
+    LMDB then writes the old number and the old last page back, but not the old roots; if both
+    writes are `torn`, only the root of the free list is new.
     """
     data = path / "catalog" / "data.mdb"
     before = data.read_bytes()
@@ -193,15 +196,18 @@ def fail_commit(path: Path, add: Callable[[simindex.Index], object]) -> None:
     record = np.frombuffer(after, META, 1, at)[0].copy()
     assert int(record["commit"]) == int(old["commit"]) + 2
     record["commit"], record["last"] = old["commit"], old["last"]
+    if torn:
+        record["main"] = old["main"]
     after[at : at + META.itemsize] = record.tobytes()
     other = 4096 - at
     after[other : other + META.itemsize] = before[other : other + META.itemsize]
     data.write_bytes(after)
 
 
-def test_a_commit_that_could_not_be_written_is_no_damage(filled: Path) -> None:
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_commit_that_could_not_be_written_is_no_damage(filled: Path, torn: bool) -> None:
     """The commit in use is whole, and a repair has nothing to do."""
-    fail_commit(filled, lambda index: index.append(ROWS + np.uint64(1 << 40)))
+    fail_commit(filled, lambda index: index.append(ROWS + np.uint64(1 << 40)), torn=torn)
     with simindex.open(filled) as index:
         assert len(index) == len(ROWS)
         assert index.check() == []
