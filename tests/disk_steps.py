@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,22 @@ NO_SPACE = {
     "lmdb put": lmdb.MapFullError("MDB_MAP_FULL"),
     "lmdb delete": lmdb.DiskError("No space left on device"),
 }
+
+
+MERE_PUTS = ("lmdb put", "lmdb delete", "pwrite")
+"""Between two of them nothing more can be seen on the disk."""
+
+
+def met(steps: Sequence[str], *, after: bool, puts: int) -> Iterator[tuple[int, str]]:
+    """Numbers and names of the steps where a quick test stops, before a step or after it.
+
+    Both together meet each step once, and of mere puts one in `puts`. The long forms meet them all:
+    `tools/torture.py syscalls` kills at each call of the system, `interrupts` raises at each line,
+    and `errors` refuses each call.
+    """
+    for stop, name in enumerate(steps, 1):
+        if stop // 2 % 2 == after and (name not in MERE_PUTS or stop % puts == 0):
+            yield stop, name
 
 
 @pytest.fixture(autouse=True, scope="module")

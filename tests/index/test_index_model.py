@@ -23,8 +23,9 @@ class KeyedMachine(IndexMachine):
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [IndexMachine, KeyedMachine], ids=["ids", "keys"])
 def test_index_behaves_as_a_list_of_rows(machine: type[RuleBasedStateMachine]) -> None:
+    """Some thousand steps; `tools/torture.py model` takes 100,000."""
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=80, stateful_step_count=35)
+        machine, settings=settings(max_examples=40, stateful_step_count=35)
     )
 
 

@@ -1,7 +1,8 @@
 """A writer that dies or meets a full disk at any step leaves the last commit, or the one in flight.
 
 A script runs through everything a writer does. Each call that changes the disk is counted; for
-every count the script is run again and stopped there, by an exception or by ending the process.
+many of the counts the script is run again and stopped there, by an exception or by ending the
+process. The long forms, `tools/torture.py syscalls`, `interrupts` and `errors`, take every one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from disk_steps import (
     counted,
     fresh,
     merges_run_at_once,
+    met,
     rows,
     state_of,
     without,
@@ -128,10 +130,8 @@ def steps(template: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]
 def test_process_that_ends_at_any_step_loses_no_commit(
     template: Path, steps: list[str], tmp_path: Path, after: bool
 ) -> None:
-    """Every step that is not a mere put: between two puts of a transaction nothing is on disk."""
-    for stop, name in enumerate(steps, 1):
-        if name in ("lmdb put", "lmdb delete", "pwrite") and stop % 7:
-            continue
+    """Each step that is not a mere put, either before it or after it; `met` says which."""
+    for stop, name in met(steps, after=after, puts=7):
         path = fresh(template, tmp_path / "index")
         readable, writable = os.pipe()
         pid = os.fork()
@@ -155,10 +155,13 @@ def test_process_that_ends_at_any_step_loses_no_commit(
 def test_full_disk_at_any_step_is_typed_and_the_next_try_succeeds(
     template: Path, steps: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Merges that a commit makes by itself are put off instead, and say so in the log."""
+    """Merges that a commit makes by itself are put off instead, and say so in the log.
+
+    At every other step that needs space; `tools/torture.py errors` refuses each.
+    """
     refused = 0
-    for stop, name in enumerate(steps, 1):
-        if name not in NO_SPACE or (name in ("lmdb put", "lmdb delete", "pwrite") and stop % 3):
+    for stop, name in met(steps, after=False, puts=3):
+        if name not in NO_SPACE:
             continue
         path = fresh(template, tmp_path / "index")
         failed = False
@@ -182,7 +185,7 @@ def test_full_disk_at_any_step_is_typed_and_the_next_try_succeeds(
             assert index.check() == [], (stop, name)
         assert failed
         examine(path, len(SCRIPT))
-    assert refused > len(steps) / 8
+    assert refused > len(steps) / 24
 
 
 @pytest.mark.parametrize("error", [lmdb.DiskError("No space left on device"), OSError(5, "EIO")])
@@ -190,8 +193,11 @@ def test_full_disk_at_any_step_is_typed_and_the_next_try_succeeds(
 def test_failed_commit_stops_the_handle_until_it_is_opened_anew(
     template: Path, steps: list[str], tmp_path: Path, error: Exception, done: bool
 ) -> None:
-    """Whether the transaction had come through or not, nothing it names is unlinked."""
-    for stop, name in enumerate(steps, 1):
+    """Whether the transaction had come through or not, nothing it names is unlinked.
+
+    Each commit fails with each error, either before it or after it.
+    """
+    for stop, name in met(steps, after=done, puts=1):
         if name != "lmdb commit":
             continue
         path = fresh(template, tmp_path / "index")
