@@ -11,7 +11,7 @@ from reliability import full_disk, report
 
 def test_every_operation_survives_a_full_disk() -> None:
     """Creating, opening, each kind of commit, compacting and closing, on a small tmpfs."""
-    outcome, = full_disk.run(60, 0, 2)
+    outcome, = full_disk.run(40, 0, 2)
     print(report.table([outcome]))
     if outcome.skipped:
         pytest.skip(outcome.skipped)

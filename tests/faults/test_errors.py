@@ -28,8 +28,8 @@ SEED = 20_261_122
 
 
 def test_calls_that_fail_at_any_use_are_survived() -> None:
-    """Each 89th of the errors: of every call, of every kind, once and for good."""
-    outcome, = errors.outcomes(90, SEED, 2, stride=89)
+    """Each 179th of the errors; `tools/torture.py errors` takes all of them."""
+    outcome, = errors.outcomes(45, SEED, 2, stride=179)
     print(report.table([outcome]))
     if outcome.skipped:
         pytest.skip(outcome.skipped)

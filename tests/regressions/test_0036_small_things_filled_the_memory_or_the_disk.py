@@ -49,10 +49,10 @@ def grown_bytes(*arguments: str) -> tuple[int, int]:
 
 
 def small_values(path: Path) -> str:
-    """40 lines of 2 MB in 120 kB, each just within the limit of values: 60 MB each, parsed."""
+    """12 lines of 2 MB in 40 kB, each just within the limit of values: 60 MB each, parsed."""
     line = b'{"text": "a b c", "more": [' + b'{"k":[]},' * 260_000 + b"1]}\n"
     with gzip.open(path / "values.jsonl.gz", "wb", compresslevel=9) as file:
-        for _ in range(40):
+        for _ in range(12):
             file.write(line)
     return str(path / "values.jsonl.gz")
 

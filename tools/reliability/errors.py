@@ -115,13 +115,19 @@ def outcomes(goal: int, seed: int, jobs: int, stride: int) -> list[Outcome]:
                           time.monotonic() - began, seed)]
 
 
-def of_calls(names: Sequence[str], kinds: Sequence[str], jobs: int) -> Outcome:
-    """Every error of some kinds of calls of the system, in some public calls (`Call.name`)."""
+def of_calls(
+    names: Sequence[str], kinds: Sequence[str], jobs: int, stride: int = 1
+) -> Outcome:
+    """Each `stride`-th error of some kinds of calls of the system, in some public calls.
+
+    `names` are those of `calls.Call`. Kinds that have one error fail at each use with a stride of
+    2, once instead of once and for good.
+    """
     if interposed.compiler() is None:
         return Outcome("errors", 0, 0, 0, 0, skipped="no C compiler")
     began = time.monotonic()
-    tally = shared("errors", jobs, interposed.environment(), seed=0, stride=1, names=list(names),
-                   kinds=list(kinds))
+    tally = shared("errors", jobs, interposed.environment(), seed=0, stride=stride,
+                   names=list(names), kinds=list(kinds))
     return tally.outcome("errors", tally.counts.get("due", 0), time.monotonic() - began, 0)
 
 
