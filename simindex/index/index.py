@@ -264,9 +264,8 @@ class Index:
             indexes larger than memory. Every table is then read once, in order. If the queries have
             weights and the recall is below 1, it is read by its headers, otherwise by permuted
             tables over the queries (which ``"bphs"`` or the name of a design asks for). With
-            `first`, tables that take half of it at most are searched as without a limit; with
-            larger ones matches may take up to 170 MB more than the limit. Default: a quarter of
-            the memory, for the matches alone.
+            `first`, tables that take half of it at most may be looked up at random instead.
+            Default: a quarter of the memory, for the matches alone.
         threads : int, optional
             Default: `SIMINDEX_THREADS`, or one for each processor; one below 4,096 queries.
 
@@ -282,7 +281,8 @@ class Index:
             into `memory` or `memory_limit`. The error says what would work.
         TooManyMatches
             If the matches would take more than `memory_limit`. Give `limit` or `first`, or call
-            `query_stream`.
+            `query_stream`. With `first`, if those of so many queries do not fit: ask fewer at a
+            time.
         InvalidBatch
             If the batch has another width, or is neither texts nor fingerprints.
         CorruptFile

@@ -146,6 +146,9 @@ class Call:
                 plan = self._plans.plan(self.snapshot, within, len(self.rows), self._weights)
             except InvalidOption:
                 return None
+            queries = len(self.rows)
+            if any(table.design and table.takes_a_pass(queries) for table in plan.tables):
+                return None  # tables over the queries are only counted where a pass is planned
             self._plan = replace(plan, room_bytes=left // MATCH_SHARE)
         return self._plan
 

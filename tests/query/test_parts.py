@@ -350,6 +350,35 @@ def test_first_matches_keep_the_limit_where_tables_take_more_than_half_of_it(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory otherwise")
+def test_first_matches_of_many_different_queries_keep_the_limit(index_path: Path) -> None:
+    """Tables over the queries count, also where the index takes less than half of the limit."""
+    stored = oracle.uniform(np.random.default_rng(9), 1_000_000)
+    with simindex.open(index_path, "n", options=IndexOptions(structures=("psm",))) as index:
+        index.append(stored, ids=np.arange(1_000_000, dtype=np.uint64))
+        index.commit()
+        index.compact(full=True)
+    program = textwrap.dedent("""
+        import sys
+        import numpy as np, simindex
+        def status(name):
+            lines = open("/proc/self/status").read().split(name + ":")
+            return int(lines[1].split()[0]) << 10
+        index = simindex.open(sys.argv[1])
+        asked = next(iter(index.rows())).rows[:50_000, 0]
+        asked = np.concatenate([asked ^ np.uint64(1 << 40), asked ^ np.uint64(1 << 3)])
+        index.query(asked[:1], h=3, first=True)
+        open("/proc/self/clear_refs", "w").write("5")
+        before = status("VmRSS")
+        found = index.query(asked, h=3, first=True, memory_limit=32 << 20, threads=1)
+        assert np.array_equal(found.query, np.arange(100_000)), len(found)
+        grown = status("VmHWM") - before
+        assert grown <= 24 << 20, grown
+    """)
+    subprocess.run([sys.executable, "-c", program, str(index_path)], check=True, timeout=300)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory otherwise")
 def test_answers_of_any_size_take_the_memory_of_a_part(index_path: Path) -> None:
     """A hundred thousand queries that match 300,000 rows each, and a query that matches all."""
     rng = np.random.default_rng(7)
