@@ -10,6 +10,7 @@ dark backgrounds.
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from math import log10
 from pathlib import Path
 
@@ -39,6 +40,14 @@ LATENCY = (
 )
 """Label, workload, engine, colour, rows, and where the label is from the last point."""
 
+SCALE = (
+    ("one query, h = 3", "one query, µs", PEER, -8),
+    ("100,000 queries, h = 6", "h = 6, queries/s", SECOND, 5),
+    ("100,000 queries, h = 3", "h = 3, queries/s", OURS, 5),
+    ("a row that is added", "build, rows/s", TEXT, 5),
+)
+"""Label, column of the table that has `rows`, colour, and how far down the label is."""
+
 UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
 
 
@@ -53,6 +62,29 @@ def rate(page: str, workload: str, engine: str, rows: str, after: str = "") -> f
             if found is not None:
                 return float(found[1].replace(",", "")) * UNITS[found[2]]
     raise SystemExit(f"{PAGE} has no row of {workload}, {engine}, {rows}")
+
+
+def columns(page: str) -> dict[str, list[str]]:
+    """Cells by their heading of the table that has the columns of SCALE."""
+    lines = page.splitlines()
+    wanted = {"rows", *(heading for _, heading, _, _ in SCALE)}
+    for number, line in enumerate(lines):
+        headings = [cell.strip() for cell in line.strip("| ").split("|")]
+        if wanted <= set(headings):
+            found: dict[str, list[str]] = {heading: [] for heading in headings}
+            for row in takewhile(lambda row: row.startswith("|"), lines[number + 2 :]):
+                for heading, cell in zip(headings, row.strip("| ").split("|"), strict=True):
+                    found[heading].append(cell.strip())
+            return found
+    raise SystemExit(f"{PAGE} has no table with the columns {', '.join(sorted(wanted))}")
+
+
+def quantity(told: str) -> float:
+    """The number of `1.2 M`, `450 k` or `12.5`; what is in brackets behind it does not count."""
+    found = re.match(r"([\d.,]+) ?([kM]?)", told)
+    if found is None:
+        raise SystemExit(f"{told!r} is no quantity")
+    return float(found[1].replace(",", "")) * UNITS[found[2]]
 
 
 def _text(x: float, y: float, words: str, *, anchor: str = "start", colour: str = TEXT) -> str:
@@ -124,10 +156,41 @@ def latency(page: str) -> str:
     return _svg(700, bottom + 34, title, parts)
 
 
+def scale(page: str) -> str:
+    """Lines of the time of a row or a query over the number of rows."""
+    left, right, top, bottom = 80, 480, 48, 330
+    table = columns(page)
+    sizes = [quantity(rows) for rows in table["rows"]]
+
+    def place(rows: float, microseconds: float) -> tuple[float, float]:
+        x = left + (right - left) * (log10(rows) - 6) / (log10(sizes[-1]) - 6)
+        return x, bottom - (bottom - top) * (log10(microseconds) + 1) / 3
+
+    parts = []
+    for microseconds, words in ((0.1, "0.1 µs"), (1, "1 µs"), (10, "10 µs"), (100, "100 µs")):
+        _, y = place(1e6, microseconds)
+        parts.append(f'<path d="M{left} {y:.1f}H{right}" stroke="{GRID}"/>')
+        parts.append(_text(left - 8, y + 5, words, anchor="end"))
+    for told, rows in zip(table["rows"], sizes, strict=True):
+        parts.append(_text(place(rows, 1)[0], bottom + 20, told, anchor="middle"))
+    for label, heading, colour, down_by in SCALE:
+        times = [quantity(cell) for cell in table[heading]]
+        if heading.endswith("/s"):
+            times = [1e6 / rate for rate in times]
+        points = [place(*point) for point in zip(sizes, times, strict=True)]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>' for x, y in points]
+        x, y = points[-1]
+        parts.append(_text(x + 12, y + down_by, label, colour=colour))
+    title = "Time of a row and of a query, on one core, by rows of the index"
+    return _svg(700, bottom + 34, title, parts)
+
+
 def charts() -> dict[str, str]:
     """The text of each file."""
     page = PAGE.read_text(encoding="utf-8")
-    return {"speed.svg": speed(page), "latency.svg": latency(page)}
+    return {"speed.svg": speed(page), "latency.svg": latency(page), "scale.svg": scale(page)}
 
 
 def main() -> None:

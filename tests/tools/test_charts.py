@@ -35,3 +35,18 @@ def test_a_rate_is_of_the_run_that_is_meant(charts: ModuleType) -> None:
     assert charts.rate(page, "online-exact", "peer", "10 M", after="a") == 89
     with pytest.raises(SystemExit, match="has no row of"):
         charts.rate(page, "online-exact", "a", "1 M")
+
+
+def test_the_chart_of_sizes_is_of_the_table_with_its_columns(charts: ModuleType) -> None:
+    headings = ["rows", *(heading for _, heading, _, _ in charts.SCALE)]
+    table = [
+        "| other | table |", "|---|---|", "| 1 | 2 |", "",
+        f"| {' | '.join(headings)} |", "|---|", "| 1 M | 12.5 | 660 k (1 - 2) | 4.5 M | 3 M |",
+        "| 3 M | 24 | 229 k | 1.7 M | 5.4 M |", "",
+    ]
+    found = charts.columns("\n".join(table))
+    assert found["rows"] == ["1 M", "3 M"]
+    assert [charts.quantity(cell) for cell in found["h = 6, queries/s"]] == [660_000, 229_000]
+    assert "100,000 queries, h = 6" in charts.scale("\n".join(table))
+    with pytest.raises(SystemExit, match="has no table with the columns"):
+        charts.columns("\n".join(table[:4]))
