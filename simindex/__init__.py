@@ -55,7 +55,16 @@ from simindex.records.pairs import (
     RotationPairs,
     RotationStats,
 )
-from simindex.records.reports import Audit, Finding, Hot, IndexStats, RepairReport, Skew, SpotCheck
+from simindex.records.reports import (
+    Audit,
+    Compaction,
+    Finding,
+    Hot,
+    IndexStats,
+    RepairReport,
+    Skew,
+    SpotCheck,
+)
 from simindex.repair.rebuild import repair
 from simindex.simhash.document_frequencies import DocumentFrequencies
 from simindex.simhash.recipe import Recipe
@@ -72,6 +81,7 @@ __all__ = [
     "Clusters",
     "CollapsedPairs",
     "CommitFailed",
+    "Compaction",
     "CorruptFile",
     "DocumentFrequencies",
     "EqualRows",

@@ -6,11 +6,14 @@ import hashlib
 import os
 import signal
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from simindex.index import settling
 
 pytest.register_assert_rewrite("contract", "index_machine", "disk_steps")
 
@@ -20,6 +23,9 @@ os.environ["PYTHONSAFEPATH"] = "1"
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and what they start, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No writer of a test is idle, however slow the machine is, unless the test says when it is.
+settling.IDLE_S = inf
 
 # No deadline: the machine is shared, and a slow example is not a wrong one. Derandomized, so that
 # a run is repeatable; HYPOTHESIS_PROFILE=search draws new examples.

@@ -20,7 +20,7 @@ from simindex import Batch
 from simindex.storage.catalog.environment import Transaction
 from simindex.storage.files import format as durable
 from simindex.storage.files import removal
-from simindex.writing import merges, writer
+from simindex.writing import merges, releasing, writer
 
 NO_SPACE = {
     "pwrite": OSError(errno.ENOSPC, "no space"),
@@ -53,6 +53,7 @@ def merges_run_at_once() -> Iterator[None]:
     """Between commits; merges beside them are in tests/writing/test_merges.py."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merges, "Thread", AtOnce)
+        patch.setattr(releasing, "Thread", AtOnce)
         patch.setattr(writer, "STAGED_PAGES", 1)  # directories are stored ahead of the segment
         patch.setattr(removal, "FREE_PAUSE_S", 0.0)  # files are freed at once, too
         yield

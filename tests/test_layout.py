@@ -75,6 +75,10 @@ TESTED_BY = {
     "writing/committer.py": "writing/test_writer_faults.py",
     "writing/creation.py": "writing/test_writer_faults.py",
     "writing/edits.py": "writing/test_writer_faults.py",
+    "writing/releasing.py": "regressions/test_0051_interrupts_leaked_descriptors.py",
+    "writing/restructuring.py": "storage/tables/test_permuted.py",
+    "writing/telling.py": "index/test_settling.py",
+    "writing/tombstone_runs.py": "writing/test_merges.py",
     "writing/waiting.py": "regressions/test_0002_buffered_rows_shared_memory.py",
 }
 """Module without a test file of its name -> the test file that fails if the module is wrong."""

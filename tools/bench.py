@@ -160,7 +160,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--cliff", action="append", metavar="NAME",
         help="limits: limited, shell, deletion, replaced, followed, shared-bits, templates,"
-        " wide-radius or threads; may be given again",
+        " wide-radius, threads or segments; may be given again",
     )
     made.add_argument("--plot", type=Path, help="append-batches: draw the times, as SVG")
     made.add_argument("--json", type=Path, help="also write the measurements to this file")

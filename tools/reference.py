@@ -36,7 +36,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "CollapsedPairs", "RotationPairs", "RotationStats", "Cluster", "Clusters",
     ),
     "Reports": (
-        "IndexStats", "Skew", "Hot", "Audit", "SpotCheck", "Calibration", "Machine",
+        "IndexStats", "Compaction", "Skew", "Hot", "Audit", "SpotCheck", "Calibration", "Machine",
         "Explanation", "TopExplanation", "Finding", "RepairReport",
     ),
     "Errors": (

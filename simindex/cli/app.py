@@ -70,21 +70,28 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold both back until the block has ended; the first that came takes effect then."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def held_back() -> Iterator[list[int]]:
+    """Hold both back until the block has ended; it gets a list of those that came."""
     held: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield held
+        return
     previous = {
         number: signal.signal(number, lambda number, frame: held.append(number))
         for number in SIGNALS
     }
     try:
-        yield
+        yield held
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold both back until the block has ended; the first that came takes effect then."""
+    with held_back() as held:
+        yield
     if held:
         signal.raise_signal(held[0])
 

@@ -110,8 +110,10 @@ class Progress:
         if self._is_due() or (self._live is not None and done >= total):
             self._show(done / max(1, total), done, f"{done:,} of {count(total, self._noun)}")
 
-    def then(self, label: str) -> None:
-        """What is being done from now on, of which nothing is told until it ends."""
+    def then(self, label: str, noun: str | None = None) -> None:
+        """What is being done from now on, and with what, if anything is told of it."""
+        self._label, self._noun = label, noun or self._noun
+        self._started, self._share, self._done = time.monotonic(), None, 0
         if self._live is not None:
             self._live.then(label)
 

@@ -18,6 +18,7 @@ from simindex.arrays import U64
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError, raised_by_a_handler
 from simindex.index.deadline import Deadline
 from simindex.index.handle import Handle
+from simindex.index.settling import Settling
 from simindex.index.writing_call import WritingCall, foreseen
 from simindex.memory import answer_bytes
 from simindex.options import IndexOptions, as_flag, checked_structures
@@ -31,7 +32,7 @@ from simindex.simhash.recipe import Recipe
 from simindex.storage.segmentfiles import checked_designs
 from simindex.storage.snapshot import Snapshot
 from simindex.threads import thread_count
-from simindex.writing import ingestion, policy
+from simindex.writing import ingestion, policy, tombstone_runs
 from simindex.writing.admission import (
     check_recipe,
     checked_batch,
@@ -42,9 +43,10 @@ from simindex.writing.admission import (
 )
 from simindex.writing.merges import wait_for
 from simindex.writing.recent import check_commit_s, nearer, nearest
+from simindex.writing.restructuring import restructure
 
 USUAL_FANOUT = 8
-"""Segments of about one size that `compact` merges where commits merge none (min_merge=0)."""
+"""Files of tombstones of about one size that `compact` merges where commits merge none."""
 
 RETRY_S = 5.0
 """After a commit that nobody waits for has failed, as on a full disk, until it is tried again."""
@@ -81,6 +83,7 @@ class Changes:
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
         self._deadline = Deadline(self._commit_added)
+        self._settling = Settling(handle)
         self._slow = self._apart = 0
         """Slow calls of `seen_or_add` in a row; calls to come that ask before their turn."""
 
@@ -94,7 +97,7 @@ class Changes:
         if handle.writer is not None and not handle.closed:
             with handle.turns, handle.lock, WritingCall(handle, "commit") as writer:
                 writer.commit()
-                writer.finish_merges(start=True)
+                self._settling.leave(writer)
 
     def _fitting(self, given: Any, keys: Any) -> IndexOptions:
         """The options; with the kind of keys of the first rows, where they say nothing of keys.
@@ -148,6 +151,7 @@ class Changes:
         """See `Index.commit`."""
         with self.handle.turns, self.handle.lock, WritingCall(self.handle, "commit") as writer:
             writer.commit()
+            self._settling.expect(writer)
 
     def discard(self) -> None:
         """See `Index.discard`."""
@@ -171,11 +175,11 @@ class Changes:
             if full or structures is not None:
                 writer.cancel_merges()  # of what is merged now, or changes
             else:
-                writer.finish_merges(start=False)
+                writer.finish_merges(settle=False, progress=report)
             if structures is not None:
                 # What is to go is not merged first, and what is to come is built once.
                 kept = [name for name in self._options.structures if name in wanted]
-                writer.restructure(kept if full else wanted)
+                restructure(committer, kept if full else wanted)
             if full or structures is not None:
                 committer.commit(seal_pending=True)
             if full:
@@ -186,13 +190,13 @@ class Changes:
                     if len(inputs) > 1 or later:
                         writer.compact(inputs, report)
             else:
-                fanout = self._options.min_merge or USUAL_FANOUT
-                while inputs := writer.due(fanout):
+                while inputs := writer.due(settling=structures is None):
                     writer.compact(inputs, report)
-                while runs := writer.due_runs(fanout):
-                    writer.compact_runs(runs)
+                fanout = self._options.min_merge or USUAL_FANOUT
+                while runs := tombstone_runs.due(committer.snapshot, fanout):
+                    tombstone_runs.compact(committer, runs)
             if full and structures is not None:
-                writer.restructure(wanted)
+                restructure(committer, wanted)
             found = self.self_audit(committer.snapshot)
             if found is not None:
                 committer.set_value("audit", audit.encode(found))
@@ -228,6 +232,7 @@ class Changes:
                     )
                     seal = len(checked) >= ingestion.sealed_rows(self._options)
                     writer.commit(seal_pending=seal)
+                    self._settling.expect(writer)
                 except BaseException as error:
                     # Else nobody knows what is committed.
                     if foreseen(error) and not committer.waiting.empty:
@@ -284,6 +289,7 @@ class Changes:
             committer = writer.committer
             if not committer.waiting.empty or committer.recent.due(commit_s):
                 writer.commit()
+                self._settling.expect(writer)
             if committer.waiting.since.generation != snapshot.head.generation:
                 snapshot = self.handle.view.current()
                 found = nearest(self.handle.answerer, snapshot, document, h, recall)
@@ -318,6 +324,7 @@ class Changes:
                 try:
                     with WritingCall(handle, "seen_or_add") as writer:
                         writer.commit()
+                        self._settling.expect(writer)
                     return
                 except (SimindexError, OSError, MemoryError) as error:
                     if committer.failed is not None:

@@ -1,7 +1,7 @@
-"""Commits the rows that `seen_or_add` has added once they have waited long enough.
+"""Calls a method of a handle at a time, without another call of the handle and without keeping it.
 
-A thread sleeps until they are due, commits them and ends. It begins when a row is added that is due
-before any thread looks: there is none while nothing waits, and usually one while something does.
+A thread sleeps until the time, makes the call and ends. It begins when a time is told at which no
+thread looks yet: there is none while nothing is expected, and usually one while something is.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ NAME = "simindex deadline"
 
 
 class Deadline:
-    """Of one handle, under whose lock it is told of rows.
+    """Of one handle, under whose lock it is told of times.
 
     Parameters
     ----------
-    commit : method
-        Commits what is due; called without the lock. Its object may be dropped meanwhile.
+    call : method
+        Does what is due; called without the lock. Its object may be dropped meanwhile.
     """
 
-    def __init__(self, commit: Callable[[], None]) -> None:
-        assert isinstance(commit, MethodType)
-        self._commit: WeakMethod[Callable[[], None]] = WeakMethod(commit)
+    def __init__(self, call: Callable[[], None]) -> None:
+        assert isinstance(call, MethodType)
+        self._call: WeakMethod[Callable[[], None]] = WeakMethod(call)
         self._looks = inf
 
     def expect(self, due: float) -> None:
@@ -53,8 +53,8 @@ class Deadline:
     def _wait(self, due: float) -> None:
         while (left := due - monotonic()) > 0:
             sleep(min(left, LOOK_S))
-            if self._commit() is None:
+            if self._call() is None:
                 return
-        commit = self._commit()
-        if commit is not None:
-            commit()
+        call = self._call()
+        if call is not None:
+            call()

@@ -61,6 +61,8 @@ class Handle:
         self._pid = os.getpid()
         self.lock, self.turns = RLock(), Turns()
         self.writer: Writer | None = None
+        self.last_change = 0.0
+        """Time of `monotonic` at which a call that changes the index has ended."""
         self.note: CallNote | None = None
         """Of the call that changes the index now, or that was cut off."""
         writable = mode != "r"
@@ -359,12 +361,15 @@ def _at_exit() -> None:
     for handle in list(_handles):
         if handle.writer is None or handle._pid != os.getpid():
             continue
-        if handle.lock.acquire(timeout=EXIT_WAIT_S):
-            try:
+        handle.writer.merges.over = True
+        locked = handle.lock.acquire(timeout=EXIT_WAIT_S)
+        try:
+            if locked:
                 handle.save("was open when its process ended")
-            finally:
+            handle.writer.cancel_merges()
+        finally:
+            if locked:
                 handle.lock.release()
-        handle.writer.cancel_merges()
 
 
 atexit.register(_at_exit)

@@ -50,9 +50,9 @@ from simindex.writing.admission import check_recipe
 class Index:
     """A handle on an index directory; `simindex.open` makes it.
 
-    As a context manager, a writer commits on a clean exit and discards on an exception. `close`
-    commits, too. Many threads may query at once. A handle does not survive a fork. It pickles as
-    its path, and is opened for reading where it is unpickled.
+    As a context manager, a writer commits on a clean exit, merges until few segments are left, and
+    discards on an exception. `close` commits, too. Many threads may query at once. A handle does
+    not survive a fork. It pickles as its path, and is opened for reading where it is unpickled.
     """
 
     def __init__(
@@ -126,7 +126,8 @@ class Index:
         """Commits what waits, and closes the handle. May be called twice.
 
         Cancels running merges, which loses only their work. Leaving a ``with`` block cleanly and
-        `compact` wait for them. To close without a commit, call `discard` before.
+        `compact` merge until few segments are left. To close without a commit, call `discard`
+        before.
 
         Raises
         ------
@@ -791,7 +792,8 @@ class Index:
 
         Background threads merge segments when there are too many. A later commit installs a
         finished merge. A commit waits for merges that are late, usually no longer than it takes
-        itself.
+        itself. Two seconds after the last change, a background thread goes on until few segments
+        are left, unless `min_merge` is 0; later calls do not wait for its merges.
 
         Raises
         ------
@@ -816,9 +818,11 @@ class Index:
         structures: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Commits, then merges segments if there are too many, or much of one is deleted.
+        """Commits, then merges until few segments are left, and those with many deleted rows.
 
-        Waits for running merges and installs them; `full` and `structures` cancel them.
+        Each segment that is left is more than three times as large as all smaller ones together.
+        Waits for running merges and installs them; `full` and `structures` cancel them. With
+        `structures` it merges as commits do, unless `full` is given, too.
 
         Parameters
         ----------
@@ -829,7 +833,8 @@ class Index:
             builds missing and damaged permuted tables and slice lists, and drops those not named;
             another makes a segment of the rows that wait for one.
         progress : function (done, all), optional
-            Called from time to time with the number of rows merged and of rows to merge.
+            Called from time to time with the number of rows merged and of rows to merge, of one
+            merge after the other. Rows count once all tables have them.
 
         Raises
         ------

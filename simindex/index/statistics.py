@@ -83,6 +83,7 @@ def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
         structures={name: structures.get(name, 0) for name in options.structures}
         | structures,
         skew=hottest(snapshot.tables) if skew else None,
+        compaction=answerer.compaction(snapshot, live, h=handle.radius(None, recipe)),
         audit=answerer.last_audit(snapshot),
         spot_checks=answerer.spot_checks.measured(),
         flips_from=answerer.plans.sources,

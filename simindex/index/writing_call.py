@@ -17,6 +17,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from types import CodeType, FrameType, TracebackType
 from typing import Protocol
 
@@ -61,6 +62,7 @@ class Changeable(Protocol):
     """What a call changes: a handle."""
 
     note: CallNote | None
+    last_change: float
 
     def check_may_change(self) -> Writer:
         """The writer, unless an error says why it may change nothing now."""
@@ -91,6 +93,7 @@ class WritingCall:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._handle.last_change = monotonic()
         note = self._handle.note
         disturbed = note is not None and note.disturbed
         if error is None or error is self._told or (foreseen(error) and not disturbed):

@@ -185,7 +185,7 @@ def forecast(
     segments = -(-rows // MAX_ROWS)
     found = [
         _of_structure(
-            Imagined(-(-rows // segments), bits, design), rows,
+            Imagined(-(-rows // segments), bits, () if design is None else (design,)), rows,
             Question(h=h, recall=share, method=method), memory_bytes, machine,
             calibration if share < 1 else None,
         )
@@ -232,7 +232,7 @@ class Imagined:
 
     rows: int
     bits: int = 64
-    design: BlockDesign | None = None
+    designs: tuple[BlockDesign, ...] = ()
     """Whose permuted tables it has."""
 
     @property
@@ -243,11 +243,11 @@ class Imagined:
             "imagined", np.broadcast_to(zero, (self.rows, self.bits // 64)),
             np.broadcast_to(zero, self.rows), None, horizon=0, header_bits=header_bits(self.rows),
         )
-        if self.design is not None:
-            widths = header_widths(self.rows, self.design)
-            record = StructureRecord(self.design.structure, "", 0, 0, 1, widths)
-            tables = PermutedTables(record, self.design, None, lambda number: None)
-            table.structures = {self.design.structure: tables}
+        for design in self.designs:
+            widths = header_widths(self.rows, design)
+            record = StructureRecord(design.structure, "", 0, 0, 1, widths)
+            tables = PermutedTables(record, design, None, lambda number: None)
+            table.structures = {**table.structures, design.structure: tables}
         return table
 
     def plan(
@@ -257,14 +257,15 @@ class Imagined:
 
         Calls are planned by their size rounded down to a power of two; the cost is of the size.
         """
-        designs = [] if self.design is None else [self.design]
-        rounded, found = (
-            plan(
-                [self.table], question, queries=size, calibration=calibration, designs=designs,
-                machine=machine,
+        sizes = 1 << queries.bit_length() >> 1, queries
+        plans = {
+            size: plan(
+                [self.table], question, queries=size, calibration=calibration,
+                designs=self.designs, machine=machine,
             ).tables[0]
-            for size in (1 << queries.bit_length() >> 1, queries)
-        )
+            for size in set(sizes)
+        }
+        rounded, found = (plans[size] for size in sizes)
         same = (rounded.method, rounded.widths) == (found.method, found.widths)
         return found if same else rounded
 
@@ -275,7 +276,7 @@ def _of_structure(
 ) -> Forecast:
     """Of an index of `rows` rows, each of whose segments is of one kind."""
     segments = -(-rows // each.rows)
-    design = each.design
+    design = next(iter(each.designs), None)
     name = psm.NAME if question.method == "auto" else question.method
     name = name if design is None else design.structure
     memory = segments * registry.of(name).held_bytes([each.table], design)

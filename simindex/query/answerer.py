@@ -19,12 +19,16 @@ from simindex._kernels._native import NoRoom, Room
 from simindex.arrays import F32, U64
 from simindex.errors import CorruptFile, TooManyMatches
 from simindex.memory import ANSWER_SHARE, answer_bytes
+from simindex.methods import issl
 from simindex.methods.base import QueryPlan
 from simindex.options import SLICE_LISTS
+from simindex.planning import registry
 from simindex.planning.costs import table_bytes
 from simindex.planning.machine import Machine
 from simindex.planning.question import Question, Questions, TopQuestion, TopQuestions
+from simindex.planning.segments import compaction
 from simindex.query import audit as auditing
+from simindex.query import surveys
 from simindex.query.arrangement import joined
 from simindex.query.call import Call
 from simindex.query.explanation import Explanation, TopExplanation, explain, explain_top
@@ -35,8 +39,9 @@ from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.spotchecks import SpotChecks
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches
-from simindex.records.reports import Audit
+from simindex.records.reports import Audit, Compaction
 from simindex.storage.catalog.values import unpack
+from simindex.storage.segmentfiles import checked_designs
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.view import View
@@ -201,7 +206,20 @@ class Answerer:
         self._follow_machine(snapshot)
         plan = self.plans.plan(snapshot, question, len(rows), weights)
         return explain(
-            snapshot, plan, rows, weights, question, measured=self.plans.machine.measured
+            snapshot, plan, rows, weights, question, measured=self.plans.machine.measured,
+            compaction=self.compaction(snapshot, snapshot.stored_rows, h=question.h),
+        )
+
+    def compaction(self, snapshot: Snapshot, rows: int, *, h: int) -> Compaction | None:
+        """What a full compaction to so many rows would bring; see `Compaction`."""
+        tables = snapshot.tables
+        if len(tables) < 2:
+            return None  # before lists are read
+        self._follow_machine(snapshot)
+        listed = surveys.within(tables, [registry.of(issl.NAME)], h, needed=False)[issl.NAME]
+        return compaction(
+            tables, rows, self.question(h=h), designs=checked_designs(self._view.options),
+            listed=listed, machine=self.plans.machine,
         )
 
     # -- nearest documents -------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from simindex.planning.planner import TopPlan
 from simindex.planning.question import Question, TopQuestion
 from simindex.query.nearest import search_table
 from simindex.query.search import search_by
+from simindex.records.reports import Compaction
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
@@ -79,6 +80,8 @@ class Explanation:
     flips_from: str | None = None
     """The basis of the number of flips, also if an exact plan is cheaper. None if it is not needed:
     the recall is 1, or the query has no weights."""
+    compaction: Compaction | None = None
+    """What `compact(full=True)` would bring exact queries within `h`, see `IndexStats`."""
 
 
 def explain(
@@ -89,6 +92,7 @@ def explain(
     question: Question,
     *,
     measured: bool,
+    compaction: Compaction | None,
 ) -> Explanation:
     """Runs a plan on every table, one after the other, on one thread."""
     asked = Asked(queries, question.h, False, weights, plan.volatility)
@@ -99,7 +103,7 @@ def explain(
     expected_s = CALL_NS * 1e-9 + len(queries) * sum(one.expected_s for one in segments)
     return Explanation(
         len(queries), question.h, question.recall, question.method, plan.guarantee, plan.exact,
-        measured, expected_s, segments, plan.flips_from,
+        measured, expected_s, segments, plan.flips_from, compaction,
     )
 
 

@@ -83,6 +83,21 @@ class Skew:
 
 
 @dataclass(frozen=True, slots=True)
+class Compaction:
+    """What `compact(full=True)` would bring, predicted from the sizes of the segments and from how
+    long their slice lists are."""
+
+    segments: int
+    """How many segments, and pending runs, every query searches now."""
+    segments_after: int
+    """How many it would search."""
+    query_time_ratio: float
+    """How many times as long one exact query takes now as it would then."""
+    batch_rate_ratio: float
+    """The rate of exact calls of 100,000 queries now, as a share of what it would be."""
+
+
+@dataclass(frozen=True, slots=True)
 class Audit:
     """A recall that `Index.audit` measured on rows of the index itself."""
 
@@ -194,6 +209,9 @@ class IndexStats:
     """How many bytes each structure takes in addition to the rows. "psm" takes only its headers."""
     skew: Skew | None = None
     """Headers and fingerprints that most rows share, with `Index.stats(skew=True)`."""
+    compaction: Compaction | None = None
+    """What `compact(full=True)` would bring queries within `h`. None if it would leave as many
+    segments."""
     audit: Audit | None = None
     """The last recall that this handle measured, or that a writer committed."""
     spot_checks: list[SpotCheck] = field(default_factory=list)

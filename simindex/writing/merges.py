@@ -29,7 +29,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from enum import Enum, auto
 from math import inf
 from threading import Condition, RLock, Thread, current_thread
@@ -37,8 +36,6 @@ from time import monotonic, sleep
 
 from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.storage.catalog.records import Pages, Run
-from simindex.storage.files import removal
-from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.segmentfiles import Merged, SegmentFiles
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.segment import Segment
@@ -62,9 +59,6 @@ START_S = 0.5
 
 PATIENCE_S = 0.1
 """So long a merge waits for what another thread may have been kept from telling."""
-
-RELEASING = "simindex release"
-"""Name of the threads that give up segments."""
 
 log = logging.getLogger("simindex")
 
@@ -96,6 +90,8 @@ class Merge:
         lock: RLock,
         moved: Condition,
         beside: Sequence[Merge],
+        *,
+        hurried: bool,
     ) -> None:
         head = snapshot.head
         self.inputs, self.runs, self.horizon = tuple(inputs), tuple(runs), head.generation
@@ -104,6 +100,7 @@ class Merge:
         """Rows of the index when it began."""
         self.done = 0.0
         """Share of the work."""
+        self._hurried = hurried
         self.state = State.RUNNING
         self.staged = 0
         """Pages of its directories that are stored; -1 while it is not known."""
@@ -247,9 +244,10 @@ class Merge:
     def late(self, appended: int) -> bool:
         """Whether it is not as far as it should be by now, with so many rows in the index.
 
-        Tombstones are merged in less time than as many are committed.
+        Tombstones are merged in less time than as many are committed. What an idle writer began
+        is never late.
         """
-        if self.ended or self.runs:
+        if self.ended or self.runs or not self._hurried:
             return False
         return self.done + SLACK < (appended - self.appended) / max(1.0, ALLOWANCE * self.rows)
 
@@ -259,6 +257,10 @@ class Merges:
 
     def __init__(self) -> None:
         self._merges: list[Merge] = []
+        self.hopeful = False
+        """Whether something was committed since the last failure, of full disks for instance."""
+        self.over = False
+        """Whether the process ends, so that none begins any more."""
         # Entered by itself, never as the condition: an interrupt could come with the lock taken,
         # and nobody would give it back.
         self._lock = RLock()
@@ -276,20 +278,28 @@ class Merges:
         return tuple(merge for merge in self._merges if merge.at_work)
 
     def start(
-        self, files: SegmentFiles, inputs: Sequence[Segment], snapshot: Snapshot
+        self, files: SegmentFiles, inputs: Sequence[Segment], snapshot: Snapshot, *,
+        hurried: bool = True,
     ) -> bool:
-        """Begins to merge some segments; returns whether a thread could be had for it."""
-        return self._start(files, snapshot, inputs, ())
+        """Begins to merge some segments; returns whether a thread could be had for it.
+
+        A writer that outruns it waits for it, if it is `hurried`.
+        """
+        return self._start(files, snapshot, inputs, (), hurried=hurried)
 
     def start_runs(self, files: SegmentFiles, runs: Sequence[Run], snapshot: Snapshot) -> bool:
         """Begins to merge some files of tombstones; returns as `start`."""
-        return self._start(files, snapshot, (), runs)
+        return self._start(files, snapshot, (), runs, hurried=True)
 
     def _start(
         self, files: SegmentFiles, snapshot: Snapshot, inputs: Sequence[Segment],
-        runs: Sequence[Run],
+        runs: Sequence[Run], *, hurried: bool,
     ) -> bool:
-        merge = Merge(files, snapshot, inputs, runs, self._lock, self._moved, self._merges)
+        if self.over:
+            return False
+        merge = Merge(
+            files, snapshot, inputs, runs, self._lock, self._moved, self._merges, hurried=hurried
+        )
         self._merges.append(merge)
         try:
             begin(merge.thread)
@@ -299,9 +309,20 @@ class Merges:
                 merge.begins()  # it may be at work, and is joined when it is closed
                 raise
             self._merges.remove(merge)
-            put_off(error)
+            self.put_off(error)
             return False
         return True
+
+    def put_off(self, error: BaseException) -> None:
+        """Says that a merge failed, which loses nothing; another commit tries again.
+
+        What a signal handler of the caller has raised is for the caller.
+        """
+        if raised_by_a_handler(error):
+            raise error
+        self.hopeful = False
+        usual = isinstance(error, (CorruptFile, OSError, RuntimeError))
+        log.warning("segments were not merged: %s", error, exc_info=None if usual else error)
 
     def next_ended(self) -> Merge | None:
         """Of the merges that are WRITTEN the one with least to store, or None.
@@ -314,7 +335,7 @@ class Merges:
                 continue
             self._merges.remove(merge)
             if merge.state is not State.CANCELLED:
-                put_off(merge.error or RuntimeError("its thread came to no end"))
+                self.put_off(merge.error or RuntimeError("its thread came to no end"))
             merge.error = None  # it holds what its thread had in hand, and that this merge
         written = [merge for merge in self._merges if merge.state is State.WRITTEN]
         return min(written, key=lambda merge: len(merge.unstaged), default=None)
@@ -358,34 +379,3 @@ def wait_for(merges: Sequence[Merge]) -> None:
     """Returns once none of these is at work."""
     while any(merge.at_work for merge in merges):
         sleep(LOOK_S)
-
-
-def release(segments: list[Segment], descriptors: list[Descriptor]) -> None:
-    """Gives up some segments and the space of their unlinked files, in a thread.
-
-    Their pages are freed when the last map is closed, which takes 0.9 s for 400 MB.
-    """
-    def work() -> None:
-        segments.clear()
-        while descriptors:
-            with suppress(OSError, IndexError):  # it is closed all the same, and has no name
-                removal.free(descriptors.pop())
-
-    try:
-        begin(Thread(target=work, name=RELEASING, daemon=True))
-    except BaseException as error:
-        segments.clear()
-        descriptors.clear()
-        if not isinstance(error, RuntimeError):  # no thread could be had
-            raise
-
-
-def put_off(error: BaseException) -> None:
-    """Says that a merge failed, which loses nothing; another commit tries again.
-
-    What a signal handler of the caller has raised is for the caller.
-    """
-    if raised_by_a_handler(error):
-        raise error
-    usual = isinstance(error, (CorruptFile, OSError, RuntimeError))
-    log.warning("segments were not merged: %s", error, exc_info=None if usual else error)

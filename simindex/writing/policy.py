@@ -10,13 +10,13 @@ LEAST_TOMBSTONES = 1 << 12
 """So many never have a segment written again: 100 KB."""
 
 
-def pick(sizes: Sequence[int], fanout: int) -> list[int]:
+def pick(sizes: Sequence[int], fanout: int, *, ratio: int = 1) -> list[int]:
     """Which runs to merge now: places in `sizes`, or none.
 
-    As many of the smallest runs as can be, at least `fanout`, of which the largest is not larger
-    than the others together. So with every merge a row comes into a run at least twice as large,
-    and is merged at most log2(n) times; what remains are fewer than `fanout` runs and further ones
-    of which each is larger than all before it together.
+    As many of the smallest runs as can be, at least `fanout`, of which the largest is at most
+    `ratio` times as large as the others together. So where `ratio` is 1, with every merge a row
+    comes into a run at least twice as large, and is merged at most log2(n) times; what remains are
+    fewer than `fanout` runs and further ones of which each is larger than all before it together.
 
     Notes
     -----
@@ -28,10 +28,34 @@ def pick(sizes: Sequence[int], fanout: int) -> list[int]:
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
     chosen = total = 0
     for count, place in enumerate(order):
-        if count + 1 >= fanout and sizes[place] <= total <= MAX_ROWS - sizes[place]:
+        if count + 1 >= fanout and sizes[place] <= ratio * total and (
+            total <= MAX_ROWS - sizes[place]
+        ):
             chosen = count + 1
         total += sizes[place]
     return sorted(order[:chosen])
+
+
+SETTLED_FANOUT, SETTLED_RATIO = 2, 3
+"""With which a writer goes on that is idle or leaves. Each segment that remains is more than three
+times as large as all smaller ones together: 30 batches of a million rows end as three at most. A
+row then comes into a segment at least 4/3 times as large, and is merged 2.4 log2(n) times at most,
+if the writer is idle after every commit."""
+
+
+def settling(sizes: Sequence[int]) -> list[int]:
+    """Which runs to merge where no batch is on its way that would be merged with them."""
+    return pick(sizes, SETTLED_FANOUT, ratio=SETTLED_RATIO)
+
+
+def settling_rows(sizes: Sequence[int]) -> int:
+    """Rows that are written until runs are settled."""
+    left, rows = list(sizes), 0
+    while places := settling(left):
+        merged = sum(left[place] for place in places)
+        left = [size for place, size in enumerate(left) if place not in places] + [merged]
+        rows += merged
+    return rows
 
 
 MOST_DEAD = 1 / 3

@@ -7,11 +7,11 @@
                  a segment once they are that many together                      (committer.py)
     start        segments and files of tombstones that became too many are merged by threads
                                                                                  (merges.py)
+    settle       the same until few segments are left, where the writer is idle or leaves
     install      one that has ended becomes part of the index, by a commit of its own; its inputs
                  are unlinked, and their space is given back by a thread
     compact      the same at once, by the thread of the caller
     cancel       ends the merges that run, and removes what they wrote
-    restructure  segments get other permuted tables and slice lists for the same rows
 """
 
 from __future__ import annotations
@@ -28,22 +28,19 @@ from simindex.errors import (
     StorageFull,
     raised_by_a_handler,
 )
-from simindex.options import checked_structures
 from simindex.records.reports import Progress
 from simindex.storage.catalog.catalog import Edit
-from simindex.storage.catalog.records import Run
-from simindex.storage.catalog.values import pack
-from simindex.storage.files.verification import verified
-from simindex.storage.segmentfiles import Merged, checked_designs, slice_design
+from simindex.storage.segmentfiles import Merged
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables import permuted, slicelist
-from simindex.storage.tables.record import SegmentRecord, StructureRecord
+from simindex.storage.tables.record import SegmentRecord
 from simindex.storage.tables.segment import Segment
 from simindex.storage.view import View
-from simindex.writing import policy
+from simindex.writing import policy, tombstone_runs
 from simindex.writing.committer import Committer
 from simindex.writing.edits import drop_settled
-from simindex.writing.merges import MAX_MERGES, Merge, Merges, State, put_off, release
+from simindex.writing.merges import MAX_MERGES, Merge, Merges, State
+from simindex.writing.releasing import Releases
+from simindex.writing.telling import by_tables, telling
 
 MAX_SEGMENTS = 64
 """From so many on, those being merged included, a commit waits until a merge has ended."""
@@ -68,6 +65,7 @@ class Writer:
     def __init__(self, view: View) -> None:
         self.merges = Merges()
         self._retired: list[Segment] = []
+        self._releases = Releases()
         self._given_up: list[SegmentRecord] = []
         """Merged segments whose directories are stored, and to be removed with their files."""
         self.committer = Committer(view)  # last: an interrupt behind it would keep the lock
@@ -79,7 +77,7 @@ class Writer:
         """
         try:
             self.cancel_merges()
-            self._release()
+            self._release_retired(closing=True)
         finally:
             self.committer.close()
 
@@ -103,12 +101,13 @@ class Writer:
             self._keep_pace()
         changed = self.given_space(committer.commit, seal_pending=seal_pending)
         try:
+            self.merges.hopeful |= changed
             if self.install_merges(whole=False) or changed:
                 self.start_merges()
             self._remove_given_up()
             self._release_retired()
         except (ClosedIndex, CorruptFile, OSError, MemoryError) as error:
-            put_off(error)  # what is committed stays so: it is not for the caller to repeat
+            self.merges.put_off(error)  # what is committed stays: it is not to be repeated
 
     def given_space(
         self, work: Callable[Given, Result], *arguments: Given.args, **named: Given.kwargs
@@ -124,17 +123,22 @@ class Writer:
 
     # -- merges ------------------------------------------------------------------------------------
 
-    def due(self, fanout: int) -> list[Segment]:
+    @property
+    def _fanout(self) -> int:
+        """With which commits merge; 0 where nothing is merged but by `compact`."""
+        return self.committer.view.options.min_merge
+
+    def due(self, *, settling: bool = False) -> list[Segment]:
         """Segments that have become too many, oldest first, but those that are being merged; or
-        those of which too much is deleted. None where `fanout` says that nothing is merged."""
+        those of which too much is deleted. With `settling`, many are more than a few."""
         busy = {segment.name for merge in self.merges for segment in merge.inputs}
         snapshot = self.committer.snapshot
         free = [one for one in snapshot.segments if one.name not in busy]
-        if fanout < 2 or not free:
+        if not free:
             return []
         dead = [snapshot.dead_share(one) for one in free]
         live = [round(len(one) * (1 - share)) for one, share in zip(free, dead, strict=True)]
-        places = policy.pick(live, fanout)
+        places = policy.settling(live) if settling else policy.pick(live, self._fanout)
         if not places:
             kept = [snapshot.tombstones.concerning(one.horizon) for one in free]
             wasted = policy.purged(dead, kept, snapshot.stored_rows)
@@ -142,23 +146,35 @@ class Writer:
             places = [wasted[place] for place in groups[0]] if groups else []
         return [free[place] for place in places]
 
-    def due_runs(self, fanout: int) -> list[Run]:
-        """Files of tombstones that have become too many, unless some are being merged."""
-        if any(merge.runs for merge in self.merges):
-            return []
-        runs = [run for run in self.committer.snapshot.head.tombstones if run.file]
-        return [runs[place] for place in policy.pick([run.rows for run in runs], fanout)]
-
-    def start_merges(self) -> None:
+    def start_merges(self, *, settling: bool = False) -> None:
         """Begins to merge what has become too much."""
         committer = self.committer
-        runs = self.due_runs(committer.view.options.min_merge)
-        if runs:
-            self.merges.start_runs(committer.files, runs, committer.snapshot)
+        snapshot = committer.snapshot
+        if not self._fanout:
+            return
+        if not any(merge.runs for merge in self.merges):
+            runs = tombstone_runs.due(snapshot, self._fanout)
+            if runs:
+                self.merges.start_runs(committer.files, runs, snapshot)
         while len(self.merges) < MAX_MERGES:
-            inputs = self.due(committer.view.options.min_merge)
-            if not inputs or not self.merges.start(committer.files, inputs, committer.snapshot):
+            inputs = self.due(settling=settling)
+            if not inputs or not self.merges.start(
+                committer.files, inputs, snapshot, hurried=not settling
+            ):
                 return
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no merge is there, and an idle writer would begin none: it begins none where it
+        has committed nothing, nor once a merge has failed, until the next commit."""
+        if self.merges:
+            return False
+        return not (self._fanout and self.merges.hopeful and self.due(settling=True))
+
+    def settle(self) -> None:
+        """Begins the next merge on the way to few segments, if no merge is there."""
+        if not self.is_settled and not self.merges:
+            self.start_merges(settling=True)
 
     def _keep_pace(self) -> None:
         """Waits for merges that are late, at most a part of what the last commit took.
@@ -180,12 +196,42 @@ class Writer:
         self.merges.wait(lambda: False)
         return len(self.merges) > 0
 
-    def finish_merges(self, *, start: bool) -> None:
-        """Waits for the merges that run and installs them; with `start`, until none is due."""
-        while self.await_merges():
-            if self.install_merges(whole=True) and start:
-                self.start_merges()
+    def finish_merges(self, *, settle: bool, progress: Progress | None = None) -> None:
+        """Waits for the merges that run and installs them; with `settle`, until few are left.
+
+        The space of what they replace is free when it returns.
+        `progress` is told how many rows are written, and how many will have to be.
+        """
+        done = 0
+        while True:
+            if settle:
+                self.settle()
+            running = tuple(self.merges)
+            if not running:
+                self._releases.wait()
+                return
+            rows = sum(merge.rows for merge in running)
+            total = done + rows + (self._rows_to_come(running) if settle else 0)
+            self.merges.wait(telling(progress, running, done, total))
+            done += rows
+            self.install_merges(whole=True)
             self._release_retired()
+
+    def _rows_to_come(self, running: Sequence[Merge]) -> int:
+        """Rows that are still to be merged once these have ended."""
+        busy = {segment.name for merge in running for segment in merge.inputs}
+        free = [len(one) for one in self.committer.snapshot.segments if one.name not in busy]
+        return policy.settling_rows(free + [merge.rows for merge in running if merge.inputs])
+
+    def install_next(self) -> None:
+        """What an idle writer does at a time: it installs a part of what has ended, then settles.
+
+        Nothing may wait for a commit.
+        """
+        self.install_merges(whole=False)
+        self._remove_given_up()
+        self.settle()
+        self._release_retired()
 
     def install_merges(self, *, whole: bool) -> bool:
         """Makes merges that have ended part of the index; returns whether there were any.
@@ -225,7 +271,7 @@ class Writer:
             merged = replace(merge.merged, pages=merge.unstaged)
             self.merges.take(merge)
             if merge.runs:
-                self._replace_runs(snapshot, merge.runs, merged, unlink=False)
+                tombstone_runs.install(committer, snapshot, merge.runs, merged)
             else:
                 self._replace(snapshot, merge.inputs, merged, merge.horizon, unlink=False)
         except (OSError, MemoryError) as error:
@@ -235,7 +281,7 @@ class Writer:
             if merge in self.merges:
                 self.merges.take(merge)
             self._remove(merge)
-            put_off(error)
+            self.merges.put_off(error)
             return False
         self._retired += merge.inputs
         gone = [name for segment in merge.inputs for name in segment.record.files]
@@ -284,16 +330,13 @@ class Writer:
         committer.files.remove(records)
         records.clear()
 
-    def _release_retired(self) -> None:
+    def _release_retired(self, *, closing: bool = False) -> None:
         """Gives up the inputs of installed merges, once no snapshot of the writer's has them."""
-        if self._retired or self.committer.held:
-            _ = self.committer.snapshot  # which is then of the commit that installed them
-            self._release()
-
-    def _release(self) -> None:
-        if self._retired or self.committer.held:
-            # Which empties them, also if it is interrupted.
-            release(self._retired, self.committer.held)
+        retired, held = self._retired, self.committer.held
+        if retired or held:
+            if not closing:
+                _ = self.committer.snapshot  # which is then of the commit that installed them
+            self._releases.release(retired, held)  # which empties them, also if it is interrupted
             self._retired, self.committer.held = [], []
 
     def cancel_merges(self) -> None:
@@ -311,8 +354,10 @@ class Writer:
         committer.check_usable()
         snapshot = committer.alone()
         horizon = snapshot.head.generation
+        rows, step = by_tables(progress, 1 + committer.files.steps)
         merged = committer.files.merge(
-            inputs, snapshot.tombstones, horizon=horizon, generation=horizon + 1, progress=progress
+            inputs, snapshot.tombstones, horizon=horizon, generation=horizon + 1, progress=rows,
+            step=step,
         )
         self._replace(snapshot, inputs, merged, horizon, unlink=True)
         committer.files.remove(segment.record for segment in inputs)
@@ -334,92 +379,3 @@ class Writer:
         drop_settled(edit, min([*horizons, horizon]))
         written = merged.record.files if unlink and merged.record is not None else ()
         self.committer.finish(edit, written)
-
-    def compact_runs(self, runs: Sequence[Run]) -> None:
-        """Replaces some files of tombstones by one."""
-        committer = self.committer
-        committer.check_usable()
-        snapshot = committer.alone()
-        merged = committer.files.merge_deletions(
-            snapshot.runs_of(runs), oldest=snapshot.oldest,
-            generation=snapshot.head.generation + 1,
-        )
-        self._replace_runs(snapshot, runs, merged, unlink=True)
-
-    def _replace_runs(
-        self, snapshot: Snapshot, runs: Sequence[Run], merged: Merged, *, unlink: bool
-    ) -> None:
-        """Puts a merged file of tombstones in the place of its inputs, of which some may be settled
-        and gone; `unlink` as in `_replace`."""
-        edit = Edit(snapshot.value, snapshot.head)
-        for run in runs:
-            if run in snapshot.head.tombstones:
-                edit.drop_run("tombstones", run)
-        if merged.deletions is not None:
-            edit.add_deletion_file(merged.deletions)
-        drop_settled(edit, snapshot.oldest)
-        self.committer.finish(edit, merged.files if unlink else ())
-
-    def restructure(self, structures: Sequence[str]) -> bool:
-        """Gives all segments these structures, in one commit; returns whether anything changed.
-
-        Tables and lists that are there and undamaged stay; their files are read to know it.
-        """
-        committer = self.committer
-        committer.check_usable()
-        snapshot, files = committer.alone(), committer.files
-        options = replace(committer.view.options, structures=checked_structures(structures))
-        designs, slices = checked_designs(options), slice_design(options)
-        edit = Edit(snapshot.value, snapshot.head)
-        if options.structures != committer.view.options.structures:
-            edit.set_value("options", pack(options.to_dict()))
-        added: list[str] = []
-        dropped: list[str] = []
-        try:
-            for segment in snapshot.segments:
-                kept = [
-                    s for s in segment.record.structures
-                    if s.structure in options.structures and _sound(segment, s)
-                ]
-                stale = [s.name for s in segment.record.structures if s not in kept]
-                names = {structure.structure for structure in kept}
-                record = replace(segment.record, structures=tuple(kept))
-                missing = [design for design in designs if design.structure not in names]
-                lists = None if slices is None or slices.structure in names else slices
-                if not stale and not missing and lists is None:
-                    continue
-                if missing or lists is not None:
-                    segment.envelope.verify()
-                made, directories = files.beside(
-                    record, segment.fingerprints, missing, lists, edit.head.generation
-                )
-                added += [structure.name for structure in made]
-                dropped += stale
-                edit.change_structures(
-                    segment.record, replace(record, structures=(*kept, *made)), directories
-                )
-            if not edit.puts:
-                return False
-        except BaseException:
-            files.remove_named(added)
-            raise
-        committer.finish(edit, added)
-        files.remove_named(dropped)
-        return True
-
-
-def _sound(segment: Segment, structure: StructureRecord) -> bool:
-    """Whether a segment's tables or lists are whole, and are those that its rows make."""
-    lists = segment.slices
-    try:
-        rows = verified(segment.fingerprints)
-        if lists is not None and lists.record == structure:
-            lists.envelope.verify()
-            wrong = slicelist.disorder(lists, rows)
-        else:
-            tables = segment.structures[structure.structure]
-            tables.envelope.verify()
-            wrong = permuted.disorder(tables, permuted.content_sum(rows))
-        return next(wrong, None) is None
-    except CorruptFile:
-        return False

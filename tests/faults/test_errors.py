@@ -22,7 +22,7 @@ import simindex
 from simindex.errors import CommitFailed, StorageFailed
 from simindex.storage.files import disk, removal
 from simindex.threads import Pool
-from simindex.writing import merges
+from simindex.writing import releasing
 
 SEED = 20_261_122
 
@@ -126,6 +126,6 @@ def test_space_that_cannot_be_given_back_keeps_no_descriptor(
             raise OSError(errno.EIO, "input")
 
     monkeypatch.setattr(disk, "system", Failing())
-    monkeypatch.setattr(merges, "Thread", AtOnce)
-    merges.release([], [file for file in held if file is not None])
+    monkeypatch.setattr(releasing, "Thread", AtOnce)
+    releasing.Releases().release([], [file for file in held if file is not None])
     assert open_descriptors(tmp_path) == []

@@ -180,7 +180,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
     """An index of some segments."""
     path = tmp_path_factory.mktemp("limit") / "large.sim"
     rows = np.random.default_rng(3).integers(0, 1 << 64, (ROWS, BITS // 64), dtype=np.uint64)
-    with simindex.open(path, "n", options=IndexOptions(bits=BITS)) as index:
+    options = IndexOptions(bits=BITS, min_merge=0)  # they stay several
+    with simindex.open(path, "n", options=options) as index:
         index.append(Batch(rows, ids=np.arange(ROWS, dtype=np.uint64)))
         index.commit()
     return Stored(path, rows, (int(rows[:, 0].argmin()), int(rows[:, 0].argmax())))

@@ -65,11 +65,11 @@ def test_a_forecast_is_the_plan_of_an_index_of_that_size(
     weights = oracle.normal_weights(np.random.default_rng(1), 1)
     plans = stored._answerer.plans
     (real,) = plans.plan(stored._current(), question, queries, weights).tables
-    imagined = Imagined(ROWS, 64, DESIGN).plan(
+    imagined = Imagined(ROWS, 64, (DESIGN,)).plan(
         question, 1 << queries.bit_length() >> 1, plans.machine, plans._calibrations.get(3)
     )
     assert imagined == real
-    exactly = Imagined(ROWS, 64, DESIGN).plan(
+    exactly = Imagined(ROWS, 64, (DESIGN,)).plan(
         question, queries, plans.machine, plans._calibrations.get(3)
     )
     assert exactly.method == real.method
@@ -84,7 +84,7 @@ def test_predicted_work_is_the_work_that_is_counted(
     batch = Batch(oracle.signs(weights), weights=weights)
     stats = stored.query(batch, h=3, recall=recall, method=method).stats
     plans = stored._answerer.plans
-    predicted = Imagined(ROWS, 64, DESIGN).plan(
+    predicted = Imagined(ROWS, 64, (DESIGN,)).plan(
         Question(h=3, recall=recall, method=method), 3000, plans.machine,
         plans._calibrations.get(3),
     )

@@ -81,14 +81,14 @@ def test_what_is_raised_when_a_merge_is_installed_is_the_callers(
     index = simindex.open(index_path, "n", options=options)
     index.append(ROWS)
     index.commit()
-    index._handle.writer.finish_merges(start=False)
+    index._handle.writer.finish_merges(settle=False)
     index.append(ROWS[:200])
     index.commit()
     index._handle.writer.await_merges()
     with monkeypatch.context() as patch:
         patch.setattr(committer, "Waiting", raising(TimeoutError("the caller's own")))
         with pytest.raises(TimeoutError, match="own"):
-            index._handle.writer.finish_merges(start=False)
+            index._handle.writer.finish_merges(settle=False)
     index.close()
     with simindex.open(index_path) as again:
         assert len(again) == 600

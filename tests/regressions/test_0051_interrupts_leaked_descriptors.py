@@ -56,7 +56,7 @@ from simindex.storage.files import (
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.tables import segment
 from simindex.threads import begin
-from simindex.writing import committer, merges, waiting, writer
+from simindex.writing import committer, releasing, waiting, writer
 
 OPTIONS = IndexOptions(batch_rows=64, min_merge=2)
 ROWS = np.arange(300, dtype=np.uint64)
@@ -152,7 +152,7 @@ def settled(path: Path) -> list[str]:
     """What is open below a path once threads have given up what they had."""
     for thread in threading.enumerate():
         begun = thread.ident is not None  # else its start was interrupted, and it never runs
-        if begun and thread.name in (merges.RELEASING, "simindex merge"):
+        if begun and thread.name in (releasing.THREAD_NAME, "simindex merge"):
             thread.join(60)
     if open_descriptors(path):
         gc.collect()

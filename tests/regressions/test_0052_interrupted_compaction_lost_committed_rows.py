@@ -79,7 +79,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> Any:
 @pytest.mark.parametrize("compact", COMPACTIONS)
 def test_handle_that_was_interrupted_refuses_to_write_until_it_is_opened_again(
     merging: simindex.Index, compact: Callable[[simindex.Index], None],
-    monkeypatch: pytest.MonkeyPatch,
+    released: threading.Event, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patch:
         interrupted(patch, threading.Thread, "join")
@@ -97,6 +97,7 @@ def test_handle_that_was_interrupted_refuses_to_write_until_it_is_opened_again(
     assert ids_of(merging) == list(range(12))
     assert len(merging.query(np.array([5 << 40], np.uint64), h=0)) == 1
     merging.close()
+    released.set()  # leaving waits for merges
     with simindex.open(merging.path, "w") as again:
         assert ids_of(again) == list(range(12))
         compact(again)
@@ -267,7 +268,8 @@ def test_rows_that_vanish_from_the_buffer_are_missed(
 def test_repair_that_writes_too_few_rows_is_refused(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with simindex.open(index_path, "n", options=simindex.IndexOptions(batch_rows=4)) as index:
+    options = simindex.IndexOptions(batch_rows=4, min_merge=0)
+    with simindex.open(index_path, "n", options=options) as index:
         append(index, 0, 4, 8)
     (index_path / "catalog" / "data.mdb").unlink()
     with monkeypatch.context() as patch:

@@ -724,6 +724,8 @@ def test_limits_measures_every_cliff(tmp_path: Path) -> None:
     assert {one["workload"] for one in measured[6:]} == {
         "0 shared bits", "24 shared bits", "100 templates: find_all, collapse_equal",
         "100 templates: find_clusters", "256 bits: within 31 bits", "256 bits: the 10 nearest",
+        "segments h=3", "segments h=6", "segments, one query h=3", "segments h=3, to compacted",
+        "segments h=6, to compacted", "segments, one query h=3, to compacted",
     } | {
         f"seen_or_add of {kind}, threads: {threads}{of}" for kind in ("fingerprints", "texts")
         for threads in (1, 2, 8) for of in ("", ", p50", ", p99", ", longest call")

@@ -161,7 +161,7 @@ class MergingMachine(IndexMachine):
         with self.unheld():
             super().leave_cleanly()
         assert self.writer._handle.writer is not None
-        assert self.writer._handle.writer.due(self.writer.options.min_merge) == []
+        assert self.writer._handle.writer.due() == []
 
     @rule()
     def check(self) -> None:
@@ -1241,7 +1241,7 @@ def test_tombstones_of_rows_that_are_gone_do_not_gather(index_path: Path) -> Non
             index.commit()
             index.delete(ids=ids)
             index.commit()
-            index._handle.writer.finish_merges(start=True)
+            index._handle.writer.finish_merges(settle=True)
             assert index.stats().tombstones <= 8000
         assert len(index) == 8192
         assert index.check() == []

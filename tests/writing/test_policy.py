@@ -101,3 +101,35 @@ def test_segments_with_too_many_deletions_are_written_again(
     left = [0.0 if place in places else share for place, share in enumerate(dead)]
     held = [0 if place in places else count for place, count in enumerate(kept)]
     assert policy.purged(left, held, rows) == []
+
+
+@given(sizes=SIZES)
+def test_settled_runs_are_each_three_times_as_large_as_all_smaller_ones(sizes: list[int]) -> None:
+    """And what it takes to come there is known before."""
+    expected, written = policy.settling_rows(sizes), 0
+    while chosen := policy.settling(sizes):
+        merged = sum(sizes[place] for place in chosen)
+        written += merged
+        sizes = [size for place, size in enumerate(sizes) if place not in chosen] + [merged]
+    assert written == expected
+    left = sorted(sizes)
+    for count in range(1, len(left)):
+        assert left[count] > policy.SETTLED_RATIO * sum(left[:count])
+
+
+@settings(max_examples=50)
+@given(data=st.data(), fanout=st.integers(2, 16))
+def test_thirty_batches_of_a_million_rows_settle_as_three_runs(
+    data: st.DataObject, fanout: int
+) -> None:
+    """Whichever merges have ended by the time that the writer is idle."""
+    sizes: list[int] = []
+    for _ in range(30):
+        sizes.append(1_000_000)
+        if data.draw(st.booleans()) and (chosen := policy.pick(sizes, fanout)):
+            merged = sum(sizes[place] for place in chosen)
+            sizes = [size for place, size in enumerate(sizes) if place not in chosen] + [merged]
+    while chosen := policy.settling(sizes):
+        merged = sum(sizes[place] for place in chosen)
+        sizes = [size for place, size in enumerate(sizes) if place not in chosen] + [merged]
+    assert len(sizes) <= 3

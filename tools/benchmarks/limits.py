@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import bounded, crowded, deleting, together, wide
+from benchmarks import bounded, crowded, deleting, settled, together, wide
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch
 
@@ -22,6 +22,7 @@ CLIFFS: dict[str, Cliff] = {
     "templates": crowded.templates,
     "wide-radius": wide.wide_radius,
     "threads": together.threads,
+    "segments": settled.settled,
 }
 
 

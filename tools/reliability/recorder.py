@@ -30,7 +30,7 @@ from typing import TypeVar
 from simindex.storage.files import disk
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.disk import System
-from simindex.writing.merges import RELEASING
+from simindex.writing.releasing import THREAD_NAME as RELEASING
 
 Result = TypeVar("Result")
 

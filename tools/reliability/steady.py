@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
+from simindex.index import settling
 from simindex.storage.files import removal
-from simindex.writing import merges, writer
+from simindex.writing import merges, releasing, writer
 
 
 class AtOnce:
@@ -21,6 +23,9 @@ class AtOnce:
         """It has ended before anybody asks."""
         return False
 
+    def join(self) -> None:
+        """Nothing is left to wait for."""
+
     def start(self) -> None:
         """Runs it."""
         target, self._target = self._target, None  # as a thread does, so that nothing is kept
@@ -30,7 +35,9 @@ class AtOnce:
 
 def settle() -> None:
     """For the rest of this process; trials call it in a child, or in an interpreter of theirs."""
-    changed: Any = merges
-    changed.Thread = AtOnce
+    changed: Any
+    for changed in (merges, releasing):
+        changed.Thread = AtOnce
+    settling.IDLE_S = inf  # however slow the machine is
     writer.STAGED_PAGES = 1  # directories are stored ahead of the segment
     removal.FREE_PAUSE_S = 0.0

@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -28,10 +29,11 @@ from reliability.recorder import Recorder, record
 from reliability.steady import AtOnce
 from simindex import Batch, IndexOptions
 from simindex.index import index as index_module
+from simindex.index import settling
 from simindex.planning.machine import Machine
 from simindex.storage.catalog.records import page_count
 from simindex.storage.files.locks import unlock
-from simindex.writing import merges, writer
+from simindex.writing import merges, releasing, writer
 
 Row = tuple[str, bytes]
 """What names a row, as text, and its fingerprint."""
@@ -58,6 +60,8 @@ def deterministic(seed: int, *, threads: bool = False) -> Iterator[None]:
     chance = random.Random(seed)
     with (
         mock.patch.object(merges, "Thread", Thread if threads else AtOnce),
+        mock.patch.object(releasing, "Thread", Thread if threads else AtOnce),
+        mock.patch.object(settling, "IDLE_S", inf),
         mock.patch.object(writer, "STAGED_PAGES", 1),  # directories are stored ahead of them
         mock.patch.object(index_module, "measure", lambda file: Machine()),
         mock.patch.object(secrets, "token_hex", lambda size: chance.randbytes(size).hex()),

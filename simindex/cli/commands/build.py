@@ -31,6 +31,7 @@ from simindex.cli.chunks import read_ahead
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.contents import Contents, Rows, Texts, require_no_recipe
 from simindex.cli.existing import CHOICES, Choice, Existing
+from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex, clear_up, replacing
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
@@ -172,7 +173,8 @@ def build(
                 prepared = prepared_with(recipe, inputs, reading, without)
         contents = Texts(prepared)
     run = _Run(
-        path, contents, append, overwrite, commit_every, started, on_existing or "replace"
+        path, contents, append, overwrite, commit_every, started, on_existing or "replace",
+        quiet or as_json,
     )
     place = replacing(run.path) if overwrite else nullcontext(run.path)
     try:
@@ -210,6 +212,7 @@ class _Run:
     commit_every: int
     started: float
     on_existing: Choice
+    quiet: bool
     progress: Progress = field(init=False)
     """Of what was added to the index."""
     place: Path = field(init=False)
@@ -254,6 +257,7 @@ class _Run:
             self.progress.then("writing the index")
             self._commit(index)
             self.rows, self.h, self.bits = len(index), index.h, index.options.bits
+            merge_behind_a_bar(index, self.path, self.progress, quiet=self.quiet)
 
     def _open(self, options: dict[str, Any]) -> Any:
         if self.append:

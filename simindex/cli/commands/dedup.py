@@ -183,7 +183,8 @@ def dedup(
                     run.over_all(ranking, again, buffer_documents, progress)
             else:
                 run.through(buffer_documents, progress)
-        rows = len(place.index)
+            rows = len(place.index)
+            place.leave(progress, quiet=silent or as_json)
     run.without.close()
     seconds = time.perf_counter() - started
     intake, lesson = place.prepared.intake, place.prepared.lesson

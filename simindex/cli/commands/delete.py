@@ -16,7 +16,9 @@ import simindex
 from simindex.cli.app import nothing_to_do, program, uninterrupted
 from simindex.cli.choices import NamedPath, index_argument, output_options
 from simindex.cli.console import count, emit, say
+from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.numbers import Id
+from simindex.cli.progress import Progress
 from simindex.errors import InvalidInput
 from simindex.inputs import ID_FIELDS
 from simindex.inputs.streams import Unreadable, lines, unmarked
@@ -69,6 +71,9 @@ def delete(
         with uninterrupted():
             index.commit()
         rows = len(index)
+        if deleted:
+            with Progress("merging segments", "row", quiet=quiet or as_json) as progress:
+                merge_behind_a_bar(index, index_path, progress, quiet=quiet or as_json)
     if as_json:
         emit({"deleted": deleted, "rows": rows})
     elif deleted and not quiet:

@@ -21,7 +21,7 @@ from simindex.cli.choices import (
     verbose_option,
 )
 from simindex.cli.commands.query import fingerprint_option, text_option, top_options
-from simindex.cli.console import count, duration, emit, say
+from simindex.cli.console import compacted, count, duration, emit, say
 from simindex.cli.numbers import Share
 from simindex.cli.questions import as_row
 from simindex.cli.recipes import required_recipe
@@ -80,6 +80,8 @@ def explain(
         if isinstance(found, Explanation) and found.flips_from is not None:
             say(f"the number of flips is judged by {found.flips_from}")
         whose = "measured here" if found.measured else "usual ones: run `simindex tune`"
+        if isinstance(found, Explanation) and (told := compacted(found.compaction)) is not None:
+            say(f"segments: {told}")
         within = f"within {found.h}; " if isinstance(found, Explanation) else ""
         say(f"{within}{found.guarantee}; predicted -> actual; constants of the machine: {whose}")
 
@@ -101,6 +103,8 @@ def _for_users(found: Explanation | TopExplanation) -> Iterator[tuple[str, str]]
         f"{duration(sum(one.seconds for one in found.segments))}, "
         f"{duration(sum(one.expected_s for one in found.segments))} were predicted"
     )
+    if isinstance(found, Explanation) and (told := compacted(found.compaction)) is not None:
+        yield "files", told
 
 
 def _lines(found: Explanation) -> Iterator[tuple[str, ...]]:

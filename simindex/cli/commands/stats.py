@@ -13,7 +13,7 @@ import click
 import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options, verbose_option
-from simindex.cli.console import audited, count, emit, encodable, megabytes, shown
+from simindex.cli.console import audited, compacted, count, emit, encodable, megabytes, shown
 from simindex.records.reports import IndexStats, Skew
 
 
@@ -59,6 +59,8 @@ def _of_users(held: IndexStats) -> dict[str, str]:
         table["deleted"] = (
             f"{held.dead_rows:,}, whose space `simindex compact --full` frees"
         )
+    if (gain := compacted(held.compaction)) is not None:
+        table["files"] = gain
     if held.audit is not None:
         table["recall"] = audited(held.audit)
     return table
@@ -98,6 +100,8 @@ def _of_the_engine(held: IndexStats) -> dict[str, str]:
         "recipe": _inline(held.recipe),
         "sample": f"{held.sample_rows:,} rows of weights, to learn from which bits flip",
     }
+    if (gain := compacted(held.compaction)) is not None:
+        table["compaction"] = gain
     if held.audit is not None:
         table["audit"] = audited(held.audit, verbose=True)
     return table

@@ -22,7 +22,9 @@ import simindex
 from simindex.cli.app import Interrupted
 from simindex.cli.choices import Reading
 from simindex.cli.console import count, say
+from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
+from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
     Learning,
     Prepared,
@@ -99,6 +101,13 @@ class Place:
         except Exception:
             self._left()
             raise
+
+    def leave(self, progress: Progress, *, quiet: bool) -> None:
+        """Merges a lasting index behind a bar; a temporary one goes as it is."""
+        if self.lasting:
+            merge_behind_a_bar(self.index, self.path, progress, quiet=quiet)
+        else:
+            self.index.close()
 
     def _left(self) -> str:
         if self.lasting and self.made is not None and not self.committed:

@@ -13,7 +13,7 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def keyed(run: Run, write_jsonl: Callable[..., Path]) -> str:
-    """An index of ten documents with keys k0 ... k9, in five segment files."""
+    """An index of ten documents with keys k0 ... k9, of five commits."""
     texts = [f"{n} some text that is number {n} of ten" for n in range(10)]
     path = write_jsonl("a.jsonl", [{"id": f"k{n}", "text": texts[n]} for n in range(10)])
     run("build", "i.sim", path, "-q", "--batch-rows", 8, "--commit-every", 2)

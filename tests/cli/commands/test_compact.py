@@ -6,21 +6,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from exported import keys_of
+
+import simindex
 
 Run = Callable[..., Any]
 
 
 def test_compaction_leaves_one_segment_without_dead_rows(
-    run: Run, keyed: str, objects: Any
+    run: Run, objects: Any
 ) -> None:
-    run("delete", keyed, "--key", "k1")
-    (answer,) = objects(run("compact", keyed, "--full", "--json").stdout)
+    options = simindex.IndexOptions(keys="str", batch_rows=8, min_merge=0)
+    with simindex.open("i.sim", "n", options=options) as index:
+        for first in range(0, 10, 2):
+            values = np.arange(first, first + 2, dtype=np.uint64)
+            index.append(values, keys=[f"k{value}" for value in values])
+            index.commit()
+        index.delete(keys=["k1"])
+    (answer,) = objects(run("compact", "i.sim", "--full", "--json").stdout)
     assert (answer["segments_before"], answer["segments"]) == (5, 1)
     assert (answer["rows"], answer["dead_rows"]) == (9, 0)
-    assert "in " in run("compact", keyed).stderr
-    assert len(keys_of(run, objects, keyed)) == 9
-    assert run("check", keyed).stdout == ""
+    assert "in " in run("compact", "i.sim").stderr
+    assert len(keys_of(run, objects, "i.sim")) == 9
+    assert run("check", "i.sim").stdout == ""
 
 
 def test_slice_lists_are_added_shown_and_dropped(

@@ -19,6 +19,7 @@ from simindex.errors import CorruptFile, InvalidOption
 from simindex.storage.tables import permuted
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord
 from simindex.storage.tables.table import sort_table
+from simindex.writing.restructuring import restructure
 
 DESIGN = "bphs:G=4,g=1"
 OTHER = "bphs:G=2,g=1,r=1"
@@ -252,7 +253,7 @@ def test_segments_without_the_tables_are_searched_exactly(index_path: Path) -> N
         assert writer is not None
         only = index._handle.view.last()
         only.segments = segments[:1]
-        writer.restructure((DESIGN,))  # leaves the second segment as it is
+        restructure(writer.committer, (DESIGN,))  # leaves the second segment as it is
         found = index.query(made[:99], method="bphs")
         methods = found.stats.method.split("+")
         assert DESIGN in methods

@@ -627,7 +627,9 @@ def test_a_merge_knows_how_far_it_is(index_path: Path) -> None:
         now, writer, lock = index._handle.view.last(), index._handle.writer, RLock()
         assert writer is not None
         files_of = writer.committer.files
-        merge = Merge(files_of, now, now.segments, (), lock, Condition(lock), [])
+        merge = Merge(
+            files_of, now, now.segments, (), lock, Condition(lock), [], hurried=True
+        )
         done: list[float] = []
         moved = merge._step
         merge._step = lambda: (moved(), done.append(merge.done))[0]  # type: ignore[method-assign]
