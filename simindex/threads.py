@@ -19,12 +19,15 @@ def begin(thread: Thread) -> None:
     """Starts a thread. Raises RuntimeError where the system gives none.
 
     An exception that a signal handler raises meanwhile may keep the thread from its work, and
-    `threading` may keep the thread's object for ever: it must not refer to the work.
+    `threading` may keep the thread's object for ever: it must not refer to the work. Where the
+    thread is at work already, `threading` raises KeyError instead.
     """
     try:
         thread.start()
-    except BaseException:
+    except BaseException as error:
         thread._target = None  # type: ignore[attr-defined]
+        if isinstance(error, KeyError) and error.__context__ is not None:
+            raise error.__context__ from None
         raise
 
 

@@ -14,6 +14,8 @@ from time import monotonic, sleep
 from types import MethodType
 from weakref import WeakMethod
 
+from simindex.threads import begin
+
 LOOK_S = 0.25
 """A thread that sleeps looks so often whether its handle is still there."""
 
@@ -43,7 +45,7 @@ class Deadline:
         if due < self._looks:
             thread = Thread(target=self._wait, args=(due,), name=NAME, daemon=True)
             with suppress(RuntimeError):
-                thread.start()
+                begin(thread)
                 self._looks = due
 
     def reached(self) -> None:

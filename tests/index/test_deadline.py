@@ -153,3 +153,22 @@ def test_a_row_outlives_a_kill_once_its_time_has_come(index_path: Path) -> None:
     with simindex.open(index_path, "w") as index:
         assert len(index) == 1
         assert index.check() == []
+
+
+def test_what_a_handler_raises_while_the_thread_begins_reaches_the_caller(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`threading` then forgets the thread twice where it is at work already, by KeyError."""
+    start = threading._start_new_thread  # type: ignore[attr-defined]
+
+    def interrupted(*arguments: object) -> None:
+        start(*arguments)
+        assert happens(lambda: not threading._limbo)  # type: ignore[attr-defined]
+        raise TimeoutError("the caller's own")
+
+    index = simindex.open(index_path, "n")
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "_start_new_thread", interrupted)
+        with pytest.raises(TimeoutError, match="the caller's own"):
+            index.seen_or_add(one(1), h=0)
+    index.close()
