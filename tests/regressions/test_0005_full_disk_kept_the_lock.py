@@ -43,11 +43,11 @@ def test_failed_opening_gives_the_lock_back(
             thread.join()
     before = len(list(Path("/proc/self/fd").iterdir()))
 
-    def take(self: View, known: object) -> None:
+    def taken(self: View, before: object) -> None:
         raise OSError(errno.EMFILE, "too many open files")
 
     with monkeypatch.context() as patch:
-        patch.setattr(View, "_take", take)
+        patch.setattr(View, "_taken", taken)
         with pytest.raises(UnsupportedStorage, match="too many"):
             simindex.open(index_path, "w")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
