@@ -364,7 +364,10 @@ def test_thread_that_was_kept_from_starting_drops_its_descriptors(tmp_path: Path
     assert open_descriptors(tmp_path) == []
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_no_signal_leaves_a_descriptor(filled: Path, rng: np.random.Generator) -> None:
+    """Python itself swallows what a handler raises while a weak reference goes, and warns."""
+
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stop
 
