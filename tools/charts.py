@@ -10,6 +10,7 @@ dark backgrounds.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import takewhile
 from math import log10
 from pathlib import Path
@@ -99,6 +100,18 @@ def _svg(width: int, height: int, title: str, parts: list[str]) -> str:
     ])
 
 
+def _times(
+    place: Callable[[float, float], tuple[float, float]], left: int, right: int
+) -> list[str]:
+    """Lines across a chart of times, with what they are."""
+    parts = []
+    for microseconds, words in ((0.1, "0.1 µs"), (1, "1 µs"), (10, "10 µs"), (100, "100 µs")):
+        _, y = place(1e6, microseconds)
+        parts.append(f'<path d="M{left} {y:.1f}H{right}" stroke="{GRID}"/>')
+        parts.append(_text(left - 8, y + 5, words, anchor="end"))
+    return parts
+
+
 def speed(page: str) -> str:
     """Bars of queries a second."""
     left, right, top, step = 210, 600, 48, 34
@@ -134,11 +147,7 @@ def latency(page: str) -> str:
         x = left + (right - left) * (log10(rows) - 6) / (log10(6e7) - 6)
         return x, bottom - (bottom - top) * (log10(microseconds) + 1) / 3
 
-    parts = []
-    for microseconds, words in ((0.1, "0.1 µs"), (1, "1 µs"), (10, "10 µs"), (100, "100 µs")):
-        _, y = place(1e6, microseconds)
-        parts.append(f'<path d="M{left} {y:.1f}H{right}" stroke="{GRID}"/>')
-        parts.append(_text(left - 8, y + 5, words, anchor="end"))
+    parts = _times(place, left, right)
     for rows in ("1 M", "10 M", "60 M"):
         x, _ = place(float(rows.split()[0]) * 1e6, 1)
         parts.append(_text(x, bottom + 20, rows, anchor="middle"))
@@ -166,11 +175,7 @@ def scale(page: str) -> str:
         x = left + (right - left) * (log10(rows) - 6) / (log10(sizes[-1]) - 6)
         return x, bottom - (bottom - top) * (log10(microseconds) + 1) / 3
 
-    parts = []
-    for microseconds, words in ((0.1, "0.1 µs"), (1, "1 µs"), (10, "10 µs"), (100, "100 µs")):
-        _, y = place(1e6, microseconds)
-        parts.append(f'<path d="M{left} {y:.1f}H{right}" stroke="{GRID}"/>')
-        parts.append(_text(left - 8, y + 5, words, anchor="end"))
+    parts = _times(place, left, right)
     for told, rows in zip(table["rows"], sizes, strict=True):
         parts.append(_text(place(rows, 1)[0], bottom + 20, told, anchor="middle"))
     for label, heading, colour, down_by in SCALE:

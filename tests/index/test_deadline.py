@@ -7,38 +7,21 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from looking import happens, looking
 
 import simindex
 from simindex import Batch
 from simindex.errors import CommitFailed, StorageFull
-from simindex.index import changes, deadline
+from simindex.index import changes
 from simindex.storage.catalog.catalog import Catalog
-
-PATIENCE_S = 20.0
 
 
 def one(number: int) -> Batch:
     return Batch(np.array([number << 40 | number * 0x9E3779B9], np.uint64))
-
-
-def happens(what: Callable[[], bool]) -> bool:
-    """Whether it becomes so within a time that is long for any machine."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        if what():
-            return True
-        time.sleep(0.01)
-    return what()
-
-
-def looking() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == deadline.NAME]
 
 
 def test_a_row_is_committed_in_time_without_another_call(index_path: Path) -> None:

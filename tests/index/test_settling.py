@@ -8,19 +8,20 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from leftovers import left_over
+from looking import happens, looking
 from reliability.examination import open_descriptors
 
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import StorageFull
-from simindex.index import deadline, handle, settling
+from simindex.index import handle, settling
 from simindex.planning.costs import CALL_NS, SEGMENT_NS
 from simindex.planning.question import Question
 from simindex.storage.files.durable import NewFile
@@ -30,8 +31,6 @@ from simindex.writing.writer import Writer
 
 OPTIONS = IndexOptions(batch_rows=32, structures=("psm", "bphs:G=3,g=1,r=2"))
 """Four rows make a segment, and eight segments a merge of a commit."""
-
-PATIENCE_S = 30.0
 
 
 class Gate:
@@ -88,19 +87,6 @@ def sizes(index: simindex.Index) -> list[int]:
 
 def ids_of(index: simindex.Index) -> list[int]:
     return sorted(i for part in index.rows() for i in (part.ids.tolist() if len(part) else []))
-
-
-def happens(what: Callable[[], bool]) -> bool:
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        if what():
-            return True
-        time.sleep(0.01)
-    return what()
-
-
-def looking() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == deadline.NAME]
 
 
 # -- idle -----------------------------------------------------------------------------------------
