@@ -16,14 +16,21 @@ ADVICE = {
 def met(intake: Intake) -> Iterator[str]:
     """What was skipped, or read in a way that its user may not want."""
     for kind, number in sorted(intake.passed_over.items()):
-        advice = f" ({ADVICE[kind]})" if kind in ADVICE else ""
-        yield f"skipped {count(number, 'file')}: {kind}{advice}"
+        files = intake.first_passed_over[kind]
+        more = ", ..." if number > len(files) else ""
+        advice = f"; {ADVICE[kind]}" if kind in ADVICE else ""
+        yield f"skipped {count(number, 'file')}: {kind} ({', '.join(files)}{more}){advice}"
     if intake.markup:
         yield (
             f"{count(intake.markup, 'HTML file')} read with the markup, so pages with the same "
             "template may look alike: extract the texts first, as docs/how-to/from-html-to-text.md "
             "shows"
         )
+    if intake.like_lines:
+        verb = "looks like JSON lines and was read as one text" if intake.like_lines == 1 else (
+            "look like JSON lines and were read as one text each"
+        )
+        yield f"{count(intake.like_lines, 'file')} {verb}: give --format jsonl"
     if intake.bad_records:
         yield f"skipped {count(intake.bad_records, 'bad record')}"
 
@@ -34,7 +41,7 @@ def named_by(intake: Intake, asked: str | None) -> Iterator[str]:
         if asked is None and field != ID_FIELDS[0]:
             yield f"ids are those of the field {field!r}; --id-field names another"
     if intake.numbered:
-        looked = ", ".join(ID_FIELDS) if asked is None else asked
+        looked = ", ".join(name for name in ID_FIELDS if name in intake.looked_for) or asked
         yield (
             f"{count(intake.numbered, 'record')} without an id (looked for {looked}), named by "
             "file and line; --id-field names the field"

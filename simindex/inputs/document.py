@@ -66,6 +66,10 @@ SKIP_RECORDS = "--max-errors N skips up to N bad records"
 SKIP_FILES = "leave this file out, or skip up to N such files with --max-errors N"
 
 
+NAMED_FILES = 3
+"""Of files that are not read, so many are named for each reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class BadRecord:
     """A record, or a whole file, that gave no document."""
@@ -108,18 +112,30 @@ class Intake:
     """Of files, as they are on the disk: of compressed ones their compressed bytes."""
     numbered: int = 0
     """Records without an id, which are named by their line."""
+    looked_for: set[str] = field(default_factory=set)
+    """The fields in which these have none: that of the file, or all of `ID_FIELDS`."""
     id_fields: Counter[str] = field(default_factory=Counter)
     """Fields that ids were taken from, and of how many records."""
     markup: int = 0
     """HTML files that were read as texts, markup included."""
+    like_lines: int = 0
+    """Files that were read as one text each, and look like JSON lines."""
     passed_over: Counter[str] = field(default_factory=Counter)
     """Files in folders that were not read, by the reason; not errors."""
+    first_passed_over: dict[str, list[str]] = field(default_factory=dict)
+    """The first few of them, by the reason."""
     bits: int | None = None
     """Width of the fingerprints; None until the first one, or the caller, decides."""
 
     def count_bytes(self, size: int) -> None:
         """Note that so much more was read of the files."""
         self.read_bytes += size
+
+    def pass_over(self, path: str, reason: str) -> None:
+        """Note a file, or an index, of a folder that is not read."""
+        self.passed_over[reason] += 1
+        if self.passed_over[reason] <= NAMED_FILES:
+            self.first_passed_over.setdefault(reason, []).append(path)
 
     def bad(
         self, path: str, line: int | None, reason: str, remedy: str | None = None, *,
@@ -204,6 +220,7 @@ class Ids:
         intake = self._source.intake
         if self.numbered:
             intake.numbered += 1
+            intake.looked_for.update(ID_FIELDS if self.field is None else (self.field,))
         elif self.field is not None:
             intake.id_fields[self.field] += 1
 
@@ -220,6 +237,12 @@ class Unusable(Exception):
         super().__init__(reason)
         self.remedy = remedy
         """What to do about it, unless that is to skip the record."""
+
+
+def field_names(record: Mapping[str, Any]) -> str:
+    """The fields of a record, the first of many."""
+    names = [repr(name[:40]) for name in list(record)[:6]]
+    return ", ".join(names) + (", ..." if len(record) > 6 else "") if names else "no fields"
 
 
 def text_of(value: object, field: str) -> str:

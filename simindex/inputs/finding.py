@@ -104,7 +104,7 @@ def found(
         real = os.path.realpath(given)
         if not Path(given).is_dir():
             if reached.again(real, kept=True):
-                intake.passed_over[AGAIN] += 1
+                intake.pass_over(printable(given), AGAIN)
             else:
                 yield Found(given, PurePath(given).as_posix(), real, named=True)
             continue
@@ -112,7 +112,7 @@ def found(
         for path, link in _walk(given, patterns, intake, without):
             there = os.path.join(real, path)  # noqa: PTH118
             if written and _identity(there) in written:
-                intake.passed_over[WRITTEN] += 1
+                intake.pass_over(printable(str(Path(given, path))), WRITTEN)
                 continue
             if link:
                 there = os.path.realpath(there)
@@ -120,7 +120,7 @@ def found(
             else:
                 again = reached.again(there, kept=False)
             if again:
-                intake.passed_over[AGAIN] += 1
+                intake.pass_over(printable(str(Path(given, path))), AGAIN)
             else:
                 name = path if prefix == "." else f"{prefix.rstrip('/')}/{path}"
                 yield Found(str(Path(given, path)), name, there, named=False)
@@ -180,7 +180,7 @@ def _walk(
             )
             continue
         if is_index(Path(root, folder)):
-            intake.passed_over["index of simindex"] += 1
+            intake.pass_over(printable(str(Path(root, folder))), "index of simindex")
             continue
         inner = []
         for entry in entries:
@@ -192,7 +192,7 @@ def _walk(
                 continue
             kind = _kind(entry, inside)
             if kind is not None:
-                intake.passed_over[kind] += 1
+                intake.pass_over(printable(str(Path(root, path))), kind)
             elif patterns.takes(path):
                 yield path, entry.is_symlink()
         folders.extend(reversed(inner))

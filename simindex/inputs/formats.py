@@ -15,7 +15,7 @@ from simindex.inputs.exported import (
     read_exported_table,
 )
 from simindex.inputs.fingerprints import Fingerprints, Recognise
-from simindex.inputs.foreign import HEAD_BYTES, bare_suffix, is_markup
+from simindex.inputs.foreign import HEAD_BYTES, bare_suffix, is_json_lines, is_markup
 from simindex.inputs.jsonl import read_jsonl
 from simindex.inputs.npy import MAGIC, read_npy
 from simindex.inputs.streams import STDIN, Unreadable, decoded, unmarked, whole
@@ -71,7 +71,7 @@ def read_text(stream: BinaryIO, source: Source) -> Iterator[Document]:
         if source.named:
             intake.bad(path, None, "binary file: holds NUL bytes")
         else:
-            intake.passed_over["binary file"] += 1
+            intake.pass_over(path, "binary file")
         return
     if len(data) > limit:
         intake.bad(
@@ -86,6 +86,7 @@ def read_text(stream: BinaryIO, source: Source) -> Iterator[Document]:
         intake.bad(path, reason.line, str(reason), hint=hint)
         return
     intake.markup += is_markup(data)
+    intake.like_lines += is_json_lines(data[:HEAD_BYTES], source.text_field)
     yield Document(key=source.name, text=text, path=path)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
+from simindex.inputs.document import Document, Ids, Source, Unusable, field_names, text_of
 from simindex.inputs.streams import STDIN, Unreadable, decoded, lines, unmarked
 
 MAX_VALUES = 1 << 20
@@ -54,7 +54,7 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
             record = record_of(line)
             if text_field not in record:
                 raise Unusable(
-                    f"has no field {text_field!r} (it has {_listed(record)})",
+                    f"has no field {text_field!r} (it has {field_names(record)})",
                     "name the field of the text with --text-field",
                 )
             document = Document(
@@ -84,7 +84,7 @@ def record_of(line: bytes) -> dict[str, Any]:
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
-        raise Unusable(f"not JSON: {error.msg} at column {error.pos + 1}") from None
+        raise Unusable(f"not JSON: {error.msg}: column {error.pos + 1}") from None
     except ValueError:
         # The interpreter refuses to convert whole numbers of thousands of digits.
         raise Unusable("not JSON this can read: a number has too many digits") from None
@@ -126,8 +126,3 @@ def _is_too_deep(line: bytes) -> bool:
 
 def _remedy(reason: Unusable | Unreadable) -> str | None:
     return reason.remedy if isinstance(reason, Unusable) else None
-
-
-def _listed(record: dict[str, Any]) -> str:
-    names = [repr(name[:40]) for name in list(record)[:6]]
-    return ", ".join(names) + (", ..." if len(record) > 6 else "") if names else "no fields"

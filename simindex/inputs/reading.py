@@ -271,7 +271,7 @@ def _texts_of(
             "fingerprints",
         )
     else:
-        source.intake.passed_over[FINGERPRINTS] += 1
+        source.intake.pass_over(source.path, FINGERPRINTS)
 
 
 def _fingerprints_of(
@@ -302,7 +302,7 @@ def _read_file(
             if row is None:
                 refused = foreign(file.path, head, options.text_field)
                 if refused is not None and not file.named:
-                    intake.passed_over[refused.what] += 1
+                    intake.pass_over(shown, refused.what)
                     return
                 if refused is not None:
                     reason = f"{refused.what}, which cannot be read"

@@ -21,25 +21,44 @@ def test_a_clean_reading_is_not_spoken_of() -> None:
 
 
 def test_all_that_a_reading_met_is_said_once() -> None:
-    intake = Intake(passed_over=Counter({"binary file": 2, "fingerprints": 1}), markup=1,
-                    bad_records=3)
+    intake = Intake(markup=1, like_lines=2, bad_records=3)
+    for path in ("a.bin", "b.bin", "c/d.bin", "e.bin"):
+        intake.pass_over(path, "binary file")
+    intake.pass_over("rows.npy", "fingerprints")
     assert list(met(intake)) == [
-        "skipped 2 files: binary file",
-        "skipped 1 file: fingerprints (`build` and `query` read them from files that are "
-        "named, as in FOLDER/*.npy)",
+        "skipped 4 files: binary file (a.bin, b.bin, c/d.bin, ...)",
+        "skipped 1 file: fingerprints (rows.npy); `build` and `query` read them from files that "
+        "are named, as in FOLDER/*.npy",
         "1 HTML file read with the markup, so pages with the same template may look alike: extract "
         "the texts first, as docs/how-to/from-html-to-text.md shows",
+        "2 files look like JSON lines and were read as one text each: give --format jsonl",
         "skipped 3 bad records",
     ]
 
 
 def test_the_field_of_ids_is_said_unless_it_was_asked_for() -> None:
-    intake = Intake(id_fields=Counter(url=2), numbered=1)
+    intake = Intake(id_fields=Counter(url=2), numbered=1, looked_for={"url"})
     assert "'url'" in next(named_by(intake, None))
     assert list(named_by(intake, "url")) == [
         "1 record without an id (looked for url), named by file and line; --id-field names the "
         "field"
     ]
+
+
+def test_an_id_is_said_to_be_looked_for_where_it_was(run: Run, tmp_path: Path) -> None:
+    """The first record of a file that has an id decides on the field of that file."""
+    (tmp_path / "a.jsonl").write_text('{"id": "1", "text": "one"}\n{"url": "u", "text": "two"}\n')
+    assert "1 record without an id (looked for id), named" in run("dedup", "a.jsonl").stderr
+    (tmp_path / "b.jsonl").write_text('{"text": "three"}\n')
+    assert "(looked for id, key, _id" in run("dedup", "a.jsonl", "b.jsonl").stderr
+
+
+def test_json_lines_without_a_suffix_are_told_from_a_text(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "part-aa").write_text('{"text": "one"}\n{"text": "two"}\n')
+    assert "1 file looks like JSON lines and was read as one text" in run("dedup", "part-aa").stderr
+    (tmp_path / "config").write_text('{"other": "one"}\n')
+    assert "JSON lines" not in run("dedup", "config").stderr
+    assert "kept 2 of 2 documents" in run("dedup", "part-aa", "--format", "jsonl").stderr
 
 
 @pytest.mark.parametrize("command", [

@@ -212,7 +212,7 @@ def test_nothing_to_do_is_told_by_the_exit_code(run: Run) -> None:
     assert "nothing was looked up" in run("query", "i.sim", "--text", " ", code=1).stderr
     assert "nothing was deleted" in run("delete", "i.sim", "--key", "zz", code=1).stderr
     assert run("delete", "i.sim", "--key", "zz", "--json", code=1).stdout == (
-        '{"deleted": 0, "rows": 1}\n'
+        '{"deleted": 0, "deleted_rows": 0, "rows": 1}\n'
     )
     assert "no document" in run("fingerprint", "-", code=1, input="").stderr
     assert "no document" in run("dedup", input="").stderr

@@ -76,7 +76,8 @@ MISTAKES = [
     ("build new.sim list.json", 4, "a JSON array, which cannot be read"),
     ("build new.sim latin.txt", 4, "latin.txt:1: not UTF-8: byte 0xe9 at column 4",
      "convert it to UTF-8, leave this file out, or skip"),
-    ("build new.sim rows", 1, "skipped 1 file: fingerprints (`build` and `query` read them"),
+    ("build new.sim rows", 1, "skipped 1 file: fingerprints (rows/rows.npy); `build` "
+     "and `query` read them"),
     ("build new.sim rows/rows.npy keyed.jsonl", 4, "keyed.jsonl:1: here rows have keys, and rows "
      "before it have ids or no names", "build another index of these rows"),
     ("build numbers.sim keyed.jsonl --append", 4, "and those of the index have ids or no names"),
@@ -159,7 +160,7 @@ MISTAKES = [
     ("tune pages.sim --recall 0.9", 2, "give --audit, too"),
     # What is dropped, deleted and written
     ("dedup nothere.jsonl", 4, "nothere.jsonl: no such file or folder"),
-    ("dedup docs --keep shortest", 2, "'shortest' is none of first, longest"),
+    ("dedup docs --keep shortest", 2, "'shortest' is no policy: give first, longest"),
     ("dedup docs --keep highest:date", 4, "a text file has no field 'date' to rank it by",
      "give --keep first or longest"),
     ("dedup docs --audit nofolder/x.jsonl", 2, "name a file in a folder that is there"),

@@ -77,7 +77,7 @@ def test_every_good_record_is_read_and_every_bad_one_counted_at_its_line(
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b'{"text": "a"', "not JSON: Expecting ',' delimiter at column 13"),
+        (b'{"text": "a"', "not JSON: Expecting ',' delimiter: column 13"),
         (b'["text"]', "not a JSON object"),
         (b'{"body": "a"}', "has no field 'text' (it has 'body')"),
         (b"{}", "has no field 'text' (it has no fields)"),

@@ -96,6 +96,7 @@ def clusters(
                 h=h, mode="star" if star else "components", singletons=singletons,
                 memory_limit=memory_limit, threads=threads, progress=progress.tell,
             )
+        rows = len(index)
         if keep is None:
             for some in found.slices(LINES_AT_ONCE):
                 click.echo("\n".join(_lines(some, as_json)))
@@ -109,6 +110,12 @@ def clusters(
             for lines in _verdicts(found, kept, listed, as_json):
                 click.echo("\n".join(lines))
     if keep is not None and not quiet:
+        if rows > found.documents:
+            say(
+                f"{rows:,} rows are {count(found.documents, 'document')}: all rows of a key are "
+                "one document here, kept or dropped as a whole, and `simindex delete` removes "
+                "them all"
+            )
         dropped = len(found) - len(np.unique(kept))
         say(f"keep {found.documents - dropped:,} of {count(found.documents, 'document')}, "
             f"drop {dropped:,}")
@@ -171,8 +178,8 @@ def _kept(
         )
     if missing:  # also with --quiet: who drops documents must know
         say(f"{count(missing, 'document')} of clusters in no INPUT: they come after all others")
-    if keep.undated[0] and not quiet:
-        say(f"{count(keep.undated[0], 'document')} without a date: older than all others")
+    for line in () if quiet else keep.dates.told(keep.field):
+        say(line)
     return by_rank(found, ranks)
 
 

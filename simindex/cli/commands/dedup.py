@@ -45,9 +45,10 @@ from simindex.cli.console import count, duration, key_text, megabytes, say
 from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.listing import Listing
 from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
-from simindex.cli.dedup.outputs import audit_file, settle, whole_writes
+from simindex.cli.dedup.outputs import audit_file, require_apart, settle, whole_writes
 from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import DATE_FIELDS, Keep, keep_option
+from simindex.cli.dedup.shared_ids import SharedIds
 from simindex.cli.dedup.spool import copied_stdin, decided_in_buffers
 from simindex.cli.dedup.whole import Ranking
 from simindex.cli.numbers import Count, Share
@@ -87,7 +88,7 @@ WRITTEN_LINES = 512
     "highest:FIELD (the highest number or text in FIELD), or none (drop the whole group). longest, "
     "newest and highest read everything twice, standard input from a temporary copy. With --index, "
     "or standard input and --buffer, they choose within a buffer, and a document that was printed "
-    "earlier wins.",
+    "earlier wins, also over a newer one.",
 )
 @click.option(
     "--date-field", metavar="NAME",
@@ -136,10 +137,12 @@ def dedup(
 
     With --index it prints each buffer, and then commits it to INDEX. After a kill or Ctrl-C, the
     documents that were printed since the last commit are not in INDEX, and a second run prints them
-    again. The second run omits documents whose key INDEX has. With --mark it prints them, unmarked.
+    again. The second run omits documents that INDEX has under the same key with the same
+    fingerprint. With --mark it prints them, unmarked.
     """
     inputs = inputs or ("-",)
     require_inputs(inputs)
+    require_apart(audit, inputs, index_path)
     if index_path is not None and temp_dir is not None:
         raise click.UsageError("--temp-dir is for a temporary index: leave it out with --index")
     if date_field is not None:
@@ -152,7 +155,8 @@ def dedup(
         say(
             f"--keep {keep.policy} is decided within each buffer of "
             f"{count(buffer_documents, 'document')}, because "
-            + (streamed or "what is in an index has come out")
+            + (streamed or f"what an earlier run printed wins: for the {keep.policy} of all, run "
+               "it over all inputs without --index")
         )
     started = time.perf_counter()
     silent = quiet or sys.stdout.isatty()
@@ -173,7 +177,7 @@ def dedup(
         extent = place.prepared.extent
         shown = Progress("deduplicating", quiet=silent, extent=extent)
         with place.outcome_told(), shown as progress:
-            listing = opened.enter_context(audit_file(audit, inputs, index_path))
+            listing = opened.enter_context(audit_file(audit, adding=index_path is not None))
             output = opened.enter_context(whole_writes())
             short = ShortTexts(place.prepared.recipe, h)
             run = _Run(place, h, keep, recall, mark, reading, output, listing, short)
@@ -196,7 +200,7 @@ def dedup(
             "dropped": run.dropped,
             "h": h,
             "without_fingerprint": run.without.number,
-            **({"without_date": keep.undated[0]} if keep.policy == "newest" else {}),
+            **({"without_date": keep.dates.missing} if keep.policy == "newest" else {}),
             "bad_records": intake.bad_records,
             "short_texts": short.number,
             **({} if index_path is None else {
@@ -210,10 +214,14 @@ def dedup(
     elif not quiet:
         place.prepared.say()
         short.say(run.documents)
-        if keep.undated[0]:
+        for line in keep.dates.told(keep.field):
+            say(line)
+        for line in run.shared.told():
+            say(line)
+        if index_path is not None and run.without.number:
             say(
-                f"{count(keep.undated[0], 'document')} without a date in "
-                f"{keep.field or ', '.join(DATE_FIELDS)}: older than all others"
+                f"{count(run.without.number, 'document')} without a fingerprint: {index_path} "
+                "cannot hold these, so each run prints them"
             )
         if not run.documents:
             say("the inputs hold no document")
@@ -248,6 +256,7 @@ class _Run:
     known: int = 0
     """Documents that the index had before, not counted as dropped."""
     without: SkippedReport = field(default_factory=SkippedReport)
+    shared: SharedIds = field(default_factory=SharedIds)
 
     @property
     def kept(self) -> int:
@@ -336,6 +345,7 @@ class _Run:
         lines: list[bytes] = []
         told: list[bytes] = []
         for document, loss in decided:
+            self.shared.see(document, loss)
             mark = None if loss is None or (self.mark and loss.known) else loss
             if self.mark:
                 lines.append(marked_line(document, mark, id_field, text_field))

@@ -54,6 +54,7 @@ def delete(
         raise click.UsageError("nothing to delete: give --id, --key or --keys-from")
     with simindex.open(index_path, "w") as index:
         _require_named(index_path, index.options.keyed, bool(ids), bool(keys))
+        before = len(index)
         as_stored = _as_stored(index.options.keys)
         deleted = 0
         if ids:
@@ -75,10 +76,12 @@ def delete(
             with Progress("merging segments", "row", quiet=quiet or as_json) as progress:
                 merge_behind_a_bar(index, index_path, progress, quiet=quiet or as_json)
     if as_json:
-        emit({"deleted": deleted, "rows": rows})
+        emit({"deleted": deleted, "deleted_rows": before - rows, "rows": rows})
     elif deleted and not quiet:
+        several = f" ({count(before - rows, 'row')})" if before - rows != deleted else ""
         say(
-            f"deleted {count(deleted, 'document')}; {index_path} holds {count(rows, 'row')}"
+            f"deleted {count(deleted, 'document')}{several}; {index_path} holds "
+            f"{count(rows, 'row')}"
         )
     if not deleted:
         nothing_to_do(

@@ -350,13 +350,20 @@ def _listed(names: list[str], wanted: Any, as_json: bool) -> Iterator[str]:
 
 
 def _blocks(matches: Matches | TopMatches) -> Iterator[list[Match]]:
+    """Some matches at a time. Of equal distance they are in the order of their keys: that of ids,
+    which are drawn for keys, is another in each index.
+    """
     if isinstance(matches, TopMatches):
         remaining = iter(matches)
         while some := list(islice(remaining, LINES_AT_ONCE)):
-            yield some
+            yield sorted(some, key=_by_key)
         return
     for at in range(0, len(matches), LINES_AT_ONCE):  # keys are fetched of a block at a time
-        yield list(matches[at : at + LINES_AT_ONCE])
+        yield sorted(matches[at : at + LINES_AT_ONCE], key=_by_key)
+
+
+def _by_key(match: Match) -> tuple[int, int, str, int]:
+    return match.query, match.distance, key_text(match.key) or "", match.id
 
 
 def _line(name: str, match: Any, as_json: bool) -> str:

@@ -40,20 +40,20 @@ def whole_writes() -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def audit_file(
-    path: str | None, inputs: tuple[str, ...], index_path: str | None
-) -> Iterator[Listing | None]:
+def audit_file(path: str | None, *, adding: bool) -> Iterator[Listing | None]:
     """The audit; what earlier runs through the same index dropped stays in it."""
     if path is None:
         yield None
         return
-    _require_apart(Path(path), inputs, index_path)
-    with listing(Path(path), adding=index_path is not None) as opened:
+    with listing(Path(path), adding=adding) as opened:
         yield opened
 
 
-def _require_apart(audit: Path, inputs: tuple[str, ...], index_path: str | None) -> None:
+def require_apart(path: str | None, inputs: tuple[str, ...], index_path: str | None) -> None:
     """InvalidOption where the audit would be written over, or into, something else."""
+    if path is None:
+        return
+    audit = Path(path)
     there = Path(os.path.realpath(audit))
     other = None
     for name in inputs:

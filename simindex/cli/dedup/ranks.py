@@ -7,27 +7,31 @@
     none            none: a document with a near-duplicate is left out
 
 Of equals the first is kept. FIELD holds numbers or texts, in all documents the same: the first one
-decides. Fields of a table are texts; one that reads as a number is a number. A date is ISO 8601, or
-a number of seconds or milliseconds since 1970; a document without one is older than all others.
+decides. Fields of a table are texts; one that reads as a number is a number. A date is ISO 8601,
+also with slashes, or as in mail and feeds (RFC 5322), or a number of seconds or milliseconds since
+1970; a document without one, or with another, is older than all others.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import field as field_of
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.cli.console import say
+from simindex.cli.console import count, say
 from simindex.inputs import BadRecord, Document, Intake
+from simindex.inputs.document import field_names
 
 POLICIES = ("first", "longest", "newest", "highest", "none")
 
@@ -45,14 +49,47 @@ class Unranked(Exception):
     """A document has no rank; the message says why."""
 
 
+_OF_MAIL = re.compile(
+    r"(?:[A-Z][a-z]{2}, )?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? "
+    r"(?:[+-]\d{4}|GMT|UTC?|Z|[ECMP][SD]T)"
+)
+"""`Mon, 05 Feb 2024 10:00:00 GMT`"""
+
+_WITH_SLASHES = re.compile(r"\A(\d{4})/(\d\d)/(\d\d)(?!\d)")
+
+
+@dataclass(slots=True)
+class Dates:
+    """Dates that were looked for and not there, or that nobody can read."""
+
+    missing: int = 0
+    """Documents without a date, those with an unreadable one among them."""
+    unreadable: int = 0
+    first: str = ""
+    """Where the first one is that cannot be read, and what it is."""
+
+    def told(self, field: str) -> Iterator[str]:
+        """What to say of them; `field` is where the caller looks for dates, if only there."""
+        if self.unreadable:
+            yield (
+                f"{count(self.unreadable, 'date')} of no known form, the first in {self.first}: "
+                "older than all others; write dates as 2024-05-01 or 2024-05-01T12:00:00Z"
+            )
+        without = self.missing - self.unreadable
+        if without:
+            yield (
+                f"{count(without, 'document')} without a date in "
+                f"{field or ', '.join(DATE_FIELDS)}: older than all others"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Keep:
     """A policy, with its field."""
 
     policy: str = "first"
     field: str = ""
-    undated: list[int] = field_of(default_factory=lambda: [0])
-    """How many documents had no date."""
+    dates: Dates = field_of(default_factory=Dates)
 
     @property
     def is_by_rank(self) -> bool:
@@ -97,8 +134,11 @@ class Keep:
                 found = date(fields[name])
                 if found is not None:
                     return found
+                self.dates.unreadable += 1
+                if self.dates.unreadable == 1:
+                    self.dates.first = f"{document.place}: {name} is {fields[name]!r:.60}"
                 break
-        self.undated[0] += 1
+        self.dates.missing += 1
         return -math.inf
 
     def ranked(self, documents: Iterable[Document], intake: Intake) -> Iterator[Document]:
@@ -116,7 +156,7 @@ class Keep:
                     found, before = ("text", "numbers") if kind is float else ("a number", "texts")
                     raise Unranked(f"field {self.field!r} is {found}, after {before} before it")
             except Unranked as reason:
-                _refuse(document, str(reason), intake)
+                _refuse(document, self.field, str(reason), intake)
             else:
                 yield document
 
@@ -126,7 +166,7 @@ def keep_option(_ctx: click.Context, _parameter: click.Parameter, value: str) ->
     policy, colon, field = value.partition(":")
     if policy not in POLICIES or bool(colon) != (policy == "highest") or (colon and not field):
         raise click.BadParameter(
-            f"{value!r} is none of first, longest, newest, highest:FIELD and none"
+            f"{value!r} is no policy: give first, longest, newest, highest:FIELD or none"
         )
     return Keep(policy, field)
 
@@ -144,8 +184,12 @@ def date(value: object) -> float | None:
             return None
     if not isinstance(value, str):
         return None
+    text = value.strip()
     try:
-        found = datetime.fromisoformat(value.strip())
+        if _OF_MAIL.fullmatch(text):
+            found = parsedate_to_datetime(text)
+        else:
+            found = datetime.fromisoformat(_WITH_SLASHES.sub(r"\1-\2-\3", text))
     except ValueError:
         return None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
@@ -177,10 +221,13 @@ def _number(text: str) -> int | float | str:
     return text
 
 
-def _refuse(document: Document, reason: str, intake: Intake) -> None:
+def _refuse(document: Document, field: str, reason: str, intake: Intake) -> None:
     hint = None
-    if document.fields is None:
+    fields = document.fields
+    if fields is None:
         hint = "give --keep first or longest, or the documents as JSON lines with this field"
+    elif field not in fields:
+        hint = f"name a field that all documents have (this one has {field_names(fields)})"
     intake.bad(document.path, document.line, reason, hint=hint)
     if intake.report is None:  # of a second pass, whose other bad records were reported before
         say(BadRecord(document.path, document.line, reason))

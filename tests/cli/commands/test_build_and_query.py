@@ -243,7 +243,7 @@ def test_bad_records_are_counted_and_skipped_up_to_a_limit(run: Run, tmp_path: P
     good = f'{{"text": "{text(1)}"}}'
     (tmp_path / "a.jsonl").write_bytes(f"{good}\nx\n{good}\n".encode() + b'"\xff"\n{}\n')
     refused = run("build", "i.sim", "a.jsonl", "--max-errors", 2, code=4)
-    assert refused.stderr.splitlines()[0] == "simindex: a.jsonl:2: not JSON: Expecting value at " \
+    assert refused.stderr.splitlines()[0] == "simindex: a.jsonl:2: not JSON: Expecting value: " \
         "column 1"
     assert "a.jsonl:4: not UTF-8" in refused.stderr
     assert "a.jsonl:5: has no field 'text'" in refused.stderr.splitlines()[-1]
@@ -476,3 +476,20 @@ def test_help_says_where_the_radius_comes_from(run: Run, command: str) -> None:
     said = " ".join(run(command, "-h").stdout.split())
     whose = "the recipe" if command == "dedup" else "the index's recipe"  # dedup needs no index
     assert f"Default: the radius that {whose} recommends" in said
+
+
+@pytest.mark.parametrize("options", [(), ("--top", 4), ("--json",)], ids=str)
+def test_matches_of_one_distance_are_in_the_order_of_their_keys(
+    run: Run, options: tuple[object, ...]
+) -> None:
+    """Ids of keys are drawn, so their order is another in each index."""
+    for _ in range(3):
+        keyed = simindex.IndexOptions(keys="str")
+        with simindex.open("i.sim", "n", options=keyed, overwrite=True) as index:
+            index.append(np.zeros(4, np.uint64), keys=["d", "b", "a", "c"])
+        lines = run("query", "i.sim", "--fingerprint", "0" * 16, *options).stdout.splitlines()
+        keys = [
+            json.loads(line)["key"] if "--json" in options else line.split("\t")[1]
+            for line in lines
+        ]
+        assert keys == ["a", "b", "c", "d"]

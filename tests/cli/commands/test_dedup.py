@@ -396,7 +396,8 @@ def test_ranks_are_asked_of_records_that_idf_was_learned_from(run: Run, objects:
 
 def test_policies_that_are_none_are_refused(run: Run) -> None:
     for keep in ("last", "highest", "highest:", "first:x", ""):
-        assert "is none of first, longest" in run("dedup", "--keep", keep, input="", code=2).stderr
+        said = run("dedup", "--keep", keep, input="", code=2).stderr
+        assert "is no policy: give first, longest" in said
     Path("a.txt").write_text("a b c")
     said = run("dedup", "a.txt", "--keep", "highest:n", code=4).stderr
     assert "a text file has no field 'n' to rank it by" in said
@@ -427,3 +428,21 @@ def test_threads_do_not_show(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     one = run("dedup", "-d", 6, "--mark", input=given).stdout
     monkeypatch.setenv("SIMINDEX_THREADS", "3")
     assert run("dedup", "-d", 6, "--mark", input=given).stdout == one
+
+
+def test_an_audit_within_the_input_is_refused_before_anything_is_read(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "old.jsonl").write_text('{"dropped": "a"}\n')
+    assert "--audit new.jsonl is the input ., or in it" in run(
+        "dedup", ".", "--audit", "new.jsonl", code=2
+    ).stderr
+
+
+def test_documents_that_no_index_can_hold_are_told_of(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": ""}\n{"text": "some words"}\n')
+    for kept in (2, 1):
+        done = run("dedup", "a.jsonl", "--index", "i.sim")
+        assert len(done.stdout.splitlines()) == kept
+        assert "1 document without a fingerprint: i.sim cannot hold these, so each run prints " \
+            "them" in done.stderr

@@ -20,7 +20,15 @@ def test_rows_are_deleted_by_key(run: Run, keyed: str, objects: Any, tmp_path: P
     assert result.stderr == "simindex: deleted 5 documents; i.sim holds 5 rows\n"
     assert keys_of(run, objects, keyed) == ["k4", "k5", "k6", "k7", "k8"]
     (answer,) = objects(run("delete", keyed, "--keys-from", "-", "--json", input="k4\n").stdout)
-    assert answer == {"deleted": 1, "rows": 4}
+    assert answer == {"deleted": 1, "deleted_rows": 1, "rows": 4}
+
+
+def test_rows_of_one_key_go_together_and_are_counted(run: Run) -> None:
+    with simindex.open("i.sim", "n", options=simindex.IndexOptions(keys="str")) as index:
+        index.append(np.arange(3, dtype=np.uint64), keys=["a", "a", "b"])
+    assert run("delete", "i.sim", "--key", "a").stderr == (
+        "simindex: deleted 1 document (2 rows); i.sim holds 1 row\n"
+    )
 
 
 def test_a_bad_key_file_deletes_nothing(run: Run, keyed: str, tmp_path: Path) -> None:

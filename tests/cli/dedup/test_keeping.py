@@ -120,7 +120,7 @@ def test_only_documents_with_a_near_duplicate_may_be_listed(run: Run, built: Pat
         (["--keep", "longest"], "needs the inputs that the index was built of"),
         (["--keep", "first"], "does not store the order of documents"),
         (["--keep", "none"], "a cluster keeps one document"),
-        (["--keep", "last"], "is none of first, longest"),
+        (["--keep", "last"], "is no policy: give first, longest"),
         (["--list", "drop"], "--list goes with --keep"),
         (["a.jsonl"], "an INPUT goes with --keep"),
         (["--keep", "first", "--date-field", "n"], "--date-field goes with --keep newest"),
@@ -179,3 +179,10 @@ def test_an_id_that_looks_like_a_made_name_merges_no_documents(run: Run, write_j
     run("dedup", log, "-d", 64, "--audit", "a")
     (lost,) = (json.loads(line) for line in Path("a").read_text().splitlines())
     assert (lost["dropped"], lost["lost_to"]) == ("log.jsonl:2#2", "log.jsonl:2")
+
+
+def test_rows_that_share_a_key_are_told_of(run: Run) -> None:
+    with simindex.open("i.sim", "n", options=simindex.IndexOptions(keys="str")) as index:
+        index.append(np.array([0, 1 << 63, 1], np.uint64), keys=["a", "a", "b"])
+    done = run("clusters", "i.sim", "-d", 1, "--keep", "representative")
+    assert "3 rows are 2 documents: all rows of a key are one document here" in done.stderr

@@ -1,0 +1,41 @@
+"""Notices that one id stands for documents that differ, among those that follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simindex.cli.dedup.marks import Loss
+from simindex.inputs import Document
+
+REMEMBERED = 1 << 16
+"""Ids in memory at most, so that it does not grow with the input."""
+
+
+class SharedIds:
+    """What `dedup` says of ids: who deletes by such an id deletes several documents."""
+
+    def __init__(self) -> None:
+        self.first: Document | None = None
+        """The first document that was found to have the id of another one."""
+        self._seen: set[str] = set()
+
+    def see(self, document: Document, loss: Loss | None) -> None:
+        """Notes a document and what it lost to. Copies and revisions of one id are as they should
+        be: they lose to it.
+        """
+        if self.first is not None or (loss is not None and loss.key == document.key):
+            return
+        if document.key in self._seen:
+            self.first = document
+        if len(self._seen) == REMEMBERED:
+            self._seen.clear()
+        self._seen.add(document.key)
+
+    def told(self) -> Iterator[str]:
+        """A sentence, where there is one."""
+        if self.first is not None:
+            yield (
+                f"the id {self.first.key!r:.80} stands for documents that differ, as in "
+                f"{self.first.place}: `simindex delete` removes all documents of an id; give each "
+                "its own, or name another field with --id-field"
+            )
