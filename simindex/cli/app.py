@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import click
 
 from simindex.cli.console import as_json_line, say, shown
-from simindex.cli.wording import told
+from simindex.cli.wording import OPTIONS, told, worded
 from simindex.errors import CorruptFile, SimindexError
 from simindex.storage.files.refusals import NO_SPACE
 
@@ -39,6 +39,16 @@ SYSTEM_FAILURE = 3
 
 AS_JSON = "simindex.cli.as_json"
 """Of the context: whether errors are objects, too."""
+
+MEANT = {
+    "help": "--help", "add": "build --append", "append": "build --append", "create": "build",
+    "index": "build", "search": "query", "find": "query", "lookup": "query", "info": "stats",
+    "status": "stats", "verify": "check", "remove": "delete", "rm": "delete", "merge": "compact",
+    "duplicates": "dedup", "deduplicate": "dedup", "diff": "query --index",
+}
+"""What is typed in place of a command, by those who know another program."""
+
+MEANT_OPTIONS = {"--h": "--distance", "--radius": "--distance", "--keys": "--key"}
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -103,6 +113,14 @@ class Interrupted(Exception):
 class Program(click.Group):
     """A group of commands that fail in one line."""
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        meant = MEANT.get(args[0])
+        if meant is not None and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {meant!r}?")
+        return super().resolve_command(ctx, args)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Before the command has read its options, for one may be wrong.
         ctx.meta[AS_JSON] = "--json" in args
@@ -117,8 +135,12 @@ class Program(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except click.ClickException as error:
+            if isinstance(error, click.NoSuchOption) and error.option_name in MEANT_OPTIONS:
+                name, meant = error.option_name, MEANT_OPTIONS[error.option_name]
+                sentence = f"No such option {name!r}. Did you mean {meant!r}?"
+                error = click.NoSuchOption(name, sentence, ctx=error.ctx)
             if not ctx.meta.get(AS_JSON):
-                raise
+                raise error from None
             _fail(ctx, error.format_message(), error.exit_code, error=type(error).__name__)
         except SimindexError as error:
             _fail_by(ctx, error)
@@ -131,7 +153,8 @@ class Program(click.Group):
             _fail(ctx, "interrupted", _signalled(error))
         except OSError as error:
             named = error.filename or ("the output" if error.errno in NO_SPACE else "")
-            _fail(ctx, f"{named}{named and ': '}{error.strerror or error}", SYSTEM_FAILURE)
+            sentence = f"{named}{named and ': '}{error.strerror or error}"
+            _fail(ctx, sentence, SYSTEM_FAILURE, error=type(error).__name__)
         except UnicodeEncodeError as error:
             if codecs.lookup(sys.stdout.encoding).name == "utf-8":
                 raise
@@ -143,17 +166,25 @@ class Program(click.Group):
 
 def nothing_to_do(sentence: str, *, quiet: bool = False) -> NoReturn:
     """Ends the command, which has found nothing to do, and says so."""
-    if not quiet:
+    ctx = click.get_current_context()
+    if ctx.meta.get(AS_JSON):
+        with contextlib.suppress(OSError):
+            click.echo(as_json_line({"message": sentence, "exit_code": NOTHING_TO_DO}), err=True)
+    elif not quiet:
         say(sentence)
-    click.get_current_context().exit(NOTHING_TO_DO)
+    ctx.exit(NOTHING_TO_DO)
 
 
 def _fail_by(ctx: click.Context, error: SimindexError) -> None:
     if isinstance(error, CorruptFile) and error.remedy is None:
         error.remedy = "`simindex repair` with the index shows what can be recovered"
+    remedy = None if error.remedy is None else worded(error.remedy, error)
+    data = {name: _plain(value) for name, value in error.data.items()}
+    if "option" in data:
+        data["option"] = OPTIONS.get(data["option"], data["option"])
     _fail(
-        ctx, told(error), error.exit_code, error=type(error).__name__, what=error.what,
-        remedy=error.remedy, **{name: _plain(value) for name, value in error.data.items()},
+        ctx, told(error), error.exit_code, error=type(error).__name__,
+        what=worded(error.what, error), remedy=remedy, **data,
     )
 
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from math import inf
+from time import monotonic
 from typing import Any
 
 import mmh3
 
 from simindex.cli.chunks import characters_of, chunks
-from simindex.cli.console import count, megabytes
+from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
 from simindex.errors import InvalidOption
 from simindex.inputs import Document
@@ -27,6 +29,9 @@ FIRST_DOCUMENTS = 10_000
 
 MOST_HELD_BYTES = 256_000_000
 """Text held in memory at most to learn from a stream, except for the last document."""
+
+HOLDING_S = 5.0
+"""After so long a stream that is held is told of: whoever waits for output learns why."""
 
 _SAMPLE_SEED = 1  # another than that of ids, which are hashes of keys too
 
@@ -126,9 +131,15 @@ def learned_from_first(
     """
     held: deque[Document] = deque()
     held_bytes = 0
-    ended = True
+    ended, told_at = True, inf if quiet else monotonic() + HOLDING_S
     with Progress("learning word weights", quiet=quiet) as progress:
         for document in documents:
+            if monotonic() > told_at:
+                told_at = inf
+                say(
+                    f"holding the first {count(most, 'document')} to learn idf from them; with "
+                    "--weighting sublinear nothing is learned, and nothing is held"
+                )
             held.append(_slim(document, printed))
             held_bytes += held[-1].held_bytes
             progress.advance(1, len(document.text))

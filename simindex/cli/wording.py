@@ -12,7 +12,7 @@ OPTIONS = {
     "memory_limit": "--memory-limit", "k": "--top", "max_error": "--max-error",
     "rerank": "--rerank", "threads": "--threads", "sample": "--sample", "bits": "--bits",
     "structures": "--structures", "batch_rows": "--batch-rows", "rows": "--rows",
-    "first": "--first", "ngram": "--ngram",
+    "first": "--first", "limit": "--limit", "ngram": "--ngram",
 }
 """Of the arguments that commands have options for."""
 
@@ -36,7 +36,12 @@ _CALLS = (
 
 def told(error: SimindexError) -> str:
     """What happened and what to do, in the words of the shell."""
-    sentence = with_commands(str(error))
+    return worded(str(error), error)
+
+
+def worded(sentence: str, error: SimindexError) -> str:
+    """A sentence of an error in the words of the shell."""
+    sentence = with_commands(sentence)
     # Others name files, and a file may be called h=5.
     return with_options(sentence) if isinstance(error, InvalidOption) else sentence
 

@@ -81,7 +81,9 @@ class TableRows:
                 if header is None:
                     if self._needed not in row:
                         found = ", ".join(repr(column[:40]) for column in row[:8])
-                        other = "name the column of the text with --text-field"
+                        other = _separated_otherwise(row) or (
+                            "name the column of the text with --text-field"
+                        )
                         intake.bad(
                             path, line, f"has no column {self._needed!r} (it has {found})",
                             other if self._needed == self._source.text_field else None,
@@ -124,6 +126,18 @@ def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
             continue
         ids.count()
         yield document
+
+
+def _separated_otherwise(header: list[str]) -> str | None:
+    """What to do where the one column of a header looks like several."""
+    other = next((mark for mark in ";|\t" if len(header) == 1 and mark in header[0]), None)
+    if other is None:
+        return None
+    mark = "tabs" if other == "\t" else repr(other)
+    return (
+        f"the columns seem to be separated by {mark}: .csv is read with commas and .tsv with tabs, "
+        "so convert it"
+    )
 
 
 def _require_utf8(row: list[str]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from simindex.arrays import F32, U64
-from simindex.methods.base import Asked, QueryPlan, TablePlan, TopTablePlan
+from simindex.methods.base import Asked, QueryPlan, TablePlan, TopTablePlan, live
 from simindex.planning.costs import CALL_NS, SEGMENT_NS
 from simindex.planning.planner import TopPlan
 from simindex.planning.question import Question, TopQuestion
@@ -53,7 +53,7 @@ class SegmentExplanation:
     seconds: float
     """The shortest of three repetitions of the search in this segment."""
     matches: float
-    """Rows found, with deleted rows and repeated ids."""
+    """Rows found. Deleted rows do not count, and repeated ids count repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def explain(
     """Runs a plan on every table, one after the other, on one thread."""
     asked = Asked(queries, question.h, False, weights, plan.volatility)
     segments = tuple(
-        _explain_table(table, table_plan, asked)
+        _explain_table(snapshot, table, table_plan, asked)
         for table, table_plan in zip(snapshot.tables, plan.tables, strict=True)
     )
     expected_s = CALL_NS * 1e-9 + len(queries) * sum(one.expected_s for one in segments)
@@ -191,8 +191,12 @@ def _explain_top_table(
     )
 
 
-def _explain_table(table: Table, plan: TablePlan, asked: Asked) -> SegmentExplanation:
+def _explain_table(
+    snapshot: Snapshot, table: Table, plan: TablePlan, asked: Asked
+) -> SegmentExplanation:
     found, seconds = _timed(lambda: search_by(table, plan, asked))
+    if snapshot.tombstones.later_than(table.horizon):
+        found = live(table, found, snapshot.tombstones)
     share = 1 / max(1, len(asked.queries))
     return SegmentExplanation(
         table.name, len(table), plan.method, plan.exact, plan.widths, plan.flips, plan.probes,

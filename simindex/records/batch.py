@@ -35,6 +35,9 @@ class Skipped:
     """`"empty"` or `"too few features: 2 < 4"`."""
 
 
+TEXTS = "a recipe makes fingerprints of texts: give index.recipe.batch(texts, keys=keys)"
+
+
 def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
     """Fingerprints as uint64 (n, W), C-contiguous, without a copy where that is possible.
 
@@ -45,9 +48,12 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
         values = np.array([values])
     if not isinstance(values, np.ndarray):
         if not isinstance(values, (list, tuple)) or not all(map(is_whole, values)):
+            listed = isinstance(values, (list, tuple)) and values
+            of_text = isinstance(values[0] if listed else values, (str, bytes))
             raise InvalidBatch(
                 f"fingerprints must be a uint64 array, not {type(values).__name__}",
-                found=type(values).__name__, expected="uint64 (n,) or (n, W)",
+                remedy=TEXTS if of_text else None, found=type(values).__name__,
+                expected="uint64 (n,) or (n, W)",
             )
         try:
             values = np.array([int(value) for value in values], dtype=np.uint64)

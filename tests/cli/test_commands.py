@@ -72,3 +72,12 @@ def test_every_option_that_is_a_path_refuses_what_looks_like_an_option() -> None
         assert isinstance(option.type, NamedPath), place
     assert NamedPath().convert("./-q", None, None) == "./-q"
     assert NamedPath().convert("-", None, None) == "-"
+
+
+@pytest.mark.parametrize(("typed", "meant"), [
+    (["add"], "build --append"), (["search"], "query"), (["remove"], "delete"),
+    (["help"], "--help"), (["query", "i.sim", "--h", "3"], "--distance"),
+    (["pairs", "i.sim", "--radius", "3"], "--distance"),
+])
+def test_the_words_of_other_programs_are_known(run: Any, typed: list[str], meant: str) -> None:
+    assert f"Did you mean '{meant}'?" in run(*typed, code=2).stderr

@@ -236,3 +236,13 @@ def test_ctrl_c_while_learning_leaves_nothing(spawn: Spawn, tmp_path: Path) -> N
     assert process.returncode == 130
     assert complaint == b"simindex: interrupted: i.sim was not created\n"
     assert not (tmp_path / "i.sim").exists()
+
+
+def test_who_waits_for_a_held_stream_is_told_why(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learning, "HOLDING_S", 0)
+    given = "".join(f'{{"text": "text {n}"}}\n' for n in range(3))
+    told = "holding the first 10,000 documents to learn idf from them; with --weighting sublinear"
+    assert run("dedup", input=given).stderr.count(told) == 1
+    assert "holding" not in run("dedup", "--weighting", "sublinear", input=given).stderr

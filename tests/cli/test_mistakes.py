@@ -33,7 +33,7 @@ MISTAKES = [
     ("biuld pages.sim docs", 2, "No such command 'biuld'. Did you mean 'build'?"),
     ("-d 3", 2, "No such option '-d'"),
     ("build", 2, "Missing argument 'INDEX'"),
-    ("build new.sim", 2, "Missing argument 'INPUT...'"),
+    ("build new.sim", 2, "nothing to build from: give an INPUT after INDEX"),
     ("build new.sim docs --apend", 2, "Did you mean"),
     ("build pages.sim docs --append --overwrite", 2, "exclude each other"),
     ("build new.sim docs --on-existing skip", 2, "--on-existing goes with --append"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from simindex.cli.wording import told, with_options
@@ -39,3 +42,15 @@ def test_no_command_is_told_of_modes() -> None:
     remedy = "wait until it has finished, or open it with mode 'r'"
     locked = IndexLocked("h=5 is locked", remedy=remedy)
     assert told(locked) == "h=5 is locked: wait until it has finished"
+
+
+def test_errors_as_objects_have_the_words_of_the_shell(run: Any) -> None:
+    run("build", "i.sim", "-", input='{"text": "a b c"}\n')
+    said = json.loads(run("query", "i.sim", "--text", "a", "-d", 99, "--json", code=2).stderr)
+    assert said["option"] == "--distance" and "h=" not in said["what"] + str(said["remedy"])
+    said = json.loads(run("stats", "missing.sim", "--json", code=3).stderr)
+    assert "mode" not in said["remedy"]
+    said = json.loads(run("query", "i.sim", "--text", "", "--json", code=1).stderr.splitlines()[-1])
+    assert said == {
+        "message": "nothing was looked up: no document has a fingerprint", "exit_code": 1,
+    }

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simindex.errors import InvalidInput
 from simindex.inputs import Document, Intake
 from simindex.inputs.document import Source
 from simindex.inputs.table import read_table
@@ -99,3 +101,10 @@ def test_a_table_without_the_text_column_is_one_bad_record(
 def test_an_empty_table_has_no_documents() -> None:
     assert documents_of(b"", Intake()) == []
     assert documents_of(b"id,text\n", Intake()) == []
+
+
+@pytest.mark.parametrize(("mark", "named"), [(";", "';'"), ("|", "'|'"), ("\t", "tabs")])
+def test_another_separator_is_seen_in_the_header(mark: str, named: str) -> None:
+    with pytest.raises(InvalidInput, match="separated by") as raised:
+        documents_of(f"id{mark}text\n1{mark}a b\n".encode(), Intake())
+    assert f"the columns seem to be separated by {named}: " in str(raised.value)

@@ -25,6 +25,7 @@ from simindex.cli.choices import (
     input_options,
     key_secret_option,
     output_options,
+    piped_input,
     structures_option,
 )
 from simindex.cli.chunks import read_ahead
@@ -68,7 +69,7 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 
 @program.command()
 @index_argument
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @click.option(
     "--append", is_flag=True,
     help="Add to the index, with its own recipe. Create it if there is none.",
@@ -115,6 +116,8 @@ def build(
     of `simindex export` or `simindex fingerprint`.
     """
     started = time.perf_counter()
+    if not inputs:
+        inputs = piped_input("nothing to build from: give an INPUT after INDEX")
     if append and overwrite:
         raise click.UsageError("--append and --overwrite exclude each other")
     if on_existing is not None and not append:

@@ -11,6 +11,7 @@ from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import index_argument, output_options, structures_option
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.progress import Progress
+from simindex.records.reports import IndexStats
 
 
 @program.command()
@@ -46,8 +47,19 @@ def compact(
             }
         )
     elif not quiet:
-        say(
-            f"{count(before.segments, 'segment')} became {after.segments:,}, "
-            f"{megabytes(before.bytes_segments)} became {megabytes(after.bytes_segments)}, in "
-            f"{duration(seconds)}"
+        say(f"{_outcome(before, after)}, in {duration(seconds)}")
+
+
+def _outcome(before: IndexStats, after: IndexStats) -> str:
+    waited = before.pending_rows - after.pending_rows
+    size = megabytes(after.bytes_segments)
+    if not waited and (before.segments, before.bytes_segments) == (
+        after.segments, after.bytes_segments
+    ):
+        return f"nothing to merge: {count(after.segments, 'segment')}, {size}"
+    parts = [f"{count(waited, 'row')} that waited"] if waited else []
+    if before.segments:
+        parts.append(
+            f"{count(before.segments, 'segment')} of {megabytes(before.bytes_segments)}"
         )
+    return f"{' and '.join(parts)} became {count(after.segments, 'segment')} of {size}"

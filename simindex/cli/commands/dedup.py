@@ -43,9 +43,9 @@ from simindex.cli.chunks import (
 )
 from simindex.cli.console import count, duration, key_text, megabytes, say
 from simindex.cli.dedup.known import named_apart
-from simindex.cli.dedup.listing import Listing
+from simindex.cli.dedup.listing import Listing, settle
 from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
-from simindex.cli.dedup.outputs import audit_file, require_apart, settle, whole_writes
+from simindex.cli.dedup.outputs import audit_file, require_apart, whole_writes
 from simindex.cli.dedup.place import Asked, Place, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import DATE_FIELDS, Keep, keep_option
 from simindex.cli.dedup.shared_ids import SharedIds
@@ -99,7 +99,8 @@ WRITTEN_LINES = 512
     "--buffer", "buffer_documents", type=Count(1), metavar="N",
     default=BUFFER_DOCUMENTS, show_default=True,
     help="How many documents to collect before they are compared, printed and committed. At most "
-    "64 MB of them.",
+    "64 MB of them. A stream that does not end needs --weighting sublinear, too: else its first "
+    "10,000 documents are held to learn idf from them.",
 )
 @click.option(
     "--mark", is_flag=True,
@@ -336,7 +337,9 @@ class _Run:
         if self.place.lasting:
             settle(self.output)
             if self.listing is not None:
-                settle(self.listing.file)
+                self.listing.settle()
+        else:
+            self.output.flush()  # whoever reads a stream that does not end waits for it
 
     def _put(self, decided: Iterable[tuple[Document, Loss | None]]) -> None:
         """Documents, and what they lost to. Nothing that is stored itself is marked."""

@@ -56,13 +56,16 @@ def delete(
         _require_named(index_path, index.options.keyed, bool(ids), bool(keys))
         before = len(index)
         as_stored = _as_stored(index.options.keys)
-        deleted = 0
+        deleted = named = 0
         if ids:
+            named += len(set(ids))
             deleted += index.delete(ids=np.array(ids, dtype=np.uint64))
         if keys:
+            named += len(set(keys))
             deleted += index.delete(keys=[as_stored(key) for key in keys])
         if keys_from:
             for group in _groups(_listed_keys(keys_from)):
+                named += len(set(group))
                 if index.options.keys:
                     deleted += index.delete(keys=[as_stored(key) for key in group])
                 else:
@@ -83,10 +86,12 @@ def delete(
             f"deleted {count(deleted, 'document')}{several}; {index_path} holds "
             f"{count(rows, 'row')}"
         )
+        if named > deleted:  # less where one is named twice, far apart or in two ways
+            say(f"{named - deleted:,} of {named:,} names are of no document")
     if not deleted:
+        why = "no document has such an id or key" if named else "no id or key was given"
         nothing_to_do(
-            f"no document has such an id or key: nothing was deleted; {index_path} holds "
-            f"{count(rows, 'row')}",
+            f"{why}: nothing was deleted; {index_path} holds {count(rows, 'row')}",
             quiet=quiet,
         )
 
@@ -128,6 +133,8 @@ def _groups(keys: Iterator[str]) -> Iterator[list[str]]:
 
 def _listed_keys(path: str) -> Iterator[str]:
     if path == "-":
+        if sys.stdin.isatty():
+            say("reading keys from the terminal, one a line; Ctrl-D ends them")
         yield from _decoded(path, sys.stdin.buffer)
         return
     try:

@@ -97,7 +97,7 @@ def _for_users(found: Explanation | TopExplanation) -> Iterator[tuple[str, str]]
         yield "question", f"the {found.k:,} nearest documents"
     yield "answer", found.guarantee
     yield "compared", (
-        f"{compared:,.0f} of {count(rows, 'document')}, {expected:,.0f} were predicted"
+        f"{compared:,.0f} of {count(rows, 'row')}, {expected:,.0f} were predicted"
     )
     yield "time", (
         f"{duration(sum(one.seconds for one in found.segments))}, "

@@ -115,7 +115,7 @@ def fingerprint(
             progress.advance(len(chunk), characters_of(chunk))
         sys.stdout.flush()
     printer.without.close()
-    if progress.documents == printer.without.number:
+    if not printer.fingerprints:
         prepared.say()
         nothing_to_do(
             "no document has a fingerprint" if progress.documents else

@@ -255,7 +255,9 @@ def query(
         for line in met(intake):
             say(line)
     if not asked:
-        nothing_to_do("nothing was looked up: no document has a fingerprint", quiet=quiet)
+        none = inputs and not (texts or others or intake.documents)
+        why = "the inputs hold no document" if none else "no document has a fingerprint"
+        nothing_to_do(f"nothing was looked up: {why}", quiet=quiet)
     if not quiet:
         how = f" ({'; '.join(hows)})" if hows else ""
         if listed:

@@ -10,6 +10,7 @@ Memory holds 16 bytes of each line of FILE.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from array import array
@@ -32,7 +33,7 @@ class Listing:
     """An open audit."""
 
     def __init__(self, file: BinaryIO, told: NDArray[np.bytes_]) -> None:
-        self.file = file
+        self._file = file
         self._told = told
         """Digests of the lines that the file had, in order."""
 
@@ -45,7 +46,35 @@ class Listing:
             place = np.searchsorted(self._told, digests)
             there = self._told[np.minimum(place, len(self._told) - 1)] == digests
             lines = [line for line, told in zip(lines, there.tolist(), strict=True) if not told]
-        self.file.write(b"".join(lines))
+        with _named(self._file):
+            self._file.write(b"".join(lines))
+
+    def settle(self) -> None:
+        """Hands over what was written: to the disk, where it is a file."""
+        with _named(self._file):
+            settle(self._file)
+
+
+@contextmanager
+def _named(file: BinaryIO) -> Iterator[None]:
+    """Has an error of the system name the audit, which is not the output."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or file.name
+        raise
+
+
+def settle(stream: BinaryIO) -> None:
+    """Hands over what was written: to the disk, where the stream is a file."""
+    stream.flush()
+    try:
+        fd = stream.fileno()
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return
+    except io.UnsupportedOperation:
+        return
+    os.fsync(fd)
 
 
 @contextmanager
@@ -58,13 +87,16 @@ def listing(path: Path, *, adding: bool) -> Iterator[Listing]:
             f"--audit {path} cannot be written: {error.strerror}",
             remedy="name a file in a folder that is there", option="audit", path=str(path),
         ) from error
-    with file:
+    try:
         told = array("B")
         if adding and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             with path.open("rb") as there:
                 _read(there, file, told)
         digests = np.frombuffer(told, f"S{DIGEST_BYTES}") if told else np.empty(0, "S1")
         yield Listing(file, np.sort(digests))
+    finally:
+        with _named(file):
+            file.close()
 
 
 def _read(there: BinaryIO, file: BinaryIO, told: array[int]) -> None:

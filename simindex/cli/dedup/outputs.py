@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,18 +13,6 @@ from typing import BinaryIO
 from simindex.cli.choices import is_open_as
 from simindex.cli.dedup.listing import Listing, listing
 from simindex.errors import InvalidOption
-
-
-def settle(stream: BinaryIO) -> None:
-    """Hands over what was written: to the disk, where the stream is a file."""
-    stream.flush()
-    try:
-        fd = stream.fileno()
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return
-    except io.UnsupportedOperation:
-        return
-    os.fsync(fd)
 
 
 @contextmanager

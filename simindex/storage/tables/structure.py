@@ -34,7 +34,8 @@ MAX_DESCRIPTION_BYTES = 1 << 20
 """The names of thirty thousand merged segments; 64 MB in memory if it is a list of small things."""
 
 REBUILD = (
-    "`simindex compact --structures` with the names that `simindex stats` lists rebuilds it"
+    "`simindex compact --structures` with the names that `simindex stats --verbose` lists "
+    "rebuilds it"
 )
 """What helps where the file of a structure is damaged."""
 

@@ -90,3 +90,9 @@ def test_structures_are_built_listed_and_dropped(
     run("build", "i.sim", path, "--append", "--structures", "psm", code=2)
     assert list(held()) == ["psm", "bphs:nested=4x4,r=1"]
     assert run("check", "i.sim").stdout == ""
+
+
+def test_compact_says_what_became_of_what(run: Any) -> None:
+    run("build", "i.sim", "-", input='{"text": "a b c"}\n', )
+    assert "1 row that waited became 1 segment of" in run("compact", "i.sim", "--full").stderr
+    assert "nothing to merge: 1 segment, " in run("compact", "i.sim").stderr

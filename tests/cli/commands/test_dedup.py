@@ -446,3 +446,22 @@ def test_documents_that_no_index_can_hold_are_told_of(run: Run, tmp_path: Path) 
         assert len(done.stdout.splitlines()) == kept
         assert "1 document without a fingerprint: i.sim cannot hold these, so each run prints " \
             "them" in done.stderr
+
+
+def test_a_stream_is_printed_as_it_comes(spawn: Callable[..., Any]) -> None:
+    """Each buffer before the next document, so that who reads the output need not wait."""
+    process = spawn("dedup", "--buffer", 1, "--weighting", "sublinear", "-q")
+    with process:
+        for word in ("one", "two"):
+            line = f'{{"text": "{word}"}}\n'.encode()
+            process.stdin.write(line)
+            process.stdin.flush()
+            assert process.stdout.readline() == line
+        process.stdin.close()
+    assert process.returncode == 0
+
+
+def test_a_full_disk_below_the_audit_is_not_said_to_be_the_output(run: Run) -> None:
+    given = '{"text": "same"}\n' * 2
+    said = run("dedup", "--audit", "/dev/full", "-q", input=given, code=3).stderr
+    assert said == "simindex: /dev/full: No space left on device\n"

@@ -41,7 +41,7 @@ def test_explain_tells_what_is_compared_and_how_long_it_takes(run: Run, built: s
     table = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
     assert table["question"] == "documents within 2 bits"
     assert (table["answer"], int(table["matches"]) >= 1) == ("exact", True)
-    assert " of 100 documents, " in table["compared"]
+    assert " of 100 rows, " in table["compared"]
     assert table["time"].endswith(" were predicted")
     assert "`simindex tune i.sim` measures this one" in result.stderr
 
@@ -61,3 +61,14 @@ def test_explain_refuses_what_cannot_be(
     run: Run, built: str, arguments: list[str], words: str
 ) -> None:
     assert words in run("explain", built, *arguments, code=2).stderr
+
+
+def test_deleted_and_replaced_rows_are_no_matches(run: Run, built: str) -> None:
+    text = "text number 7 of a hundred or so"
+    before = run("query", built, "--text", text, "-d", 0).stdout.splitlines()
+    run("build", built, "a.jsonl", "--append", "-q")
+    for gone, left in (((), len(before)), (("--key", "k7"), len(before) - 1)):
+        if gone:
+            run("delete", built, *gone)
+        said = run("explain", built, "--text", text, "-d", 0).stdout
+        assert dict(line.split(maxsplit=1) for line in said.splitlines())["matches"] == str(left)
