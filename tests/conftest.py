@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from math import inf
@@ -20,6 +21,12 @@ pytest.register_assert_rewrite("contract", "index_machine", "disk_steps")
 # Processes that tests start must find the installed package, not the sources in the directory they
 # start in, which hold no built kernels.
 os.environ["PYTHONSAFEPATH"] = "1"
+
+# Indexes of tests are made in memory where there is room: half of the time of a commit is the flush
+# of a disk. Trials bring disks that fail. PYTEST_DEBUG_TEMPROOT or --basetemp name another folder.
+MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30  # noqa: S108 - pytest makes a folder of its own in it
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM_BYTES:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and what they start, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
