@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +34,7 @@ from simindex.cli.recipes import (
 )
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
 from simindex.index.origin import keep_origin
+from simindex.inputs import Document
 
 TEMPORARY_BATCH_ROWS = 1 << 16
 """Small segments: what is pending is looked through for every buffer."""
@@ -72,6 +73,8 @@ class Place:
     path: Path
     index: simindex.Index
     prepared: Prepared
+    asked: Asked
+    """With the reading that names documents as the index does."""
     lasting: bool = False
     made: NewIndex | None = None
     """The index, where this run made it."""
@@ -102,6 +105,12 @@ class Place:
             self._left()
             raise
 
+    def again(self) -> Iterator[Document]:
+        """The documents of a second reading, whose bad records are not reported again."""
+        reading = self.asked.reading
+        without = Path(os.path.realpath(self.path)) if self.lasting else None
+        return reading.documents(self.asked.inputs, reading.intake(silent=True), without)
+
     def leave(self, progress: Progress, *, quiet: bool) -> None:
         """Merges a lasting index behind a bar; a temporary one goes as it is."""
         if self.lasting:
@@ -130,7 +139,13 @@ def temporary(path: Path, asked: Asked, *, keys: Literal["str", False] = "str") 
     options = simindex.IndexOptions(
         keys=keys, batch_rows=TEMPORARY_BATCH_ROWS, recipe=prepared.recipe
     )
-    return Place(path, simindex.open(path, "n", options=options), prepared)
+    return Place(path, simindex.open(path, "n", options=options), prepared, asked)
+
+
+def ranked_index(folder: Path, recipe: simindex.Recipe) -> simindex.Index:
+    """An empty index, within a temporary folder, for what is kept of a run by its rank."""
+    options = simindex.IndexOptions(batch_rows=TEMPORARY_BATCH_ROWS, recipe=recipe)
+    return simindex.open(folder / "kept", "n", options=options)
 
 
 def lasting(path: Path, asked: Asked) -> Place:
@@ -145,7 +160,7 @@ def lasting(path: Path, asked: Asked) -> Place:
         options = simindex.IndexOptions(keys="str", recipe=prepared.recipe)
         made = NewIndex.at(path, options)
         keep_origin(made.index)
-        return Place(path, made.index, prepared, lasting=True, made=made)
+        return Place(path, made.index, prepared, asked, lasting=True, made=made)
     with ExitStack() as opened:
         opened.callback(index.close)
         if asked.recipe or asked.learning.asked:
@@ -165,7 +180,7 @@ def lasting(path: Path, asked: Asked) -> Place:
     prepared = Prepared(
         recipe, documents, intake, extent, id_field=asked.reading.options.id_field
     )
-    return Place(path, index, prepared, lasting=True)
+    return Place(path, index, prepared, replace(asked, reading=reading), lasting=True)
 
 
 @contextmanager

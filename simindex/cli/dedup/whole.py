@@ -1,12 +1,14 @@
 """Which documents of inputs that can be read twice are kept, by rank over all of them.
 
     first reading     fingerprint, rank and key of each document
-    by rank           buffers of rows, against those that were kept and each other
-    second reading    documents in their order, without those that lost
+    by rank           buffers of rows, against what earlier runs kept, those that were kept and each
+                      other
+    second reading    documents in their order, with what they lost to
 
 A row is dropped if one that was kept before it in rank is within the distance, whatever the size of
-a buffer. Memory holds of each document its fingerprint, rank and place, and what it lost to; keys
-are in a file, and what is kept in an index on disk.
+a buffer; or one of an earlier run, whatever its rank. Memory holds of each document its
+fingerprint, rank and place, and what it lost to; keys are in files, and what is kept in an index on
+disk.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,12 +26,15 @@ import numpy as np
 import simindex
 from simindex.arrays import I64, U16
 from simindex.cli.chunks import (
+    Buffer,
     SkippedReport,
     characters_of,
     places_of_rows,
     portions,
     read_ahead,
 )
+from simindex.cli.console import key_text
+from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.marks import Loss
 from simindex.cli.dedup.ranks import Keep
 from simindex.cli.progress import Progress
@@ -41,6 +47,10 @@ CHUNK_BYTES = 32 << 20
 
 DIGEST_BYTES = 16
 """Of a text, which tells whether two are equal."""
+
+NOTHING = -1
+EARLIER = -2
+"""What a document lost to: nothing, or the first of the winners of earlier runs."""
 
 
 class Ranking:
@@ -55,20 +65,29 @@ class Ranking:
         self._parts: list[Any] = []
         self._places: list[I64] = []
         self._lost_to: I64 = np.empty(0, np.int64)
+        """Of each document: another one, NOTHING, or EARLIER less the number of a winner."""
         self._distance: U16 = np.empty(0, np.uint16)
+        self._known = bytearray()
+        """Whether an earlier run has stored the document."""
+        self._renamed: dict[int, str] = {}
+        """Documents whose names, which simindex made, are of other documents of earlier runs."""
+        self._winners: BinaryIO = (folder / "winners").open("w+b")
+        self._winner_ends = array("Q", [0])
+        """In the file: the keys of winners of earlier runs."""
 
     def __len__(self) -> int:
         return (len(self._ends) - 1) // 2
 
     def close(self) -> None:
-        """Closes the file of keys."""
+        """Closes the files of keys."""
         self._keys.close()
+        self._winners.close()
 
     def read(
         self, documents: Iterable[Document], short: ShortTexts, without: SkippedReport,
-        progress: Progress,
+        progress: Progress, earlier: simindex.Index | None = None,
     ) -> None:
-        """Takes all documents, which have a rank."""
+        """Takes all documents, which have a rank. `earlier` has what earlier runs kept."""
         with closing(read_ahead(portions(documents, 1 << 12, CHUNK_BYTES))) as portion:
             for chunk, _ in portion:
                 batch = short.batch(chunk)
@@ -76,6 +95,8 @@ class Ranking:
                 places = places_of_rows(len(chunk), batch.skipped)
                 self._places.append(np.array(places, np.int64) + len(self))
                 self._parts.append(batch.rows)
+                if earlier is not None:
+                    self._compare_names(chunk, batch, earlier)
                 for document in chunk:
                     self._ranks.append(self._keep.rank_of(document))
                     named = _digest(document) + document.key.encode()
@@ -84,7 +105,24 @@ class Ranking:
                         self._ends.append(self._ends[-1] + len(name))
                 progress.advance(len(chunk), characters_of(chunk))
 
-    def decide(self, index: simindex.Index, h: int, buffer: int) -> None:
+    def _compare_names(
+        self, chunk: list[Document], batch: simindex.Batch, earlier: simindex.Index
+    ) -> None:
+        """Notes which documents of a chunk an index has, and which need other names in it."""
+        buffer = Buffer()
+        buffer.add(list(chunk), batch)
+        _, known = named_apart(earlier, buffer, batch, nearest_stored(earlier, batch, 0, 1.0))
+        start = len(self)
+        self._known.extend(bytes(len(chunk)))
+        for row in known:
+            self._known[start + buffer.places[row]] = 1
+        for place, (document, named) in enumerate(zip(chunk, buffer.documents, strict=True)):
+            if named is not document:
+                self._renamed[start + place] = named.key
+
+    def decide(
+        self, index: simindex.Index, h: int, buffer: int, earlier: simindex.Index | None = None
+    ) -> None:
         """Finds what each document loses to. The index, which is empty, takes what is kept."""
         parts, self._parts = self._parts, []
         if not parts:
@@ -102,13 +140,21 @@ class Ranking:
             batch = simindex.Batch(rows[part], ids=places[part].astype(np.uint64))
             stored = nearest_stored(index, batch, h, 1.0)
             excluded = stored.distance != NOWHERE
+            before = None
+            if earlier is not None:
+                before = nearest_stored(earlier, simindex.Batch(rows[part]), h, 1.0)
+                excluded |= before.distance != NOWHERE
             losses = greedy(batch.rows, np.arange(len(part), dtype=np.int64), excluded, h)
-            nearer = stored.distance <= losses.distance
+            nearer = (stored.distance <= losses.distance) & (stored.distance != NOWHERE)
             distance = np.minimum(stored.distance, losses.distance)
-            lost = np.flatnonzero(distance != NOWHERE)
             winner = places[part][losses.winner]
-            held = np.flatnonzero(nearer & excluded)
+            held = np.flatnonzero(nearer)
             winner[held] = [int(stored.key(row)) for row in held.tolist()]
+            if before is not None:
+                held = np.flatnonzero((before.distance <= distance) & (before.distance != NOWHERE))
+                distance = np.minimum(distance, before.distance)
+                winner[held] = [self._winner(before.key(row)) for row in held.tolist()]
+            lost = np.flatnonzero(distance != NOWHERE)
             self._lost_to[places[part][lost]] = winner[lost]
             self._distance[places[part][lost]] = distance[lost]
             kept = np.flatnonzero(distance == NOWHERE)
@@ -116,25 +162,36 @@ class Ranking:
                 index.append(batch.take(kept))
                 index.commit()
 
+    def _winner(self, key: Any) -> int:
+        """Keeps the key of a winner of an earlier run; what `_lost_to` has for it."""
+        self._winners.write((key_text(key) or "").encode())
+        self._winner_ends.append(self._winners.tell())
+        return EARLIER - (len(self._winner_ends) - 2)
+
     def _forget(self) -> None:
         """No document has lost so far."""
-        self._lost_to = np.full(len(self), -1, np.int64)
+        self._lost_to = np.full(len(self), NOTHING, np.int64)
         self._distance = np.full(len(self), NOWHERE, np.uint16)
 
     def decided(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Loss | None]]:
         """The documents of a second reading with what they lost to; InvalidInput if they differ."""
         seen = 0
         for place, document in enumerate(documents):
-            if place >= len(self) or self._key(place) != document.key:
+            if place >= len(self) or self._key_read(place) != document.key:
                 raise InvalidInput(
                     f"{document.place}: is another document than in the first reading: the inputs "
                     "changed meanwhile", remedy="run it again", path=document.path,
                 )
-            lost_to = int(self._lost_to[place])
-            if lost_to < 0:
+            lost_to, distance = int(self._lost_to[place]), int(self._distance[place])
+            if place in self._renamed:
+                document = replace(document, key=self._renamed[place])
+            if self._known and self._known[place]:
+                yield document, Loss(document.key, 0, known=True)
+            elif lost_to == NOTHING:
                 yield document, None
+            elif lost_to <= EARLIER:
+                yield document, Loss(self._winner_key(EARLIER - lost_to), distance)
             else:
-                distance = int(self._distance[place])
                 same_text = distance == 0 and self._digest(lost_to) == _digest(document)
                 winner_place = self._name(2 * lost_to + 1).decode()
                 yield document, Loss(self._key(lost_to), distance, winner_place, same_text)
@@ -146,7 +203,15 @@ class Ranking:
             )
 
     def _key(self, place: int) -> str:
+        return self._renamed.get(place) or self._key_read(place)
+
+    def _key_read(self, place: int) -> str:
         return self._name(2 * place)[DIGEST_BYTES:].decode()
+
+    def _winner_key(self, number: int) -> str:
+        start, end = self._winner_ends[number], self._winner_ends[number + 1]
+        self._winners.seek(start)
+        return self._winners.read(end - start).decode()
 
     def _digest(self, place: int) -> bytes:
         return self._name(2 * place)[:DIGEST_BYTES]

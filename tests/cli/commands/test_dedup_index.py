@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.cli.commands import dedup as command
 from simindex.cli.dedup import outputs
+from simindex.cli.dedup import run as dedup_run
 
 Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]
@@ -111,7 +111,8 @@ def test_an_index_that_is_written_elsewhere_is_refused(run: Run) -> None:
 
 def test_a_temporary_folder_beside_an_index_makes_no_sense(run: Run) -> None:
     said = run("dedup", "--index", "i.sim", "--temp-dir", ".", input="", code=2).stderr
-    assert "--temp-dir is for a temporary index" in said
+    assert "nothing is temporary here: leave out --temp-dir" in said
+    run("dedup", "--index", "i.sim", "--temp-dir", ".", "--keep", "longest", input="")
     assert not Path("i.sim").exists()
 
 
@@ -187,7 +188,7 @@ def stops(monkeypatch: pytest.MonkeyPatch, where: str, at: int) -> None:
 
         return call
 
-    target = {"write": (command._Run, "_write"), "settle": (command, "settle"),
+    target = {"write": (dedup_run.Run, "_write"), "settle": (dedup_run, "settle"),
               "append": (simindex.Index, "append"), "commit": (simindex.Index, "commit")}[where]
     monkeypatch.setattr(*target, failing(getattr(*target)))
 

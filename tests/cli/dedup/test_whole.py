@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,16 @@ DOCUMENTS = st.lists(
 """Words, date and number: texts are often equal, or near within a wide radius."""
 
 
-def expected(documents: list[Any], policy: str, h: int) -> dict[str, int]:
-    """Greedy by rank: what each dropped document's nearest kept one of better rank is away."""
+def keys_of(index: simindex.Index) -> list[Any]:
+    return sorted(key for batch in index.rows() for key in batch.keys or ())
+
+
+def expected(
+    documents: list[Any], policy: str, h: int, stored: Sequence[Any] = ()
+) -> dict[str, int]:
+    """Greedy by rank: what each dropped document's nearest kept one of better rank is away, or its
+    nearest stored one.
+    """
     texts = [" ".join(words) for words, _, _ in documents]
     prints = [RECIPE.fingerprint(text) for text in texts]
     ranks = {
@@ -52,7 +60,8 @@ def expected(documents: list[Any], policy: str, h: int) -> dict[str, int]:
         if not len(prints[n]):
             continue
         row = prints[n].rows[0, 0]
-        near = [int(np.bitwise_count(prints[k].rows[0, 0] ^ row)) for k in kept]
+        better = [*stored, *(prints[k].rows[0, 0] for k in kept)]
+        near = [int(np.bitwise_count(one ^ row)) for one in better]
         if min(near, default=99) <= h:
             lost[f"d{n}"] = min(near)
         else:
@@ -91,6 +100,68 @@ def test_what_is_kept_is_that_of_brute_force_whatever_the_buffer(
         assert (summary["documents"], summary["dropped"]) == (len(lines), len(lost))
 
 
+@settings(max_examples=80)
+@given(
+    DOCUMENTS, DOCUMENTS, st.sampled_from(["longest", "newest", "highest:n"]),
+    st.sampled_from([0, 6, 20]), st.integers(1, 9),
+)  # fmt: skip
+def test_what_earlier_runs_printed_wins_whatever_its_rank(
+    earlier: list[Any], documents: list[Any], policy: str, h: int, buffer: int
+) -> None:
+    """And of the others the best: brute force, over runs of 0 to 25 documents through an index."""
+    texts = [" ".join(words) for words, _, _ in documents]
+    prints = [RECIPE.fingerprint(text) for text in texts]
+    with tempfile.TemporaryDirectory() as folder, simindex.open(
+        Path(folder, "i.sim"), "n", options=simindex.IndexOptions(keys="str", recipe=RECIPE)
+    ) as index:
+        names = [f"e{n}" for n in range(len(earlier))]
+        index.append(RECIPE.batch([" ".join(words) for words, _, _ in earlier], keys=names))
+        index.close()
+        path, audit = Path(folder) / "a.jsonl", Path(folder) / "audit"
+        lines = [
+            json.dumps({"id": f"d{n}", "text": texts[n], "n": number, "date": when})
+            for n, (_, when, number) in enumerate(documents)
+        ]
+        path.write_text("".join(line + "\n" for line in lines))
+        command = [
+            "dedup", str(path), "--keep", policy, "-d", str(h), "--buffer", str(buffer),
+            "--audit", str(audit), "--json", "--index", f"{folder}/i.sim",
+        ]  # fmt: skip
+        done = CliRunner().invoke(program, command)
+        assert done.exit_code == 0, done.stderr
+        before = [RECIPE.fingerprint(" ".join(words)) for words, _, _ in earlier]
+        stored = [one.rows[0, 0] for one in before if len(one)]
+        lost = expected(documents, policy, h, stored)
+        assert done.stdout.splitlines() == [
+            line for n, line in enumerate(lines) if f"d{n}" not in lost
+        ]
+        told = [json.loads(line) for line in audit.read_text().splitlines()]
+        assert {one["dropped"]: one["distance"] for one in told} == lost
+        with simindex.open(Path(folder, "i.sim")) as again:
+            assert keys_of(again) == sorted(
+                [f"e{n}" for n, one in enumerate(before) if len(one)]
+                + [f"d{n}" for n, one in enumerate(prints) if len(one) and f"d{n}" not in lost]
+            )
+        done = CliRunner().invoke(program, command)
+        assert json.loads(done.stderr.splitlines()[-1])["kept"] == sum(not len(p) for p in prints)
+
+
+def test_names_that_an_index_has_are_made_anew(run: Run, tmp_path: Path) -> None:
+    """A file without ids has other records than when the index saw it."""
+    texts = ["one two three four five", "six seven eight nine ten", "eleven twelve thirteen"]
+    for some in (texts[:1], texts[1:]):
+        (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in some))
+        run("dedup", "a.jsonl", "--index", "i.sim", "--keep", "longest", "-q")
+    with simindex.open("i.sim") as index:
+        assert keys_of(index) == ["a.jsonl:1", "a.jsonl:1#2", "a.jsonl:2"]
+    done = run("dedup", "a.jsonl", "--index", "i.sim", "--keep", "longest", "--audit", "r.jsonl")
+    assert "kept 0 of 2 documents, dropped 0" in done.stderr and "2 that i.sim has" in done.stderr
+    told = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert [(one["dropped"], one["why"]) for one in told] == [
+        ("a.jsonl:1#2", "same id"), ("a.jsonl:2", "same id"),
+    ]
+
+
 def kept(run: Run, *options: object) -> tuple[list[str], str]:
     done = run("dedup", *options)
     return [json.loads(line)["id"] for line in done.stdout.splitlines()], done.stderr
@@ -111,14 +182,11 @@ def test_each_policy_keeps_its_own(run: Run, three: Path) -> None:
     assert one["near_duplicate_of"] is three_["near_duplicate_of"] is None
 
 
-def test_a_buffer_and_an_index_are_told_to_be_decided_within_buffers(
-    run: Run, three: Path
-) -> None:
+def test_a_buffer_is_told_to_be_decided_in(run: Run, three: Path) -> None:
     text = three.read_text()
     said = run("dedup", "--keep", "longest", "--buffer", 1, input=text).stderr
     assert "decided within each buffer of 1 document, because --buffer is given" in said
-    said = run("dedup", three, "--keep", "longest", "--index", "i.sim").stderr
-    assert "because what an earlier run printed wins" in said
+    assert "decided" not in run("dedup", three, "--keep", "longest", "--index", "i.sim").stderr
     assert "--date-field goes with" in run("dedup", three, "--date-field", "n", code=2).stderr
 
 

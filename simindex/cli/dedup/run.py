@@ -1,0 +1,244 @@
+"""A run of `dedup`: from documents to what is printed, listed and stored.
+
+    through     a buffer after the other: read, decided, written, committed
+    over_all    all documents are read and decided; then they are read again, written, and in an
+                index that lasts committed, a buffer after the other
+
+The output of a buffer is written before its commit, see `cli/commands/dedup.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import BinaryIO
+
+import numpy as np
+
+import simindex
+from simindex.bits.distinct import distinct
+from simindex.cli.app import uninterrupted
+from simindex.cli.choices import Reading
+from simindex.cli.chunks import (
+    Buffer,
+    SkippedReport,
+    batch_of,
+    characters_of,
+    portions,
+    read_ahead,
+)
+from simindex.cli.console import key_text
+from simindex.cli.dedup.known import named_apart
+from simindex.cli.dedup.listing import Listing, settle
+from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
+from simindex.cli.dedup.place import Place
+from simindex.cli.dedup.ranks import Keep
+from simindex.cli.dedup.shared_ids import SharedIds
+from simindex.cli.dedup.whole import Ranking
+from simindex.cli.progress import Progress
+from simindex.cli.short_texts import ShortTexts
+from simindex.inputs import ID_FIELDS, Document, Intake
+from simindex.pairs.deduplication import (
+    NOWHERE,
+    Losses,
+    Stored,
+    any_neighbour,
+    greedy,
+    nearest_stored,
+)
+
+BUFFER_BYTES = 64 << 20
+"""About so much text ends a buffer, too."""
+
+WRITTEN_LINES = 512
+"""Lines handed to the system at once."""
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run has done so far, and how it goes on."""
+
+    place: Place
+    h: int
+    keep: Keep
+    recall: float
+    mark: bool
+    reading: Reading
+    output: BinaryIO
+    listing: Listing | None
+    short: ShortTexts
+    documents: int = 0
+    dropped: int = 0
+    known: int = 0
+    """Documents that the index had before, not counted as dropped."""
+    without: SkippedReport = field(default_factory=SkippedReport)
+    shared: SharedIds = field(default_factory=SharedIds)
+
+    @property
+    def kept(self) -> int:
+        """Documents that came out, unmarked."""
+        return self.documents - self.dropped - (0 if self.mark else self.known)
+
+    def through(self, most: int, progress: Progress) -> None:
+        """Every buffer, from reading to its commit."""
+        prepared = self.place.prepared
+        documents = self.keep.ranked(prepared.documents, prepared.intake)
+        buffer = Buffer()
+        with closing(read_ahead(portions(documents, most, BUFFER_BYTES))) as portion:
+            for chunk, ends in portion:
+                batch = self.short.batch(chunk)
+                self.without.add(chunk, batch.skipped)
+                buffer.add(chunk, batch)
+                progress.advance(len(chunk), characters_of(chunk))
+                if ends:
+                    self._finish(buffer)
+                    buffer = Buffer()
+        if buffer.documents:
+            self._finish(buffer)
+        self.output.flush()
+
+    def over_all(
+        self, ranking: Ranking, kept: simindex.Index, most: int, progress: Progress
+    ) -> None:
+        """The documents that are kept by their rank among all. The index `kept` is empty."""
+        prepared = self.place.prepared
+        earlier = self.place.index if self.place.lasting else None
+        documents = self.keep.ranked(prepared.documents, prepared.intake)
+        ranking.read(documents, self.short, self.without, progress, earlier)
+        progress.then("comparing and writing")
+        ranking.decide(kept, self.h, most, earlier)
+        # What has no rank was reported in the first reading.
+        again = self.keep.ranked(
+            self.place.again(), Intake(max_errors=None, report=lambda record: None)
+        )
+        decided = ranking.decided(again)
+        if self.place.lasting:
+            self._store(decided, most)
+        else:
+            while some := list(islice(decided, WRITTEN_LINES)):
+                self.documents += len(some)
+                self.dropped += sum(loss is not None for _, loss in some)
+                self._put(some)
+        self.output.flush()
+
+    def _store(self, decided: Iterable[tuple[Document, Loss | None]], most: int) -> None:
+        """Writes decided documents, and commits those that are kept, buffer by buffer."""
+        losses: deque[Loss | None] = deque()
+
+        def documents() -> Iterator[Document]:
+            for document, loss in decided:
+                losses.append(loss)
+                yield document
+
+        def finish(buffer: Buffer) -> None:
+            lost = {
+                place: loss for place in range(len(buffer.documents))
+                if (loss := losses.popleft()) is not None
+            }
+            self._write(buffer, lost)
+            rows = [row for row, place in enumerate(buffer.places) if place not in lost]
+            self._commit(buffer, buffer.batch().take(np.array(rows, np.int64)), lost)
+
+        buffer = Buffer()
+        with closing(read_ahead(portions(documents(), most, BUFFER_BYTES))) as portion:
+            for chunk, ends in portion:
+                buffer.add(chunk, batch_of(self.place.prepared.recipe, chunk))
+                if ends:
+                    finish(buffer)
+                    buffer = Buffer()
+        if buffer.documents:
+            finish(buffer)
+
+    def _finish(self, buffer: Buffer) -> None:
+        batch = buffer.batch()
+        stored = nearest_stored(self.place.index, batch, self.h, self.recall)
+        known: set[int] = set()
+        if self.place.lasting:
+            batch, known = named_apart(self.place.index, buffer, batch, stored)
+        losses = self._losses(buffer, batch, stored)
+        lost = _named(buffer, stored, losses, known)
+        self._write(buffer, lost)
+        if self.keep.policy == "none":
+            # What was dropped is stored, too, so that later copies of it are dropped; once.
+            rows = np.sort(distinct(batch.rows)[0])
+            rows = rows[stored.distance[rows] != 0]
+        else:
+            rows = np.flatnonzero((stored.distance == NOWHERE) & (losses.winner < 0))
+        self._commit(buffer, batch.take(rows), lost)
+
+    def _commit(self, buffer: Buffer, kept: simindex.Batch, lost: dict[int, Loss]) -> None:
+        if len(kept):
+            self.place.index.append(kept)
+        known = sum(loss.known for loss in lost.values())
+        self.documents += len(buffer.documents)
+        self.dropped += len(lost) - known
+        self.known += known
+        with uninterrupted():
+            self.place.index.commit()
+            self.place.committed = self.documents
+
+    def _losses(self, buffer: Buffer, batch: simindex.Batch, stored: Stored) -> Losses:
+        if self.keep.policy == "none":
+            return any_neighbour(batch.rows, self.h)
+        order = self.keep.order([buffer.documents[place] for place in buffer.places])
+        return greedy(batch.rows, order, stored.distance != NOWHERE, self.h)
+
+    def _write(self, buffer: Buffer, lost: dict[int, Loss]) -> None:
+        self._put(
+            (document, lost.get(place)) for place, document in enumerate(buffer.documents)
+        )
+        if self.place.lasting:
+            settle(self.output)
+            if self.listing is not None:
+                self.listing.settle()
+        else:
+            self.output.flush()  # whoever reads a stream that does not end waits for it
+
+    def _put(self, decided: Iterable[tuple[Document, Loss | None]]) -> None:
+        """Documents, and what they lost to. Nothing that is stored itself is marked."""
+        options = self.reading.options
+        id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
+        lines: list[bytes] = []
+        told: list[bytes] = []
+        for document, loss in decided:
+            self.shared.see(document, loss)
+            mark = None if loss is None or (self.mark and loss.known) else loss
+            if self.mark:
+                lines.append(marked_line(document, mark, id_field, text_field))
+            elif loss is None:
+                lines.append(line_of(document, id_field, text_field))
+            if mark is not None and self.listing is not None:
+                told.append(audit_line(document, mark, self.h))
+            if len(lines) + len(told) >= WRITTEN_LINES:
+                self._hand_over(lines, told)
+        self._hand_over(lines, told)
+
+    def _hand_over(self, lines: list[bytes], told: list[bytes]) -> None:
+        self.output.write(b"".join(lines))
+        lines.clear()
+        if self.listing is not None:
+            self.listing.write(told)
+            told.clear()
+
+
+def _named(
+    buffer: Buffer, stored: Stored, losses: Losses, known: set[int]
+) -> dict[int, Loss]:
+    """What each dropped document lost to, the nearest of all, by its place in the buffer."""
+    lost: dict[int, Loss] = {}
+    distances = np.minimum(stored.distance, losses.distance)
+    for row in np.flatnonzero(distances != NOWHERE).tolist():
+        distance, document = int(distances[row]), buffer.documents[buffer.places[row]]
+        if row in known:
+            loss = Loss(document.key, 0, known=True)
+        elif stored.distance[row] == distance:
+            loss = Loss(key_text(stored.key(row)) or "", distance)
+        else:
+            winner = buffer.documents[buffer.places[int(losses.winner[row])]]
+            same = document.text == winner.text
+            loss = Loss(winner.key, distance, winner.place, same)
+        lost[buffer.places[row]] = loss
+    return lost
