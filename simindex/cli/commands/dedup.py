@@ -44,11 +44,6 @@ from simindex.inputs import require_inputs
 from simindex.inputs.streams import STDIN
 
 BUFFER_DOCUMENTS = 1 << 14
-BUFFER_BYTES = 64 << 20
-"""About so much text ends a buffer, too."""
-
-WRITTEN_LINES = 512
-"""Lines handed to the system at once."""
 
 
 @program.command()

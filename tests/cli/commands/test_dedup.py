@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import simindex
 from simindex.cli import program
+from simindex.cli.dedup import run as dedup_run
 
 Run = Callable[..., Any]
 WORDS = [f"word{number}" for number in range(300)]
@@ -415,7 +416,7 @@ def test_buffers_end_at_many_characters(
     )
     kept = run("dedup", "--keep", "longest", input=given).stdout
     assert kept.splitlines() == given.splitlines()[1::2]
-    monkeypatch.setattr("simindex.cli.commands.dedup.BUFFER_BYTES", 5)
+    monkeypatch.setattr(dedup_run, "BUFFER_BYTES", 5)
     kept = run("dedup", "--keep", "longest", "--buffer", 100, input=given).stdout
     assert kept.splitlines() == given.splitlines()[0::2]
 

@@ -112,7 +112,7 @@ def test_an_index_that_is_written_elsewhere_is_refused(run: Run) -> None:
 def test_a_temporary_folder_beside_an_index_makes_no_sense(run: Run) -> None:
     said = run("dedup", "--index", "i.sim", "--temp-dir", ".", input="", code=2).stderr
     assert "nothing is temporary here: leave out --temp-dir" in said
-    run("dedup", "--index", "i.sim", "--temp-dir", ".", "--keep", "longest", input="")
+    run("dedup", "--index", "j.sim", "--temp-dir", ".", "--keep", "longest", input="")
     assert not Path("i.sim").exists()
 
 
