@@ -46,6 +46,7 @@ LAYERS: tuple[str, ...] = (
     "writing",
     "index",
     "",  # simindex itself: what users import
+    "compat",
     "inputs",
     "cli",
     "cli/dedup",

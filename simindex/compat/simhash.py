@@ -1,0 +1,300 @@
+"""The classes of the package simhash 2.1 of PyPI, with the same fingerprints.
+
+    from simindex.compat.simhash import Simhash, SimhashIndex
+
+    Simhash         the fingerprint of a text or of features, of f bits
+    SimhashIndex    fingerprints under names; which of them are within k bits of one
+
+`Simhash` has `value`, `f` and `distance`; `SimhashIndex` has `get_near_dups`, `add` and `delete`.
+Its inner parts (`bucket`, `offsets`, `get_keys`) are those of dictionaries, which are not here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Integral
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from simindex.arrays import U64
+from simindex.checks import require_whole
+from simindex.errors import InvalidBatch, InvalidOption
+from simindex.index.index import Index
+from simindex.index.opening import open
+from simindex.options import IndexOptions
+from simindex.records.batch import Batch
+
+LETTERS = r"[\w\u4e00-\u9fcc]+"
+WIDTH = 4
+"""Letters of a feature of a text."""
+
+REPEATED = 50
+"""Up to this whole weight a feature is repeated, so that a negative one leaves its bits alone."""
+
+RECENT = 4096
+"""Fingerprints that are compared one by one before they go to the index on disk."""
+
+
+def md5(data: bytes) -> bytes:
+    """The hash of features unless another one is given."""
+    return hashlib.md5(data, usedforsecurity=False).digest()
+
+
+class Simhash:
+    """A fingerprint of `f` bits.
+
+    Parameters
+    ----------
+    value : str, iterable, mapping, int or Simhash
+        A text; features, each a str or a pair (feature, weight); weights by feature; the number
+        itself; or another fingerprint.
+    f : int
+        Bits: a multiple of 8.
+    reg : str or compiled pattern
+        What counts of a text, in lower case. Every 4 characters of it that follow each other are a
+        feature.
+    hashfunc : callable
+        Makes a number, or at least f / 8 bytes, of a feature in UTF-8. Default: MD5.
+    log : any
+        Not used; it is here for callers that give it.
+
+    Raises
+    ------
+    InvalidOption
+        If f is not a multiple of 8.
+    InvalidBatch
+        If the value is none of these.
+
+    Notes
+    -----
+    As in the package, a feature without a weight has that of the one before it, and a bit is 1 if
+    the weights of the features that have it are more than half of all. No features give 0.
+    """
+
+    def __init__(
+        self, value: Any, f: int = 64, reg: Any = LETTERS,
+        hashfunc: Callable[[bytes], Any] = md5, log: Any = None,
+    ) -> None:
+        if f % 8 or f <= 0:
+            raise InvalidOption(
+                f"f={f!r} is not a multiple of 8", remedy="give 64, or another multiple of 8",
+                option="f", found=f, expected="a multiple of 8",
+            )
+        self.f, self.reg, self.hashfunc = f, reg, hashfunc
+        if isinstance(value, Simhash):
+            self.value: int = value.value
+        elif isinstance(value, str):
+            self.value = self._of(Counter(_features(value, reg)))
+        elif isinstance(value, Iterable) and not isinstance(value, bytes):
+            self.value = self._of(value)
+        elif isinstance(value, Integral):
+            self.value = int(value)
+        else:
+            raise InvalidBatch(
+                f"no fingerprint is made of {type(value).__name__}",
+                remedy="give a text, features, a number or a Simhash", found=type(value).__name__,
+            )
+
+    def _of(self, features: Any) -> int:
+        given = features.items() if isinstance(features, Mapping) else features
+        digests: list[bytes] = []
+        weights: list[Any] = []
+        total: Any = 0
+        weight: Any = 1
+        for feature in given:
+            if isinstance(feature, str):
+                name = feature
+            else:
+                name, weight = feature
+            total += weight
+            digests.append(self._digest(name))
+            repeated = isinstance(weight, int) and weight <= REPEATED
+            weights.append(max(weight, 0) if repeated else weight)
+        if not digests:
+            return 0
+        bits = np.unpackbits(np.frombuffer(b"".join(digests), np.uint8)).reshape(-1, self.f)
+        ones = np.array(weights, np.float64) @ bits
+        return int.from_bytes(np.packbits(ones > total / 2).tobytes(), "big")
+
+    def _digest(self, name: str) -> bytes:
+        digest = self.hashfunc(name.encode())
+        size = self.f // 8
+        if isinstance(digest, Integral):
+            return (int(digest) & ((1 << self.f) - 1)).to_bytes(size, "big")
+        made = bytes(digest)[-size:]
+        if len(made) < size:
+            raise InvalidOption(
+                f"hashfunc gives {len(made)} bytes, and f={self.f} takes {size}",
+                remedy="give another hashfunc, such as that of SHA-512, or a smaller f",
+                option="hashfunc", found=len(made), expected=size,
+            )
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both numbers are equal."""
+        return isinstance(other, Simhash) and self.value == other.value
+
+    __hash__ = None  # type: ignore[assignment]  # as in the package
+
+    def __repr__(self) -> str:
+        return f"Simhash({self.value:#x}, f={self.f})"
+
+    def distance(self, another: Simhash) -> int:
+        """In how many bits both differ. Raises InvalidOption if their f differ."""
+        _require_f(another, self.f)
+        return ((self.value ^ another.value) & ((1 << self.f) - 1)).bit_count()
+
+
+def _features(text: str, reg: Any) -> list[str]:
+    letters = "".join(re.findall(reg, text.lower()))
+    return [letters[at : at + WIDTH] for at in range(max(len(letters) - WIDTH + 1, 1))]
+
+
+class SimhashIndex:
+    """Fingerprints under names, in an index on disk.
+
+    Parameters
+    ----------
+    objs : iterable of (name, Simhash)
+    f : int
+        Bits of all fingerprints.
+    k : int
+        In how many bits near-duplicates may differ.
+    log : any
+        Not used; it is here for callers that give it.
+    path : str or Path, optional
+        Where the index is, which lasts then, and is opened again if it is there. Default: a
+        temporary folder, removed when the object is closed or dropped.
+
+    Raises
+    ------
+    InvalidOption
+        If f or k cannot be.
+
+    Notes
+    -----
+    Up to 4,096 added fingerprints are compared one by one, so that `add` between two questions
+    costs no commit. `close`, or leaving `with`, commits them to a lasting index.
+    """
+
+    def __init__(
+        self, objs: Iterable[tuple[Any, Simhash]], f: int = 64, k: int = 2, log: Any = None,
+        *, path: Any = None,
+    ) -> None:
+        self.f = require_whole(f, "f", 8, 4096)
+        self.k = require_whole(k, "k", 0, self.f)
+        bits = -(-self.f // 64) * 64
+        folder = None if path is not None else tempfile.TemporaryDirectory(prefix="simindex-")
+        where = path if folder is None else f"{folder.name}/index"
+        index = open(where, "c", options=IndexOptions(bits=bits, keys="str"))
+        self._held = _Held(index, bits // 64, folder)
+        self._finished = weakref.finalize(self, self._held.finish)
+        for name, fingerprint in objs:
+            self.add(name, fingerprint)
+
+    def get_near_dups(self, simhash: Simhash) -> list[str]:
+        """The names of fingerprints within k bits, each once, the nearest first.
+
+        Raises InvalidOption if it has another f.
+        """
+        row = self._row(simhash)
+        near: dict[str, int] = {}
+        for name, distance in self._held.near(row, self.k):
+            near[name] = min(distance, near.get(name, self.f))
+        return sorted(near, key=lambda name: (near[name], name))
+
+    def add(self, obj_id: Any, simhash: Simhash) -> None:
+        """Adds a fingerprint under a name. Raises InvalidOption if it has another f."""
+        self._held.add(str(obj_id), self._row(simhash))
+
+    def delete(self, obj_id: Any, simhash: Simhash) -> None:
+        """Deletes a fingerprint of a name, if it is there; others of the name stay."""
+        self._held.delete(str(obj_id), self._row(simhash))
+
+    def close(self) -> None:
+        """Commits what was added, and closes the index; a temporary one is removed."""
+        self._finished()
+
+    def __enter__(self) -> SimhashIndex:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _row(self, simhash: Simhash) -> U64:
+        _require_f(simhash, self.f)
+        value = simhash.value & ((1 << self.f) - 1)
+        data = value.to_bytes(8 * self._held.words, "big")
+        return np.frombuffer(data, ">u8").astype(np.uint64)[None, :]
+
+
+class _Held:
+    """What a SimhashIndex holds, which outlives it until it is stored."""
+
+    def __init__(
+        self, index: Index, words: int, folder: tempfile.TemporaryDirectory[str] | None
+    ) -> None:
+        self._index, self.words, self._folder = index, words, folder
+        self._rows: U64 = np.empty((RECENT, words), np.uint64)
+        self._names: list[str] = []
+
+    def near(self, row: U64, k: int) -> Iterator[tuple[str, int]]:
+        """Names and distances within k bits of a row."""
+        for match in self._index.query(row, h=k):
+            yield str(match.key), match.distance
+        recent = self._rows[: len(self._names)]
+        distance = np.bitwise_count(recent ^ row).sum(axis=1, dtype=np.int64)
+        for place in np.flatnonzero(distance <= k).tolist():
+            yield self._names[place], int(distance[place])
+
+    def add(self, name: str, row: U64) -> None:
+        self._rows[len(self._names)] = row
+        self._names.append(name)
+        if len(self._names) == RECENT:
+            self._store()
+
+    def delete(self, name: str, row: U64) -> None:
+        self._store()
+        held = self._index.get(name)
+        if held is None:
+            return
+        rest = held.rows[(held.rows != row).any(axis=1)]
+        if len(rest) < len(held):
+            self._index.delete(keys=[name])
+            if len(rest):
+                self._index.append(Batch(rest, keys=[name] * len(rest)))
+            self._index.commit()
+
+    def finish(self) -> None:
+        try:
+            if self._folder is None:
+                self._store()
+            self._index.close()
+        finally:
+            if self._folder is not None:
+                self._folder.cleanup()
+
+    def _store(self) -> None:
+        if self._names:
+            rows = self._rows[: len(self._names)].copy()
+            self._index.append(Batch(rows, keys=self._names))
+            self._index.commit()
+            self._names = []
+
+
+def _require_f(simhash: Simhash, f: int) -> None:
+    if simhash.f != f:
+        raise InvalidOption(
+            f"one fingerprint has f={simhash.f}, the other f={f}",
+            remedy="make both with the same f", option="f", found=simhash.f, expected=f,
+        )
