@@ -295,9 +295,9 @@ input_options = collected(
     click.option(
         "--format", type=click.Choice(formats.names()), default=formats.AUTO,
         help="Format of all inputs. auto takes it from the suffix "
-        f"({' '.join(formats.suffixes())}, also before .gz or .zst); other files are texts. npy "
-        "and hex contain fingerprints, and so do jsonl and csv with a field fingerprint and no "
-        "text.",
+        f"({' '.join(formats.suffixes())}, also before .gz, .zst, .xz or .bz2); other files are "
+        "texts. npy and hex contain fingerprints, and so do jsonl and csv with a field fingerprint "
+        "and no text.",
     ),
     click.option(
         "--text-field", default="text", show_default=True,

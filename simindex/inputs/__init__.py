@@ -16,10 +16,10 @@
 
     fingerprints.py    what readers of fingerprints give and check
 
-Every reader is a generator that holds one record at a time, whatever the size of its file; .gz and
-.zst are decompressed as they are read. What cannot be read becomes a bad record: counted, reported
-with its file and line, and skipped up to a limit (`Intake`). In a folder, files of other formats
-are counted and passed over.
+Every reader is a generator that holds one record at a time, whatever the size of its file;
+compressed files are decompressed as they are read. What cannot be read becomes a bad record:
+counted, reported with its file and line, and skipped up to a limit (`Intake`). In a folder, files
+of other formats are counted and passed over.
 """
 
 from __future__ import annotations

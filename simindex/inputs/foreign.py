@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from simindex.inputs.streams import STDIN, compression_of, unmarked
+from simindex.inputs.streams import COMPRESSIONS, STDIN, compression_of, unmarked
 
 HEAD_BYTES = 8192
 """What is looked at; a NUL byte among them makes a file a binary one, as in git."""
@@ -45,10 +45,10 @@ FOREIGN = (
     Foreign("a ZIP archive, or an Office document", _UNPACK, (b"PK\x03\x04", b"PK\x05\x06")),
     Foreign("a 7z archive", _UNPACK, (b"7z\xbc\xaf\x27\x1c",)),
     Foreign("a RAR archive", _UNPACK, (b"Rar!\x1a\x07",)),
-    Foreign("an xz file", _UNPACK, (b"\xfd7zXZ\0",)),
-    Foreign("a bzip2 file", _UNPACK, tuple(b"BZh%d1AY&SY" % n for n in range(1, 10))),
+    Foreign("an xz file", "give its name the suffix .xz", COMPRESSIONS[".xz"]),
+    Foreign("a bzip2 file", "give its name the suffix .bz2", COMPRESSIONS[".bz2"]),
     Foreign("a gzip file", "give its name the suffix .gz", (b"\x1f\x8b\x08",)),
-    Foreign("a Zstandard file", "give its name the suffix .zst", (b"\x28\xb5\x2f\xfd",)),
+    Foreign("a Zstandard file", "give its name the suffix .zst", COMPRESSIONS[".zst"]),
     Foreign("UTF-16 or UTF-32 text", "convert it to UTF-8 first", (b"\xff\xfe", b"\xfe\xff")),
 )
 """The first that fits counts."""
@@ -101,6 +101,6 @@ def is_markup(head: bytes) -> bool:
 
 
 def bare_suffix(path: str) -> str:
-    """The suffix in lower case, before .gz or .zst."""
+    """The suffix in lower case, before that of a compression."""
     bare = PurePath(path).with_suffix("") if compression_of(path) else PurePath(path)
     return bare.suffix.lower()

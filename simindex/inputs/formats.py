@@ -34,7 +34,7 @@ class Format:
         Documents of a decompressed stream, one record in memory at a time. What cannot be read goes
         to ``source.intake.bad``, or is raised as `streams.Unreadable`.
     suffixes : tuple of str
-        In lower case; a file with one of them has this format, before .gz or .zst.
+        In lower case; a file with one of them has this format, before that of a compression.
     magic : bytes
         First bytes by which a file without such a suffix is recognised, also within a folder and on
         standard input.

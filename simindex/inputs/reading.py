@@ -52,8 +52,9 @@ class ReadOptions:
     Parameters
     ----------
     format : "auto" or a name of `formats.FORMATS`
-        ``auto`` goes by the suffix, before .gz or .zst, and by the first bytes. It takes standard
-        input for JSONL and other files for text, and refuses formats that it knows and cannot read.
+        ``auto`` goes by the suffix, before that of a compression, and by the first bytes. It takes
+        standard input for JSONL and other files for text, and refuses formats that it knows and
+        cannot read.
     text_field : str
         Field of a JSON record, or column of a table.
     id_field : str, optional
@@ -114,7 +115,7 @@ def require_inputs(inputs: Sequence[str], check: str = "check the name") -> None
                 f"{printable(path)} is an index, which holds no texts",
                 remedy="name the files that it was built from", path=path,
             )
-        if path != STDIN and compression_of(path) == "zst":
+        if path != STDIN and compression_of(path) == ".zst":
             require_zstandard()
     if list(inputs).count(STDIN) > 1:
         raise InvalidInput(

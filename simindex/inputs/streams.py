@@ -1,15 +1,18 @@
 """Bytes of a file, decompressed as they are read, and their lines, at bounded memory.
 
 A decompressor that trusts its input can be made to fill the machine: a .gz expands up to
-1,000-fold, a .zst up to 30,000-fold. Here nothing but one line, at most as long as the limit, is
-ever held, and a .zst is fed in slices so small that none can expand beyond `SLICE_BYTES` * 32 KiB.
+1,000-fold, a .xz 7,000-fold, a .zst 30,000-fold, a .bz2 further. Here nothing but one line, at most
+as long as the limit, is ever held. A .zst is fed in slices so small that none can expand beyond
+`SLICE_BYTES` * 32 KiB, and of a .xz or .bz2 no more is decompressed than is read.
 """
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
 import io
+import lzma
 import os
 import sys
 import zlib
@@ -35,6 +38,19 @@ LARGE_WINDOW_BYTES = 1 << 27
 MAX_EXPANSION = 1000
 """A .zst whose window is larger must not expand further than so many times beyond as many bytes: a
 few kilobytes would take 2 GiB of memory. No bound is needed on others, nor on .gz."""
+
+
+MAX_XZ_BYTES = 1 << 27
+"""Memory to decompress a .xz; `xz -9` takes 65 MiB. A small file may ask for 4 GiB."""
+
+COMPRESSIONS = {
+    ".gz": (b"\x1f\x8b",), ".zst": (b"\x28\xb5\x2f\xfd",), ".xz": (b"\xfd7zXZ\0",),
+    ".bz2": tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)),
+}
+"""Suffixes, and the first bytes of such files."""
+
+MAGIC_BYTES = 10
+"""Most of these."""
 
 
 class Unreadable(Exception):
@@ -112,9 +128,9 @@ def _standard_input() -> BinaryIO:
 
 
 def compression_of(path: str) -> str:
-    """`"gz"`, `"zst"` or `""`, by the suffix."""
+    """One of `COMPRESSIONS`, by the suffix of a file; an empty text if it has none of them."""
     suffix = Path(path).suffix.lower()
-    return suffix[1:] if suffix in (".gz", ".zst") else ""
+    return suffix if suffix in COMPRESSIONS else ""
 
 
 def require_zstandard() -> Any:
@@ -197,7 +213,7 @@ def _reading(call: Callable[[], bytes], line: int | None) -> bytes:
         return call()
     except EOFError as error:
         raise Unreadable(f"truncated: {error}", line) from error
-    except (zlib.error, gzip.BadGzipFile, _BadZst) as error:
+    except (zlib.error, gzip.BadGzipFile, _Damaged) as error:
         raise Unreadable(f"damaged compressed data: {error}", line) from error
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror or error}", line) from error
@@ -205,23 +221,93 @@ def _reading(call: Callable[[], bytes], line: int | None) -> bytes:
 
 def _compression_of_bytes(stream: Any) -> str:
     peek = getattr(stream, "peek", None)
-    head = bytes(peek(4)[:4]) if peek is not None else b""
-    return "gz" if head[:2] == b"\x1f\x8b" else "zst" if head == b"\x28\xb5\x2f\xfd" else ""
+    head = bytes(peek(MAGIC_BYTES)[:MAGIC_BYTES]) if peek is not None else b""
+    return next((name for name, magics in COMPRESSIONS.items() if head.startswith(magics)), "")
 
 
 def _decompressed(file: Any, compression: str) -> BinaryIO:
-    if compression == "gz":
+    if compression == ".gz":
         # gzip.GzipFile takes a file of no bytes for a whole one; a valid .gz has a header at least.
         if not file.peek(1):
             raise Unreadable("truncated: the file is empty")
         return cast(BinaryIO, gzip.GzipFile(fileobj=file, mode="rb"))
-    if compression == "zst":
+    if compression == ".zst":
         return io.BufferedReader(_ZstReader(file), 1 << 16)
+    if compression:
+        return io.BufferedReader(_StreamsReader(file, compression), 1 << 16)
     return cast(BinaryIO, file)
 
 
-class _BadZst(Exception):
-    pass
+class _Damaged(Exception):
+    """Compressed bytes are not what they should be."""
+
+
+def _decompressor_of_xz() -> Any:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_XZ_BYTES)
+
+
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
+    ".xz": _decompressor_of_xz, ".bz2": bz2.BZ2Decompressor,
+}
+
+
+class _StreamsReader(io.RawIOBase):
+    """One stream of a .xz or .bz2 after the other; one that is open at the end was cut."""
+
+    # The readers of the library have no limit of memory, and call damage an error of the system.
+
+    def __init__(self, file: Any, compression: str) -> None:
+        self._file, self._new = file, _DECOMPRESSORS[compression]
+        self._padded = compression == ".xz"
+        """Whether zeros may follow a stream."""
+        self._decompressor = self._new()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            piece = b""
+            if self._decompressor.eof:
+                piece = self._next_stream()
+                if not piece:
+                    return 0
+            elif self._decompressor.needs_input:
+                piece = self._file.read(io.DEFAULT_BUFFER_SIZE)
+                if not piece:
+                    raise EOFError("the file ends within a stream")
+            try:
+                text = self._decompressor.decompress(piece, len(buffer))
+            except lzma.LZMAError as error:
+                raise _Damaged(_of_xz(error)) from error
+            except (OSError, ValueError) as error:
+                raise _Damaged(str(error)) from error
+            if text:
+                buffer[: len(text)] = text
+                return len(text)
+
+    def _next_stream(self) -> bytes:
+        """The first bytes of a stream that follows; none at the end of the file."""
+        piece: bytes = self._decompressor.unused_data
+        while True:
+            if self._padded:
+                piece = piece.lstrip(b"\0")
+            if piece:
+                break
+            piece = self._file.read(io.DEFAULT_BUFFER_SIZE)
+            if not piece:
+                return b""
+        self._decompressor = self._new()
+        return piece
+
+
+def _of_xz(error: lzma.LZMAError) -> str:
+    if "memory usage limit" in str(error).lower():
+        return (
+            f"takes more than {MAX_XZ_BYTES >> 20} MiB of memory: decompress it yourself if it is "
+            "to be trusted"
+        )
+    return str(error)
 
 
 class _ZstReader(io.RawIOBase):
@@ -256,7 +342,7 @@ class _ZstReader(io.RawIOBase):
                 self._large and self._text_bytes > LARGE_WINDOW_BYTES
                 and self._text_bytes > MAX_EXPANSION * self._read_bytes
             ):
-                raise _BadZst(
+                raise _Damaged(
                     f"expands more than {MAX_EXPANSION:,} times, in a window of more than "
                     f"{LARGE_WINDOW_BYTES >> 20} MiB: decompress it yourself if it is to be trusted"
                 )
@@ -279,7 +365,7 @@ class _ZstReader(io.RawIOBase):
         try:
             text: bytes = self._frame.decompress(piece)
         except self._zstandard.ZstdError as error:
-            raise _BadZst(str(error)) from error
+            raise _Damaged(str(error)) from error
         if self._frame.eof:
             self._compressed = self._frame.unused_data + self._compressed
             self._read_bytes -= len(self._frame.unused_data)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import pickle
 import resource
@@ -11,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgpack
 import numpy as np
@@ -65,12 +68,26 @@ def taken(path: Path, **options: object) -> tuple[list[simindex.inputs.Document]
 
 def gz_line(path: Path) -> Path:
     """A line of 80 MiB in 80 kB, between good ones."""
-    with gzip.open(path / "bomb.jsonl.gz", "wb", compresslevel=9) as file:
+    return long_line(path / "bomb.jsonl.gz", gzip.open)
+
+
+def xz_line(path: Path) -> Path:
+    """The same in 12 kB."""
+    return long_line(path / "bomb.jsonl.xz", lzma.open)
+
+
+def bz2_line(path: Path) -> Path:
+    """The same in a few hundred bytes."""
+    return long_line(path / "bomb.jsonl.bz2", bz2.open)
+
+
+def long_line(path: Path, opened: Callable[..., Any]) -> Path:
+    with opened(path, "wb") as file:
         file.write(b'{"text": "good"}\n{"text": "')
         for _ in range(80):
             file.write(b" " * (1 << 20))
         file.write(b'"}\n{"text": "good"}\n')
-    return path / "bomb.jsonl.gz"
+    return path
 
 
 def zst_window(path: Path) -> Path:
@@ -113,8 +130,8 @@ def gigabyte_of_nothing(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "found", "bad"),
     [
-        (gz_line, 2, 1), (zst_window, 1, 2), (empty_lists, 2, 1), (columns, 0, 1),
-        (gigabyte_of_nothing, 1, 1),
+        (gz_line, 2, 1), (xz_line, 2, 1), (bz2_line, 2, 1), (zst_window, 1, 2),
+        (empty_lists, 2, 1), (columns, 0, 1), (gigabyte_of_nothing, 1, 1),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

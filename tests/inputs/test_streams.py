@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import bz2
 import gzip
 import io
 import json
+import lzma
 import random
 import sys
 import tracemalloc
@@ -22,12 +24,16 @@ from simindex.inputs import read
 Take = Callable[..., Any]
 
 
+SUFFIXES = [".gz", ".zst", ".xz", ".bz2"]
+
+
 def jsonl(texts: list[str]) -> bytes:
     return b"".join(json.dumps({"text": text}).encode() + b"\n" for text in texts)
 
 
 def compressed(data: bytes, suffix: str) -> bytes:
-    return gzip.compress(data) if suffix == ".gz" else zstandard.compress(data)
+    made = {".gz": gzip, ".zst": zstandard, ".xz": lzma, ".bz2": bz2}[suffix]
+    return bytes(made.compress(data))
 
 
 @pytest.fixture
@@ -36,7 +42,7 @@ def texts() -> list[str]:
     return ["".join(rng.choices("abcdefghij \n", k=rng.randrange(400))) for _ in range(500)]
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_compressed_files_give_the_same_documents(
     tmp_path: Path, take: Take, texts: list[str], suffix: str
 ) -> None:
@@ -47,7 +53,7 @@ def test_compressed_files_give_the_same_documents(
     assert bad == []
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_several_members_or_frames_are_one_file(
     tmp_path: Path, take: Take, texts: list[str], suffix: str
 ) -> None:
@@ -58,7 +64,7 @@ def test_several_members_or_frames_are_one_file(
     assert [document.text for document in documents] == texts
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_truncated_file_is_a_bad_record_and_the_next_file_is_read(
     tmp_path: Path, take: Take, texts: list[str], suffix: str
 ) -> None:
@@ -80,14 +86,14 @@ def test_a_truncated_file_is_a_bad_record_and_the_next_file_is_read(
             list(read([str(cut)]))
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_damage_is_a_bad_record_and_never_another_text(
     tmp_path: Path, take: Take, texts: list[str], suffix: str
 ) -> None:
     if suffix == ".zst":
         whole = zstandard.ZstdCompressor(write_checksum=True).compress(jsonl(texts))
     else:
-        whole = gzip.compress(jsonl(texts), mtime=0)
+        whole = compressed(jsonl(texts), suffix)
     path = tmp_path / f"a.jsonl{suffix}"
     rng = random.Random(11)
     for _ in range(30):
@@ -96,19 +102,21 @@ def test_damage_is_a_bad_record_and_never_another_text(
         path.write_bytes(damaged)
         _, bad, _ = take(path)
         assert bad, "the checksum at the end does not match"
-    path.write_bytes(b"plain text\n")
+    path.write_bytes(b"plain text, which no program has compressed\n")
     _, bad, _ = take(path)
     assert len(bad) == 1
     assert "damaged compressed data" in bad[0]
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_bomb_is_refused_at_bounded_memory(tmp_path: Path, take: Take, suffix: str) -> None:
     path = tmp_path / f"bomb.jsonl{suffix}"
     if suffix == ".gz":
         with gzip.open(path, "wb", compresslevel=9) as file:
             for _ in range(64):
                 file.write(bytes(1 << 20))
+    elif suffix != ".zst":
+        path.write_bytes(compressed(bytes(1 << 26), suffix))
     else:
         compressor = zstandard.ZstdCompressor(level=1).compressobj()
         data = b"".join(compressor.compress(bytes(1 << 20)) for _ in range(256))
@@ -161,7 +169,7 @@ def test_other_formats_do_not_need_the_zst_library(
     assert len(take(path)[0]) == 1
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("suffix", ["", *SUFFIXES])
 def test_standard_input_is_jsonl_also_when_compressed(
     monkeypatch: pytest.MonkeyPatch, take: Take, suffix: str
 ) -> None:
@@ -177,3 +185,19 @@ def test_standard_input_is_jsonl_also_when_compressed(
 def test_standard_input_can_be_named_once() -> None:
     with pytest.raises(InvalidInput, match="once"):
         list(read(["-", "-"]))
+
+
+def test_zeros_may_follow_streams_of_xz(tmp_path: Path, take: Take) -> None:
+    path = tmp_path / "a.jsonl.xz"
+    parts = [lzma.compress(jsonl([text])) for text in ("a", "b")]
+    path.write_bytes(parts[0] + bytes(8) + parts[1] + bytes(1 << 16))
+    assert [document.text for document in take(path)[0]] == ["a", "b"]
+
+
+def test_an_xz_that_asks_for_much_memory_is_refused(tmp_path: Path, take: Take) -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 28}]
+    path = tmp_path / "a.jsonl.xz"
+    path.write_bytes(lzma.compress(jsonl(["a"]), filters=filters))
+    documents, bad, _ = take(path)
+    assert documents == []
+    assert "takes more than 128 MiB of memory: decompress it yourself" in bad[0]

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
 import struct
 import sys
 import zlib
@@ -25,7 +27,7 @@ STDIN, KEYS, WORDS = "standard input", "list of keys", "list of stop words"
 
 KINDS = (
     ".jsonl", ".csv", ".tsv", ".txt", ".jsonl.gz", ".csv.gz", ".txt.gz", ".jsonl.zst", ".txt.zst",
-    STDIN, KEYS, WORDS,
+    ".jsonl.xz", ".txt.bz2", STDIN, KEYS, WORDS,
 )
 """Suffixes of files, and what has none."""
 
@@ -61,6 +63,7 @@ def seeds() -> list[bytes]:
         gzip.compress(lines), gzip.compress(commas) + gzip.compress(b"c,d\n"), gzip.compress(text),
         zstandard.ZstdCompressor(write_checksum=True).compress(lines),
         zstandard.compress(text) + zstandard.compress(b"more"),
+        lzma.compress(lines) + bytes(4) + lzma.compress(lines), bz2.compress(text),
     ]
     contents += [gzip.compress(lines), b"key 1\r\n\nkey 2\n" * 9, b"\xef\xbb\xbfthe\nof \n" * 5]
     return [bytes([kind]) + content for kind, content in enumerate(contents)] + [

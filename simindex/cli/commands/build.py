@@ -111,7 +111,7 @@ def build(
 ) -> None:
     """Create INDEX from documents, or add to it with --append.
 
-    An INPUT is a text file, .jsonl, .csv or .tsv (also .gz and .zst), a folder of such files, or -
+    An INPUT is a text file, .jsonl, .csv or .tsv (also compressed), a folder of such files, or -
     for JSON lines on standard input. Or all INPUTs contain fingerprints: .npy, .hex, or the output
     of `simindex export` or `simindex fingerprint`.
     """

@@ -81,7 +81,7 @@ def fingerprint(
     Reads every --text and every document of the inputs. Prints one line for each: the fingerprint
     in hexadecimal and the key, separated by a tab.
 
-    An INPUT is a text file, .jsonl, .csv or .tsv (also .gz and .zst), a folder of such files, or -
+    An INPUT is a text file, .jsonl, .csv or .tsv (also compressed), a folder of such files, or -
     for JSON lines on standard input.
     """
     if not (inputs or texts):
