@@ -301,7 +301,7 @@ input_options = collected(
     ),
     click.option(
         "--text-field", default="text", show_default=True,
-        help="Field that has the text.",
+        help="Field that has the text. A dot leads into an object: doc.text.",
     ),
     click.option(
         "--id-field", metavar="NAME",

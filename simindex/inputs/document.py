@@ -11,6 +11,7 @@ from typing import Any
 
 from simindex.checks import is_int
 from simindex.errors import InvalidInput
+from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.made_names import MadeNames
 from simindex.records.batch import MAX_KEY_BYTES
 
@@ -203,7 +204,8 @@ class Ids:
             text_field = self._source.text_field
             found = (name for name in ID_FIELDS if name != text_field and _is_id(record, name))
             field = self.field = next(found, None)
-        value = None if field is None else record.get(field)
+        value = MISSING if field is None else field_of(record, field)
+        value = None if value is MISSING else value
         self.numbered = value is None
         if field is None or value is None:
             return self._source.made.make(self._source.name, line)
@@ -237,12 +239,6 @@ class Unusable(Exception):
         super().__init__(reason)
         self.remedy = remedy
         """What to do about it, unless that is to skip the record."""
-
-
-def field_names(record: Mapping[str, Any]) -> str:
-    """The fields of a record, the first of many."""
-    names = [repr(name[:40]) for name in list(record)[:6]]
-    return ", ".join(names) + (", ..." if len(record) > 6 else "") if names else "no fields"
 
 
 def text_of(value: object, field: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from simindex.inputs.document import Source, Unusable
+from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.fingerprints import (
     FIELD,
     Fingerprints,
@@ -55,7 +56,7 @@ def is_exported_lines(head: bytes, text_field: str) -> bool:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return FIELD in record and text_field not in record
+    return FIELD in record and field_of(record, text_field) is MISSING
 
 
 def is_exported_table(head: bytes, text_field: str) -> bool:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.streams import COMPRESSIONS, STDIN, compression_of, unmarked
 
 HEAD_BYTES = 8192
@@ -92,7 +93,7 @@ def is_json_lines(head: bytes, text_field: str) -> bool:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return not end and len(line) >= LONG_LINE and line.startswith(b"{")
-    return isinstance(record, dict) and text_field in record
+    return isinstance(record, dict) and field_of(record, text_field) is not MISSING
 
 
 def is_markup(head: bytes) -> bool:

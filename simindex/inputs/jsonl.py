@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from simindex.inputs.document import Document, Ids, Source, Unusable, field_names, text_of
+from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
+from simindex.inputs.fields import MISSING, field_names, field_of
 from simindex.inputs.streams import STDIN, Unreadable, decoded, lines, unmarked
 
 MAX_VALUES = 1 << 20
@@ -52,14 +53,15 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
             continue
         try:
             record = record_of(line)
-            if text_field not in record:
+            text = field_of(record, text_field)
+            if text is MISSING:
                 raise Unusable(
                     f"has no field {text_field!r} (it has {field_names(record)})",
                     "name the field of the text with --text-field",
                 )
             document = Document(
                 key=ids.key_of(record, number),
-                text=text_of(record[text_field], text_field),
+                text=text_of(text, text_field),
                 path=path,
                 line=number,
                 numbered=ids.numbered,

@@ -20,7 +20,7 @@ import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from dataclasses import field as field_of
+from dataclasses import field as attribute
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from simindex.cli.console import count, say
 from simindex.inputs import BadRecord, Document, Intake
-from simindex.inputs.document import field_names
+from simindex.inputs.fields import MISSING, field_names, field_of
 
 POLICIES = ("first", "longest", "newest", "highest", "none")
 
@@ -89,7 +89,7 @@ class Keep:
 
     policy: str = "first"
     field: str = ""
-    dates: Dates = field_of(default_factory=Dates)
+    dates: Dates = attribute(default_factory=Dates)
 
     @property
     def is_by_rank(self) -> bool:
@@ -130,13 +130,14 @@ class Keep:
         fields = document.fields or {}
         names = (self.field,) if self.field else DATE_FIELDS
         for name in names:
-            if fields.get(name) not in (None, ""):
-                found = date(fields[name])
+            value = field_of(fields, name)
+            if value not in (MISSING, None, ""):
+                found = date(value)
                 if found is not None:
                     return found
                 self.dates.unreadable += 1
                 if self.dates.unreadable == 1:
-                    self.dates.first = f"{document.place}: {name} is {fields[name]!r:.60}"
+                    self.dates.first = f"{document.place}: {name} is {value!r:.60}"
                 break
         self.dates.missing += 1
         return -math.inf
@@ -200,9 +201,9 @@ def rank(document: Document, field: str) -> int | float | str:
     fields = document.fields
     if fields is None:
         raise Unranked(f"a text file has no field {field!r} to rank it by")
-    if field not in fields:
+    value = field_of(fields, field)
+    if value is MISSING:
         raise Unranked(f"has no field {field!r} to rank it by")
-    value = fields[field]
     if isinstance(value, str) and document.raw is None:
         value = _number(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
@@ -226,7 +227,7 @@ def _refuse(document: Document, field: str, reason: str, intake: Intake) -> None
     fields = document.fields
     if fields is None:
         hint = "give --keep first or longest, or the documents as JSON lines with this field"
-    elif field not in fields:
+    elif field_of(fields, field) is MISSING:
         hint = f"name a field that all documents have (this one has {field_names(fields)})"
     intake.bad(document.path, document.line, reason, hint=hint)
     if intake.report is None:  # of a second pass, whose other bad records were reported before

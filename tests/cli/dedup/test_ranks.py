@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -49,3 +50,19 @@ def test_a_field_that_no_document_has_is_refused_with_those_there_are(
     file = write_jsonl("d.jsonl", [{"id": "a", "text": "some words"}])
     said = run("dedup", file, "--keep", "highest:size", code=4).stderr
     assert "name a field that all documents have (this one has 'id', 'text')" in said
+
+
+def test_all_options_of_fields_lead_into_objects(run: Run, write_jsonl: Any) -> None:
+    rows = [
+        {"doc": {"text": "the same words", "id": f"d{n}"}, "meta": {"day": f"2024-05-0{n}", "n": n}}
+        for n in (1, 3, 2)
+    ]
+    path = write_jsonl("a.jsonl", rows)
+    named = ["--text-field", "doc.text", "--id-field", "doc.id"]
+    for keep in (["--keep", "newest", "--date-field", "meta.day"], ["--keep", "highest:meta.n"]):
+        done = run("dedup", path, *named, *keep, "--audit", "r.jsonl")
+        assert [json.loads(line)["doc"]["id"] for line in done.stdout.splitlines()] == ["d3"]
+    said = run("build", "i.sim", path, code=4).stderr
+    assert "has no field 'text' (it has 'doc.text', 'doc.id', 'meta.day', 'meta.n')" in said
+    run("build", "i.sim", path, *named)
+    assert "d3" in run("query", "i.sim", "--text", "the same words").stdout
