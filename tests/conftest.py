@@ -22,8 +22,8 @@ pytest.register_assert_rewrite("contract", "index_machine", "disk_steps")
 # start in, which hold no built kernels.
 os.environ["PYTHONSAFEPATH"] = "1"
 
-# Indexes of tests are made in memory where there is room: half of the time of a commit is the flush
-# of a disk. Trials bring disks that fail. PYTEST_DEBUG_TEMPROOT or --basetemp name another folder.
+# Indexes of tests are made in memory where there is room: commits mostly wait for the flushes of a
+# disk. Trials bring disks that fail. PYTEST_DEBUG_TEMPROOT or --basetemp name another folder.
 MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30  # noqa: S108 - pytest makes a folder of its own in it
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM_BYTES:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import click
 
-from simindex.cli.console import as_json_line, say, shown
+from simindex.cli.console import as_json_line, shown
 from simindex.cli.wording import OPTIONS, told, worded
 from simindex.errors import CorruptFile, SimindexError
 from simindex.storage.files.refusals import NO_SPACE
@@ -167,12 +167,9 @@ class Program(click.Group):
 def nothing_to_do(sentence: str, *, quiet: bool = False) -> NoReturn:
     """Ends the command, which has found nothing to do, and says so."""
     ctx = click.get_current_context()
-    if ctx.meta.get(AS_JSON):
-        with contextlib.suppress(OSError):
-            click.echo(as_json_line({"message": sentence, "exit_code": NOTHING_TO_DO}), err=True)
-    elif not quiet:
-        say(sentence)
-    ctx.exit(NOTHING_TO_DO)
+    if quiet and not ctx.meta.get(AS_JSON):
+        ctx.exit(NOTHING_TO_DO)
+    _fail(ctx, sentence, NOTHING_TO_DO)
 
 
 def _fail_by(ctx: click.Context, error: SimindexError) -> None:
@@ -193,8 +190,10 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
-def _fail(ctx: click.Context, sentence: str, code: int, **data: Any) -> None:
-    """Says what went wrong and ends with a code; with --json as an object, with `data`."""
+def _fail(ctx: click.Context, sentence: str, code: int, **data: Any) -> NoReturn:
+    """Says what went wrong, or that nothing was to be done, and ends with a code; with --json as an
+    object, with `data`.
+    """
     sentence = " ".join(sentence.split())
     line = f"simindex: {shown(sentence)}"
     if ctx.meta.get(AS_JSON):

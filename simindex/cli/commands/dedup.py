@@ -31,7 +31,7 @@ from simindex.cli.batches import process_bytes
 from simindex.cli.choices import NamedPath, Reading, distance, input_options, output_options
 from simindex.cli.console import count, duration, megabytes, say
 from simindex.cli.dedup.outputs import audit_file, require_apart, whole_writes
-from simindex.cli.dedup.place import Asked, lasting, ranked_index, temporary, temporary_folder
+from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import DATE_FIELDS, Keep, keep_option
 from simindex.cli.dedup.run import Run
 from simindex.cli.dedup.spool import copied_stdin, decided_in_buffers
@@ -152,11 +152,11 @@ def dedup(
             listing = opened.enter_context(audit_file(audit, adding=index_path is not None))
             output = opened.enter_context(whole_writes())
             short = ShortTexts(place.prepared.recipe, h)
-            run = Run(place, h, keep, recall, mark, reading, output, listing, short)
+            run = Run(place, h, keep, recall, mark, output, listing, short)
             if whole:
                 kept = place.index
                 if place.lasting:
-                    kept = opened.enter_context(ranked_index(folder, place.prepared.recipe))
+                    kept = opened.enter_context(empty_index(folder / "kept", place.prepared.recipe))
                 with closing(Ranking(folder, keep)) as ranking:
                     run.over_all(ranking, kept, buffer_documents, progress)
             else:

@@ -136,16 +136,15 @@ class Place:
 def temporary(path: Path, asked: Asked, *, keys: Literal["str", False] = "str") -> Place:
     """A new index for this run alone."""
     prepared = asked.prepared()
-    options = simindex.IndexOptions(
-        keys=keys, batch_rows=TEMPORARY_BATCH_ROWS, recipe=prepared.recipe
-    )
-    return Place(path, simindex.open(path, "n", options=options), prepared, asked)
+    return Place(path, empty_index(path, prepared.recipe, keys=keys), prepared, asked)
 
 
-def ranked_index(folder: Path, recipe: simindex.Recipe) -> simindex.Index:
-    """An empty index, within a temporary folder, for what is kept of a run by its rank."""
-    options = simindex.IndexOptions(batch_rows=TEMPORARY_BATCH_ROWS, recipe=recipe)
-    return simindex.open(folder / "kept", "n", options=options)
+def empty_index(
+    path: Path, recipe: simindex.Recipe, *, keys: Literal["str", False] = False
+) -> simindex.Index:
+    """A new index within a temporary folder."""
+    options = simindex.IndexOptions(keys=keys, batch_rows=TEMPORARY_BATCH_ROWS, recipe=recipe)
+    return simindex.open(path, "n", options=options)
 
 
 def lasting(path: Path, asked: Asked) -> Place:

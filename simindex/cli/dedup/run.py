@@ -10,9 +10,10 @@ The output of a buffer is written before its commit, see `cli/commands/dedup.py`
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import BinaryIO
 
@@ -21,7 +22,6 @@ import numpy as np
 import simindex
 from simindex.bits.distinct import distinct
 from simindex.cli.app import uninterrupted
-from simindex.cli.choices import Reading
 from simindex.cli.chunks import (
     Buffer,
     SkippedReport,
@@ -66,7 +66,6 @@ class Run:
     keep: Keep
     recall: float
     mark: bool
-    reading: Reading
     output: BinaryIO
     listing: Listing | None
     short: ShortTexts
@@ -86,18 +85,16 @@ class Run:
         """Every buffer, from reading to its commit."""
         prepared = self.place.prepared
         documents = self.keep.ranked(prepared.documents, prepared.intake)
-        buffer = Buffer()
-        with closing(read_ahead(portions(documents, most, BUFFER_BYTES))) as portion:
-            for chunk, ends in portion:
-                batch = self.short.batch(chunk)
-                self.without.add(chunk, batch.skipped)
-                buffer.add(chunk, batch)
-                progress.advance(len(chunk), characters_of(chunk))
-                if ends:
-                    self._finish(buffer)
-                    buffer = Buffer()
-        if buffer.documents:
-            self._finish(buffer)
+
+        def batch_of_chunk(chunk: list[Document]) -> simindex.Batch:
+            batch = self.short.batch(chunk)
+            self.without.add(chunk, batch.skipped)
+            progress.advance(len(chunk), characters_of(chunk))
+            return batch
+
+        with closing(_buffers(documents, most, batch_of_chunk)) as buffers:
+            for buffer in buffers:
+                self._finish(buffer)
         self.output.flush()
 
     def over_all(
@@ -133,24 +130,17 @@ class Run:
                 losses.append(loss)
                 yield document
 
-        def finish(buffer: Buffer) -> None:
-            lost = {
-                place: loss for place in range(len(buffer.documents))
-                if (loss := losses.popleft()) is not None
-            }
-            self._write(buffer, lost)
-            rows = [row for row, place in enumerate(buffer.places) if place not in lost]
-            self._commit(buffer, buffer.batch().take(np.array(rows, np.int64)), lost)
-
-        buffer = Buffer()
-        with closing(read_ahead(portions(documents(), most, BUFFER_BYTES))) as portion:
-            for chunk, ends in portion:
-                buffer.add(chunk, batch_of(self.place.prepared.recipe, chunk))
-                if ends:
-                    finish(buffer)
-                    buffer = Buffer()
-        if buffer.documents:
-            finish(buffer)
+        # Made again, for their weights: the ranking kept fingerprints alone.
+        made = partial(batch_of, self.place.prepared.recipe)
+        with closing(_buffers(documents(), most, made)) as buffers:
+            for buffer in buffers:
+                lost = {
+                    place: loss for place in range(len(buffer.documents))
+                    if (loss := losses.popleft()) is not None
+                }
+                self._write(buffer, lost)
+                rows = [row for row, place in enumerate(buffer.places) if place not in lost]
+                self._commit(buffer, buffer.batch().take(np.array(rows, np.int64)), lost)
 
     def _finish(self, buffer: Buffer) -> None:
         batch = buffer.batch()
@@ -199,7 +189,7 @@ class Run:
 
     def _put(self, decided: Iterable[tuple[Document, Loss | None]]) -> None:
         """Documents, and what they lost to. Nothing that is stored itself is marked."""
-        options = self.reading.options
+        options = self.place.asked.reading.options
         id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
         lines: list[bytes] = []
         told: list[bytes] = []
@@ -222,6 +212,21 @@ class Run:
         if self.listing is not None:
             self.listing.write(told)
             told.clear()
+
+
+def _buffers(
+    documents: Iterable[Document], most: int, batch: Callable[[list[Document]], simindex.Batch]
+) -> Generator[Buffer]:
+    """Documents in buffers of at most so many, read ahead; `batch` makes the rows of a chunk."""
+    buffer = Buffer()
+    with closing(read_ahead(portions(documents, most, BUFFER_BYTES))) as portion:
+        for chunk, ends in portion:
+            buffer.add(chunk, batch(chunk))
+            if ends:
+                yield buffer
+                buffer = Buffer()
+    if buffer.documents:
+        yield buffer
 
 
 def _named(

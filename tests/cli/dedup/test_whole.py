@@ -36,6 +36,13 @@ DOCUMENTS = st.lists(
 """Words, date and number: texts are often equal, or near within a wide radius."""
 
 
+def lines_of(documents: list[Any]) -> list[str]:
+    return [
+        json.dumps({"id": f"d{n}", "text": " ".join(words), "n": number, "date": when})
+        for n, (words, when, number) in enumerate(documents)
+    ]
+
+
 def keys_of(index: simindex.Index) -> list[Any]:
     return sorted(key for batch in index.rows() for key in batch.keys or ())
 
@@ -77,10 +84,7 @@ def expected(
 def test_what_is_kept_is_that_of_brute_force_whatever_the_buffer(
     documents: list[Any], policy: str, h: int, buffer: int
 ) -> None:
-    lines = [
-        json.dumps({"id": f"d{n}", "text": " ".join(words), "n": number, "date": when})
-        for n, (words, when, number) in enumerate(documents)
-    ]
+    lines = lines_of(documents)
     with tempfile.TemporaryDirectory() as folder:
         path, audit = Path(folder) / "a.jsonl", Path(folder) / "audit"
         path.write_text("".join(line + "\n" for line in lines))
@@ -109,8 +113,7 @@ def test_what_earlier_runs_printed_wins_whatever_its_rank(
     earlier: list[Any], documents: list[Any], policy: str, h: int, buffer: int
 ) -> None:
     """And of the others the best: brute force, over runs of 0 to 25 documents through an index."""
-    texts = [" ".join(words) for words, _, _ in documents]
-    prints = [RECIPE.fingerprint(text) for text in texts]
+    prints = [RECIPE.fingerprint(" ".join(words)) for words, _, _ in documents]
     with tempfile.TemporaryDirectory() as folder, simindex.open(
         Path(folder, "i.sim"), "n", options=simindex.IndexOptions(keys="str", recipe=RECIPE)
     ) as index:
@@ -118,10 +121,7 @@ def test_what_earlier_runs_printed_wins_whatever_its_rank(
         index.append(RECIPE.batch([" ".join(words) for words, _, _ in earlier], keys=names))
         index.close()
         path, audit = Path(folder) / "a.jsonl", Path(folder) / "audit"
-        lines = [
-            json.dumps({"id": f"d{n}", "text": texts[n], "n": number, "date": when})
-            for n, (_, when, number) in enumerate(documents)
-        ]
+        lines = lines_of(documents)
         path.write_text("".join(line + "\n" for line in lines))
         command = [
             "dedup", str(path), "--keep", policy, "-d", str(h), "--buffer", str(buffer),
