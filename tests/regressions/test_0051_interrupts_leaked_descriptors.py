@@ -22,6 +22,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic, sleep
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -149,11 +150,17 @@ class Interrupt:
 
 
 def settled(path: Path) -> list[str]:
-    """What is open below a path once threads have given up what they had."""
-    for thread in threading.enumerate():
-        begun = thread.ident is not None  # else its start was interrupted, and it never runs
-        if begun and thread.name in (releasing.THREAD_NAME, "simindex merge"):
-            thread.join(60)
+    """What is open below a path once threads have given up what they had.
+
+    `join` does not tell: a thread whose join was interrupted counts as ended while it runs on.
+    """
+    end = monotonic() + 60
+    while monotonic() < end and any(
+        thread.name in (releasing.THREAD_NAME, "simindex merge")
+        for thread in threading.enumerate()
+        if thread.ident is not None  # else its start was interrupted, and it never runs
+    ):
+        sleep(0.001)
     if open_descriptors(path):
         gc.collect()
     return open_descriptors(path)
