@@ -1,7 +1,7 @@
 """One call on one snapshot: the plan of all its queries, and searches of some of them.
 
     room       how many matches a search may hold; with a limit its plan says (`room_bytes`)
-    a limit    read past, each table once (`planner.plan_within`)
+    a limit    read past, each table once (`limited.plan_within`)
     first      with a limit: looked up as without one where the tables take half of it at most
 """
 
@@ -16,7 +16,7 @@ from simindex.errors import InvalidOption
 from simindex.memory import answer_bytes
 from simindex.methods.base import Asked, QueryPlan
 from simindex.options import IndexOptions
-from simindex.planning.planner import HEADROOM_BYTES, MATCH_SHARE
+from simindex.planning.limited import HEADROOM_BYTES, MATCH_SHARE
 from simindex.planning.question import Question
 from simindex.query.arrangement import match_bytes
 from simindex.query.parts import FIRST_QUERIES, MOST_QUERIES, PART_MATCHES
@@ -27,8 +27,9 @@ from simindex.records.matches import Matches
 from simindex.storage.snapshot import Snapshot
 from simindex.threads import thread_count
 
-FIRST_MATCHES, FIRST_EACH = 1 << 21, 4
-"""For which a search for the first matches has room: it finds several of some queries."""
+FIRST_MATCHES, FOUND_EACH = 1 << 21, 4
+"""For which a search for the first matches has room: in all, and of each query, of some of which it
+finds several."""
 
 HELD_SHARE = 2
 """Tables may take one part in so many of a limit where they are looked up at random."""
@@ -54,7 +55,7 @@ class Call:
         self._match_bytes = match_bytes(rows.shape[1])
         self._taken = taken
         if question.first:
-            self.room_matches = max(FIRST_MATCHES, FIRST_EACH * len(rows))
+            self.room_matches = max(FIRST_MATCHES, FOUND_EACH * len(rows))
         elif in_parts:
             self.room_matches = PART_MATCHES
         else:

@@ -21,6 +21,7 @@ from simindex.bits.design import BlockDesign
 from simindex.methods.base import QueryPlan
 from simindex.planning import registry
 from simindex.planning.calibration import Calibration
+from simindex.planning.limited import plan_within, without_limit
 from simindex.planning.machine import USUAL, Machine
 from simindex.planning.planner import (
     Known,
@@ -30,10 +31,8 @@ from simindex.planning.planner import (
     combined,
     plan_tables,
     plan_top,
-    plan_within,
     scan_top,
     within_memory,
-    without_limit,
 )
 from simindex.planning.question import REMEMBERED, Question, TopQuestion
 from simindex.planning.registry import Method

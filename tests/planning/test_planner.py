@@ -5,43 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sized_rows import Rows
 
 from simindex.bits import vosh
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
 from simindex.planning import permuted, planner, question, registry
-from simindex.planning.machine import USUAL
 from simindex.planning.question import Question
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.table import Table
-
-
-class Rows:
-    """Stands for a table of any size: plans see sizes alone."""
-
-    def __init__(self, rows: int, words: int = 1, designs: Sequence[BlockDesign] = ()) -> None:
-        self.fingerprints = np.broadcast_to(np.zeros(1, np.uint64), (rows, words))
-        self.header_bits = header_bits(rows)
-        self.slices = None
-        self.structures = {
-            design.structure: SimpleNamespace(
-                damage=None,
-                record=SimpleNamespace(
-                    header_bits=tuple(min(self.header_bits, t) for t in design.header_bits[1:])
-                )
-            )
-            for design in designs
-        }
-
-    def __len__(self) -> int:
-        return len(self.fingerprints)
 
 
 class Learned:
@@ -212,47 +189,3 @@ def test_stand_in_has_what_a_plan_looks_at() -> None:
     """So that these tests mean real tables."""
     found = {*Table.__slots__, *SortedRows.__slots__}
     assert {"fingerprints", "header_bits", "slices", "structures"} <= found
-
-
-# -- within a limit -------------------------------------------------------------------------------
-
-
-def within(limit: int, *, queries: int = 100_000, first: bool = False, taken: int = 0) -> Any:
-    table: Any = Rows(10**7)
-    asked = Question(h=3, memory_limit=limit, first=first)
-    usual = planner.plan([table], planner.without_limit(asked), queries=queries)
-    return planner.plan_within(
-        [table], usual, asked, queries=queries, threads=1, machine=USUAL, match_bytes=80,
-        taken=taken,
-    )
-
-
-def least(**options: Any) -> int:
-    with pytest.raises(InvalidOption, match="they need at least") as caught:
-        within(1 << 20, **options)
-    return int(caught.value.data["expected"])
-
-
-@pytest.mark.parametrize("first", [False, True])
-@pytest.mark.parametrize("taken", [0, 5_000_000])
-def test_matches_have_a_part_of_every_limit(first: bool, taken: int) -> None:
-    """What is left for them is in the plan, and no plan leaves less than the least."""
-    smallest = least(first=first, taken=taken)
-    room = planner.HEADROOM_BYTES
-    if first:
-        room = max(room, planner.FIRST_EACH * 100_000 * 80)
-    assert within(smallest, first=first, taken=taken).room_bytes == room
-    with pytest.raises(InvalidOption):
-        within(smallest - 1, first=first, taken=taken)
-    for times in (1.4, 2, 4, 100):
-        limit = round(times * smallest)
-        found = within(limit, first=first, taken=taken)
-        assert room <= found.room_bytes < limit - taken
-        if not first:
-            assert found.room_bytes >= (limit - taken) // planner.MATCH_SHARE
-
-
-def test_a_call_for_first_matches_needs_room_for_its_queries() -> None:
-    assert least(first=True) - least() == planner.FIRST_EACH * 100_000 * 80 - (4 << 20)
-    assert least(first=True, queries=1000) == least(queries=1000)
-    assert least(taken=1000) == least() + 1000
