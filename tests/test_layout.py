@@ -40,6 +40,7 @@ TESTED_BY = {
     "cli/dedup/marks.py": "cli/commands/test_dedup.py",
     "cli/dedup/place.py": "cli/commands/test_dedup_index.py",
     "cli/dedup/run.py": "cli/commands/test_dedup.py",
+    "inputs/plain.py": "inputs/test_reading.py",
     "index/opening.py": "test_bad_input.py",
     "index/writing_call.py": "regressions/test_0038_calls_within_calls.py",
     "inputs/fingerprints.py": "inputs/test_exported.py",

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from simindex.cli.console import count
 from simindex.inputs import FINGERPRINTS, ID_FIELDS, Intake
 
+SHOWN_KINDS = 5
+"""Of records that are no documents, so many kinds are named."""
+
 ADVICE = {
     FINGERPRINTS: "`build` and `query` read them from files that are named, as in FOLDER/*.npy",
 }
@@ -23,14 +26,19 @@ def met(intake: Intake) -> Iterator[str]:
     if intake.markup:
         yield (
             f"{count(intake.markup, 'HTML file')} read with the markup, so pages with the same "
-            "template may look alike: extract the texts first, as docs/how-to/from-html-to-text.md "
-            "shows"
+            "template may look alike: leave out --html raw and --format text"
         )
     if intake.like_lines:
         verb = "looks like JSON lines and was read as one text" if intake.like_lines == 1 else (
             "look like JSON lines and were read as one text each"
         )
         yield f"{count(intake.like_lines, 'file')} {verb}: give --format jsonl"
+    if intake.other_records:
+        kinds = intake.other_records.most_common()
+        named = ", ".join(f"{number:,} {kind}" for kind, number in kinds[:SHOWN_KINDS])
+        more = ", ..." if len(kinds) > SHOWN_KINDS else ""
+        total = count(sum(intake.other_records.values()), "record")
+        yield f"skipped {total} of archives that are no pages or texts: {named}{more}"
     if intake.bad_records:
         yield f"skipped {count(intake.bad_records, 'bad record')}"
 
@@ -41,7 +49,9 @@ def named_by(intake: Intake, asked: str | None) -> Iterator[str]:
         if asked is None and field != ID_FIELDS[0]:
             yield f"ids are those of the field {field!r}; --id-field names another"
     if intake.numbered:
-        looked = ", ".join(name for name in ID_FIELDS if name in intake.looked_for) or asked
+        order = {name: place for place, name in enumerate(ID_FIELDS)}
+        found = sorted(intake.looked_for, key=lambda name: (order.get(name, len(order)), name))
+        looked = ", ".join(found) or asked
         yield (
             f"{count(intake.numbered, 'record')} without an id (looked for {looked}), named by "
             "file and line; --id-field names the field"

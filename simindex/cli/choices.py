@@ -34,6 +34,7 @@ from simindex.inputs import (
     read_fingerprints,
 )
 from simindex.inputs.finding import name_from, printable
+from simindex.inputs.markup import EXTRACTORS
 from simindex.options import SECRET_BYTES, split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -294,7 +295,7 @@ input_options = collected(
     "reading", _reading,
     click.option(
         "--format", type=click.Choice(formats.names()), default=formats.AUTO,
-        help="Format of all inputs. auto takes it from the suffix "
+        help="Format of all inputs. auto takes it from the first bytes and the suffix "
         f"({' '.join(formats.suffixes())}, also before .gz, .zst, .xz or .bz2); other files are "
         "texts. npy and hex contain fingerprints, and so do jsonl and csv with a field fingerprint "
         "and no text.",
@@ -307,6 +308,11 @@ input_options = collected(
         "--id-field", metavar="NAME",
         help=f"Field that has the id. Default: the first of {', '.join(ID_FIELDS)} that exists. A "
         "record without an id is named FILE:LINE.",
+    ),
+    click.option(
+        "--html", type=click.Choice(list(EXTRACTORS)), default=next(iter(EXTRACTORS)),
+        show_default=True,
+        help="What finds the main text of HTML pages, also in archives. raw keeps the markup.",
     ),
     click.option(
         "--include", multiple=True, metavar="GLOB",

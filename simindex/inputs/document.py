@@ -28,8 +28,8 @@ class Document:
     """Line its record starts on, from 1; None where the text is a whole file."""
     numbered: bool = False
     """Whether its record has no id, so that the key is made of a name and the line."""
-    row: Mapping[str, str] | None = None
-    """The cells of its row by column; of tables only."""
+    row: Mapping[str, Any] | None = None
+    """The cells of its row by column, or the headers of its record in an archive."""
     raw: bytes | None = None
     """The line as read, with its line end if it had one, without a byte order mark; JSONL only."""
 
@@ -121,6 +121,8 @@ class Intake:
     """HTML files that were read as texts, markup included."""
     like_lines: int = 0
     """Files that were read as one text each, and look like JSON lines."""
+    other_records: Counter[str] = field(default_factory=Counter)
+    """Records of archives that are no pages or texts, by what they are; not errors."""
     passed_over: Counter[str] = field(default_factory=Counter)
     """Files in folders that were not read, by the reason; not errors."""
     first_passed_over: dict[str, list[str]] = field(default_factory=dict)
@@ -176,6 +178,10 @@ class Source:
     text_field: str = "text"
     id_field: str | None = None
     """None: one of `ID_FIELDS`, the first that a record has."""
+    html: str = "resiliparse"
+    """How texts are taken from HTML, one of `markup.EXTRACTORS`."""
+    all_fields: bool = False
+    """Whether documents of files of columns need the other columns, too."""
     made: MadeNames = field(default_factory=MadeNames)
     """The names that the reading has made so far."""
 
@@ -188,11 +194,13 @@ class Ids:
     """Names the records of one source: by the id field, else by the line.
 
     Unless the caller named the field, the first record that has one of `ID_FIELDS` decides which
-    it is, for the whole source.
+    it is, for the whole source. Records of archives have other `fields` that name them.
     """
 
-    def __init__(self, source: Source, kind: str = "field") -> None:
-        self._source, self._kind = source, kind
+    def __init__(
+        self, source: Source, kind: str = "field", fields: tuple[str, ...] = ID_FIELDS
+    ) -> None:
+        self._source, self._kind, self._fields = source, kind, fields
         self.field = source.id_field
         self.numbered = False
         """Whether the record named last has no id."""
@@ -202,7 +210,9 @@ class Ids:
         field = self.field
         if field is None:
             text_field = self._source.text_field
-            found = (name for name in ID_FIELDS if name != text_field and _is_id(record, name))
+            found = (
+                name for name in self._fields if name != text_field and _is_id(record, name)
+            )
             field = self.field = next(found, None)
         value = MISSING if field is None else field_of(record, field)
         value = None if value is MISSING else value
@@ -222,7 +232,7 @@ class Ids:
         intake = self._source.intake
         if self.numbered:
             intake.numbered += 1
-            intake.looked_for.update(ID_FIELDS if self.field is None else (self.field,))
+            intake.looked_for.update(self._fields if self.field is None else (self.field,))
         elif self.field is not None:
             intake.id_fields[self.field] += 1
 

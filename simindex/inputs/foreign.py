@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from simindex.inputs.fields import MISSING, field_of
-from simindex.inputs.streams import COMPRESSIONS, STDIN, compression_of, unmarked
+from simindex.inputs.streams import COMPRESSIONS, compression_of, unmarked
 
 HEAD_BYTES = 8192
 """What is looked at; a NUL byte among them makes a file a binary one, as in git."""
@@ -29,16 +29,12 @@ class Foreign:
 _EXPORT = "export its texts as JSON lines, CSV or text files first"
 _UNPACK = "unpack it first"
 
-ARRAY = Foreign("a JSON array", "write one object a line, as `jq -c '.[]'` does")
 OBJECT = Foreign(
     "a JSON document", "write one object a line, as `jq -c .` does, or read it with --format text"
 )
 
 FOREIGN = (
-    Foreign("a WARC archive", _EXPORT, (b"WARC/",)),
-    Foreign("an ARC archive", _EXPORT, (b"filedesc://",)),
-    Foreign("a Parquet file", _EXPORT, (b"PAR1",)),
-    Foreign("an Arrow file", _EXPORT, (b"ARROW1", b"FEA1")),
+    Foreign("a Feather file of version 1", "write it again with a newer pyarrow", (b"FEA1",)),
     Foreign("a PDF file", _EXPORT, (b"%PDF-",)),
     Foreign("an SQLite database", _EXPORT, (b"SQLite format 3\0",)),
     Foreign("an HDF5 file", _EXPORT, (b"\x89HDF\r\n",)),
@@ -67,14 +63,12 @@ def foreign(path: str, head: bytes, text_field: str) -> Foreign | None:
     if head[_TAR_AT : _TAR_AT + 5] == b"ustar":
         return Foreign("a tar archive", _UNPACK)
     suffix = bare_suffix(path)
-    if (path == STDIN or suffix == ".json") and _is_array(head):
-        return ARRAY
-    if suffix == ".json" and not is_json_lines(head, text_field):
+    if suffix == ".json" and not is_array(head) and not is_json_lines(head, text_field):
         return OBJECT
     return None
 
 
-def _is_array(head: bytes) -> bool:
+def is_array(head: bytes) -> bool:
     """Whether an array begins that is not whole on its line, or that nothing follows."""
     line, _, rest = unmarked(head).lstrip().partition(b"\n")
     if not line.startswith(b"["):

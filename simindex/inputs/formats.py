@@ -6,8 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from simindex.inputs.archives import ARC_MAGIC, WARC_MAGIC, read_arc, read_warc
+from simindex.inputs.columns import (
+    ARROW_MAGIC,
+    PARQUET_MAGIC,
+    STREAM_MAGIC,
+    read_arrow,
+    read_parquet,
+)
 from simindex.inputs.digits import is_digits, read_digits
-from simindex.inputs.document import SKIP_FILES, Document, Source
+from simindex.inputs.document import Document, Source
 from simindex.inputs.exported import (
     is_exported_lines,
     is_exported_table,
@@ -15,10 +23,13 @@ from simindex.inputs.exported import (
     read_exported_table,
 )
 from simindex.inputs.fingerprints import Fingerprints, Recognise
-from simindex.inputs.foreign import HEAD_BYTES, bare_suffix, is_json_lines, is_markup
+from simindex.inputs.foreign import bare_suffix, is_array, is_markup
+from simindex.inputs.json_array import read_array
 from simindex.inputs.jsonl import read_jsonl
+from simindex.inputs.markup import read_html
 from simindex.inputs.npy import MAGIC, read_npy
-from simindex.inputs.streams import STDIN, Unreadable, decoded, unmarked, whole
+from simindex.inputs.plain import read_text
+from simindex.inputs.streams import STDIN
 from simindex.inputs.table import read_table
 
 AUTO = "auto"
@@ -35,9 +46,11 @@ class Format:
         to ``source.intake.bad``, or is raised as `streams.Unreadable`.
     suffixes : tuple of str
         In lower case; a file with one of them has this format, before that of a compression.
-    magic : bytes
-        First bytes by which a file without such a suffix is recognised, also within a folder and on
+    magics : tuple of bytes
+        First bytes by which a file is recognised, whatever its suffix, also within a folder and on
         standard input.
+    tell : callable, optional
+        Whether first bytes are of this format, where a file has no suffix of another.
     read_fingerprints : callable, or None for a format of texts alone
         Fingerprints of a decompressed stream, some rows at a time; otherwise as `read`.
     tell_fingerprints : callable, optional
@@ -48,7 +61,8 @@ class Format:
     name: str
     read: Callable[[BinaryIO, Source], Iterator[Document]] | None = None
     suffixes: tuple[str, ...] = ()
-    magic: bytes = b""
+    magics: tuple[bytes, ...] = ()
+    tell: Callable[[bytes], bool] | None = None
     read_fingerprints: Callable[[BinaryIO, Source], Iterator[Fingerprints]] | None = None
     tell_fingerprints: Recognise | None = None
 
@@ -59,37 +73,6 @@ class Format:
         return self.tell_fingerprints is not None and self.tell_fingerprints(head, text_field)
 
 
-def read_text(stream: BinaryIO, source: Source) -> Iterator[Document]:
-    """The one document of a text file, under the source's name; none for a binary file.
-
-    A binary file is a bad record when the caller named it, and passed over when it was found in a
-    folder. Other bad records: a file over the limit, bytes that are not UTF-8.
-    """
-    path, limit, intake = source.path, source.limit, source.intake
-    data = whole(stream, limit)
-    if b"\0" in data[:HEAD_BYTES]:
-        if source.named:
-            intake.bad(path, None, "binary file: holds NUL bytes")
-        else:
-            intake.pass_over(path, "binary file")
-        return
-    if len(data) > limit:
-        intake.bad(
-            path, None, f"longer than {limit} bytes",
-            "give --format if it has records, such as JSON lines; a text cannot be longer",
-        )
-        return
-    try:
-        text = decoded(unmarked(data))
-    except Unreadable as reason:
-        hint = f"convert it to UTF-8, {SKIP_FILES}"
-        intake.bad(path, reason.line, str(reason), hint=hint)
-        return
-    intake.markup += is_markup(data)
-    intake.like_lines += is_json_lines(data[:HEAD_BYTES], source.text_field)
-    yield Document(key=source.name, text=text, path=path)
-
-
 FORMATS = {
     row.name: row
     for row in (
@@ -98,11 +81,20 @@ FORMATS = {
             "jsonl", read_jsonl, suffixes=(".jsonl", ".ndjson"),
             read_fingerprints=read_exported_lines, tell_fingerprints=is_exported_lines,
         ),
+        Format("json", read_array, tell=is_array),
         Format(
             "csv", read_table, suffixes=(".csv", ".tsv"),
             read_fingerprints=read_exported_table, tell_fingerprints=is_exported_table,
         ),
-        Format("npy", suffixes=(".npy",), magic=MAGIC, read_fingerprints=read_npy),
+        Format("html", read_html, suffixes=(".html", ".htm", ".xhtml"), tell=is_markup),
+        Format("warc", read_warc, suffixes=(".warc", ".wet", ".wat"), magics=(WARC_MAGIC,)),
+        Format("arc", read_arc, suffixes=(".arc",), magics=(ARC_MAGIC,)),
+        Format("parquet", read_parquet, suffixes=(".parquet",), magics=(PARQUET_MAGIC,)),
+        Format(
+            "arrow", read_arrow, suffixes=(".arrow", ".arrows", ".feather", ".ipc"),
+            magics=(ARROW_MAGIC, STREAM_MAGIC),
+        ),
+        Format("npy", suffixes=(".npy",), magics=(MAGIC,), read_fingerprints=read_npy),
         Format(
             "hex", suffixes=(".hex",), read_fingerprints=read_digits, tell_fingerprints=is_digits
         ),
@@ -130,19 +122,22 @@ def holds_records(path: str) -> bool:
 
 
 def recognised(path: str, head: bytes, text_field: str) -> Format:
-    """The format of a file by its suffix or its first bytes; else JSONL of standard input, or text.
+    """The format of a file by its first bytes or its suffix; else JSONL of standard input, or text.
 
-    For files that `foreign` lets pass, so that a ``.json`` file is one of JSON lines.
+    For files that `foreign` lets pass, so that a ``.json`` file is an array or JSON lines.
     """
+    for row in FORMATS.values():
+        if row.magics and head.startswith(row.magics):
+            return row
     if path != STDIN:
         suffix = bare_suffix(path)
         for row in FORMATS.values():
             if suffix in row.suffixes:
                 return row
-        if suffix == ".json":  # of others, `foreign` has told that they cannot be read
-            return FORMATS["jsonl"]
+        if suffix == ".json":
+            return FORMATS["json" if is_array(head) else "jsonl"]
     for row in FORMATS.values():
-        if row.magic and head.startswith(row.magic):
+        if row.tell is not None and row.tell(head) and (path == STDIN or row.name != "json"):
             return row
         tell = row.tell_fingerprints
         if path == STDIN and tell is not None and tell(head, text_field):

@@ -42,15 +42,33 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
     no text field, a text that is not a string, an id that is empty or neither a string nor a whole
     number, half of a surrogate pair in either.
     """
-    path, text_field, ids = source.path, source.text_field, Ids(source)
+    records = Records(source)
     for number, line in lines(stream, source.limit):
         if line is None:
-            source.intake.bad(path, number, f"line longer than {source.limit} bytes")
+            source.intake.bad(source.path, number, f"line longer than {source.limit} bytes")
             continue
         if number == 1:
             line = unmarked(line)
         if not line or line.isspace():
             continue
+        document = records.document(line, number)
+        if document is not None:
+            yield document
+
+
+class Records:
+    """Documents of the objects of one source."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._ids = source, Ids(source)
+
+    def document(self, line: bytes, number: int, *, keep_line: bool = True) -> Document | None:
+        """That of an object as it is written; None, and a bad record, if it is none.
+
+        With `keep_line` it keeps the bytes, to be written as they are; else the fields.
+        """
+        source = self._source
+        path, text_field = source.path, source.text_field
         try:
             record = record_of(line)
             text = field_of(record, text_field)
@@ -60,20 +78,21 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
                     "name the field of the text with --text-field",
                 )
             document = Document(
-                key=ids.key_of(record, number),
+                key=self._ids.key_of(record, number),
                 text=text_of(text, text_field),
                 path=path,
                 line=number,
-                numbered=ids.numbered,
-                raw=line,
+                numbered=self._ids.numbered,
+                raw=line if keep_line else None,
+                row=None if keep_line else record,
             )
         except (Unusable, Unreadable) as reason:
             first = path == STDIN and not source.intake.documents
             remedy = OTHER_FORMAT if first and not line.startswith(b"{") else _remedy(reason)
             source.intake.bad(path, number, str(reason), remedy)
-            continue
-        ids.count()
-        yield document
+            return None
+        self._ids.count()
+        return document
 
 
 def record_of(line: bytes) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from simindex.inputs.formats import (
     recognised,
 )
 from simindex.inputs.made_names import MadeNames
+from simindex.inputs.markup import EXTRACTORS
 from simindex.inputs.streams import (
     STDIN,
     Unreadable,
@@ -52,7 +53,7 @@ class ReadOptions:
     Parameters
     ----------
     format : "auto" or a name of `formats.FORMATS`
-        ``auto`` goes by the suffix, before that of a compression, and by the first bytes. It takes
+        ``auto`` goes by the first bytes and by the suffix, before that of a compression. It takes
         standard input for JSONL and other files for text, and refuses formats that it knows and
         cannot read.
     text_field : str
@@ -76,6 +77,10 @@ class ReadOptions:
     origin : str, optional
         The folder that names of files start from, absolute and without links: each file has one
         name then. By default it is named by its path as reached from the input.
+    html : a name of `markup.EXTRACTORS`
+        How texts are taken from HTML files and pages of archives; "raw" keeps the markup.
+    all_fields : bool
+        Whether documents of Parquet and Arrow files have their other columns, too.
     """
 
     format: str = AUTO
@@ -89,6 +94,8 @@ class ReadOptions:
     stdin_name: str = STDIN
     stdin_copy: Path | None = None
     origin: str | None = None
+    html: str = next(iter(EXTRACTORS))
+    all_fields: bool = False
 
     def __post_init__(self) -> None:
         if self.format not in names():
@@ -96,6 +103,11 @@ class ReadOptions:
                 f"format {self.format!r} is unknown",
                 remedy=f"give one of {', '.join(names())}", option="format", found=self.format,
                 expected=names(),
+            )
+        if self.html not in EXTRACTORS:
+            raise InvalidOption(
+                f"html {self.html!r} is unknown", remedy=f"give one of {', '.join(EXTRACTORS)}",
+                option="html", found=self.html, expected=tuple(EXTRACTORS),
             )
 
 
@@ -294,7 +306,8 @@ def _read_file(
     shown = printable(file.path)
     source = Source(
         shown, _name_of(file.path, file.name, file.real, options), intake,
-        options.max_record_bytes, file.named, options.text_field, options.id_field, made,
+        options.max_record_bytes, file.named, options.text_field, options.id_field, options.html,
+        options.all_fields, made,
     )
     try:
         with open_bytes(file.path, intake.count_bytes, stdin_copy=options.stdin_copy) as stream:

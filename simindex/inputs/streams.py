@@ -182,6 +182,11 @@ def exactly(stream: BinaryIO, size: int) -> bytes:
     return b"".join(parts)
 
 
+def some(stream: BinaryIO, size: int) -> bytes:
+    """Up to so many bytes, none at the end of the stream; Unreadable as `lines`."""
+    return _reading(lambda: stream.read(size), None)
+
+
 def first_bytes(stream: Any, size: int) -> bytes:
     """Up to `size` bytes that the next read begins with; Unreadable as `lines`."""
     peek = getattr(stream, "peek", None)

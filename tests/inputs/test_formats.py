@@ -39,7 +39,7 @@ def read_notes(stream: BinaryIO, source: Source) -> Iterator[Document]:
             )
 
 
-NOTES = Format("notes", read_notes, suffixes=(".notes",), magic=MAGIC)
+NOTES = Format("notes", read_notes, suffixes=(".notes",), magics=(MAGIC,))
 
 CONTENT = MAGIC + b"one\n\0\ntwo\n"
 

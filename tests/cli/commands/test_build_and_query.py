@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from siphash import key_id
+from web_records import archived
 
 import simindex
 
@@ -375,19 +376,30 @@ def test_a_folder_that_is_named_twice_is_read_once(run: Run, texts: list[str]) -
 
 
 def test_what_cannot_be_read_is_refused_and_nothing_is_made(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "a.warc.gz").write_bytes(gzip.compress(b"WARC/1.0\r\n\r\n"))
-    told = run("build", "i.sim", "a.warc.gz", code=4).stderr
-    assert "a.warc.gz: a WARC archive, which cannot be read; i.sim was not created" in told
+    (tmp_path / "a.pdf.gz").write_bytes(gzip.compress(b"%PDF-1.7\n%\xe2\xe3\n"))
+    told = run("build", "i.sim", "a.pdf.gz", code=4).stderr
+    assert "a.pdf.gz: a PDF file, which cannot be read; i.sim was not created" in told
     assert "not created: export its texts" in told
     assert not (tmp_path / "i.sim").exists()
 
 
-def test_html_is_told_of(run: Run, tmp_path: Path) -> None:
+def test_markup_that_is_kept_is_told_of(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(f"<html><body>{text(1)}</body></html>")
-    told = run("build", "i.sim", "a.html").stderr
-    assert "1 HTML file read with the markup" in told
-    (page,) = re.findall(r"docs/\S+\.md", told)
-    assert (Path(__file__).parents[3] / page).exists()
+    assert "markup" not in run("build", "i.sim", "a.html").stderr
+    told = run("build", "j.sim", "a.html", "--html", "raw").stderr
+    assert "1 HTML file read with the markup" in told and "leave out --html raw" in told
+
+
+def test_records_of_archives_that_are_no_pages_are_told_of(run: Run, tmp_path: Path) -> None:
+    records = [("response", 200, "text/html", f"<p>{text(1)}</p>"), ("response", 404, "", "gone")]
+    records += [("request", 0, "", "GET /")] * 3
+    (tmp_path / "a.warc").write_bytes(b"".join(archived(*record) for record in records))
+    told = run("build", "i.sim", "a.warc").stderr
+    assert "skipped 4 records of archives that are no pages or texts: 3 request, 1 status 404" in (
+        told
+    )
+    assert "ids are those of the field 'WARC-Target-URI'" in told
+    assert run("query", "i.sim", "a.warc").stdout.split("\t")[:2] == ["http://a/200"] * 2
 
 
 # -- the radius -----------------------------------------------------------------------------------

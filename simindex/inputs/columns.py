@@ -1,0 +1,187 @@
+"""Parquet and Arrow files: a column of texts, one document a row, some rows in memory at a time.
+
+    .parquet               by row groups; pages with checksums are checked
+    .arrow .feather .ipc   Arrow files, and streams of Arrow, told by their first bytes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+from simindex.errors import MissingExtra
+from simindex.inputs.document import ID_FIELDS, Document, Ids, Source, Unusable, text_of
+from simindex.inputs.fields import field_of
+from simindex.inputs.streams import Unreadable
+
+PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
+
+ROWS = 1024
+"""Rows that are taken from a file at once, unless it has fewer in a group."""
+
+NAMED = 8
+"""Columns that a message names."""
+
+
+def read_parquet(stream: BinaryIO, source: Source) -> Iterator[Document]:
+    """Documents of the text column, in the order of rows.
+
+    The key is the id column's, else ``name:row``, from 1. Nested fields are named with dots. Bad
+    records: a text that is null or not a string, an id that is empty or neither a string nor a
+    whole number. The file is one bad record if it has no such column, is damaged, or is compressed
+    as a whole: its table of contents is at the end.
+    """
+    pyarrow, parquet = _pyarrow(), _parquet()
+    with _as_unreadable(pyarrow):
+        file = parquet.ParquetFile(_seekable(stream), page_checksum_verification=True)
+        wanted = _wanted(file.schema_arrow, source)
+        if wanted is None:
+            return
+        batches = file.iter_batches(batch_size=ROWS, columns=wanted)
+    yield from _documents(batches, source, pyarrow)
+
+
+def read_arrow(stream: BinaryIO, source: Source) -> Iterator[Document]:
+    """The same of an Arrow file or stream (Feather, IPC)."""
+    pyarrow = _pyarrow()
+    with _as_unreadable(pyarrow):
+        opened: Any = _seekable(stream)
+        head = opened.read(len(ARROW_MAGIC))
+        opened.seek(0)
+        if head == ARROW_MAGIC:
+            file = pyarrow.ipc.open_file(opened)
+            batches = (file.get_batch(number) for number in range(file.num_record_batches))
+        else:
+            file = pyarrow.ipc.open_stream(opened)
+            batches = iter(file)
+        wanted = _wanted(file.schema, source)
+        if wanted is None:
+            return
+        top = list(dict.fromkeys(_top(name, file.schema.names) for name in wanted))
+    yield from _documents(_parts(batches, top), source, pyarrow)
+
+
+def _parts(batches: Iterator[Any], columns: Sequence[str]) -> Iterator[Any]:
+    for batch in batches:
+        some = batch.select(columns)
+        for start in range(0, some.num_rows, ROWS):
+            yield some.slice(start, ROWS)
+
+
+def _documents(batches: Iterator[Any], source: Source, pyarrow: Any) -> Iterator[Document]:
+    ids, field, row = Ids(source, "column"), source.text_field, 0
+    while True:
+        try:
+            with _as_unreadable(pyarrow):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                batch.validate(full=True)
+                records: list[dict[str, Any]] = batch.to_pylist()
+        except Unreadable as reason:
+            raise Unreadable(str(reason), row + 1) from reason
+        for record in records:
+            row += 1
+            try:
+                text = text_of(field_of(record, field), field)
+                if len(text) > source.limit:
+                    raise Unusable(f"text longer than {source.limit} characters")
+                document = Document(
+                    key=ids.key_of(record, row), text=text, path=source.path, line=row,
+                    numbered=ids.numbered, row=record if source.all_fields else None,
+                )
+            except Unusable as reason:
+                source.intake.bad(source.path, row, str(reason), reason.remedy)
+                continue
+            ids.count()
+            yield document
+
+
+def _wanted(schema: Any, source: Source) -> list[str] | None:
+    """The columns to read; None, and a bad record, if there is no such column."""
+    names, field = list(schema.names), source.text_field
+    if not _has(schema, field):
+        listed = ", ".join(repr(name[:40]) for name in names[:NAMED])
+        source.intake.bad(
+            source.path, None, f"has no column {field!r} (it has {listed})",
+            "name the column of the text with --text-field",
+        )
+        return None
+    if source.all_fields:
+        return names
+    found = [field]
+    if source.id_field is None:
+        found += [name for name in ID_FIELDS if name in names and name != field]
+    elif _has(schema, source.id_field):
+        found.append(source.id_field)
+    return found
+
+
+def _has(schema: Any, field: str) -> bool:
+    name = _top(field, schema.names)
+    if name not in schema.names:
+        return False
+    kind = schema.field(name).type
+    for part in field[len(name) + 1 :].split(".") if field != name else ():
+        index = kind.get_field_index(part) if hasattr(kind, "get_field_index") else -1
+        if index < 0:
+            return False
+        kind = kind.field(index).type
+    return True
+
+
+def _top(field: str, names: Sequence[str]) -> str:
+    """The column that a field is, or is within."""
+    return field if field in names else field.partition(".")[0]
+
+
+def _seekable(stream: BinaryIO) -> BinaryIO:
+    """The file itself; Unreadable for what can be read from its start only."""
+    if type(stream).__name__ == "GzipFile" or not stream.seekable():
+        raise Unreadable(
+            "its table of contents is at its end: unpack it, or save it to a file, and name that"
+        )
+    return stream
+
+
+class _as_unreadable:  # noqa: N801 - used as a function
+    """Has errors of pyarrow raised as Unreadable."""
+
+    def __init__(self, pyarrow: Any) -> None:
+        # Sizes that a damaged file states may be no sizes, or more than there is memory.
+        self._errors = (
+            pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError,
+            ValueError, SystemError, KeyError,
+        )
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, self._errors):
+            lines = str(error).splitlines() or [type(error).__name__]
+            raise Unreadable(f"damaged: {lines[0]}") from error
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.ipc
+    except ImportError as error:
+        raise _missing(error) from error
+    return pyarrow
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise _missing(error) from error
+    return pyarrow.parquet
+
+
+def _missing(error: ImportError) -> MissingExtra:
+    return MissingExtra(
+        f"reading Parquet and Arrow files needs an optional package ({error})",
+        remedy="pip install 'simindex[arrow]'", extra="arrow",
+    )

@@ -1,0 +1,153 @@
+"""HTML: what a page says, without its markup, menus, scripts and advertisements.
+
+    resiliparse    the main text; the default
+    trafilatura    the main text by more rules, ten times slower
+    raw            the page as it is, markup included
+
+What the two packages find is a guess at what people would call the article of a page. A page in
+which they find none gives all the text that it shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from simindex.errors import MissingExtra
+from simindex.inputs.document import SKIP_FILES, Document, Source, Unusable
+from simindex.inputs.plain import read_text
+from simindex.inputs.streams import whole
+
+RAW = "raw"
+
+MAX_TAGS = 1 << 19
+"""Most tags of a page. Each takes up to 400 bytes of memory."""
+
+MAX_DEPTH = 1000
+"""Deepest elements within elements: browsers stop at 512. Extraction takes time with the square."""
+
+MANY_ATTRIBUTES = 1 << 14
+"""Most spaces and signs of equality in a tag: time grows with the square of its attributes."""
+
+_NESTING = re.compile(r"<(?:div|article|ol)\b", re.IGNORECASE)
+"""Elements whose depth costs time; others take none."""
+
+_LONG_TAG = re.compile(rf"<[A-Za-z][^<>]{{{MANY_ATTRIBUTES},}}")
+
+
+def read_html(stream: BinaryIO, source: Source) -> Iterator[Document]:
+    """The text of a page, under the source's name.
+
+    Bad records: a page over the limit, of more than MAX_TAGS tags, or nested more than MAX_DEPTH
+    deep.
+    """
+    if source.html == RAW:
+        yield from read_text(stream, source)
+        return
+    text_of = extractor(source.html)
+    data = whole(stream, source.limit)
+    try:
+        if len(data) > source.limit:
+            raise Unusable(f"longer than {source.limit} bytes")
+        text = text_of(data, None)
+    except Unusable as reason:
+        source.intake.bad(source.path, None, str(reason), reason.remedy, hint=SKIP_FILES)
+        return
+    yield Document(key=source.name, text=text, path=source.path)
+
+
+Extractor = Callable[[bytes, str | None], str]
+"""The text of a page, of its bytes and the character set that was declared with it, if any."""
+
+
+def extractor(name: str) -> Extractor:
+    """One of EXTRACTORS; MissingExtra says how to get its package."""
+    try:
+        return EXTRACTORS[name]()
+    except ImportError as error:
+        raise MissingExtra(
+            f"reading HTML with {name} needs an optional package ({error})",
+            remedy=f"pip install {_INSTALL[name]}, or keep the markup with --html raw", extra="web",
+        ) from error
+
+
+def _raw() -> Extractor:
+    return page_of
+
+
+def _resiliparse() -> Extractor:
+    from resiliparse.extract.html2text import extract_plain_text
+    from resiliparse.parse.html import HTMLTree
+
+    def text_of(data: bytes, charset: str | None) -> str:
+        page = page_of(data, charset)
+        tree = HTMLTree.parse(page)
+        _require_shallow(page, tree)
+        text: str = extract_plain_text(tree, main_content=True)
+        return text if text.strip() else str(extract_plain_text(tree))
+
+    return text_of
+
+
+def _trafilatura() -> Extractor:
+    import trafilatura
+    from resiliparse.extract.html2text import extract_plain_text
+
+    def text_of(data: bytes, charset: str | None) -> str:
+        page = page_of(data, charset)
+        _require_shallow(page)
+        return trafilatura.extract(page) or str(extract_plain_text(page))
+
+    return text_of
+
+
+EXTRACTORS: dict[str, Callable[[], Extractor]] = {
+    "resiliparse": _resiliparse, "trafilatura": _trafilatura, RAW: _raw,
+}
+"""By name, the default first."""
+
+_INSTALL = {
+    "resiliparse": "'simindex[web]'", "trafilatura": "'simindex[web]' trafilatura lxml_html_clean",
+    RAW: "'simindex[web]'",
+}
+
+
+def page_of(data: bytes, charset: str | None) -> str:
+    """The characters of a page: by the declared set, its own declaration, or its bytes.
+
+    What is no character in that set becomes U+FFFD, as in browsers. Unusable where there are too
+    many tags.
+    """
+    from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
+
+    declared = None
+    if charset:
+        declared = map_encoding_to_html5(charset, fallback_utf8=False)
+    if declared is None:
+        declared = detect_encoding(data, from_html_meta=True)
+    page: str = bytes_to_str(data, declared or "utf-8", errors="replace")
+    if page.count("<") > MAX_TAGS:
+        raise Unusable(f"holds more than {MAX_TAGS:,} tags")
+    return page
+
+
+def _require_shallow(page: str, tree: Any = None) -> None:
+    """Unusable for a page whose extraction would take time with the square of its length."""
+    long = _LONG_TAG.search(page)
+    if long is not None and (long[0].count("=") + long[0].count(" ")) > MANY_ATTRIBUTES:
+        raise Unusable(f"a tag has more than {MANY_ATTRIBUTES:,} attributes")
+    if page.count("<") <= MAX_DEPTH or sum(1 for _ in _NESTING.finditer(page)) <= MAX_DEPTH:
+        return
+    from resiliparse.parse.html import HTMLTree, traverse_dom
+
+    deepest = 0
+
+    def enter(context: Any) -> None:
+        nonlocal deepest
+        deepest = max(deepest, context.depth)
+
+    root: Any = (tree or HTMLTree.parse(page)).document
+    traverse_dom(root, enter)
+    if deepest > MAX_DEPTH:
+        raise Unusable(f"elements are nested more than {MAX_DEPTH:,} deep")

@@ -1,0 +1,137 @@
+"""Parquet and Arrow files: rows become documents, whatever damage or lie is in the file."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+Take = Callable[..., Any]
+
+TABLE = pa.table({
+    "id": ["a", "b", None, "d"],
+    "text": ["one two", "drei vier", "五六", None],
+    "doc": [{"body": "inner one", "n": 1}, {"body": "inner two", "n": 2}, None, {"body": "x"}],
+    "number": [1, 2, 3, 4],
+})
+
+
+def written(path: Path, table: pa.Table = TABLE, **options: Any) -> Path:
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path, **options)
+    else:
+        new = pa.ipc.new_stream if path.suffix == ".arrows" else pa.ipc.new_file
+        with pa.OSFile(str(path), "wb") as sink, new(sink, table.schema) as writer:
+            writer.write_table(table, **options)
+    return path
+
+
+FORMS = ["a.parquet", "a.arrow", "a.feather", "a.arrows"]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_rows_are_documents(tmp_path: Path, take: Take, name: str) -> None:
+    documents, bad, intake = take(written(tmp_path / name))
+    assert [(one.key, one.text, one.line) for one in documents] == [
+        ("a", "one two", 1), ("b", "drei vier", 2), (documents[2].key, "五六", 3)
+    ]
+    assert documents[2].key.endswith(f"{name}:3") and intake.numbered == 1
+    assert bad == [f"{name}:4: field 'text' is null, not a string"]
+    assert documents[0].fields is None
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_other_columns_are_read_where_they_are_needed(
+    tmp_path: Path, take: Take, name: str
+) -> None:
+    (first, *_), _, _ = take(written(tmp_path / name), all_fields=True)
+    assert first.fields == TABLE.to_pylist()[0]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_inner_fields_have_dots(tmp_path: Path, take: Take, name: str) -> None:
+    documents, bad, _ = take(
+        written(tmp_path / name), text_field="doc.body", id_field="number"
+    )
+    assert [(one.key, one.text) for one in documents] == [
+        ("1", "inner one"), ("2", "inner two"), ("4", "x")
+    ]
+    assert len(bad) == 1 and bad[0].startswith(f"{name}:3: ")
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("field", ["body", "doc.text", "text.inner", "doc.body.more"])
+def test_a_missing_column_is_named_with_those_there_are(
+    tmp_path: Path, take: Take, name: str, field: str
+) -> None:
+    documents, bad, _ = take(written(tmp_path / name), text_field=field)
+    assert documents == []
+    assert bad == [
+        f"{name}: has no column '{field}' (it has 'id', 'text', 'doc', 'number'): name the column "
+        "of the text with --text-field"
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())],
+)
+def test_texts_of_every_kind_of_column(tmp_path: Path, take: Take, kind: pa.DataType) -> None:
+    table = pa.table({"text": pa.array(["one", "two"]).cast(kind)})
+    documents, bad, _ = take(written(tmp_path / "a.arrow", table))
+    assert ([one.text for one in documents], bad) == (["one", "two"], [])
+
+
+def test_a_column_of_another_kind_is_no_text(tmp_path: Path, take: Take) -> None:
+    documents, bad, _ = take(written(tmp_path / "a.parquet"), text_field="number")
+    assert documents == [] and len(bad) == 4 and "is a number, not a string" in bad[0]
+
+
+def test_long_texts_are_bad_records(tmp_path: Path, take: Take) -> None:
+    documents, bad, _ = take(written(tmp_path / "a.parquet"), max_record_bytes=8)
+    assert [one.text for one in documents] == ["one two", "五六"]
+    assert bad[0] == "a.parquet:2: text longer than 8 characters"
+
+
+def test_many_row_groups(tmp_path: Path, take: Take) -> None:
+    table = pa.table({"id": range(5000), "text": [f"text {n}" for n in range(5000)]})
+    for name, options in (("a.parquet", {"row_group_size": 700}),
+                          ("a.arrow", {"max_chunksize": 3000})):
+        documents, _, _ = take(written(tmp_path / name, table, **options))
+        assert [one.text for one in documents] == table["text"].to_pylist()
+        assert [one.line for one in documents] == list(range(1, 5001))
+
+
+def test_what_is_compressed_as_a_whole_is_refused(tmp_path: Path, take: Take) -> None:
+    path = tmp_path / "a.parquet.gz"
+    path.write_bytes(gzip.compress(written(tmp_path / "a.parquet").read_bytes()))
+    documents, bad, _ = take(path)
+    assert documents == [] and "unpack it, or save it to a file" in bad[0]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_damage_is_an_error_or_leaves_rows_as_they_are(
+    tmp_path: Path, take: Take, name: str
+) -> None:
+    """Where the file has checksums; an Arrow file has none, and a byte of a text may be another."""
+    path = tmp_path / name
+    options = {"write_page_checksum": True} if name == "a.parquet" else {}
+    data = written(path, **options).read_bytes()
+    whole = {one.text for one in take(path)[0]}
+    draw = random.Random(3)
+    for _ in range(300):
+        damaged = bytearray(data)
+        if draw.random() < 0.3:
+            del damaged[draw.randrange(4, len(data)):]
+        else:
+            damaged[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+        path.write_bytes(damaged)
+        documents, _, _ = take(path, format="parquet" if name == "a.parquet" else "arrow")
+        if name == "a.parquet":
+            assert {one.text for one in documents} <= whole

@@ -1,0 +1,123 @@
+"""HTML: the text of the page is read, in its own characters, whatever the page is made of."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simindex.errors import InvalidOption, MissingExtra
+from simindex.inputs import ReadOptions
+from simindex.inputs.foreign import is_markup
+from simindex.inputs.markup import EXTRACTORS, MAX_DEPTH, MAX_TAGS, extractor
+
+Take = Callable[..., Any]
+
+SENTENCE = "The ferry to the island leaves the harbour at seven, and comes back in the evening."
+PAGE = f"""<!doctype html><html><head><title>Ferry</title><script>var x = 1;</script></head><body>
+<nav><a href="/">Home</a> <a href="/news">News</a></nav><main><h1>The ferry</h1>
+<p>{SENTENCE}</p><p>Tickets are sold on board, and children under ten travel free of charge.</p>
+</main><footer>Copyright 2026</footer></body></html>"""
+
+
+def text_in(path: Path, take: Take, page: str | bytes, **options: Any) -> str:
+    path.write_bytes(page if isinstance(page, bytes) else page.encode())
+    (document,), bad, _ = take(path, **options)
+    assert bad == [] and document.line is None
+    return str(document.text)
+
+
+@pytest.mark.parametrize("name", ["a.html", "A.HTM", "a.xhtml", "a", "a.txt"])
+def test_the_main_text_is_read(tmp_path: Path, take: Take, name: str) -> None:
+    text = text_in(tmp_path / name, take, PAGE)
+    assert SENTENCE in text
+    assert not any(part in text for part in ("<p>", "News", "var x", "Copyright"))
+
+
+def test_trafilatura_can_be_asked_for(tmp_path: Path, take: Take) -> None:
+    text = text_in(tmp_path / "a.html", take, PAGE, html="trafilatura")
+    assert SENTENCE in text and "News" not in text
+
+
+def test_markup_can_be_kept(tmp_path: Path, take: Take) -> None:
+    assert text_in(tmp_path / "a.html", take, PAGE, html="raw") == PAGE
+    _, _, intake = take(tmp_path / "a.html", html="raw")
+    assert intake.markup == 1
+    assert take(tmp_path / "a.html")[2].markup == 0
+
+
+@pytest.mark.parametrize("html", EXTRACTORS)
+def test_a_page_without_an_article_gives_what_it_shows(
+    tmp_path: Path, take: Take, html: str
+) -> None:
+    page = "<html><body><nav><a href='/'>Home</a> <a href='/map'>Map</a></nav></body></html>"
+    text = text_in(tmp_path / "a.html", take, page, html=html)
+    assert "Home" in text and "Map" in text
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<p>Grüße aus München</p>".encode(), "Grüße aus München"),
+        ("\ufeff<p>Grüße aus München</p>".encode(), "Grüße aus München"),
+        ('<meta charset="iso-8859-1"><p>Grüße aus München</p>'.encode("latin-1"),
+         "Grüße aus München"),
+        ('<meta charset="gb18030"><p>渡轮每天早上七点离开港口</p>'.encode("gb18030"),
+         "渡轮每天早上七点离开港口"),
+        (b"<meta charset='utf-8'><p>bad \xff\xfe bytes \xed\xa0\x80</p>", "bad"),
+    ],
+)
+def test_characters_are_those_of_the_page(
+    tmp_path: Path, take: Take, page: bytes, expected: str
+) -> None:
+    text = text_in(tmp_path / "a.html", take, page)
+    text.encode()  # no halves of surrogates
+    assert expected in text
+
+
+@pytest.mark.parametrize("html", ["resiliparse", "trafilatura"])
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        ("<div>" * (MAX_DEPTH + 500) + "x", f"nested more than {MAX_DEPTH:,} deep"),
+        ("<div><b></div></b>" * 50_000 + "<article>" * 100_000, "nested more than"),
+        ("<b>" * (MAX_TAGS + 1), f"more than {MAX_TAGS:,} tags"),
+        ("<p " + "".join(f"a{n}=1 " for n in range(20_000)) + ">x", "attributes"),
+        ("<p>" + "x" * (1 << 22), f"longer than {1 << 21} bytes"),
+    ],
+)
+def test_a_page_that_would_take_too_long_is_refused(
+    tmp_path: Path, take: Take, page: str, reason: str, html: str
+) -> None:
+    (tmp_path / "a.html").write_text(page)
+    documents, bad, _ = take(tmp_path / "a.html", max_record_bytes=1 << 21, html=html)
+    assert documents == []
+    assert len(bad) == 1 and reason in bad[0]
+
+
+def test_many_shallow_elements_are_read(tmp_path: Path, take: Take) -> None:
+    page = "<ol>" + "<li><div>one more line" * 3 + "".join(
+        f"<li><div>line {n} of a long list</div>" for n in range(3 * MAX_DEPTH)
+    )
+    assert f"line {3 * MAX_DEPTH - 1} of" in text_in(tmp_path / "a.html", take, page)
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(InvalidOption, match="give one of resiliparse, trafilatura, raw"):
+        ReadOptions(html="lynx")
+
+
+@pytest.mark.parametrize("name", ["resiliparse", "trafilatura"])
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for module in [one for one in sys.modules if one.partition(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtra, match=r"pip install 'simindex\[web\]'.*--html raw"):
+        extractor(name)
+
+
+def test_markup_is_told_by_its_first_tag() -> None:
+    assert is_markup(b"\xef\xbb\xbf  <HTML lang=en>") and not is_markup(b"a <html>")
