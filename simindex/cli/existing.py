@@ -34,9 +34,12 @@ class Existing:
     """Of one run, that adds to the index at `path`."""
 
     def __init__(self, path: Path, choice: Choice) -> None:
-        self._before = simindex.open(path, "r", refresh=False)
+        self.before = self._before = simindex.open(path, "r", refresh=False)
+        """The index as it was."""
         self._choice = choice
         self._gone: set[Any] = set()
+        self.names: list[str] = []
+        """Those that the documents of the last chunk have in the index."""
         self.skipped = 0
         """Documents that were passed over."""
 
@@ -58,6 +61,7 @@ class Existing:
         """
         self._drop_without(index, chunk, batch)
         keys: list[Any] = list(batch.keys or [])
+        self.names = keys
         there = np.flatnonzero(self._before.contains(keys=keys)) if keys else ()
         if not len(there):
             return batch

@@ -192,7 +192,7 @@ def read(
     require_inputs(inputs)
     patterns = Patterns(options.include, options.exclude)
     made = MadeNames(
-        [_start_of_names(path, options) for path in inputs],
+        [start_of_names(path, options) for path in inputs],
         lambda name: options.format != AUTO or name == options.stdin_name or holds_records(name),
     )
     for file in found(inputs, patterns, intake, options.without, options.written):
@@ -259,7 +259,7 @@ def _name_of(path: str, name: str, real: str, options: ReadOptions) -> str:
     return printable(name if options.origin is None else name_from(real, options.origin))
 
 
-def _start_of_names(path: str, options: ReadOptions) -> str:
+def start_of_names(path: str, options: ReadOptions) -> str:
     """What names of the files that an input leads to begin with."""
     real = os.path.realpath(path)
     name = _name_of(path, PurePath(path).as_posix(), real, options)

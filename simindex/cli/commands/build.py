@@ -36,6 +36,7 @@ from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex, clear_up, replacing
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
+from simindex.cli.pruning import Pruning
 from simindex.cli.recipes import (
     Learning,
     idf_options,
@@ -79,6 +80,11 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
     help="With --append, what to do with a document whose key the index has: replace the stored "
     "one (default), skip the new one, or end with an error.",
 )
+@click.option(
+    "--prune", is_flag=True,
+    help="With --append and folders as INPUTs, delete the documents of INDEX that these folders no "
+    "longer have.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace an existing index.")
 @click.option(
     "--commit-every", type=Count(), default=0, metavar="N",
@@ -104,7 +110,7 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 @output_options
 def build(
     index_path: str, inputs: tuple[str, ...], append: bool,
-    on_existing: Choice | None, overwrite: bool, commit_every: int,
+    on_existing: Choice | None, prune: bool, overwrite: bool, commit_every: int,
     batch_rows: int | None, structures: tuple[str, ...] | None, h: int | None,
     key_secret: bytes | None, recipe_of: str | None, recipe_given: dict[str, Any],
     learning: Learning, reading: Reading, as_json: bool, quiet: bool,
@@ -122,6 +128,8 @@ def build(
         raise click.UsageError("--append and --overwrite exclude each other")
     if on_existing is not None and not append:
         raise click.UsageError("--on-existing goes with --append")
+    if prune and not append:
+        raise click.UsageError("--prune goes with --append")
     if recipe_of is not None and (recipe_given or learning.asked):
         raise click.UsageError(
             "--recipe uses the recipe of another index: drop the other options of the recipe"
@@ -147,10 +155,13 @@ def build(
         _require_free(path, overwrite)
     require_inputs(inputs)
     reading = reading.lasting()
+    if prune:
+        Pruning.of(inputs, reading)
     without = Path(os.path.realpath(path))
     if not append:
         _require_free(path, overwrite)
     contents: Contents[Any]
+    pruning: Pruning | None = None
     if reading.holds_fingerprints(inputs):
         bits = recipe_given.pop("bits", None)
         named = [] if recipe_of is None else ["recipe"]
@@ -160,6 +171,7 @@ def build(
         with simindex.open(path, "r") as index:
             recipe = recipe_of_documents(index, path, *NO_TEXTS)
             reading = reading.named_for(index)
+        pruning = Pruning.of(inputs, reading) if prune else None
         if not (quiet or as_json):
             reading.say_names(inputs, path)
         contents = Texts(prepared_with(recipe, inputs, reading, without))
@@ -177,7 +189,7 @@ def build(
         contents = Texts(prepared)
     run = _Run(
         path, contents, append, overwrite, commit_every, started, on_existing or "replace",
-        quiet or as_json,
+        quiet or as_json, pruning,
     )
     place = replacing(run.path) if overwrite else nullcontext(run.path)
     try:
@@ -216,6 +228,7 @@ class _Run:
     started: float
     on_existing: Choice
     quiet: bool
+    pruning: Pruning | None
     progress: Progress = field(init=False)
     """Of what was added to the index."""
     place: Path = field(init=False)
@@ -252,11 +265,16 @@ class _Run:
             for group, batch in batches:
                 if before is not None:
                     batch = self.contents.admitted(before, index, group, batch)
+                    if self.pruning is not None:
+                        self.pruning.note(before.names)
                 index.append(batch)
                 self.progress.advance(*self.contents.size(group))
                 fresh = self.progress.documents - self.committed
                 if self.commit_every and fresh >= self.commit_every:
                     self._commit(index)
+            whole = not self.contents.intake.bad_records
+            if self.pruning is not None and before is not None and whole:
+                self.pruning.prune(index, before.before)
             self.progress.then("writing the index")
             self._commit(index)
             self.rows, self.h, self.bits = len(index), index.h, index.options.bits
@@ -310,7 +328,10 @@ class _Run:
 
     def _existing_counts(self) -> dict[str, int]:
         found = self.existing
-        return {} if found is None else {"replaced": found.replaced, "skipped": found.skipped}
+        if found is None:
+            return {}
+        pruned = {} if self.pruning is None else {"pruned": self.pruning.pruned}
+        return {"replaced": found.replaced, "skipped": found.skipped, **pruned}
 
     def report(self, as_json: bool, quiet: bool) -> None:
         seconds = time.perf_counter() - self.started
@@ -337,8 +358,10 @@ class _Run:
         if contents.short is not None:
             contents.short.say(done.documents)
         for what, number in self._existing_counts().items():
-            if number:
+            if number and what in EXISTING:
                 say(EXISTING[what].format(count(number, "document"), self.path))
+        if self.pruning is not None:
+            say(self.pruning.told(self.path, contents.intake.bad_records))
         say(
             f"{count(done.documents, contents.noun)} ({megabytes(done.characters)}) in "
             f"{duration(seconds)}, {done.documents / seconds:,.0f} a second; {self.path} holds "
