@@ -503,3 +503,16 @@ def test_repair_takes_no_array_for_a_flag(index_path: Path) -> None:
     with pytest.raises(InvalidOption, match="apply"):
         simindex.repair(index_path, apply=np.array([1, 0]))  # type: ignore[arg-type]
     assert not (index_path / "FORMAT").exists()
+
+
+def test_a_path_is_no_text(index_path: Path) -> None:
+    with simindex.open(index_path, "n", options=IndexOptions(recipe=simindex.Recipe())) as index:
+        for given in (index_path, [index_path]):
+            with pytest.raises(InvalidBatch, match=r"a path is not read: give the text"):
+                index.query(given, h=1)
+
+
+def test_another_folder_is_no_index(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("one")
+    with pytest.raises(IndexNotFound, match=r"which holds 'a\.md': name the folder"):
+        simindex.open(tmp_path)

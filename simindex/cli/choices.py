@@ -217,6 +217,10 @@ class Reading:
         """The same, with a copy of standard input read in its place."""
         return replace(self, options=replace(self.options, stdin_copy=copy))
 
+    def of_all_fields(self) -> Reading:
+        """The same, of files of columns with those that are neither text nor id."""
+        return replace(self, options=replace(self.options, all_fields=True))
+
     def named_for(self, index: simindex.Index) -> Reading:
         """The same, with names of files that start from the folder that those of an index do."""
         origin = origin_of(index) or _working_directory()

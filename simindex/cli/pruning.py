@@ -72,5 +72,5 @@ class Pruning:
                 f"nothing was pruned from {path}: documents of bad records would have been, too"
             )
         if not self.pruned:
-            return f"nothing to prune: {path} has no document that its folder no longer has"
-        return f"pruned {count(self.pruned, 'document')} that {path} had and its folder has not"
+            return f"nothing to prune: the folders still have all their documents of {path}"
+        return f"pruned {count(self.pruned, 'document')} that the folders no longer have"

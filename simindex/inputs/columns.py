@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date, time
 from typing import Any, BinaryIO
 
 from simindex.errors import MissingExtra
@@ -88,13 +89,26 @@ def _documents(batches: Iterator[Any], source: Source, pyarrow: Any) -> Iterator
                     raise Unusable(f"text longer than {source.limit} characters")
                 document = Document(
                     key=ids.key_of(record, row), text=text, path=source.path, line=row,
-                    numbered=ids.numbered, row=record if source.all_fields else None,
+                    numbered=ids.numbered, row=_plain(record) if source.all_fields else None,
                 )
             except Unusable as reason:
                 source.intake.bad(source.path, row, str(reason), reason.remedy)
                 continue
             ids.count()
             yield document
+
+
+def _plain(value: Any) -> Any:
+    """A value in the kinds that JSON has: bytes in hexadecimal, times as ISO 8601."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
 def _wanted(schema: Any, source: Source) -> list[str] | None:

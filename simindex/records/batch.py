@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,13 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
     if not isinstance(values, np.ndarray):
         if not isinstance(values, (list, tuple)) or not all(map(is_whole, values)):
             listed = isinstance(values, (list, tuple)) and values
-            of_text = isinstance(values[0] if listed else values, (str, bytes))
+            first = values[0] if listed else values
+            remedy = TEXTS if isinstance(first, (str, bytes)) else None
+            if isinstance(first, PathLike):
+                remedy = "a path is not read: give the text, path.read_text()"
             raise InvalidBatch(
                 f"fingerprints must be a uint64 array, not {type(values).__name__}",
-                remedy=TEXTS if of_text else None, found=type(values).__name__,
+                remedy=remedy, found=type(values).__name__,
                 expected="uint64 (n,) or (n, W)",
             )
         try:

@@ -20,7 +20,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any, Literal
@@ -91,8 +91,15 @@ def portions(texts: Iterable[Any], *, small: bool = False) -> Iterator[Portion]:
     Raises
     ------
     InvalidBatch
-        If `texts` is itself a text or no iterable, or an Arrow column that holds no text or a null.
+        If `texts` is itself a text, a mapping or no iterable, or an Arrow column that holds no text
+        or a null.
     """
+    if isinstance(texts, Mapping):
+        raise InvalidBatch(
+            f"texts is a {type(texts).__name__}, whose keys would be taken for the texts",
+            remedy="give its values, list(texts.values())", found=type(texts).__name__,
+            expected="iterable of str or bytes",
+        )
     flat = isinstance(texts, np.ndarray) and texts.ndim == 0
     if isinstance(texts, (str, bytes)) or flat or not isinstance(texts, Iterable):
         kind = type(texts).__name__

@@ -29,8 +29,8 @@ def test_all_that_a_reading_met_is_said_once() -> None:
         "skipped 4 files: binary file (a.bin, b.bin, c/d.bin, ...)",
         "skipped 1 file: fingerprints (rows.npy); `build` and `query` read them from files that "
         "are named, as in FOLDER/*.npy",
-        "1 HTML file read with the markup, so pages with the same template may look alike: extract "
-        "the texts first, as docs/how-to/from-html-to-text.md shows",
+        "1 HTML file read with the markup, so pages with the same template may look alike: leave "
+        "out --html raw and --format text",
         "2 files look like JSON lines and were read as one text each: give --format jsonl",
         "skipped 3 bad records",
     ]
@@ -72,8 +72,8 @@ def test_every_reader_of_texts_says_what_it_met(
     np.save(tmp_path / "site/rows.npy", np.arange(3, dtype=np.uint64))
     (tmp_path / "a.txt").write_text("Pack my box with five dozen liquor jugs")
     run("build", "pages.sim", "a.txt")
-    said = run(*command).stderr
+    said = run(*command, "--html", "raw").stderr
     assert "1 HTML file read with the markup" in said
     assert "skipped 1 file: fingerprints" in said
-    assert "markup" not in run(*command, "--quiet", *(["--overwrite"] * (command[0] == "build"))
-                               ).stderr
+    more = ["--html", "raw", "--quiet", *(["--overwrite"] * (command[0] == "build"))]
+    assert "markup" not in run(*command, *more).stderr

@@ -20,7 +20,7 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import index_argument, json_option
+from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import as_json_line
 
 LINES_AT_ONCE = 1 << 10
@@ -39,8 +39,8 @@ Row = tuple[str, Any]
 @click.option(
     "--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True
 )
-@json_option
-def export(index_path: str, kind: str, as_json: bool) -> None:
+@output_options
+def export(index_path: str, kind: str, as_json: bool, quiet: bool) -> None:
     """Print every row of INDEX, ordered by fingerprint.
 
     Prints the key, or the id in an index without keys, and the fingerprint in hexadecimal. `build`

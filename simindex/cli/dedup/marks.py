@@ -12,6 +12,7 @@ import json
 from typing import Any, NamedTuple
 
 from simindex.inputs import Document
+from simindex.inputs.fields import MISSING, field_of
 
 MARK = "near_duplicate_of"
 
@@ -77,8 +78,10 @@ def audit_line(document: Document, loss: Loss, h: int) -> bytes:
 
 
 def _fields(document: Document, id_field: str, text_field: str) -> Any:
-    fields = document.fields
-    return {id_field: document.key, text_field: document.text} if fields is None else fields
+    fields = document.fields or {}
+    if field_of(fields, text_field) is MISSING:  # of a file, or the headers of an archived page
+        return {id_field: document.key, text_field: document.text, **fields}
+    return fields
 
 
 def _dumped(value: Any) -> bytes:

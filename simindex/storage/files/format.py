@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -105,11 +106,12 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
                 remedy=f"`simindex repair {directory}` writes it again",
                 path=str(directory),
             ) from error
-        raise IndexNotFound(
-            f"there is no index at {directory}",
-            remedy="create one with mode 'c' or `simindex build`",
-            path=str(directory),
-        ) from error
+        what = f"there is no index at {directory}"
+        remedy = "create one with mode 'c' or `simindex build`"
+        with suppress(OSError, StopIteration):
+            what += f", which holds {next(directory.iterdir()).name!r}"
+            remedy = "name the folder of an index"
+        raise IndexNotFound(what, remedy=remedy, path=str(directory)) from error
     with file:
         try:
             data = os.read(file.fileno(), FORMAT_DTYPE.itemsize + 1)

@@ -6,13 +6,17 @@ import json
 import random
 import tempfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
+from web_records import archived
 
 import simindex
 from simindex.cli import program
@@ -102,6 +106,31 @@ def test_other_inputs_come_out_as_json_lines(run: Run, tmp_path: Path, objects: 
         {"id": "d/a.txt", "text": "one two three four"},
         {"id": "1", "text": "five six seven eight", "n": "x"},
     ]
+
+
+def test_rows_of_parquet_come_out_with_all_their_columns(run: Run, objects: Any) -> None:
+    moment = datetime(2026, 11, 26, tzinfo=UTC)
+    texts = [corpus(1)[0], " ".join(WORDS), corpus(1)[0]]
+    table = pa.table({
+        "id": [7, 8, 9], "body": [{"text": one} for one in texts], "raw": [b"\xff"] * 3,
+        "time": [moment] * 3,
+    })
+    parquet.write_table(table, "a.parquet")
+    kept = objects(run("dedup", "a.parquet", "--text-field", "body.text").stdout)
+    assert kept == [
+        {"id": number, "body": {"text": texts[at]}, "raw": "ff", "time": moment.isoformat()}
+        for at, number in enumerate((7, 8))
+    ]
+
+
+def test_pages_of_archives_come_out_with_their_texts(run: Run, objects: Any) -> None:
+    Path("a.warc").write_bytes(
+        archived("response", 200, "text/plain", corpus(1)[0])
+        + archived("response", 201, "text/plain", corpus(1)[0])
+    )
+    (kept,) = objects(run("dedup", "a.warc").stdout)
+    assert (kept["id"], kept["text"]) == ("http://a/200", corpus(1)[0])
+    assert kept["WARC-Type"] == "response"
 
 
 def test_bad_records_stop_or_are_left_out(run: Run) -> None:
