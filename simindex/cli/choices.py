@@ -35,6 +35,7 @@ from simindex.inputs import (
 )
 from simindex.inputs.finding import name_from, printable
 from simindex.inputs.markup import EXTRACTORS
+from simindex.inputs.named import expanded
 from simindex.options import SECRET_BYTES, split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -118,6 +119,12 @@ def _named_index(ctx: click.Context, parameter: click.Parameter, path: str) -> s
 index_argument = click.argument(
     "index_path", metavar="INDEX", type=NamedPath(), callback=_named_index
 )
+
+inputs_argument = click.argument(
+    "inputs", metavar="[INPUT]...", nargs=-1,
+    callback=lambda _ctx, _parameter, names: expanded(names),
+)
+
 
 def distance(recipe: str, meaning: str = "The radius") -> Callable[[Command], Command]:
     """The option of the radius; without it that of a recipe counts."""

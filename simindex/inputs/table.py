@@ -1,14 +1,18 @@
-"""Comma-separated tables: a header row that names the columns, then one document a row."""
+"""Tables of text: a header row that names the columns, then one document a row."""
 
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
-from simindex.inputs.streams import lines, unmarked
+from simindex.inputs.foreign import HEAD_BYTES
+from simindex.inputs.streams import first_bytes, lines, unmarked
+
+SEPARATORS = (",", "\t", ";", "|")
 
 MAX_COLUMNS = 1 << 16
 
@@ -53,12 +57,14 @@ class TableRows:
 
     Bad records: a row over the limit, MAX_COLUMNS columns or MAX_SEPARATORS separators, of another
     number of columns than the header, with broken quotes, or with bytes that are not UTF-8. A
-    header without the column `needed` makes the file one bad record. Cells of a .tsv have tabs
-    between them.
+    header without the column `needed` makes the file one bad record. The header tells what stands
+    between cells, one of SEPARATORS.
     """
 
     def __init__(self, stream: BinaryIO, source: Source, needed: str) -> None:
-        delimiter = "\t" if ".tsv" in PurePath(source.path).suffixes else ","
+        if not hasattr(stream, "peek"):
+            stream = io.BufferedReader(cast(Any, stream))
+        delimiter = _separator(first_bytes(stream, HEAD_BYTES), source.path, needed)
         if csv.field_size_limit() < source.limit:
             csv.field_size_limit(source.limit)
         self._source, self._needed = source, needed
@@ -81,12 +87,10 @@ class TableRows:
                 if header is None:
                     if self._needed not in row:
                         found = ", ".join(repr(column[:40]) for column in row[:8])
-                        other = _separated_otherwise(row) or (
-                            "name the column of the text with --text-field"
-                        )
+                        remedy = "name the column of the text with --text-field"
                         intake.bad(
                             path, line, f"has no column {self._needed!r} (it has {found})",
-                            other if self._needed == self._source.text_field else None,
+                            remedy if self._needed == self._source.text_field else None,
                         )
                         return
                     header = row
@@ -128,16 +132,17 @@ def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
         yield document
 
 
-def _separated_otherwise(header: list[str]) -> str | None:
-    """What to do where the one column of a header looks like several."""
-    other = next((mark for mark in ";|\t" if len(header) == 1 and mark in header[0]), None)
-    if other is None:
-        return None
-    mark = "tabs" if other == "\t" else repr(other)
-    return (
-        f"the columns seem to be separated by {mark}: .csv is read with commas and .tsv with tabs, "
-        "so convert it"
-    )
+def _separator(head: bytes, path: str, needed: str) -> str:
+    """What stands between the columns of a header: what finds the needed one, else most columns."""
+    usual = "\t" if ".tsv" in PurePath(path).suffixes else ","
+    line = unmarked(head).partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+    found: dict[str, list[str]] = {}
+    for mark in (usual, *SEPARATORS):
+        try:
+            found[mark] = next(csv.reader([line], delimiter=mark, strict=True), [])
+        except csv.Error:
+            continue
+    return max(found, key=lambda mark: (needed in found[mark], len(found[mark])), default=usual)
 
 
 def _require_utf8(row: list[str]) -> None:

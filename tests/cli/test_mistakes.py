@@ -60,7 +60,8 @@ MISTAKES = [
     ("build dangling.sim docs", 3, "dangling.sim is a symbolic link to nothing"),
     # Inputs
     ("build new.sim nothere", 4, "nothere: no such file or folder"),
-    ("build new.sim docs/*.md", 4, "docs/*.md: no such file or folder"),
+    ("build new.sim docs/*.md", 4, "docs/*.md: no file or folder matches"),
+    ("build new.sim @nolist", 4, "@nolist: cannot be opened: No such file"),
     ("build new.sim emptyfolder", 1, "the inputs hold no document: new.sim was not created"),
     ("build new.sim empty.jsonl", 1, "the inputs hold no document"),
     ("build new.sim docs --include *.md", 1, "the inputs hold no document"),

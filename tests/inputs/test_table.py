@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.errors import InvalidInput
 from simindex.inputs import Document, Intake
 from simindex.inputs.document import Source
 from simindex.inputs.table import read_table
@@ -103,8 +102,27 @@ def test_an_empty_table_has_no_documents() -> None:
     assert documents_of(b"id,text\n", Intake()) == []
 
 
-@pytest.mark.parametrize(("mark", "named"), [(";", "';'"), ("|", "'|'"), ("\t", "tabs")])
-def test_another_separator_is_seen_in_the_header(mark: str, named: str) -> None:
-    with pytest.raises(InvalidInput, match="separated by") as raised:
-        documents_of(f"id{mark}text\n1{mark}a b\n".encode(), Intake())
-    assert f"the columns seem to be separated by {named}: " in str(raised.value)
+@pytest.mark.parametrize("mark", [",", ";", "|", "\t"])
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_the_header_tells_the_separator(
+    tmp_path: Path, take: Callable[..., Any], mark: str, name: str, quote: str
+) -> None:
+    columns = (f"{quote}{column}{quote}" for column in ("id", "text", "more"))
+    path = tmp_path / name
+    path.write_text(f"{mark.join(columns)}\r\n7{mark}one, two; three{mark}x\r\n".replace(
+        "one, two; three", '"one, two; three"'
+    ))
+    (document,), bad, _ = take(path)
+    assert (document.key, document.text, bad) == ("7", "one, two; three", [])
+
+
+def test_a_missing_column_is_told_with_those_there_are(
+    tmp_path: Path, take: Callable[..., Any]
+) -> None:
+    (tmp_path / "t.csv").write_text("id;body;x,y\n7;one;2\n")
+    _, bad, _ = take(tmp_path / "t.csv")
+    assert bad == [
+        "t.csv:1: has no column 'text' (it has 'id', 'body', 'x,y'): name the column of the text "
+        "with --text-field"
+    ]

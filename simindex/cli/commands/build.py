@@ -23,6 +23,7 @@ from simindex.cli.choices import (
     distance,
     index_argument,
     input_options,
+    inputs_argument,
     key_secret_option,
     output_options,
     piped_input,
@@ -70,7 +71,7 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 
 @program.command()
 @index_argument
-@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
+@inputs_argument
 @click.option(
     "--append", is_flag=True,
     help="Add to the index, with its own recipe. Create it if there is none.",

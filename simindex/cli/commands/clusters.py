@@ -18,6 +18,7 @@ from simindex.cli.choices import (
     distance_option,
     index_argument,
     input_options,
+    inputs_argument,
     memory_limit_option,
     output_options,
     threads_option,
@@ -41,7 +42,7 @@ from simindex.records.clusters import Clusters
 
 @program.command()
 @index_argument
-@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
+@inputs_argument
 @distance_option
 @click.option(
     "--star", is_flag=True,

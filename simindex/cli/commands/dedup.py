@@ -28,7 +28,14 @@ import click
 
 from simindex.cli.app import program
 from simindex.cli.batches import process_bytes
-from simindex.cli.choices import NamedPath, Reading, distance, input_options, output_options
+from simindex.cli.choices import (
+    NamedPath,
+    Reading,
+    distance,
+    input_options,
+    inputs_argument,
+    output_options,
+)
 from simindex.cli.console import count, duration, megabytes, say
 from simindex.cli.dedup.outputs import audit_file, require_apart, whole_writes
 from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
@@ -47,7 +54,7 @@ BUFFER_DOCUMENTS = 1 << 14
 
 
 @program.command()
-@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
+@inputs_argument
 @click.option(
     "--index", "index_path", type=NamedPath(), metavar="INDEX",
     help="Also drop near-duplicates of the documents of this index, and add the printed documents "

@@ -27,6 +27,7 @@ from simindex.cli.choices import (
     NamedPath,
     Reading,
     input_options,
+    inputs_argument,
     output_options,
     piped_input,
     threads_option,
@@ -56,7 +57,7 @@ NO_TEXTS = "it cannot fingerprint texts", "name an index with a recipe, or leave
 
 
 @program.command()
-@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
+@inputs_argument
 @click.option("--text", "texts", multiple=True, help="A text to fingerprint.")
 @click.option(
     "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",

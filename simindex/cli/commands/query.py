@@ -33,6 +33,7 @@ from simindex.cli.choices import (
     distance_option,
     index_argument,
     input_options,
+    inputs_argument,
     memory_option,
     output_options,
     piped_input,
@@ -140,7 +141,7 @@ That is None without --top. Options of the command that contradict it are a wron
 
 @program.command()
 @index_argument
-@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
+@inputs_argument
 @text_option
 @fingerprint_option
 @click.option(
