@@ -41,13 +41,13 @@ SEGMENT_NS = 4_000.0
 ANSWERED_NS = 12.0
 """Putting a query's matches in order, where about every other query has one."""
 
-UNFORESEEN_NS = 55.0
-"""And coming upon them between probes, which only a sweep of permuted tables puts off, as far as
-it reads them in order."""
+UNFORESEEN_NS, FORESEEN_SHARE = 55.0, 0.5
+"""And coming upon them between probes. A sweep puts it off as far as it reads in order: one of
+permuted tables all of it, and one in VOSH order such a share."""
 
-MATCHED_NS = 50.0
-"""Giving a row found by tables over the queries its id and queries, where every other one has one.
-"""
+MATCHED_WAITS = 1.5
+"""Giving a row found by tables over the queries its id and queries waits so often for memory, where
+every other query has one."""
 
 FOUND_AGAIN_SHARE, FOUND_AGAIN_WAITS = 0.5, 3
 """Of the queries have a row that is found again in table 0, where the directory, the rows and the
@@ -59,8 +59,9 @@ FOUND_NEAR_BYTES, FOUND_FAR_BYTES = 1 << 23, 1 << 29
 WIDE_WORD_NS = 5.0
 """Permuting a word of a row that has several."""
 
-LONG_BUCKET, SHARED_BUCKET = 64, 2
-"""Rows, and probes, that headers must have on average for a sweep to go bucket by bucket."""
+LONG_BUCKET, SHARED_LONG_BUCKET, SHARED_BUCKET = 64, 0.5, 2
+"""A sweep goes bucket by bucket where headers have so many probes on average: the fewer if they have
+so many rows."""
 
 SHARED_SHARE, SHARED_SLOPE, BUCKET_NS = 0.6, 0.75, 20.0
 """Where probes share a short bucket: what a probe takes of `Machine.swept`, what a row more, and
@@ -171,6 +172,9 @@ def probing_ns(
     if compared is None:
         compared = uniformly_compared(rows, probes, header_bits)
     computed = UNFORESEEN_NS + (vosh_ns(machine, flips, h, queries) if ordered else 0.0)
+    if swept:
+        brought = _brought_share(rows, header_bits, queries * probes)
+        computed -= FORESEEN_SHARE * brought * UNFORESEEN_NS
     looked_up = _looked_up_ns(
         machine, rows, words, header_bits, probes, compared, swept, queries, h
     )
@@ -266,7 +270,7 @@ def _looked_up_ns(
     long = rows >= LONG_BUCKET << header_bits
     brought = _brought_share(rows, header_bits, queries * probes)
     probe = along(machine.swept, bucket)
-    if sharing >= SHARED_BUCKET and long:
+    if sharing >= SHARED_LONG_BUCKET and long:
         probe = along(machine.bucketed, bucket)
     elif sharing >= SHARED_BUCKET:
         few, least = machine.swept[0]
@@ -371,7 +375,7 @@ def query_tables_ns(
         )
         for (probes, width), some in zip(looked_up, compared, strict=True)
     )
-    return MATCHED_NS + built + row * rows / queries
+    return MATCHED_WAITS * machine.delta_r_ns + built + row * rows / queries
 
 
 def query_design(

@@ -35,14 +35,19 @@ struct Part {
   const std::uint8_t* skip;  // (m,) queries that need not be looked up, or null
 };
 
-// Buckets of so many rows, and so many probes for each, are swept bucket by bucket.
+// Where headers have so many probes on average they are swept bucket by bucket, and where their buckets
+// are long from fewer on: these are then read in order. A table of 6 M rows under 16 bits took 212 ns a
+// query of 100,000 so, and 378 probe by probe; with one probe for four headers it makes no difference.
 constexpr std::size_t kLongBucket = 64;
 constexpr std::size_t kSharedBucket = 2;
+constexpr std::size_t kHeadersOfALongBucket = 2;  // a probe for each so many
 
 Way way_of(const Table& table, std::size_t probes) {
   const std::size_t buckets = std::size_t{1} << table.header_bits;
-  if (table.words != 1 || probes < kSharedBucket * buckets) return Way::kProbes;
-  return table.n >= kLongBucket * buckets ? Way::kLongBuckets : Way::kSharedBuckets;
+  if (table.words != 1) return Way::kProbes;
+  if (table.n >= kLongBucket * buckets)
+    return kHeadersOfALongBucket * probes >= buckets ? Way::kLongBuckets : Way::kProbes;
+  return probes >= kSharedBucket * buckets ? Way::kSharedBuckets : Way::kProbes;
 }
 
 // Before all rows of a partition are read.
