@@ -60,8 +60,8 @@ WIDE_WORD_NS = 5.0
 """Permuting a word of a row that has several."""
 
 LONG_BUCKET, SHARED_LONG_BUCKET, SHARED_BUCKET = 64, 0.5, 2
-"""A sweep goes bucket by bucket where headers have so many probes on average: the fewer if they have
-so many rows."""
+"""A sweep goes bucket by bucket where headers have so many probes on average, fewer of them if they
+have so many rows."""
 
 SHARED_SHARE, SHARED_SLOPE, BUCKET_NS = 0.6, 0.75, 20.0
 """Where probes share a short bucket: what a probe takes of `Machine.swept`, what a row more, and
