@@ -59,9 +59,9 @@ FOUND_NEAR_BYTES, FOUND_FAR_BYTES = 1 << 23, 1 << 29
 WIDE_WORD_NS = 5.0
 """Permuting a word of a row that has several."""
 
-LONG_BUCKET, SHARED_LONG_BUCKET, SHARED_BUCKET = 64, 0.5, 2
-"""A sweep goes bucket by bucket where headers have so many probes on average, fewer of them if they
-have so many rows."""
+LONG_BUCKET, SHARED_BUCKET = 64, 2
+"""Rows, and probes, that headers must have on average for the costs of a sweep bucket by bucket.
+From fewer probes on, such a sweep waits for rows, and a probe takes about what one alone takes."""
 
 SHARED_SHARE, SHARED_SLOPE, BUCKET_NS = 0.6, 0.75, 20.0
 """Where probes share a short bucket: what a probe takes of `Machine.swept`, what a row more, and
@@ -270,7 +270,7 @@ def _looked_up_ns(
     long = rows >= LONG_BUCKET << header_bits
     brought = _brought_share(rows, header_bits, queries * probes)
     probe = along(machine.swept, bucket)
-    if sharing >= SHARED_LONG_BUCKET and long:
+    if sharing >= SHARED_BUCKET and long:
         probe = along(machine.bucketed, bucket)
     elif sharing >= SHARED_BUCKET:
         few, least = machine.swept[0]
