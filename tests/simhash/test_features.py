@@ -536,7 +536,7 @@ def test_something_else_than_several_texts_is_refused(wrong):
 def test_a_dict_of_texts_is_refused() -> None:
     """Its keys would count as the texts."""
     texts = {"a.md": "one two", "b.md": "three four"}
-    for call in (Recipe().batch, Recipe.fit):
+    for call in (Recipe().batch, Recipe(weighting="tfidf").fit):
         with pytest.raises(InvalidBatch, match=r"keys would be .*: give its values, list\(texts"):
             call(texts)
     assert len(Recipe().batch(texts.values())) == 2
