@@ -40,6 +40,8 @@ TESTED_BY = {
     "cli/dedup/marks.py": "cli/commands/test_dedup.py",
     "cli/dedup/place.py": "cli/commands/test_dedup_index.py",
     "cli/dedup/run.py": "cli/commands/test_dedup.py",
+    "inputs/http_body.py": "inputs/test_archives.py",
+    "inputs/extras.py": "inputs/test_archives.py",
     "inputs/plain.py": "inputs/test_reading.py",
     "index/opening.py": "test_bad_input.py",
     "index/writing_call.py": "regressions/test_0038_calls_within_calls.py",

@@ -49,9 +49,8 @@ def named_by(intake: Intake, asked: str | None) -> Iterator[str]:
         if asked is None and field != ID_FIELDS[0]:
             yield f"ids are those of the field {field!r}; --id-field names another"
     if intake.numbered:
-        order = {name: place for place, name in enumerate(ID_FIELDS)}
-        found = sorted(intake.looked_for, key=lambda name: (order.get(name, len(order)), name))
-        looked = ", ".join(found) or asked
+        usual = [name for name in ID_FIELDS if name in intake.looked_for]
+        looked = ", ".join([*usual, *sorted(intake.looked_for - {*usual})]) or asked
         yield (
             f"{count(intake.numbered, 'record')} without an id (looked for {looked}), named by "
             "file and line; --id-field names the field"

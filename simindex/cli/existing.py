@@ -34,12 +34,12 @@ class Existing:
     """Of one run, that adds to the index at `path`."""
 
     def __init__(self, path: Path, choice: Choice) -> None:
-        self.before = self._before = simindex.open(path, "r", refresh=False)
+        self.before = simindex.open(path, "r", refresh=False)
         """The index as it was."""
         self._choice = choice
         self._gone: set[Any] = set()
         self.names: list[str] = []
-        """Those that the documents of the last chunk have in the index."""
+        """Those that the documents of the last chunk have, also without a fingerprint."""
         self.skipped = 0
         """Documents that were passed over."""
 
@@ -50,7 +50,7 @@ class Existing:
 
     def close(self) -> None:
         """Gives the index up."""
-        self._before.close()
+        self.before.close()
 
     def admitted(
         self, index: simindex.Index, chunk: list[Document], batch: simindex.Batch
@@ -59,11 +59,14 @@ class Existing:
 
         Raises InvalidInput at the first document that is there, if that is the choice.
         """
-        self._drop_without(index, chunk, batch)
+        bare = [chunk[one.position] for one in batch.skipped]
+        bare_names = list(dict.fromkeys(one.key for one in bare if not one.numbered))
+        if self._choice == "replace":
+            self._drop(index, bare_names)
         keys: list[Any] = list(batch.keys or [])
-        self.names = keys
-        there = np.flatnonzero(self._before.contains(keys=keys)) if keys else ()
+        there = np.flatnonzero(self.before.contains(keys=keys)) if keys else ()
         if not len(there):
+            self.names = [*keys, *bare_names]
             return batch
         without = {one.position for one in batch.skipped}
         documents = [one for place, one in enumerate(chunk) if place not in without]
@@ -72,7 +75,7 @@ class Existing:
         for row in map(int, there):
             document = documents[row]
             if document.numbered:
-                keys[row], same = own_name(self._before, keys[row], batch.rows[row])
+                keys[row], same = own_name(self.before, keys[row], batch.rows[row])
                 kept[row] = not same
             elif self._choice == "error":
                 raise self._refused(
@@ -85,6 +88,7 @@ class Existing:
                 gone.append(document.key)
         if gone:
             index.delete(keys=gone)
+        self.names = [*keys, *bare_names]
         self.skipped += int(np.count_nonzero(~kept))
         places = np.flatnonzero(kept)
         return simindex.Batch(
@@ -93,16 +97,10 @@ class Existing:
             recipe=batch.recipe, skipped=batch.skipped,
         )
 
-    def _drop_without(
-        self, index: simindex.Index, chunk: list[Document], batch: simindex.Batch
-    ) -> None:
+    def _drop(self, index: simindex.Index, names: list[str]) -> None:
         """Has new texts replace old ones also where the new ones have no fingerprint."""
-        if self._choice != "replace" or not batch.skipped:
-            return
-        new = [chunk[one.position] for one in batch.skipped]
-        keys = list(dict.fromkeys(document.key for document in new if not document.numbered))
-        held = self._before.contains(keys=keys)
-        gone = [key for key, there in zip(keys, held, strict=True) if there]
+        held = self.before.contains(keys=names) if names else ()
+        gone = [name for name, there in zip(names, held, strict=True) if there]
         if gone:
             index.delete(keys=gone)
             self._gone.update(gone)
@@ -114,7 +112,7 @@ class Existing:
         if names is None or not len(names):
             return batch
         named = "ids" if batch.keys is None else "keys"
-        there = self._before.contains(**{named: names})
+        there = self.before.contains(**{named: names})
         if not there.any():
             return batch
         if self._choice == "error":

@@ -11,15 +11,15 @@ before their headers say become no documents.
 from __future__ import annotations
 
 import io
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from simindex.errors import MissingExtra
 from simindex.inputs.document import Document, Ids, Source, Unusable
+from simindex.inputs.extras import needed
 from simindex.inputs.foreign import is_markup
-from simindex.inputs.markup import Extractor, extractor
+from simindex.inputs.http_body import body_of, media_type_of
+from simindex.inputs.markup import RAW, Extractor, extractor
 from simindex.inputs.streams import Unreadable, decoded, some, unmarked
 
 WARC_MAGIC, ARC_MAGIC = b"WARC/", b"filedesc://"
@@ -31,6 +31,9 @@ _NAMES = {
     name.lower(): name
     for name in (URI, RECORD_ID, "WARC-Type", "WARC-Truncated", "Content-Length", "Content-Type")
 }
+
+DOCUMENTS = ("response", "resource", "conversion")
+"""Kinds of records that may be documents."""
 
 HTML_TYPES = {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"}
 
@@ -48,19 +51,22 @@ class Record:
     """Where it begins, in the decompressed archive."""
     kind: str
     headers: dict[str, str]
-    """Of the archive, with their names as they stand there."""
-    status: int | None
-    """Of HTTP; None where nobody was asked."""
+    """Of the archive, with their usual names."""
     media_type: str
     """In lower case; may be empty."""
-    charset: str | None
-    transfer: str
+    charset: str | None = None
+    status: int | None = None
+    """Of HTTP; None where nobody was asked."""
+    transfer: str = ""
     """How the body is encoded on the way, and `encoding` of what it is."""
-    encoding: str
-    body: bytes
+    encoding: str = ""
+    body: bytes = b""
     """As it was stored, one byte more than the limit at most."""
-    cut: bool
-    """Whether the archive says that it holds a part of the body only."""
+
+    @property
+    def cut(self) -> bool:
+        """Whether the archive says that it holds a part of the body only."""
+        return "WARC-Truncated" in self.headers
 
 
 def read_warc(stream: BinaryIO, source: Source) -> Iterator[Document]:
@@ -80,7 +86,7 @@ def read_arc(stream: BinaryIO, source: Source) -> Iterator[Document]:
 
 
 def _documents(records: Any, source: Source) -> Iterator[Document]:
-    text_of, intake = extractor(source.html), source.intake
+    text_of, as_it_is, intake = extractor(source.html), extractor(RAW), source.intake
     ids = Ids(source, "header", (URI,))
     for record in records:
         other = _no_page(record)
@@ -88,8 +94,10 @@ def _documents(records: Any, source: Source) -> Iterator[Document]:
             intake.other_records[other] += 1
             continue
         try:
-            body = _body(record, source.limit)
-            text = _text(record, body, text_of)
+            body = body_of(
+                record.body, record.transfer, record.encoding, source.limit, cut=record.cut
+            )
+            text = _text(record, body, text_of, as_it_is)
             if text is None:
                 intake.other_records[record.media_type or "no type"] += 1
                 continue
@@ -107,7 +115,7 @@ def _documents(records: Any, source: Source) -> Iterator[Document]:
 
 def _no_page(record: Record) -> str | None:
     """What a record is that is no document; None for one that may be."""
-    if record.kind not in ("response", "resource", "conversion"):
+    if record.kind not in DOCUMENTS:
         return record.kind or "no type"
     if not record.body:
         return "empty"
@@ -120,89 +128,17 @@ def _no_page(record: Record) -> str | None:
     return record.media_type
 
 
-def _text(record: Record, body: bytes, text_of: Extractor) -> str | None:
+def _text(
+    record: Record, body: bytes, text_of: Extractor, as_it_is: Extractor
+) -> str | None:
     """The text of a body; None if it is neither HTML nor plain text."""
     if record.media_type in HTML_TYPES or (not record.media_type and is_markup(body)):
         return text_of(body, record.charset)
     if record.kind == "conversion":
         return decoded(unmarked(body))
     if record.media_type == "text/plain" and b"\0" not in body:
-        return extractor("raw")(body, record.charset)
+        return as_it_is(body, record.charset)
     return None
-
-
-def _body(record: Record, limit: int) -> bytes:
-    """What the record holds, without the encodings of HTTP; Unusable for more than the limit."""
-    body = record.body
-    if "chunked" in record.transfer:
-        body = _joined_chunks(body, whole=not record.cut and len(body) <= limit)
-    for encoding in reversed([name.strip() for name in record.encoding.split(",")]):
-        if encoding in ("gzip", "x-gzip", "deflate"):
-            body = _inflated(body, limit, cut=record.cut)
-        elif encoding == "br":
-            body = _unbrotlied(body, limit)
-        elif encoding not in ("", "identity", "utf-8"):
-            raise Unusable(f"content encoding {encoding!r} cannot be read")
-    if len(body) > limit:
-        raise Unusable(f"longer than {limit} bytes")
-    return body
-
-
-def _joined_chunks(body: bytes, *, whole: bool) -> bytes:
-    """The chunks of a body together; the body itself if it has none, whatever its header says."""
-    parts: list[bytes] = []
-    at = 0
-    while True:
-        end = body.find(b"\n", at, at + 64)
-        try:
-            size = int(body[at:end].split(b";")[0], 16) if end >= 0 else -1
-        except ValueError:
-            size = -1
-        if size < 0:
-            if not parts:
-                return body
-            break
-        if size == 0:
-            return b"".join(parts)
-        part = body[end + 1 : end + 1 + size]
-        parts.append(part)
-        at = end + 1 + size
-        if len(part) < size:
-            break
-        at += 2 if body[at : at + 2] == b"\r\n" else 1
-    if whole:
-        raise Unusable("the chunks of its body break off")
-    return b"".join(parts)
-
-
-def _inflated(body: bytes, limit: int, *, cut: bool) -> bytes:
-    """Without gzip or deflate; a body that begins as neither is taken for what it is."""
-    for window in (47, -15):  # gzip or zlib, told by the header; then deflate without one
-        decompressor = zlib.decompressobj(window)
-        try:
-            text = decompressor.decompress(body, limit + 1)
-        except zlib.error as error:
-            if window == 47 and body[:2] != b"\x1f\x8b":
-                continue
-            if window < 0:
-                return body
-            raise Unusable(f"damaged compressed data: {error}") from None
-        if not decompressor.eof and len(text) <= limit and not cut:
-            if window < 0:
-                return body
-            raise Unusable("its compressed body breaks off")
-        return text
-    return body
-
-
-def _unbrotlied(body: bytes, limit: int) -> bytes:
-    from fastwarc.stream_io import BrotliReader
-
-    try:
-        text: bytes = BrotliReader(io.BytesIO(body)).read(limit + 1)
-    except OSError as error:
-        raise Unusable(f"damaged compressed data: {error}") from None
-    return text
 
 
 class _Told:
@@ -238,8 +174,12 @@ class _WarcRecords:
         self.number = 0
 
     def __iter__(self) -> Iterator[Record]:
-        records = iter(_warc_iterator()(
-            self._stream, parse_http=False, stream_detect=False, quirks_mode=True
+        with needed("reading WARC archives", extra="web"):
+            from fastwarc.warc import ArchiveIterator
+
+        stream: Any = self._stream
+        records = iter(ArchiveIterator(
+            stream, parse_http=False, stream_detect=False, quirks_mode=True
         ))
         bad, end = self._source.intake.bad, 0
         found: Any = None
@@ -276,35 +216,28 @@ class _WarcRecords:
             raise Unusable("has no Content-Length: the record is damaged, or cut")
         kind = headers.get("WARC-Type", "").lower()
         given = headers.get("Content-Type", "").lower()
-        if kind not in ("response", "resource", "conversion"):
+        if kind not in DOCUMENTS:
             self._skip(found)
-            return Record(found.stream_pos, kind, headers, None, given, None, "", "", b"", False)
-        status = transfer = encoding = charset = None
+            return Record(found.stream_pos, kind, headers, given)
+        status, http = None, None
         if kind == "response" and given.startswith("application/http"):
             try:
                 found.parse_http(auto_decode="none", quirks_mode=True)
-                if found.http_headers is not None:
-                    status = found.http_headers.status_code
+                http = found.http_headers
+                status = None if http is None else http.status_code
                 if status is None:
                     raise ValueError("there are none")
             except (OSError, ValueError) as error:
                 raise Unusable(f"damaged headers of HTTP: {error}") from None
-            given = (found.http_headers.get("Content-Type") or "").lower()
-            transfer = (found.http_headers.get("Transfer-Encoding") or "").lower()
-            encoding = (found.http_headers.get("Content-Encoding") or "").lower()
-        media_type, _, rest = given.partition(";")
-        if "charset=" in rest:
-            charset = rest.partition("charset=")[2].split(";")[0].strip(" \"'")
         wanted = found.content_length
         body = found.reader.read(min(wanted, self._source.limit + 1))
         if len(body) < min(wanted, self._source.limit + 1):
             raise Unusable(
                 f"breaks off: {len(body):,} of {wanted:,} bytes of its body are there"
             )
-        return Record(
-            found.stream_pos, kind, headers, status, media_type.strip(), charset or None,
-            transfer or "", encoding or "", body, "WARC-Truncated" in headers,
-        )
+        if http is None:
+            return Record(found.stream_pos, kind, headers, *media_type_of(given), body=body)
+        return _of_http(found.stream_pos, kind, headers, http.get, status, body)
 
     def _skip(self, found: Any) -> None:
         """Reads over a body, of which the rest of a file that was cut would not be told."""
@@ -336,47 +269,57 @@ class _ArcRecords:
         self.number = 0
 
     def __iter__(self) -> Iterator[Record]:
-        errors, iterator = _arc_iterator()
-        records = iter(iterator(self._stream, arc2warc=True))
-        limit, bad, at = self._source.limit, self._source.intake.bad, 0
+        with needed("reading ARC archives", extra="web"):
+            from warcio.archiveiterator import ArchiveIterator
+            from warcio.exceptions import ArchiveLoadFailed
+
+        records = ArchiveIterator(self._stream, arc2warc=True)
+        limit, bad = self._source.limit, self._source.intake.bad
         while True:
             self.number += 1
             try:
                 found = next(records, None)
                 if found is None:
-                    last = self._stream.tail.rpartition(b"\n")[2]
-                    if last.startswith((b"http", ARC_MAGIC)):
-                        bad(self._source.path, self.number, "truncated: the file ends in a header")
-                    return
+                    break
                 body = found.raw_stream.read(limit + 1)
                 missing = found.raw_stream.limit if len(body) <= limit else 0
+                at = records.get_record_offset()
             except Unreadable as reason:
                 raise Unreadable(str(reason), self.number) from reason
-            except (errors, OSError, ValueError, AttributeError, IndexError) as error:
+            except (ArchiveLoadFailed, OSError, ValueError, AttributeError, IndexError) as error:
                 bad(
                     self._source.path, self.number,
                     f"damaged, so the rest of the file was not read: {error}",
                 )
                 return
-            headers = _canonical(found.rec_headers.headers)
+            headers, http = _canonical(found.rec_headers.headers), found.http_headers
             if missing > 0:
                 bad(
                     self._source.path, self.number,
-                    f"breaks off: {missing:,} bytes of its body are missing",
+                    f"breaks off: {missing:,} bytes of its body are missing (at byte {at})",
                 )
-                continue
-            http = found.http_headers
-            given = (http.get_header("Content-Type") or "" if http else "").lower()
-            media_type, _, rest = given.partition(";")
-            charset = rest.partition("charset=")[2].split(";")[0].strip(" \"'") or None
-            status = http.get_statuscode() if http else None
-            yield Record(
-                at, found.rec_type, headers,
-                int(status) if status is not None and status.isdigit() else None,
-                media_type.strip(), charset,
-                (http.get_header("Transfer-Encoding") or "" if http else "").lower(),
-                (http.get_header("Content-Encoding") or "" if http else "").lower(), body, False,
-            )
+            elif http is None:
+                yield Record(at, found.rec_type, headers, "", body=body)
+            else:
+                status = http.get_statuscode()
+                yield _of_http(
+                    at, found.rec_type, headers, http.get_header,
+                    int(status) if status.isdigit() else None, body,
+                )
+        if self._stream.tail.rpartition(b"\n")[2].startswith((b"http", ARC_MAGIC)):
+            bad(self._source.path, self.number, "truncated: the file ends in a header")
+
+
+def _of_http(
+    at: int, kind: str, headers: dict[str, str], http: Callable[[str], str | None],
+    status: int | None, body: bytes,
+) -> Record:
+    """A record of an answer of HTTP, whose headers `http` gives by their names."""
+    return Record(
+        at, kind, headers, *media_type_of(http("Content-Type")), status=status,
+        transfer=(http("Transfer-Encoding") or "").lower(),
+        encoding=(http("Content-Encoding") or "").lower(), body=body,
+    )
 
 
 def _is_panic(error: BaseException) -> bool:
@@ -391,32 +334,3 @@ def _canonical(headers: Any) -> dict[str, str]:
     if uri[:1] == "<" and uri[-1:] == ">":  # as wget wrote them
         found[URI] = uri[1:-1]
     return found
-
-
-def _warc_iterator() -> Any:
-    def imported() -> Any:
-        from fastwarc.warc import ArchiveIterator
-
-        return ArchiveIterator
-
-    return _needed("WARC", imported)
-
-
-def _arc_iterator() -> Any:
-    def imported() -> Any:
-        from warcio.archiveiterator import ArchiveIterator
-        from warcio.exceptions import ArchiveLoadFailed
-
-        return ArchiveLoadFailed, ArchiveIterator
-
-    return _needed("ARC", imported)
-
-
-def _needed(what: str, imported: Callable[[], Any]) -> Any:
-    try:
-        return imported()
-    except ImportError as error:
-        raise MissingExtra(
-            f"reading {what} archives needs optional packages ({error})",
-            remedy="pip install 'simindex[web]'", extra="web",
-        ) from error

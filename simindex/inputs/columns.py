@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import date, time
 from typing import Any, BinaryIO
 
-from simindex.errors import MissingExtra
 from simindex.inputs.document import ID_FIELDS, Document, Ids, Source, Unusable, text_of
+from simindex.inputs.extras import needed
 from simindex.inputs.fields import field_of
 from simindex.inputs.streams import Unreadable
 
@@ -32,34 +33,37 @@ def read_parquet(stream: BinaryIO, source: Source) -> Iterator[Document]:
     whole number. The file is one bad record if it has no such column, is damaged, or is compressed
     as a whole: its table of contents is at the end.
     """
-    pyarrow, parquet = _pyarrow(), _parquet()
-    with _as_unreadable(pyarrow):
+    with _needed():
+        from pyarrow import parquet
+
+    def batches() -> Iterator[Any]:
         file = parquet.ParquetFile(_seekable(stream), page_checksum_verification=True)
-        wanted = _wanted(file.schema_arrow, source)
-        if wanted is None:
-            return
-        batches = file.iter_batches(batch_size=ROWS, columns=wanted)
-    yield from _documents(batches, source, pyarrow)
+        columns = _wanted(file.schema_arrow, source)
+        return iter(file.iter_batches(batch_size=ROWS, columns=columns))
+
+    yield from _documents(batches, source)
 
 
 def read_arrow(stream: BinaryIO, source: Source) -> Iterator[Document]:
     """The same of an Arrow file or stream (Feather, IPC)."""
-    pyarrow = _pyarrow()
-    with _as_unreadable(pyarrow):
+    with _needed():
+        from pyarrow import ipc
+
+    def batches() -> Iterator[Any]:
         opened: Any = _seekable(stream)
         head = opened.read(len(ARROW_MAGIC))
         opened.seek(0)
         if head == ARROW_MAGIC:
-            file = pyarrow.ipc.open_file(opened)
-            batches = (file.get_batch(number) for number in range(file.num_record_batches))
+            file = ipc.open_file(opened)
+            parts = (file.get_batch(number) for number in range(file.num_record_batches))
         else:
-            file = pyarrow.ipc.open_stream(opened)
-            batches = iter(file)
-        wanted = _wanted(file.schema, source)
-        if wanted is None:
-            return
-        top = list(dict.fromkeys(_top(name, file.schema.names) for name in wanted))
-    yield from _documents(_parts(batches, top), source, pyarrow)
+            file = ipc.open_stream(opened)
+            parts = iter(file)
+        names = file.schema.names
+        wanted = dict.fromkeys(_top(name, names) for name in _wanted(file.schema, source))
+        return _parts(parts, list(wanted))
+
+    yield from _documents(batches, source)
 
 
 def _parts(batches: Iterator[Any], columns: Sequence[str]) -> Iterator[Any]:
@@ -69,11 +73,17 @@ def _parts(batches: Iterator[Any], columns: Sequence[str]) -> Iterator[Any]:
             yield some.slice(start, ROWS)
 
 
-def _documents(batches: Iterator[Any], source: Source, pyarrow: Any) -> Iterator[Document]:
+def _documents(opened: Callable[[], Iterator[Any]], source: Source) -> Iterator[Document]:
     ids, field, row = Ids(source, "column"), source.text_field, 0
+    try:
+        with _as_unreadable():
+            batches = opened()
+    except Unusable as reason:
+        source.intake.bad(source.path, None, str(reason), reason.remedy)
+        return
     while True:
         try:
-            with _as_unreadable(pyarrow):
+            with _as_unreadable():
                 batch = next(batches, None)
                 if batch is None:
                     return
@@ -111,16 +121,15 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
-def _wanted(schema: Any, source: Source) -> list[str] | None:
-    """The columns to read; None, and a bad record, if there is no such column."""
+def _wanted(schema: Any, source: Source) -> list[str]:
+    """The columns to read; Unusable if there is no such column."""
     names, field = list(schema.names), source.text_field
     if not _has(schema, field):
         listed = ", ".join(repr(name[:40]) for name in names[:NAMED])
-        source.intake.bad(
-            source.path, None, f"has no column {field!r} (it has {listed})",
+        raise Unusable(
+            f"has no column {field!r} (it has {listed})",
             "name the column of the text with --text-field",
         )
-        return None
     if source.all_fields:
         return names
     found = [field]
@@ -158,44 +167,20 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
     return stream
 
 
-class _as_unreadable:  # noqa: N801 - used as a function
-    """Has errors of pyarrow raised as Unreadable."""
-
-    def __init__(self, pyarrow: Any) -> None:
-        # Sizes that a damaged file states may be no sizes, or more than there is memory.
-        self._errors = (
-            pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError,
-            ValueError, SystemError, KeyError,
-        )
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, self._errors):
-            lines = str(error).splitlines() or [type(error).__name__]
-            raise Unreadable(f"damaged: {lines[0]}") from error
+def _needed() -> AbstractContextManager[None]:
+    return needed("reading Parquet and Arrow files", extra="arrow")
 
 
-def _pyarrow() -> Any:
+@contextmanager
+def _as_unreadable() -> Iterator[None]:
+    """Has errors of pyarrow raised as Unreadable: also of sizes that are none, or too large."""
+    from pyarrow import ArrowException
+
     try:
-        import pyarrow
-        import pyarrow.ipc
-    except ImportError as error:
-        raise _missing(error) from error
-    return pyarrow
-
-
-def _parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise _missing(error) from error
-    return pyarrow.parquet
-
-
-def _missing(error: ImportError) -> MissingExtra:
-    return MissingExtra(
-        f"reading Parquet and Arrow files needs an optional package ({error})",
-        remedy="pip install 'simindex[arrow]'", extra="arrow",
-    )
+        yield
+    except (
+        ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError, ValueError,
+        SystemError, KeyError,
+    ) as error:
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise Unreadable(f"damaged: {lines[0]}") from error

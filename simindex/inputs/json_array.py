@@ -43,32 +43,30 @@ def _elements(stream: BinaryIO, limit: int) -> Iterator[bytes]:
     if held[:1] != b"[":
         raise Unusable("not a JSON array")
     start = at = 1
-    depth, ended, elements = 0, False, 0
-    while not ended:
+    depth, elements = 0, 0
+    while True:
         for token in _TOKEN.finditer(held, at):
-            mark = held[token.start() : token.start() + 1]
-            if mark == b'"' and len(token[0]) == 1:
+            if token[0] == b'"':
                 at = token.start()
                 break
-            at = token.end()
+            at, mark = token.end(), token[0][:1]
             if mark in b"[{":
                 depth += 1
             elif mark in b"]}" and depth:
                 depth -= 1
-            elif mark in b",]" and not depth:
-                element = held[start : token.start()].strip()
-                ended, start = mark == b"]", at
-                if element or not ended or elements:
-                    elements += 1
-                    yield element
-                if ended:
-                    break
             elif mark == b"}":
                 raise Unusable("not JSON: a brace closes what was not opened")
+            elif mark in b",]" and not depth:
+                element = held[start : token.start()].strip()
+                if mark == b"," or element or elements:
+                    elements += 1
+                    yield element
+                if mark == b"]":
+                    _require_end(stream, held[at:])
+                    return
+                start = at
         else:
             at = len(held)
-        if ended:
-            break
         held, at, start = held[start:], at - start, 0
         if len(held) > limit:
             raise Unusable(f"an element is longer than {limit} bytes")
@@ -76,10 +74,12 @@ def _elements(stream: BinaryIO, limit: int) -> Iterator[bytes]:
         if not more:
             raise Unusable("truncated: the array is not closed")
         held += more
-    rest = held[start:].strip()
-    while not rest:
-        more = some(stream, CHUNK_BYTES)
-        if not more:
+
+
+def _require_end(stream: BinaryIO, rest: bytes) -> None:
+    """Refuses anything but white space."""
+    while not rest.strip():
+        rest = some(stream, CHUNK_BYTES)
+        if not rest:
             return
-        rest = more.strip()
     raise Unusable("not JSON: something follows the array")

@@ -14,12 +14,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from simindex.errors import MissingExtra
 from simindex.inputs.document import SKIP_FILES, Document, Source, Unusable
+from simindex.inputs.extras import needed
 from simindex.inputs.plain import read_text
 from simindex.inputs.streams import whole
 
-RAW = "raw"
+RAW, KEEP = "raw", ", or keep the markup with --html raw"
 
 MAX_TAGS = 1 << 19
 """Most tags of a page. Each takes up to 400 bytes of memory."""
@@ -63,22 +63,13 @@ Extractor = Callable[[bytes, str | None], str]
 
 def extractor(name: str) -> Extractor:
     """One of EXTRACTORS; MissingExtra says how to get its package."""
-    try:
-        return EXTRACTORS[name]()
-    except ImportError as error:
-        raise MissingExtra(
-            f"reading HTML with {name} needs an optional package ({error})",
-            remedy=f"pip install {_INSTALL[name]}, or keep the markup with --html raw", extra="web",
-        ) from error
-
-
-def _raw() -> Extractor:
-    return page_of
+    return EXTRACTORS[name]()
 
 
 def _resiliparse() -> Extractor:
-    from resiliparse.extract.html2text import extract_plain_text
-    from resiliparse.parse.html import HTMLTree
+    with needed("reading HTML with resiliparse", extra="web", otherwise=KEEP):
+        from resiliparse.extract.html2text import extract_plain_text
+        from resiliparse.parse.html import HTMLTree
 
     def text_of(data: bytes, charset: str | None) -> str:
         page = page_of(data, charset)
@@ -91,8 +82,10 @@ def _resiliparse() -> Extractor:
 
 
 def _trafilatura() -> Extractor:
-    import trafilatura
-    from resiliparse.extract.html2text import extract_plain_text
+    more = " trafilatura lxml_html_clean" + KEEP
+    with needed("reading HTML with trafilatura", extra="web", otherwise=more):
+        import trafilatura
+        from resiliparse.extract.html2text import extract_plain_text
 
     def text_of(data: bytes, charset: str | None) -> str:
         page = page_of(data, charset)
@@ -102,15 +95,17 @@ def _trafilatura() -> Extractor:
     return text_of
 
 
+def _raw() -> Extractor:
+    with needed("reading the characters of a page", extra="web"):
+        import resiliparse.parse.encoding  # noqa: F401 - asked for before a page is read
+
+    return page_of
+
+
 EXTRACTORS: dict[str, Callable[[], Extractor]] = {
     "resiliparse": _resiliparse, "trafilatura": _trafilatura, RAW: _raw,
 }
 """By name, the default first."""
-
-_INSTALL = {
-    "resiliparse": "'simindex[web]'", "trafilatura": "'simindex[web]' trafilatura lxml_html_clean",
-    RAW: "'simindex[web]'",
-}
 
 
 def page_of(data: bytes, charset: str | None) -> str:

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from simindex.errors import MissingExtra
+from simindex.inputs.extras import needed
 
 STDIN = "-"
 BUFFER_BYTES = 1 << 17
@@ -135,13 +135,9 @@ def compression_of(path: str) -> str:
 
 def require_zstandard() -> Any:
     """The zstandard module; MissingExtra names how to get it."""
-    try:
+    with needed("reading .zst files", extra="zst"):
         import zstandard
-    except ImportError as error:
-        raise MissingExtra(
-            "reading .zst files needs an optional package", remedy="pip install "
-            "'simindex[zst]'", extra="zst"
-        ) from error
+
     return zstandard
 
 
@@ -174,7 +170,7 @@ def exactly(stream: BinaryIO, size: int) -> bytes:
     """So many bytes, or fewer where the stream ends; Unreadable as `lines`."""
     parts: list[bytes] = []
     while size > 0:
-        part = _reading(lambda: stream.read(size), None)  # noqa: B023
+        part = some(stream, size)
         if not part:
             break
         parts.append(part)

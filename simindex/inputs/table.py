@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO
 
 from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
 from simindex.inputs.foreign import HEAD_BYTES
@@ -62,8 +61,6 @@ class TableRows:
     """
 
     def __init__(self, stream: BinaryIO, source: Source, needed: str) -> None:
-        if not hasattr(stream, "peek"):
-            stream = io.BufferedReader(cast(Any, stream))
         delimiter = _separator(first_bytes(stream, HEAD_BYTES), source.path, needed)
         if csv.field_size_limit() < source.limit:
             csv.field_size_limit(source.limit)

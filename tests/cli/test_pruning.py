@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import simindex
@@ -76,6 +77,25 @@ def test_nothing_is_pruned_after_bad_records(run: Run, folders: Path) -> None:
     told = run("build", "i.sim", "b", "--append", "--prune", "--max-errors", "1").stderr
     assert "nothing was pruned from i.sim" in told
     assert len(keys("i.sim")) == 6
+
+
+@pytest.mark.parametrize(("choice", "left"), [("skip", True), ("replace", False)])
+def test_an_emptied_page_is_not_gone(
+    run: Run, folders: Path, choice: str, left: bool
+) -> None:
+    """Whether its old text stays is for the other option to say."""
+    run("build", "i.sim", "a", *GIVEN)
+    (folders / "a" / "1.txt").write_text("")
+    told = run("build", "i.sim", "a", "--append", "--prune", "--on-existing", choice).stderr
+    assert "nothing to prune" in told
+    assert ("a/1.txt" in keys("i.sim")) is left
+
+
+def test_fingerprints_have_nothing_to_prune(run: Run, folders: Path) -> None:
+    (folders / "rows").mkdir()
+    np.save(folders / "rows" / "r.npy", np.arange(3, dtype=np.uint64))
+    given = ["rows", "--format", "npy", "--append", "--prune"]
+    assert "the inputs hold fingerprints" in run("build", "i.sim", *given, code=2).stderr
 
 
 def test_an_index_that_is_new_has_nothing_to_prune(run: Run, folders: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 from web_records import answer, gzipped, record, response
 
 from simindex.errors import MissingExtra
-from simindex.inputs import archives
 
 Take = Callable[..., Any]
 
@@ -68,13 +68,16 @@ def test_arc_files_are_read(tmp_path: Path, take: Take) -> None:
     head = b"filedesc://a.arc 0.0.0.0 20260101000000 text/plain %d\n"
     version = b"1 0 a\nURL IP-address Archive-date Content-type Archive-length\n"
     arc = head % len(version) + version + b"\n"
+    at = len(arc)
     arc += b"http://a/9 1.2.3.4 20260101000000 text/html %d\n" % len(block) + block + b"\n"
     (tmp_path / "a.arc").write_bytes(arc)
     documents, bad, _ = take(tmp_path / "a.arc")
     assert (texts(documents), bad) == ({"http://a/9": TEXT.format("nine")}, [])
     (tmp_path / "a.arc").write_bytes(arc[:-40])
     documents, bad, _ = take(tmp_path / "a.arc")
-    assert documents == [] and bad == ["a.arc:2: breaks off: 39 bytes of its body are missing"]
+    assert documents == [] and bad == [
+        f"a.arc:2: breaks off: 39 bytes of its body are missing (at byte {at})"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -199,13 +202,17 @@ def test_damage_raises_nothing_else(tmp_path: Path, take: Take) -> None:
         assert len(documents) <= 2
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "options"),
+    [("fastwarc.warc", "a.warc", {}), ("warcio.archiveiterator", "a.arc", {}),
+     ("resiliparse.parse.encoding", "a.warc", {"html": "raw"})],
+)
 def test_a_missing_package_is_named(
-    tmp_path: Path, take: Take, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, take: Take, monkeypatch: pytest.MonkeyPatch, module: str, name: str,
+    options: dict[str, str],
 ) -> None:
-    def missing() -> Any:
-        raise ImportError("No module named 'fastwarc'")
-
-    monkeypatch.setattr(archives, "_warc_iterator", lambda: archives._needed("WARC", missing))
-    (tmp_path / "a.warc").write_bytes(b"".join(pages("six")))
+    monkeypatch.setitem(sys.modules, module, None)
+    head = b"filedesc://a\n" if name == "a.arc" else b""
+    (tmp_path / name).write_bytes(head + b"".join(pages("six")))
     with pytest.raises(MissingExtra, match=r"pip install 'simindex\[web\]'"):
-        take(tmp_path / "a.warc")
+        take(tmp_path / name, **options)

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from simindex.errors import InvalidInput
+
 Take = Callable[..., Any]
 
 TABLE = pa.table({
@@ -76,6 +78,14 @@ def test_a_missing_column_is_named_with_those_there_are(
         f"{name}: has no column '{field}' (it has 'id', 'text', 'doc', 'number'): name the column "
         "of the text with --text-field"
     ]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_missing_column_ends_the_reading_once(tmp_path: Path, take: Take, name: str) -> None:
+    path = written(tmp_path / name)
+    with pytest.raises(InvalidInput, match=f"{name}: has no column 'body' ") as caught:
+        take(path, text_field="body", max_errors=0)
+    assert caught.value.data["bad_records"] == 1
 
 
 @pytest.mark.parametrize(

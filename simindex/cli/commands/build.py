@@ -167,6 +167,8 @@ def build(
         bits = recipe_given.pop("bits", None)
         named = [] if recipe_of is None else ["recipe"]
         require_no_recipe([*named, *recipe_given, *learning.given])
+        if prune:
+            raise click.UsageError("--prune goes with texts, and the inputs hold fingerprints")
         contents = Rows.of(inputs, reading, without, bits=bits, append=append)
     elif append:
         with simindex.open(path, "r") as index:
