@@ -512,7 +512,8 @@ class Index:
             Whether to list documents without a near-duplicate, as clusters of one.
         memory_limit : int, optional
             Bytes that the call may take: at least 100 a row, or for stars 120 a row and 32 a pair.
-            4 M documents in clusters of two took 86 and 103 bytes a row. Default: these and 1 GiB.
+            4 M documents in clusters of two took 86 and 103 bytes a row. Default: these and 1 GiB,
+            and for pairs of stars a quarter of the machine's memory.
         threads, progress
             As in `pairs`.
 
@@ -527,6 +528,8 @@ class Index:
         InvalidOption
             If an option is out of range. For `memory_limit` the error names the smallest value that
             works, or what the pairs found so far would take.
+        TooManyMatches
+            If the pairs of stars would take more than the default.
 
         Notes
         -----

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U32, U64
 from simindex.checks import require_distance
-from simindex.errors import InvalidBatch, InvalidOption
+from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
+from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.options import IndexOptions, as_flag
 from simindex.pairs.find_all import WORTH_THREADS
 from simindex.pairs.rows import StoredRows
@@ -268,8 +269,7 @@ def _stars(
         far = ~equal
         near.append((a[far], b[far], found.distance[far]))
         pairs += len(near[-1][0])
-        if memory_limit is not None:
-            _check_pairs(pairs, ROW_BYTES["star"] * stored.stored, memory_limit)
+        _check_pairs(pairs, ROW_BYTES["star"] * stored.stored, memory_limit)
     none = np.empty(0, np.uint32)
     a = np.concatenate([none, *(some[0] for some in near)])
     b = np.concatenate([none, *(some[1] for some in near)])
@@ -278,7 +278,16 @@ def _stars(
     return _native.star(first, documents.of_row, len(documents.ids), a, b, distance)
 
 
-def _check_pairs(pairs: int, beside: int, memory_limit: int) -> None:
+def _check_pairs(pairs: int, beside: int, memory_limit: int | None) -> None:
+    if memory_limit is None:
+        if STAR_PAIR_BYTES * pairs <= answer_bytes():
+            return
+        raise TooManyMatches(
+            f"{pairs:,} pairs of different fingerprints found so far, which stars are made of, do "
+            f"not fit into {answer_bytes() >> 20:,} MiB, 1/{ANSWER_SHARE} of the memory",
+            remedy='give a smaller h, mode="components", or Index.clusters a memory_limit',
+            found=pairs, memory_limit=answer_bytes(), expected=answer_bytes() // STAR_PAIR_BYTES,
+        )
     least = beside + STAR_PAIR_BYTES * pairs
     if least > memory_limit:
         raise InvalidOption(

@@ -87,7 +87,7 @@ def plan_within(
         for workers in sorted({threads, 1}, reverse=True)
         for chunk_bytes, window_bytes, room_bytes in (
             (8 << 20, 32 << 20, usual_room), (1 << 20, 2 << 20, usual_room),
-            (1 << 20, 2 << 20, least_room),
+            (1 << 20, 2 << 20, least_room), (1 << 18, 0, least_room),
         )
     ]
     least = scanned = 0

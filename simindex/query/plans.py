@@ -19,6 +19,7 @@ from typing import Any
 from simindex.arrays import F32
 from simindex.bits.design import BlockDesign
 from simindex.methods.base import QueryPlan
+from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.calibration import Calibration
 from simindex.planning.limited import plan_within, without_limit
@@ -39,6 +40,7 @@ from simindex.planning.registry import Method
 from simindex.query import surveys, top_recall
 from simindex.query.learning import calibrate
 from simindex.storage.snapshot import Snapshot
+from simindex.storage.tables.segment import Segment
 from simindex.storage.tables.table import Table
 from simindex.storage.view import View
 
@@ -52,6 +54,9 @@ known; one that was learned from, at twice the rows."""
 
 MOST_KNOWN = 256
 """Questions, and tables of one, whose plans are kept from one commit to the next."""
+
+Ways = tuple[tuple[Method, ...], tuple[BlockDesign, ...]]
+"""Methods and block designs that may answer a question."""
 
 MadeOf = tuple[tuple[Method, ...], tuple[BlockDesign, ...], Calibration | None]
 """What the plan of a table depends on in addition to question and table."""
@@ -96,6 +101,8 @@ class Plans:
         self._calibrations: dict[int, Calibration] = {}
         self._known: tuple[Snapshot | None, dict[tuple[Any, ...], QueryPlan]] = (None, {})
         self._tables = TablePlans()
+        self._known_ways: tuple[tuple[Segment, ...], IndexOptions | None, dict[Any, Ways]]
+        self._known_ways = (), None, {}
         self._lock = Lock()
 
     @property
@@ -139,16 +146,11 @@ class Plans:
         if known is not None:
             return known
         h, method, tables = question.h, question.method, snapshot.tables
-        methods = registry.asked(method)
-        carried = surveys.carried(snapshot)
-        designs = [
-            design for row in methods for design in row.available(carried, method, h)
-        ]
-        methods, designs = within_memory(tables, question, designs)
+        methods, designs = self._ways(snapshot, question)
         calibration = None
         if question.recall < 1 and weights is not None and any(row.lossy for row in methods):
             calibration = self._calibrated(snapshot, h, weights)
-        known_plans = self._tables.known(asked, (tuple(methods), tuple(designs), calibration))
+        known_plans = self._tables.known(asked, (methods, designs, calibration))
         fresh = [table for table in tables if table not in known_plans]
         if fresh:
             found = surveys.within(fresh, methods, h, needed=method != "auto")
@@ -163,6 +165,27 @@ class Plans:
         if calibration is None or not calibration.provisional:
             plans[asked] = planned
         return planned
+
+    def _ways(self, snapshot: Snapshot, question: Question) -> Ways:
+        """The methods and designs that may answer: of any memory, the same for all snapshots of
+        the same segments and options."""
+        asked = question.h, question.method, question.memory
+        segments, options, known = self._known_ways
+        if options is not snapshot.options or segments != snapshot.segments:
+            known = {}
+            self._known_ways = snapshot.segments, snapshot.options, known
+        found = known.get(asked)
+        if found is None:
+            carried, methods = surveys.carried(snapshot), registry.asked(question.method)
+            available = [
+                design for row in methods
+                for design in row.available(carried, question.method, question.h)
+            ]
+            methods, designs = within_memory(snapshot.tables, question, available)
+            found = methods, tuple(designs)
+            if question.memory is None and len(known) < MOST_KNOWN:
+                known[asked] = found
+        return found
 
     def plan_within(
         self, snapshot: Snapshot, question: Question, queries: int, weights: F32 | None, *,

@@ -61,7 +61,7 @@ class Snapshot:
         self.value, self.head = value, head
         self.segments, self.pending = segments, runs
         self.tables: tuple[Table, ...] = (*segments, *runs)
-        self.tombstones, self.samples, self._options = tombstones, samples, options
+        self.tombstones, self.samples, self.options = tombstones, samples, options
         self._dead: dict[str, DeadRows] = {}
         self._masks: dict[str, U8 | None] = {}
         self._sampled: dict[str, Sampled] = {}
@@ -75,7 +75,7 @@ class Snapshot:
             tables.design.structure: tables.design
             for segment in self.segments for tables in segment.structures.values()
         }
-        found.update((design.structure, design) for design in checked_designs(self._options))
+        found.update((design.structure, design) for design in checked_designs(self.options))
         return tuple(found.values())
 
     @cached_property
@@ -162,7 +162,7 @@ class Snapshot:
 
         A mask stays while nothing is deleted, a sample until it is asked for again.
         """
-        if self._options is before._options and self.segments == before.segments:
+        if self.options is before.options and self.segments == before.segments:
             self.designs = before.designs
         for table in self.tables:
             name = table.name
@@ -180,7 +180,7 @@ class Snapshot:
 
         Raises CorruptFile if it cannot be read, or a weight is not a number.
         """
-        parts, words = [part for part in self.samples if len(part)], self._options.words
+        parts, words = [part for part in self.samples if len(part)], self.options.words
         with self._catalog.reading() as reading:
             _, newest = reading.head()
             # A later commit may have replaced the value; then the pending runs' part must do.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex._kernels import _native
 from simindex.errors import InvalidBatch, InvalidOption
+from simindex.pairs import clusters
 from simindex.pairs.clusters import connected
 from simindex.pairs.tiles import Room
 from simindex.records.clusters import Clusters
@@ -243,6 +247,61 @@ def test_no_documents_are_no_clusters(index_path: Path, mode: str) -> None:
     assert (len(found), found.clusters, found.largest, found.alone) == (0, 0, 0, 0)
     with simindex.open(index_path, "c") as index:
         assert len(index.clusters(mode=mode)) == 0
+
+
+def test_pairs_of_stars_have_a_limit_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are kept until all are found; components keep none."""
+    rows = np.uint64(1) << np.arange(60, dtype=np.uint64)
+    monkeypatch.setattr(clusters, "answer_bytes", lambda: clusters.STAR_PAIR_BYTES * 60 * 59 // 2)
+    assert simindex.find_clusters(rows, h=2, mode="star").clusters == 1
+    more = np.append(rows, np.uint64(0))
+    with pytest.raises(simindex.TooManyMatches, match="of the memory") as caught:
+        simindex.find_clusters(more, h=2, mode="star")
+    assert "components" in str(caught.value.remedy)
+    assert simindex.find_clusters(more, h=2).clusters == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory otherwise")
+@pytest.mark.parametrize(("call", "limit_mib"), [("pairs", 64), ("pairs", 160), ("clusters", 96)])
+def test_memory_stays_within_the_limit(index_path: Path, call: str, limit_mib: int) -> None:
+    """Of the process, pages of the index aside, for millions of pairs."""
+    rng = np.random.default_rng(9)
+    templates = rng.integers(0, 1 << 63, 1000, dtype=np.uint64)
+    rows = templates[rng.integers(0, len(templates), 400_000)]
+    for _ in range(2):
+        rows = rows ^ (np.uint64(1) << rng.integers(0, 64, len(rows), dtype=np.uint64))
+    with simindex.open(index_path, "n") as index:
+        index.append(rows)
+    program = textwrap.dedent("""
+        import re, sys, threading
+        from pathlib import Path
+        import numpy as np, simindex
+        def own_mib():
+            status = Path("/proc/self/status").read_text()
+            return int(re.search(r"RssAnon:\\s+(\\d+)", status).group(1)) / 1024
+        index, limit = simindex.open(sys.argv[1]), int(sys.argv[3])
+        before, peak, done = own_mib(), 0.0, threading.Event()
+        def watch():
+            global peak
+            while not done.wait(0.001):
+                peak = max(peak, own_mib())
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        if sys.argv[2] == "pairs":
+            found = sum(map(len, index.pairs(h=3, memory_limit=limit << 20)))
+            assert found > 5_000_000, found
+        else:
+            found = index.clusters(h=3, memory_limit=limit << 20)
+            assert found.clusters <= 1100, found.clusters
+        done.set()
+        watcher.join()
+        assert 1 < peak - before < limit, peak - before
+    """)
+    subprocess.run(
+        [sys.executable, "-c", program, str(index_path), call, str(limit_mib)], check=True,
+        timeout=300,
+    )
 
 
 def test_a_wrong_option_is_refused(index_path: Path) -> None:

@@ -52,3 +52,15 @@ def test_a_call_for_first_matches_needs_room_for_its_queries() -> None:
     assert least(first=True) - least() == limited.FIRST_EACH * 100_000 * 80 - (4 << 20)
     assert least(first=True, queries=1000) == least(queries=1000)
     assert least(taken=1000) == least() + 1000
+
+
+def test_a_small_limit_takes_a_pass_of_small_chunks() -> None:
+    """Rather than many scans, for few queries each: those took 25 times as long."""
+    for first in (False, True):
+        smallest = within(least(first=first, queries=50_000), first=first, queries=50_000)
+        assert smallest.tables[0].design, "tables over the queries"
+        assert smallest.stream is not None
+        assert smallest.stream.resident_bytes(1) < 1 << 20
+        roomy = within(1 << 30, first=first, queries=50_000)
+        assert roomy.stream is not None
+        assert roomy.stream.resident_bytes(1) > 32 << 20, "reads ahead where there is memory"

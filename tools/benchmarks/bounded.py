@@ -22,9 +22,9 @@ from benchmarks.stopwatch import Stopwatch, in_fresh_process, say
 HOT_SHARE = 2
 """One row in so many is one fingerprint, where rows are skewed."""
 
-LIMITS = (None, 256 << 20, 32 << 20)
+LIMITS = (None, 256 << 20, 32 << 20, 20 << 20)
 """Memory of a call: no limit; far more than the table takes at 1 M rows; less than twice of it, so
-that it is read in order."""
+that it is read in order; and hardly more than the table."""
 
 DOCUMENTS, SHELL_S = 300_000, 20.0
 """Lines of the shell's input, half of them equal, and for how long it may print."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from simindex.arrays import F16, F32, U64
 from simindex.bits.splitmix import STEP, mixed
 from simindex.errors import CorruptFile
 
-RESERVOIR = np.dtype([("rows", "<u8"), ("words", "<u4"), ("reserved", "<u4")])
+RESERVOIR = Struct("<QII")
+"""Rows, words of each, and nothing."""
 
 LARGEST_WEIGHT = 60_000.0
 
@@ -80,32 +82,32 @@ class Reservoir:
 
     def encode(self) -> bytes:
         """The sample as bytes."""
-        header = np.zeros((), RESERVOIR)
-        header["rows"], header["words"] = len(self), self.fingerprints.shape[1]
+        header = RESERVOIR.pack(len(self), self.fingerprints.shape[1], 0)
         columns: tuple[NDArray[Any], ...] = (
             self.priority.astype("<u8"), self.fingerprints.astype("<u8"),
             self.weights.astype("<f2"),
         )
-        return b"".join([header.tobytes(), *(column.tobytes() for column in columns)])
+        return b"".join([header, *(column.tobytes() for column in columns)])
 
     @classmethod
     def decode(cls, name: str, payload: bytes, words: int) -> Reservoir:
         """The sample, read from bytes whose checksum is right, by the number of words of a row."""
-        if len(payload) < RESERVOIR.itemsize:
+        if len(payload) < RESERVOIR.size:
             raise CorruptFile(f"the reservoir of {name} ends too early", path=name)
-        header = np.frombuffer(payload, RESERVOIR, 1)[0]
-        rows = int(header["rows"])
-        if int(header["words"]) != words:
+        rows, found, _ = RESERVOIR.unpack_from(payload)
+        if found != words:
             raise CorruptFile(
-                f"the reservoir of {name} has rows of {header['words']} words, not of {words}",
-                path=name, found=int(header["words"]), expected=words,
+                f"the reservoir of {name} has rows of {found} words, not of {words}",
+                path=name, found=found, expected=words,
             )
         # Python integers do not wrap, so a forged count cannot fold back into range.
         a, b, c, d = accumulate(
-            [RESERVOIR.itemsize, 8 * rows, 8 * rows * words, 128 * rows * words]
+            [RESERVOIR.size, 8 * rows, 8 * rows * words, 128 * rows * words]
         )
         if d != len(payload):
             raise CorruptFile(f"the reservoir of {name} has a wrong size", path=name)
+        if not rows:
+            return cls.empty(words)
         raw = np.frombuffer(payload, np.uint8)
         return cls(
             raw[a:b].view("<u8"),

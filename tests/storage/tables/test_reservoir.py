@@ -141,9 +141,7 @@ def test_cut_sample_is_noticed(cut: int) -> None:
 @pytest.mark.parametrize("words", [0, 1, 2**32 - 1])
 def test_forged_counts_are_noticed(rows: int, words: int) -> None:
     payload = bytearray(drawn(0, 9, 9).encode())
-    header = np.zeros((), RESERVOIR)
-    header["rows"], header["words"] = rows, words
-    payload[: RESERVOIR.itemsize] = header.tobytes()
+    RESERVOIR.pack_into(payload, 0, rows, words, 0)
     with pytest.raises(CorruptFile):
         Reservoir.decode("x", bytes(payload), words)
 
