@@ -210,15 +210,16 @@ class Reading:
         """A new account of bad records that reports them on standard error."""
         return Intake(max_errors=self.max_errors, report=None if silent else say)
 
-    def lasting(self) -> Reading:
-        """The same, with names that an index can store.
-
-        Records of standard input get a name that no other run gives, and files their path from the
-        working directory without links.
-        """
+    def of_this_run(self) -> Reading:
+        """The same, with names for records of standard input that no other run gives."""
         stdin_name = f"stdin-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
-        options = replace(self.options, stdin_name=stdin_name, origin=_working_directory())
-        return replace(self, options=options)
+        return replace(self, options=replace(self.options, stdin_name=stdin_name))
+
+    def lasting(self) -> Reading:
+        """The same, with names that an index can store: those of files are their paths from the
+        working directory without links."""
+        own = self.of_this_run()
+        return replace(own, options=replace(own.options, origin=_working_directory()))
 
     def of_copy(self, copy: Path) -> Reading:
         """The same, with a copy of standard input read in its place."""

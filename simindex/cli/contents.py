@@ -24,6 +24,7 @@ from simindex.cli.existing import Existing
 from simindex.cli.learning import Lesson
 from simindex.cli.progress import Extent
 from simindex.cli.recipes import Prepared
+from simindex.cli.repeated_ids import RepeatedIds
 from simindex.cli.short_texts import ShortTexts
 from simindex.errors import InvalidInput
 from simindex.inputs import Document, Fingerprints, Intake
@@ -71,6 +72,9 @@ class Contents(Protocol[G]):
     def size(self, group: G) -> tuple[int, int]:
         """How many documents or fingerprints, and how many characters or bytes."""
 
+    def counts(self) -> dict[str, int]:
+        """Further counts of a run, by name."""
+
     def say(self) -> None:
         """What is to be told once all was read."""
 
@@ -80,13 +84,17 @@ class Texts:
     """Documents."""
 
     prepared: Prepared
+    added: bool = False
+    """Whether they go into an index that is there."""
     without: SkippedReport = field(default_factory=SkippedReport)
     short: ShortTexts | None = None
+    repeated: RepeatedIds = field(default_factory=RepeatedIds)
     noun = "document"
     most = CHUNK_DOCUMENTS
 
     def __post_init__(self) -> None:
-        self.short = ShortTexts(self.prepared.recipe, self.prepared.recipe.h)
+        recipe = self.prepared.recipe
+        self.short = ShortTexts(recipe, recipe.h, fixed=self.added)
 
     @property
     def intake(self) -> Intake:
@@ -109,6 +117,7 @@ class Texts:
 
     def batch(self, group: list[Document]) -> simindex.Batch:
         assert self.short is not None
+        self.repeated.add(group)
         batch = self.short.batch(group)
         self.without.add(group, batch.skipped)
         return batch
@@ -122,8 +131,13 @@ class Texts:
     def size(self, group: list[Document]) -> tuple[int, int]:
         return len(group), characters_of(group)
 
+    def counts(self) -> dict[str, int]:
+        return {"repeated_ids": self.repeated.counted()[0]}
+
     def say(self) -> None:
         self.prepared.say()
+        for line in self.repeated.told():
+            say(line)
 
 
 @dataclass(slots=True)
@@ -199,6 +213,9 @@ class Rows:
 
     def size(self, group: Fingerprints) -> tuple[int, int]:
         return len(group.batch), group.batch.rows.nbytes
+
+    def counts(self) -> dict[str, int]:
+        return {}
 
     def say(self) -> None:
         for line in met(self.intake):

@@ -25,8 +25,10 @@ LEAST_FEATURES = 10
 class ShortTexts:
     """Makes the batches of a run, and counts the short texts among their rows."""
 
-    def __init__(self, recipe: Any, h: int) -> None:
+    def __init__(self, recipe: Any, h: int, *, fixed: bool = False) -> None:
         self._recipe, self._h = recipe, h
+        self._fixed = fixed
+        """Whether the documents go into an index that is there, so that the width is given."""
         self._kind = recipe.unit, recipe.sizes, recipe.weighting
         self.least = shortest_text(recipe.bits, *self._kind, h) or 0
         """Distinct features of a text that is long enough; 0 where that was not measured."""
@@ -66,13 +68,16 @@ class ShortTexts:
             (f"--bits {WIDE_BITS} ", WIDE_BITS, max(self.least // 4, LEAST_FEATURES)),
         ):
             h = radius_for(width, *self._kind, features)
-            if h is not None and h * bits > self._h * width and (width > bits or not option):
+            wanted = not option or (width > bits and not self._fixed)
+            if h is not None and h * bits > self._h * width and wanted:
                 least = shortest_text(width, *self._kind, h)
                 options.append((f"{option}-d {h}", least))
         if not options:
             return ""
         (first, least), *others = options
         more = "".join(f", {other} in texts of {enough} or more" for other, enough in others)
+        if self._fixed:
+            first = f"`simindex pairs {first}` or `query {first}`"
         return (
             f" {first} finds nine of ten such edits in texts of {least} {self._features} or "
             f"more{more}."

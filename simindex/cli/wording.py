@@ -31,6 +31,7 @@ _CALLS = (
     (", or open it with mode 'r'", ""),
     ("open the index with mode 'r', or ", ""),
     ('mode="components"', "no --star"),
+    ("or Index.clusters a memory_limit", "or more memory with --memory-limit"),
 )
 
 

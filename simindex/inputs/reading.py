@@ -11,6 +11,7 @@ from typing import BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs.document import Document, Intake, Source
+from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
 from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.foreign import HEAD_BYTES, foreign
@@ -24,6 +25,7 @@ from simindex.inputs.formats import (
 )
 from simindex.inputs.made_names import MadeNames
 from simindex.inputs.markup import EXTRACTORS
+from simindex.inputs.required_field import having
 from simindex.inputs.streams import (
     STDIN,
     Unreadable,
@@ -180,7 +182,8 @@ def read(
     Raises
     ------
     InvalidInput
-        On one bad record more than `intake` allows. A file that is truncated or damaged counts as
+        If the first hundred documents have no field `ReadOptions.id_field`, where one is named. And
+        on one bad record more than `intake` allows. A file that is truncated or damaged counts as
         one, at the line it broke off: the records before it count, and the next file follows.
 
     Notes
@@ -195,10 +198,18 @@ def read(
         [start_of_names(path, options) for path in inputs],
         lambda name: options.format != AUTO or name == options.stdin_name or holds_records(name),
     )
-    for file in found(inputs, patterns, intake, options.without, options.written):
-        for document in _read_file(file, options, intake, _texts_of, made):
-            intake.documents += 1
-            yield document
+
+    def documents() -> Iterator[Document]:
+        for file in found(inputs, patterns, intake, options.without, options.written):
+            for document in _read_file(file, options, intake, _texts_of, made):
+                intake.documents += 1
+                yield document
+
+    name = options.id_field
+    yield from documents() if name is None else having(
+        documents(), name, "--id-field",
+        lambda document: document.numbered and field_of(document.fields or {}, name) is MISSING,
+    )
 
 
 def holds_fingerprints(inputs: Sequence[str], options: ReadOptions | None = None) -> bool:

@@ -43,7 +43,7 @@ MISTAKES = [
     ("plan", 2, "Missing option '--rows'"),
     # Where the index is to be
     ("build pages.sim docs", 3, "add to it with --append, or replace it with --overwrite"),
-    ("build pages.sim docs --append --bits 128", 2, "uses its own recipe and options: drop"),
+    ("build pages.sim docs --append --bits 128", 2, "it has --bits 64: leave out --bits 128"),
     ("build pages.sim docs --append --on-existing error", 4, "--on-existing replace"),
     ("build docs new.sim", 3, "docs is not an index (it contains 'box.txt'), and was not changed"),
     ("build docs docs", 3, "name another path for the index"),
@@ -166,7 +166,7 @@ MISTAKES = [
      "give --keep first or longest"),
     ("dedup docs --audit nofolder/x.jsonl", 2, "name a file in a folder that is there"),
     ("dedup docs --audit docs/fox.txt", 2, "is the input docs, or in it: name another file"),
-    ("dedup docs --index pages.sim --bits 128", 2, "drop the recipe's options"),
+    ("dedup docs --index pages.sim --bits 128", 2, "it has --bits 64: leave out --bits 128"),
     ("dedup docs --temp-dir nofolder", 2, "name another with --temp-dir"),
     ("delete pages.sim", 2, "nothing to delete: give --id, --key or --keys-from"),
     ("delete pages.sim --key nope", 1, "nothing was deleted; pages.sim holds 2 rows"),

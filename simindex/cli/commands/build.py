@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 import simindex
+from simindex.cli.agreement import require_agreement
 from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
 from simindex.cli.choices import (
     NamedPath,
@@ -147,12 +148,12 @@ def build(
     if append:
         checked_call(path, "c", None)
         append = exists(path)
-    if append and (recipe_given or learning.asked or options or recipe_of is not None):
-        raise click.UsageError(
-            f"{path} is an index already, and --append uses its own recipe and options: drop the "
-            "others"
-        )
-    if not append:
+    if append:
+        like = None if recipe_of is None else stored_recipe(recipe_of, *NO_RECIPE)
+        with simindex.open(path, "r") as index:
+            require_agreement(index, path, recipe_given, options, like=like)
+        recipe_given, options = {}, {}
+    else:
         _require_free(path, overwrite)
     require_inputs(inputs)
     reading = reading.lasting()
@@ -177,7 +178,7 @@ def build(
         pruning = Pruning.of(inputs, reading) if prune else None
         if not (quiet or as_json):
             reading.say_names(inputs, path)
-        contents = Texts(prepared_with(recipe, inputs, reading, without))
+        contents = Texts(prepared_with(recipe, inputs, reading, without), added=True)
     else:
         if not (quiet or as_json):
             reading.say_names(inputs, path)
@@ -199,12 +200,19 @@ def build(
         shown = Progress("indexing", quiet=quiet, extent=contents.extent)
         with shown as run.progress, place as run.place:
             run.fill(options)
-    except _NothingRead:
+    except _NothingRead as error:
+        run.abandon()
+        contents.without.close()
         contents.say()
         if as_json:
-            emit({f"{contents.noun}s": 0, "bad_records": contents.intake.bad_records})
+            emit({
+                f"{contents.noun}s": contents.intake.documents,
+                "without_fingerprint": contents.without.number,
+                "bad_records": contents.intake.bad_records,
+            })
         kept = "was not created" if run.place == path and not append else "is as it was"
-        nothing_to_do(f"the inputs hold no {contents.noun}: {index_path} {kept}", quiet=quiet)
+        kind = " ".join([contents.noun, *error.args])
+        nothing_to_do(f"the inputs hold no {kind}: {index_path} {kept}", quiet=quiet)
     except KeyboardInterrupt as error:
         raise Interrupted(f"interrupted: {run.abandon()}") from error
     except SimindexError as error:
@@ -218,7 +226,7 @@ def build(
 
 
 class _NothingRead(Exception):
-    """The inputs hold no document."""
+    """The inputs hold no document, or none of the kind that it names."""
 
 
 @dataclass
@@ -239,6 +247,8 @@ class _Run:
     made: NewIndex | None = None
     inode: os.stat_result = field(init=False)
     """Of the directory, once made."""
+    added: int = 0
+    """Rows handed to the index."""
     committed: int = 0
     rows: int = 0
     h: int = field(init=False)
@@ -271,6 +281,7 @@ class _Run:
                     if self.pruning is not None:
                         self.pruning.note(before.names)
                 index.append(batch)
+                self.added += len(batch)
                 self.progress.advance(*self.contents.size(group))
                 fresh = self.progress.documents - self.committed
                 if self.commit_every and fresh >= self.commit_every:
@@ -278,6 +289,8 @@ class _Run:
             whole = not self.contents.intake.bad_records
             if self.pruning is not None and before is not None and whole:
                 self.pruning.prune(index, before.before)
+            if not (self.append or self.committed or self.added):
+                raise _NothingRead("with a fingerprint")
             self.progress.then("writing the index")
             self._commit(index)
             self.rows, self.h, self.bits = len(index), index.h, index.options.bits
@@ -346,6 +359,7 @@ class _Run:
                     "without_fingerprint": contents.without.number,
                     "bad_records": contents.intake.bad_records,
                     **({} if contents.short is None else {"short_texts": contents.short.number}),
+                    **contents.counts(),
                     **self._existing_counts(),
                     "characters" if contents.noun == "document" else "bytes": done.characters,
                     "rows": self.rows,

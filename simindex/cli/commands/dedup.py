@@ -139,7 +139,7 @@ def dedup(
     started = time.perf_counter()
     silent = quiet or sys.stdout.isatty()
     reading = reading.of_all_fields()
-    reading = reading if index_path is None else reading.lasting()
+    reading = reading.of_this_run() if index_path is None else reading.lasting()
     asked = Asked(inputs, recipe_given, h, learning, reading, silent)
     with ExitStack() as opened:
         if index_path is None or whole:

@@ -90,6 +90,7 @@ def fingerprint(
     if recipe_of is not None and (recipe_given or learning.asked):
         raise click.UsageError("--recipe uses the index's own recipe; drop the others")
     require_inputs(inputs)
+    reading = reading.of_this_run()
     silent = quiet or sys.stdout.isatty()
     if recipe_of is not None:
         recipe = stored_recipe(recipe_of, *NO_TEXTS)

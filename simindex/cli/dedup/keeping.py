@@ -70,7 +70,7 @@ def ranks_of(
             if of_many}
     as_bytes = bool(keys) and isinstance(keys[0], bytes)
     ranks: list[Any] = [None] * len(found)
-    for number, document in enumerate(documents):
+    for number, document in enumerate(keep.dated(documents)):
         key: Any = document.key.encode() if as_bytes else document.key
         row = rows.get(key)
         if row is None:

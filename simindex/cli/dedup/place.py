@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import click
-
 import simindex
+from simindex.cli.agreement import require_agreement
 from simindex.cli.app import Interrupted
 from simindex.cli.choices import Reading
 from simindex.cli.console import count, say
@@ -162,10 +161,7 @@ def lasting(path: Path, asked: Asked) -> Place:
         return Place(path, made.index, prepared, asked, lasting=True, made=made)
     with ExitStack() as opened:
         opened.callback(index.close)
-        if asked.recipe or asked.learning.asked:
-            raise click.UsageError(
-                f"{path} exists, and an index's own recipe is used; drop the recipe's options"
-            )
+        require_agreement(index, path, asked.recipe, {})
         recipe = recipe_of_documents(index, path, *NO_TEXTS)
         reading = asked.reading.named_for(index)
         if not asked.silent:

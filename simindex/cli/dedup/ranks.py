@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from simindex.cli.console import count, say
 from simindex.inputs import BadRecord, Document, Intake
 from simindex.inputs.fields import MISSING, field_names, field_of
+from simindex.inputs.required_field import having
 
 POLICIES = ("first", "longest", "newest", "highest", "none")
 
@@ -142,10 +143,20 @@ class Keep:
         self.dates.missing += 1
         return -math.inf
 
+    def dated(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """The documents; InvalidInput if the first ones have no date in the field of dates."""
+        if self.policy != "newest" or not self.field:
+            yield from documents
+            return
+        yield from having(
+            documents, self.field, "--date-field",
+            lambda document: field_of(document.fields or {}, self.field) is MISSING,
+        )
+
     def ranked(self, documents: Iterable[Document], intake: Intake) -> Iterator[Document]:
         """The documents that have a rank; others are bad records."""
         if self.policy != "highest":
-            yield from documents
+            yield from self.dated(documents)
             return
         kind: type | None = None
         for document in documents:

@@ -16,8 +16,9 @@ class SharedIds:
 
     def __init__(self) -> None:
         self.first: Document | None = None
-        """The first document that was found to have the id of another one."""
-        self._seen: set[str] = set()
+        """The first document that was found to have the id of another one, and another text."""
+        self._seen: dict[str, int] = {}
+        """Ids of documents, and a hash of the text of each."""
 
     def see(self, document: Document, loss: Loss | None) -> None:
         """Notes a document and what it lost to. Copies and revisions of one id are as they should
@@ -25,11 +26,11 @@ class SharedIds:
         """
         if self.first is not None or (loss is not None and loss.key == document.key):
             return
-        if document.key in self._seen:
-            self.first = document
         if len(self._seen) == REMEMBERED:
             self._seen.clear()
-        self._seen.add(document.key)
+        text = hash(document.text)
+        if self._seen.setdefault(document.key, text) != text:
+            self.first = document
 
     def told(self) -> Iterator[str]:
         """A sentence, where there is one."""

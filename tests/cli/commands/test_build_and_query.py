@@ -163,7 +163,7 @@ def test_append_adds_by_the_stored_recipe(run: Run, texts: list[str]) -> None:
     with simindex.open("i.sim", "r") as index:
         assert index.recipe == simindex.Recipe(unit="char", ngram=(1, 2), weighting="binary")
     assert "docs/1.txt\t0\n" in run("query", "i.sim", "docs/1.txt").stdout
-    run("build", "i.sim", "docs/2.txt", "--append", "--bits", 64, code=2)
+    run("build", "i.sim", "docs/2.txt", "--append", "--bits", 128, code=2)
     run("build", "i.sim", "docs/2.txt", "--append", "--overwrite", code=2)
     assert rows_of() == 11
 
@@ -173,8 +173,10 @@ def test_append_makes_an_index_that_is_missing(run: Run, texts: list[str]) -> No
     with simindex.open("i.sim") as index:
         assert index.recipe is not None and index.recipe.unit == "char"
         assert index.options.batch_rows == 64
-    refused = run("build", "i.sim", "docs", "--append", "--unit", "char", code=2).stderr
-    assert "is an index already, and --append uses its own recipe" in refused
+    refused = run("build", "i.sim", "docs", "--append", "--unit", "word", code=2).stderr
+    assert "it has --unit char: leave out --unit word, or build another index" in refused
+    assert rows_of() == 10
+    run("build", "i.sim", "docs/sub", "--append", "--unit", "char", "--batch-rows", 64)
     assert rows_of() == 10
     run("build", "i.sim", "docs", "--append")
     assert rows_of() == 20
@@ -365,8 +367,44 @@ def test_the_field_that_gave_ids_is_told_where_it_was_not_asked_for(run: Run) ->
     assert "ids are those of the field 'url'" in run("build", "i.sim", "-", input=line).stderr
     told = run("build", "j.sim", "-", "--id-field", "url", input=line).stderr
     assert "ids are" not in told and "without an id" not in told
-    told = run("build", "k.sim", "-", "--id-field", "name", input=line).stderr
+    told = run("build", "k.sim", "-", "--id-field", "name", input=line, code=4).stderr
+    assert "has no field 'name'; k.sim was not created: name another field with --id-field" in told
+    assert "(this document has 'url', 'text')" in told
+    lines = line + json.dumps({"name": "n", "text": text(2)}) + "\n"
+    told = run("build", "k.sim", "-", "--id-field", "name", input=lines).stderr
     assert "1 record without an id (looked for name)" in told
+
+
+def test_ids_that_repeat_are_told_of(run: Run, objects: Any) -> None:
+    """They make one document of several, whose copies are no near-duplicates then."""
+    given = [("a", 1), ("a", 2), ("b", 1), ("c", 3), ("c", 3), ("c", 3)]
+    lines = "".join(json.dumps({"id": key, "text": text(words)}) + "\n" for key, words in given)
+    told = run("build", "i.sim", "-", input=lines).stderr
+    assert "3 documents have the id of an earlier one, 1 of them another text" in told
+    assert "--id-field" in told
+    (record,) = objects(run("build", "j.sim", "-", "--json", input=lines).stdout)
+    assert record["repeated_ids"] == 3
+    alone = run("build", "k.sim", "-", input=lines.splitlines()[0]).stderr
+    assert "earlier one" not in alone
+
+
+@pytest.mark.parametrize("content", ["", "!!! ...\n"])
+def test_documents_without_a_fingerprint_make_no_index(
+    run: Run, tmp_path: Path, objects: Any, content: str
+) -> None:
+    (tmp_path / "bare.txt").write_text(content)
+    done = run("build", "i.sim", "bare.txt", "--json", code=1)
+    assert objects(done.stdout)[0]["without_fingerprint"] == 1
+    assert "no document with a fingerprint: i.sim was not created" in done.stderr
+    assert not Path("i.sim").exists()
+    (tmp_path / "good.txt").write_text(text(1))
+    run("build", "i.sim", "good.txt")
+    before = simindex.open("i.sim", "r").generation
+    done = run("build", "i.sim", "bare.txt", "--overwrite", code=1)
+    assert "i.sim is as it was" in done.stderr
+    run("build", "i.sim", "bare.txt", "--append")
+    with simindex.open("i.sim", "r") as index:
+        assert (len(index), index.generation >= before) == (1, True)
 
 
 def test_a_folder_that_is_named_twice_is_read_once(run: Run, texts: list[str]) -> None:
@@ -450,7 +488,7 @@ def test_build_stores_and_prints_the_radius(run: Run, texts: list[str], objects:
     (record,) = objects(run("build", "i.sim", "docs", "--append", "--json").stdout)
     assert record["h"] == 10
     refused = run("build", "i.sim", "docs", "--append", "-d", 3, code=2).stderr
-    assert "uses its own recipe" in refused
+    assert "it has -d 10: leave out -d 3" in refused
     refused = run("build", "j.sim", "docs", "-d", 65, code=2).stderr
     assert "--distance 65 is not valid: give a whole number from 0 to 64" in refused
 

@@ -70,4 +70,4 @@ def test_what_is_no_index_with_a_recipe_is_refused(
 def test_an_index_that_is_there_keeps_its_recipe(run: Run, learned: str) -> None:
     run("build", "b.sim", "b.jsonl")
     options = ("b.sim", "b.jsonl", "--append", "--recipe", learned)
-    assert "uses its own recipe" in run("build", *options, code=2).stderr
+    assert "keeps its own recipe" in run("build", *options, code=2).stderr

@@ -76,10 +76,11 @@ def test_an_index_is_created_by_the_recipe_asked_for_and_then_keeps_it(run: Run)
         made = index.recipe
         assert made is not None
         assert (made.bits, made.ngram, made.fitted, len(index)) == (128, 1, True, 9)
-    for refused in (recipe, ("--seed", 1), ("--idf-first", 3)):
+    for refused, has in ((("--bits", 64), "--bits 128"), (("--seed", 1), "--seed 0")):
         said = run("dedup", "a.jsonl", "--index", "i.sim", *refused, code=2).stderr
-        assert "i.sim exists, and an index's own recipe is used" in said
-    assert run("dedup", "a.jsonl", "--index", "i.sim").stdout == ""
+        assert f"it has {has}: leave out {refused[0]} {refused[1]}, or" in said
+    for same in (recipe, ("--seed", 0), ("--idf-first", 3), ()):
+        assert run("dedup", "a.jsonl", "--index", "i.sim", *same).stdout == ""
     with simindex.open("i.sim", "r") as index:
         assert index.recipe == made
 

@@ -66,3 +66,15 @@ def test_all_options_of_fields_lead_into_objects(run: Run, write_jsonl: Any) -> 
     assert "has no field 'text' (it has 'doc.text', 'doc.id', 'meta.day', 'meta.n')" in said
     run("build", "i.sim", path, *named)
     assert "d3" in run("query", "i.sim", "--text", "the same words").stdout
+
+
+def test_a_date_field_that_no_document_has_is_refused(run: Any, write_jsonl: Any) -> None:
+    """Mistyped, it would make all documents equally old, and drop the wrong ones."""
+    rows = [{"id": str(day), "text": "the same words", "date": f"2024-01-0{day}"} for day in (1, 2)]
+    given = write_jsonl("dated.jsonl", rows)
+    told = run("dedup", given, "--keep", "newest", "--date-field", "dat", code=4)
+    assert told.stdout == ""
+    assert "has no field 'dat'" in told.stderr and "'date'" in told.stderr
+    run("build", "dated.sim", given)
+    refused = ("clusters", "dated.sim", given, "--keep", "newest", "--date-field", "dat")
+    assert "has no field 'dat'" in run(*refused, code=4).stderr

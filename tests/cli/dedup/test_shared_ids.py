@@ -19,7 +19,7 @@ TEXTS = (
 
 
 def document(key: str, line: int) -> Document:
-    return Document(key, "", "f.jsonl", line)
+    return Document(key, f"text {line}", "f.jsonl", line)
 
 
 @pytest.mark.parametrize("keep", ["first", "longest"])
@@ -38,6 +38,13 @@ def test_copies_under_one_id_are_as_they_should_be(
 ) -> None:
     same = [{"id": "a", "text": TEXTS[0]}, {"id": "a", "text": text}]
     assert "stands for" not in run("dedup", write_jsonl("same.jsonl", same)).stderr
+
+
+def test_a_copy_of_a_dropped_document_is_not_another_document(run: Run, write_jsonl: Any) -> None:
+    """Both copies lose to a third document."""
+    rows = [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[0]}]
+    told = run("dedup", write_jsonl("twice.jsonl", [*rows, *rows])).stderr
+    assert "dropped 3" in told and "stands for" not in told
 
 
 def test_no_more_ids_are_remembered_than_stated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,50 @@
+"""Counts documents of a run that have the id of an earlier one, which makes both one document."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from simindex.cli.console import count
+from simindex.inputs import Document
+
+MOST_DOCUMENTS = 1 << 24
+"""Compared at most, in 16 bytes of memory each."""
+
+
+class RepeatedIds:
+    """Of the documents of a run; names that are made of a file and a line do not repeat."""
+
+    def __init__(self) -> None:
+        self._ids, self._texts = array("q"), array("q")
+
+    def add(self, documents: Iterable[Document]) -> None:
+        """Notes ids and texts, as hashes."""
+        if len(self._ids) < MOST_DOCUMENTS:
+            named = [document for document in documents if not document.numbered]
+            self._ids.extend(hash(document.key) for document in named)
+            self._texts.extend(hash(document.text) for document in named)
+
+    def counted(self) -> tuple[int, int]:
+        """Documents with the id of an earlier one, and those of them with another text than the
+        first."""
+        ids = np.frombuffer(self._ids, np.int64)
+        order = np.argsort(ids, kind="stable")
+        fresh = np.ones(len(order), np.bool_)
+        fresh[1:] = ids[order[1:]] != ids[order[:-1]]
+        texts = np.frombuffer(self._texts, np.int64)[order]
+        first = texts[fresh][np.cumsum(fresh) - 1]
+        return int(np.count_nonzero(~fresh)), int(np.count_nonzero(texts != first))
+
+    def told(self) -> Iterator[str]:
+        """A sentence, where there is one."""
+        repeated, other = self.counted()
+        if repeated:
+            has = "has" if repeated == 1 else "have"
+            yield (
+                f"{count(repeated, 'document')} {has} the id of an earlier one, {other:,} of them "
+                "another text: one id is one document, so these are no near-duplicates of each "
+                "other; --id-field names another field"
+            )

@@ -1,0 +1,42 @@
+"""Refuses inputs whose documents lack a field that the caller named, perhaps mistyped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from simindex.errors import InvalidInput
+from simindex.inputs.document import Document
+from simindex.inputs.fields import field_names
+
+LOOKED_THROUGH = 100
+"""First documents of which one must have the field."""
+
+
+def having(
+    documents: Iterable[Document], name: str, option: str, lacks: Callable[[Document], bool]
+) -> Iterator[Document]:
+    """The documents; InvalidInput if the first LOOKED_THROUGH, or all of fewer, lack a field.
+
+    The caller named it with `option`. None is given on before one of them has it: most inputs have
+    it in the first.
+    """
+    documents = iter(documents)
+    held = []
+    for document in islice(documents, LOOKED_THROUGH):
+        held.append(document)
+        if not lacks(document):
+            break
+    else:
+        if held:
+            first = held[0]
+            raise InvalidInput(
+                f"{first.place} has no field {name!r}" + (
+                    f", nor has any of the next {len(held) - 1:,}" if len(held) > 1 else ""
+                ),
+                remedy=f"name another field with {option} (this document has "
+                f"{field_names(first.fields or {})}), or leave {option} out",
+                path=first.path, line=first.line, option=option, found=name,
+            )
+    yield from held
+    yield from documents

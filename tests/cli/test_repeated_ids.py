@@ -1,0 +1,42 @@
+"""Which documents have the id of an earlier one, against counting in plain Python."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simindex.cli import repeated_ids
+from simindex.cli.repeated_ids import RepeatedIds
+from simindex.inputs import Document
+
+
+def document(key: str, text: str, *, numbered: bool = False) -> Document:
+    return Document(key, text, "f.jsonl", 1, numbered=numbered)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("xyz")), max_size=12))
+def test_every_later_document_of_an_id_is_counted(given_ids: list[tuple[str, str]]) -> None:
+    repeated = RepeatedIds()
+    first: dict[str, str] = {}
+    again = other = 0
+    for key, text in given_ids:
+        repeated.add([document(key, text)])
+        again += key in first
+        other += first.setdefault(key, text) != text
+    assert repeated.counted() == (again, other)
+    assert bool(list(repeated.told())) is bool(again)
+
+
+def test_names_that_were_made_do_not_count() -> None:
+    repeated = RepeatedIds()
+    repeated.add([document("f.jsonl:1", "x", numbered=True)] * 2)
+    assert repeated.counted() == (0, 0)
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_ids, "MOST_DOCUMENTS", 2)
+    repeated = RepeatedIds()
+    for key in "abab":
+        repeated.add([document(key, "x")])
+    assert repeated.counted() == (0, 0)
