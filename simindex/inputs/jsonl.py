@@ -11,6 +11,17 @@ from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
 from simindex.inputs.fields import MISSING, field_names, field_of
 from simindex.inputs.streams import STDIN, Unreadable, decoded, lines, unmarked
 
+
+def _installed() -> Any:
+    try:
+        import orjson
+    except ImportError:
+        return None
+    return orjson
+
+
+orjson = _installed()
+
 MAX_VALUES = 1 << 20
 """Most commas and brackets of a record outside of its strings. Each belongs to a value, and a value
 of two bytes takes 64 in memory: a line of 64 MiB might else take gigabytes."""
@@ -61,6 +72,7 @@ class Records:
 
     def __init__(self, source: Source) -> None:
         self._source, self._ids = source, Ids(source)
+        self._exactly = "." in (source.id_field or "")
 
     def document(self, line: bytes, number: int, *, keep_line: bool = True) -> Document | None:
         """That of an object as it is written; None, and a bad record, if it is none.
@@ -70,7 +82,7 @@ class Records:
         source = self._source
         path, text_field = source.path, source.text_field
         try:
-            record = record_of(line)
+            record = record_of(line, exactly=self._exactly)
             text = field_of(record, text_field)
             if text is MISSING:
                 raise Unusable(
@@ -95,12 +107,28 @@ class Records:
         return document
 
 
-def record_of(line: bytes) -> dict[str, Any]:
-    """The object of a line; Unusable or Unreadable says why there is none."""
-    if _values(line) > MAX_VALUES and _too_many(line):
+def record_of(line: bytes, *, exactly: bool = False) -> dict[str, Any]:
+    """The object of a line; Unusable or Unreadable says why there is none.
+
+    orjson, where it is installed, reads what it can, and faster. It makes a float of a whole number
+    above 64 bits, which may be an id: such a record is read again. `exactly` is for ids within
+    inner objects, which are not looked through for floats.
+    """
+    if len(line) > MAX_VALUES and _values(line) > MAX_VALUES and _too_many(line):
         raise Unusable(f"holds more than {MAX_VALUES:,} values")
-    if line.count(b"[") + line.count(b"{") > MAX_NESTING and _is_too_deep(line):
+    if (
+        len(line) > MAX_NESTING and line.count(b"[") + line.count(b"{") > MAX_NESTING
+        and _is_too_deep(line)
+    ):
         raise Unusable(f"lists and objects are nested more than {MAX_NESTING} deep")
+    if orjson is not None and not exactly:
+        try:
+            found = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            pass  # also NaN and halves of surrogate pairs, which the other one reads
+        else:
+            if isinstance(found, dict) and float not in map(type, found.values()):
+                return found
     text = decoded(line.rstrip(b"\r\n"))
     try:
         record = json.loads(text)

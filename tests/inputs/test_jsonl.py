@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput
-from simindex.inputs import Document, Intake, read
+from simindex.inputs import Document, Intake, jsonl, read
 from simindex.inputs.document import Source
 from simindex.inputs.jsonl import read_jsonl
 
@@ -149,3 +149,40 @@ def test_records_are_read_one_at_a_time() -> None:
         io.BufferedReader(Endless(), 64), Source(path="-", name="-", intake=Intake(), limit=100)
     )
     assert [next(documents).line for _ in range(3)] == [1, 2, 3]
+
+
+NUMBERS = st.integers(-(2**70), 2**70) | st.floats()
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+
+
+@pytest.mark.skipif(jsonl.orjson is None, reason="orjson is not installed")
+@given(
+    st.lists(
+        BAD | st.dictionaries(st.sampled_from(["id", "text", "doc", "n"]), VALUES).map(
+            lambda record: json.dumps(record).encode()
+        ),
+        max_size=6,
+    ),
+    st.sampled_from([None, "n", "doc.id"]),
+)
+def test_the_fast_reader_finds_what_the_other_one_finds(
+    given_lines: list[bytes], id_field: str | None
+) -> None:
+    """Large whole numbers, NaN and halves of surrogate pairs included."""
+    fast = jsonl.orjson
+    found = []
+    for reader in (fast, None):
+        bad: list[str] = []
+        intake = Intake(max_errors=None, report=lambda record, bad=bad: bad.append(str(record)))
+        source = Source("f", "f", intake, 1 << 20, id_field=id_field)
+        jsonl.orjson = reader
+        try:
+            documents = list(read_jsonl(io.BytesIO(b"\n".join(given_lines)), source))
+        finally:
+            jsonl.orjson = fast
+        found.append((documents, bad))
+    assert found[0] == found[1]
