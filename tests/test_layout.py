@@ -43,7 +43,6 @@ TESTED_BY = {
     "inputs/http_body.py": "inputs/test_archives.py",
     "inputs/extras.py": "inputs/test_archives.py",
     "inputs/plain.py": "inputs/test_reading.py",
-    "index/opening.py": "test_bad_input.py",
     "index/writing_call.py": "regressions/test_0038_calls_within_calls.py",
     "inputs/fingerprints.py": "inputs/test_exported.py",
     "methods/base.py": "methods/test_query_tables.py",

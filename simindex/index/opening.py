@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
+from pathlib import Path
 
-from simindex.errors import IndexExists
+from simindex.checks import require
+from simindex.errors import IndexExists, IndexLocked
 from simindex.index.handle import Mode
 from simindex.index.index import Index
 from simindex.options import IndexOptions, as_flag
@@ -15,6 +18,10 @@ from simindex.writing import creation
 from simindex.writing.ownership import exists
 
 
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.002, 0.05
+"""Between two looks at an index that another process writes."""
+
+
 def open(
     path: str | os.PathLike[str],
     mode: Mode = "r",
@@ -23,6 +30,7 @@ def open(
     overwrite: bool = False,
     refresh: bool = True,
     verify: Verify = "lazy",
+    wait_s: float = 0.0,
 ) -> Index:
     """Opens an index directory, in the modes of dbm.
 
@@ -43,23 +51,45 @@ def open(
         answer. ``"open"``: also whole files when they are opened, of this commit and of later ones.
         ``"never"``: damage may give wrong answers. Changes under an open handle after the first
         read are not noticed; `Index.check` reads everything.
+    wait_s : float
+        Seconds to wait for another writer to close the index. By default a second writer is refused
+        at once.
 
     Raises
     ------
     IndexNotFound, IndexExists, IndexLocked
-        If there is no index, if there is one with mode ``"n"``, or if another process writes it.
+        If there is no index, if there is one with mode ``"n"``, or if another process still writes
+        it after `wait_s`.
     CorruptFile, FormatTooOld, FormatTooNew
         If the index is damaged or of another version.
     InvalidOption
-        If options differ from the stored ones, with the differences, or if `verify` is unknown.
+        If options differ from the stored ones, with the differences, if `verify` is unknown, or if
+        `wait_s` is no number of seconds.
 
     Notes
     -----
     Maps files and reads the head of the catalog. Unless ``verify="open"`` it reads no row, so the
-    cost does not grow with the rows.
+    cost does not grow with the rows. Writers that wait look every few hundredths of a second whether
+    the index is free. Which of them is next is left to chance.
     """
     directory = checked_call(path, mode, options, verify)
     refresh, overwrite = as_flag(refresh, "refresh"), as_flag(overwrite, "overwrite")
+    deadline, pause_s = time.monotonic() + _seconds(wait_s), FIRST_PAUSE_S
+    while True:
+        try:
+            return _opened(directory, mode, options, overwrite, refresh, verify)
+        except IndexLocked:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise
+        time.sleep(min(pause_s, left_s))
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def _opened(
+    directory: Path, mode: Mode, options: IndexOptions | None, overwrite: bool, refresh: bool,
+    verify: Verify,
+) -> Index:
     with translated(directory, mode != "r"):
         missing = mode == "n" or (mode == "c" and not exists(directory))
     if missing:
@@ -72,3 +102,10 @@ def open(
             if mode == "n" or not exists(directory):
                 raise
     return Index(directory, mode, options=options, refresh=refresh, verify=verify)
+
+
+def _seconds(wait_s: object) -> float:
+    valid = isinstance(wait_s, (int, float)) and not isinstance(wait_s, bool) and wait_s >= 0
+    require(valid, "wait_s", wait_s, "a number of seconds, 0 or more")
+    assert isinstance(wait_s, (int, float))
+    return float(wait_s)
