@@ -11,7 +11,7 @@
             print(match.key, match.distance)
 """
 
-from importlib.metadata import version
+from typing import Any
 
 from simindex.bits.hamming import hamming
 from simindex.errors import (
@@ -70,7 +70,7 @@ from simindex.simhash.document_frequencies import DocumentFrequencies
 from simindex.simhash.recipe import Recipe
 from simindex.simhash.weighting import Feature
 
-__version__ = version("simindex")
+__version__: str
 
 __all__ = [
     "Audit",
@@ -132,3 +132,12 @@ __all__ = [
     "repair",
     "rotation_pairs",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`__version__`, from the package's metadata, which take a fifth of the import to read."""
+    if name != "__version__":
+        raise AttributeError(f"module 'simindex' has no attribute {name!r}")
+    from importlib.metadata import version
+
+    return version("simindex")

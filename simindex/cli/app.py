@@ -13,16 +13,18 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
+import simindex
+from simindex._kernels import _native
 from simindex.cli.console import as_json_line, shown
 from simindex.cli.wording import OPTIONS, told, worded
 from simindex.errors import CorruptFile, SimindexError
+from simindex.storage.files.format import MAJOR, MINOR
 from simindex.storage.files.refusals import NO_SPACE
 
 NOTHING_TO_DO = 1
@@ -223,11 +225,24 @@ def _forget_stdout() -> None:
         os.dup2(devnull.fileno(), sys.stdout.fileno())
 
 
+def _show_version(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        used = _native.levels()[_native.default_level()]
+        click.echo(
+            f"simindex {simindex.__version__} ({used} instructions; index format {MAJOR}.{MINOR})"
+        )
+        ctx.exit()
+
+
 @click.group(
     cls=Program,
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )
-@click.version_option(version("simindex"), prog_name="simindex", message="%(prog)s %(version)s")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version,
+    help="Show the version, the instructions of the processor that are used, and the format of "
+    "indexes.",
+)
 def program() -> None:
     """Find near-duplicate texts: build an index of documents, then look up others in it.
 

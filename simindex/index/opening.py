@@ -17,7 +17,6 @@ from simindex.storage.location import checked_call
 from simindex.writing import creation
 from simindex.writing.ownership import exists
 
-
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.002, 0.05
 """Between two looks at an index that another process writes."""
 
@@ -69,7 +68,7 @@ def open(
     Notes
     -----
     Maps files and reads the head of the catalog. Unless ``verify="open"`` it reads no row, so the
-    cost does not grow with the rows. Writers that wait look every few hundredths of a second whether
+    cost does not grow with the rows. Writers that wait look twenty times a second whether
     the index is free. Which of them is next is left to chance.
     """
     directory = checked_call(path, mode, options, verify)

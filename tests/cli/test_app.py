@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import simindex
+from simindex._kernels import _native
 from simindex.cli import program
 
 Run = Callable[..., Any]
@@ -115,7 +117,9 @@ def test_dedup_is_a_filter(spawn: Spawn) -> None:
 
 
 def test_the_program_tells_its_version_and_commands(run: Run) -> None:
-    assert run("--version").stdout.startswith("simindex ")
+    told = run("--version").stdout
+    assert re.fullmatch(r"simindex [\d.]+ \([a-z0-9-]+ instructions; index format 1\.0\)\n", told)
+    assert f"({_native.levels()[_native.default_level()]} " in told
     listed = run("--help").stdout
     for command in [
         "build", "query", "dedup", "fingerprint", "compact", "delete", "stats", "check", "export",
