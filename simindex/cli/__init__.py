@@ -30,6 +30,7 @@ from simindex.cli.commands import (  # noqa: F401 - each adds its command to the
     explain,
     export,
     fingerprint,
+    merge,
     pairs,
     plan,
     query,

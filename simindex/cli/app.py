@@ -45,7 +45,7 @@ AS_JSON = "simindex.cli.as_json"
 MEANT = {
     "help": "--help", "add": "build --append", "append": "build --append", "create": "build",
     "index": "build", "search": "query", "find": "query", "lookup": "query", "info": "stats",
-    "status": "stats", "verify": "check", "remove": "delete", "rm": "delete", "merge": "compact",
+    "status": "stats", "verify": "check", "remove": "delete", "rm": "delete", "union": "merge",
     "duplicates": "dedup", "deduplicate": "dedup", "diff": "query --index",
 }
 """What is typed in place of a command, by those who know another program."""

@@ -25,8 +25,9 @@ def origin_of(index: Index) -> str | None:
     return None if stored is None else os.fsdecode(stored)
 
 
-def keep_origin(index: Index) -> None:
-    """Has the next commit store the working directory as the origin, unless there is one."""
+def keep_origin(index: Index, origin: str | None = None) -> None:
+    """Has the next commit store an origin unless there is one: by default the working directory."""
     with suppress(FileNotFoundError):  # of a working directory that was removed
         if origin_of(index) is None:
-            index._changes.keep("origin", ORIGIN, os.fsencode(os.getcwd()))  # noqa: PTH109
+            stored = os.getcwd() if origin is None else origin  # noqa: PTH109
+            index._changes.keep("origin", ORIGIN, os.fsencode(stored))

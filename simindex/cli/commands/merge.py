@@ -1,0 +1,241 @@
+"""`simindex merge`: the documents of several indexes in a new one.
+
+A document that several indexes have comes from one of them, as a whole. Which one is known before
+the first row is written: for `replace` the last index that has it, else the first. So the new index
+is written in one pass and one commit, and nothing is deleted in it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import simindex
+from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
+from simindex.cli.choices import NamedPath, output_options, structures_option
+from simindex.cli.console import count, duration, emit, say
+from simindex.cli.existing import CHOICES, Choice
+from simindex.cli.merging import merge_behind_a_bar
+from simindex.cli.new_index import NewIndex
+from simindex.cli.progress import Progress
+from simindex.errors import (
+    IndexExists,
+    InvalidInput,
+    InvalidOption,
+    RecipeMismatch,
+    SimindexError,
+)
+from simindex.index.origin import keep_origin, origin_of
+from simindex.writing.creation import require_place
+from simindex.writing.ownership import exists
+
+CHUNK_ROWS = 1 << 16
+
+KINDS: dict[Any, str] = {
+    None: "no rows yet", False: "ids", "str": "text keys", "bytes": "keys of bytes",
+}
+"""What rows are named by, by the option of the index."""
+
+
+@program.command()
+@click.argument("index_paths", metavar="INDEX...", nargs=-1, required=True, type=NamedPath())
+@click.option(
+    "-o", "--output", "output", required=True, type=NamedPath(), metavar="NEW",
+    help="The index to create.",
+)
+@click.option(
+    "--on-existing", type=click.Choice(CHOICES),
+    help="What to do with a document that several INDEXes have: take that of the last one "
+    "(replace) or of the first one (skip), or end with an error. Default: replace for keys, error "
+    "for ids.",
+)
+@click.option(
+    "--renumber", is_flag=True,
+    help="Give all rows new ids, in the order of the INDEXes. For indexes without keys.",
+)
+@structures_option
+@output_options
+def merge(
+    index_paths: tuple[str, ...], output: str, on_existing: Choice | None, renumber: bool,
+    structures: tuple[str, ...] | None, as_json: bool, quiet: bool,
+) -> None:
+    """Create an index with the documents of several ones.
+
+    The INDEXes stay as they are. They must have the same recipe and width, and name their documents
+    in the same way, by keys or by ids. The new index has the recipe, the distance and the options
+    of the first one.
+    """
+    started = time.perf_counter()
+    path = Path(output)
+    if require_place(path) and exists(path):
+        raise IndexExists(
+            f"{path} is an index already", remedy="name another one with -o", path=str(path)
+        )
+    with ExitStack() as opened:
+        indexes = [
+            opened.enter_context(simindex.open(one, "r", refresh=False)) for one in index_paths
+        ]
+        _require_alike(index_paths, indexes)
+        keyed = bool(indexes[0].options.keyed)
+        if renumber and keyed:
+            raise click.UsageError("--renumber is for indexes without keys: leave it out")
+        union = _Union(
+            index_paths, indexes, on_existing or ("replace" if keyed else "error"), renumber
+        )
+        rows = sum(map(len, indexes))
+        if not rows:
+            nothing_to_do(f"the indexes hold no rows: {path} was not created", quiet=quiet)
+        options = indexes[0].options
+        if structures is not None:
+            options = replace(options, structures=structures)
+        made = NewIndex.at(path, replace(options, recipe=indexes[0].recipe))
+        try:
+            with made.index as index, Progress(
+                "copying", "row", quiet=quiet or as_json
+            ) as progress:
+                keep_origin(index, origin_of(indexes[0]))
+                done = 0
+                for batch, read in union.batches():
+                    index.append(batch)
+                    done += read
+                    progress.tell(done, rows)
+                with uninterrupted():
+                    index.commit()
+                written = len(index)
+                merge_behind_a_bar(index, path, progress, quiet=quiet or as_json)
+        except KeyboardInterrupt as error:
+            raise Interrupted(f"interrupted: {_left(made)}") from error
+        except SimindexError as error:
+            raise type(error)(
+                f"{error.what}; {_left(made)}", remedy=error.remedy, **error.data
+            ) from error
+        origins = {origin_of(index) for index in indexes} - {None}
+    if as_json:
+        emit({
+            "indexes": len(indexes), "rows": written, "left_out": union.left_out,
+            "seconds": round(time.perf_counter() - started, 3),
+        })
+    elif not quiet:
+        _say(path, index_paths, union, written, time.perf_counter() - started)
+        if union.left_out and keyed and len(origins) > 1:
+            say(
+                "these indexes name files from different folders, so one name may stand for two "
+                "files: see --on-existing"
+            )
+
+
+@dataclass(slots=True)
+class _Union:
+    """Which rows of the indexes go into the new one."""
+
+    paths: Sequence[str]
+    indexes: Sequence[simindex.Index]
+    on_existing: Choice
+    renumber: bool
+    left_out: int = 0
+    """Rows of documents that another index has, too."""
+
+    def batches(self) -> Iterator[tuple[simindex.Batch, int]]:
+        """Batches to append, each with the number of rows that were read for it."""
+        for place, index in enumerate(self.indexes):
+            for batch in index.rows(chunk_rows=CHUNK_ROWS):
+                if self.renumber:
+                    yield simindex.Batch(batch.rows, recipe=batch.recipe), len(batch)
+                    continue
+                kept = self._kept(place, batch)
+                self.left_out += len(batch) - len(kept)
+                if len(kept):
+                    yield batch.take(kept), len(batch)
+
+    def _kept(self, place: int, batch: simindex.Batch) -> Any:
+        """int64: rows of a batch of one of the indexes that no other one has in their place."""
+        first = self.on_existing != "replace"
+        others = range(place) if first else range(place + 1, len(self.indexes))
+        names: Any = batch.ids if batch.keys is None else batch.keys
+        named = "ids" if batch.keys is None else "keys"
+        there = np.zeros(len(batch), np.bool_)
+        for other in others:
+            held = self.indexes[other].contains(**{named: names})
+            if self.on_existing == "error" and held.any():
+                name = names[int(np.argmax(held))]
+                raise _both(
+                    name if batch.keys is not None else int(name), self.paths[other],
+                    self.paths[place], by_id=batch.keys is None,
+                )
+            there |= held
+        return np.flatnonzero(~there)
+
+
+def _both(name: object, one: str, other: str, *, by_id: bool) -> InvalidInput:
+    instead = "give all rows new ids with --renumber, or " if by_id else ""
+    return InvalidInput(
+        f"{one} and {other} both have a document {name!r}",
+        remedy=f"{instead}take the last one with --on-existing replace, or the first one with "
+        "--on-existing skip", path=other,
+    )
+
+
+def _require_alike(paths: Sequence[str], indexes: Sequence[simindex.Index]) -> None:
+    """Refuses indexes whose rows cannot be in one."""
+    first = indexes[0]
+    seen: set[Path] = set()
+    for path, index in zip(paths, indexes, strict=True):
+        real = Path(path).resolve()
+        if real in seen:
+            raise InvalidInput(f"{path} is named twice", remedy="name it once", path=path)
+        seen.add(real)
+        if index.options.bits != first.options.bits:
+            raise RecipeMismatch(
+                f"{paths[0]} has fingerprints of {first.options.bits} bits, and {path} of "
+                f"{index.options.bits}", remedy="build one of them again", path=path,
+            )
+        mine, theirs = first.recipe, index.recipe
+        if mine != theirs:
+            differing = (
+                "one of them stores no recipe" if mine is None or theirs is None
+                else "their recipes differ in " + ", ".join(mine.differences(theirs))
+            )
+            raise RecipeMismatch(
+                f"{paths[0]} and {path} have fingerprints that cannot be compared: {differing}",
+                remedy="build one of them again, with --recipe and the other one", path=path,
+            )
+        kinds = [_kind(one) for one in (first, index)]
+        if kinds[0] != kinds[1]:
+            raise InvalidOption(
+                f"{paths[0]} names its rows by {KINDS[kinds[0]]}, and {path} by {KINDS[kinds[1]]}",
+                remedy="build one of them again", path=path,
+            )
+
+
+def _kind(index: simindex.Index) -> Any:
+    kind = index.options.keys
+    return False if kind is None and len(index) else kind
+
+
+def _left(made: NewIndex) -> str:
+    return (
+        f"{made.path} was not created" if made.removed() else f"{made.path} is complete"
+    )
+
+
+def _say(
+    path: Path, paths: Sequence[str], union: _Union, rows: int, seconds: float
+) -> None:
+    left = ""
+    if union.left_out:
+        which = "last" if union.on_existing == "replace" else "first"
+        left = (
+            f", without {count(union.left_out, 'row')} of documents that the {which} of several "
+            "indexes gave"
+        )
+    say(
+        f"copied {count(len(paths), 'index', 'indexes')} in {duration(seconds)}; {path} holds "
+        f"{count(rows, 'row')}{left}"
+    )
