@@ -128,7 +128,7 @@ recipe_options = collected(
         help="How the random vector of a feature is drawn. Default: sign.",
     ),
     click.option(
-        "--seed", type=int,
+        "--seed", type=Count(most=(1 << 32) - 1, example="42 or 1k"),
         help="Number from which the random vectors are made. Fingerprints of different seeds "
         "cannot be compared.",
     ),

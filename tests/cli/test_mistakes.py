@@ -108,6 +108,8 @@ MISTAKES = [
     ("build new.sim docs --stop-words xx", 2, "not a language with stop words: give @FILE"),
     ("build new.sim docs --structures foo", 2, "--structures foo is not valid: give \"psm\""),
     ("build new.sim docs --batch-rows 0", 2, "--batch-rows 0 is not valid"),
+    ("build new.sim docs --commit-every 0", 2, "'0' is not a whole number of 1 or more"),
+    ("build new.sim docs --seed 5e9", 2, "'5e9' is not a whole number of 0 to 4,294,967,295"),
     ("build new.sim docs --key-secret docs/fox.txt", 2, "does not hold 32 hexadecimal digits"),
     ("compact pages.sim --structures ''", 2, "--structures \"\" is not valid"),
     # Indexes that are none, or of another kind
@@ -143,7 +145,8 @@ MISTAKES = [
     ("query pages.sim --text 'a b c' --method bphs:G=4,g=1", 2, "needs permuted tables"),
     ("query pages.sim --text 'a b c' --threads 0", 2, "'0' is not a whole number of 1 or more"),
     ("query pages.sim --text 'a b c' --memory 64X", 2, "'64X' is not a size", "give one like 64G"),
-    ("query pages.sim --text 'a b c' --memory-limit 1M", 2, "is too little, the process takes"),
+    ("query pages.sim --text 'a b c' --memory-limit 1M", 2,
+     "--memory-limit 1M is too little: the process takes", "looks anything up: give at least"),
     ("query pages.sim --text 'a b c' --top 0", 2, "give a whole number from 1 on"),
     ("query pages.sim --text 'a b c' --top 5 -d 3", 2, "leave out --distance"),
     ("query pages.sim --text 'a b c' --max-error 2", 2, "give --top, too"),

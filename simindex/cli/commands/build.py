@@ -88,7 +88,7 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing index.")
 @click.option(
-    "--commit-every", type=Count(), default=0, metavar="N",
+    "--commit-every", type=Count(1), default=0, metavar="N",
     help="Commit after every N documents, so that an interrupted run keeps them. Default: one "
     "commit for the whole run, all or nothing.",
 )

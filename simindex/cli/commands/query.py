@@ -84,8 +84,8 @@ def _max_error(ctx: click.Context, parameter: click.Parameter, value: str | None
     if value is None or value == "auto":
         return value
     try:
-        return int(value)
-    except ValueError:
+        return Count().convert(value, parameter, ctx)
+    except click.BadParameter:
         raise click.BadParameter(
             f'{value!r} is not a number of bits: give one, or "auto"'
         ) from None

@@ -33,7 +33,10 @@ def digits_of(recipe: simindex.Recipe, texts: list[str] = TEXTS) -> list[str]:
     [
         ((), {}),
         (("--bits", 4096, "--ngram", "1,2"), {"bits": 4096, "ngram": (1, 2)}),
-        (("--unit", "char", "--ngram", 5, "--seed", 7), {"unit": "char", "ngram": 5, "seed": 7}),
+        (
+            ("--unit", "char", "--ngram", 5, "--seed", "1k"),
+            {"unit": "char", "ngram": 5, "seed": 1000},
+        ),
         (("--projection", "gaussian"), {"projection": "gaussian"}),
         (("--projection", "ternary", "--ngram", 1), {"projection": "ternary", "ngram": 1}),
         (("--weighting", "binary", "--ngram", 1), {"weighting": "binary", "ngram": 1}),
@@ -174,7 +177,7 @@ def test_chunks_and_threads_do_not_show(
         (("--text", "a", "--bits", 8192), "--bits 8192 is not valid: give a multiple of 64"),
         (("--text", "a", "--ngram", "1,9"), "--ngram 1,9 is not valid: give a number from 1 to 5"),
         (("--text", "a", "--ngram", "x"), "'x' is not a list of numbers"),
-        (("--text", "a", "--seed", -1), "--seed -1 is not valid: give from 0 to"),
+        (("--text", "a", "--seed", -1), "'-1' is not a whole number of 0 to 4,294,967,295"),
         (("--text", "a", "--min-features", 0), "--min-features 0 is not valid"),
         (("--text", "a", "--weighting", "given"), "'given' is not one of"),
         (("--text", "a", "--projection", "x"), "'x' is not one of"),
