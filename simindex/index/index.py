@@ -457,7 +457,8 @@ class Index:
         threads : int, optional
             Default: `SIMINDEX_THREADS`, or one for each processor; one below 100,000 rows.
         progress : function (done, all), optional
-            Called from time to time with the number of rows read and of rows to read.
+            Called from time to time with the number of rows and how many of them are done. All
+            rows are read several times for a larger h: each reading counts as its part of them.
 
         Yields
         ------
