@@ -120,7 +120,7 @@ MISTAKES = [
     ("query torn.sim --text a", 3, "data.mdb is missing: `simindex repair`"),
     ("query cut.sim --text a", 3, "is damaged", "`simindex repair`"),
     ("check cut.sim", 3, "is damaged", "`simindex repair`"),
-    ("repair docs", 3, "there is no index at docs, nor anything of one"),
+    ("repair docs", 3, "there is no index at docs, and no file of one: name the folder"),
     ("query docs pages.sim", 2, "docs is not an index: the INDEX comes before the inputs"),
     ("query numbers.sim --text 'a b c'", 2, "stores no recipe", "give fingerprints"),
     ("query numbers.sim docs", 2, "stores no recipe"),
