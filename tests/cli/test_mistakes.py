@@ -60,6 +60,11 @@ MISTAKES = [
     ("build dangling.sim docs", 3, "dangling.sim is a symbolic link to nothing"),
     # Inputs
     ("build new.sim nothere", 4, "nothere: no such file or folder"),
+    ("build new.sim bad.hex", 4, "bad.hex:1: 'zz' is not a fingerprint", "new.sim was not created"),
+    ("build new.sim bad.jsonl --weighting tf", 4, "bad.jsonl:2: not JSON",
+     "new.sim was not created"),
+    ("build pages.sim docs/fox.txt --append --prune", 2, "docs/fox.txt is not a folder: it deletes "
+     "the documents whose keys begin with the name of a folder that no longer has them"),
     ("build new.sim docs/*.md", 4, "docs/*.md: no file or folder matches"),
     ("build new.sim @nolist", 4, "@nolist: cannot be opened: No such file"),
     ("build new.sim emptyfolder", 1, "the inputs hold no document: new.sim was not created"),
@@ -122,7 +127,8 @@ MISTAKES = [
     ("check cut.sim", 3, "is damaged", "`simindex repair`"),
     ("repair docs", 3, "there is no index at docs, and no file of one: name the folder"),
     ("query docs pages.sim", 2, "docs is not an index: the INDEX comes before the inputs"),
-    ("query numbers.sim --text 'a b c'", 2, "stores no recipe", "give fingerprints"),
+    ("query numbers.sim --text 'a b c'", 2, "stores no recipe",
+     "give --fingerprint HEX, or a .hex or .npy file of fingerprints"),
     ("query numbers.sim docs", 2, "stores no recipe"),
     ("query wide.sim --fingerprint 0123456789abcdef", 2,
      "--fingerprint has 64 bits, and those of wide.sim 128", "give 32 hexadecimal digits"),
@@ -153,6 +159,8 @@ MISTAKES = [
     ("query pages.sim --fingerprint 123", 2, "'123' is not 16 hexadecimal digits"),
     ("explain pages.sim", 2, "give one --text or one --fingerprint"),
     ("explain pages.sim --text ''", 2, "--text has no fingerprint: empty"),
+    ("explain pages.sim --text '!!!'", 2, "--text has no fingerprint: it has no words that count"),
+    ("query pages.sim --text '!!!'", 1, "text:1: no fingerprint: it has no words that count"),
     ("pairs pages.sim -d 65", 2, "--distance 65 is not a valid distance"),
     ("pairs pages.sim --memory-limit 1", 2, "at least", "give at least that"),
     ("clusters pages.sim --mode star", 2, "No such option '--mode'"),
@@ -181,6 +189,8 @@ MISTAKES = [
     ("delete pages.sim --keys-from docs", 4, "docs: cannot be opened: Is a directory"),
     ("export pages.sim --format xml", 2, "'xml' is not one of"),
     ("demo --path emptyfolder", 4, "name another folder with --path"),
+    ("demo --path nofolder", 4, "nofolder: there is no such folder: name another folder with"),
+    ("demo --path file.sim", 4, "file.sim: is not a folder: name another folder with --path"),
 ]
 
 
@@ -197,7 +207,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "cut.jsonl.gz": gzip.compress(b'{"text": "one two three"}\n' * 1000)[:40],
         "list.json": b'[{"text": "a"}', "latin.txt": "caf\xe9 au lait".encode("latin-1"),
         "keyed.jsonl": b'{"key": "k", "fingerprint": "3c92d228661540d6"}\n',
-        "doc.pdf": b"%PDF-1.4\n...", "file.sim": b"hello",
+        "bad.hex": b"zz\n", "doc.pdf": b"%PDF-1.4\n...", "file.sim": b"hello",
     }
     (place / "docs").mkdir()
     (place / "rows").mkdir()

@@ -73,7 +73,7 @@ def test_an_index_is_made_by_the_same_options(run: Run, objects: Any) -> None:
     assert {
         key: row for row, key in (line.split("\t") for line in printed.stdout.splitlines())
     } == stored
-    assert "idf learned from 4 documents, all of the stream" in printed.stderr
+    assert "word weights learned from 4 documents, all of the stream" in printed.stderr
     assert len(stored) == 3
     again = run("fingerprint", "-", "--recipe", "i.sim", input=LINES)
     assert again.stdout == printed.stdout
@@ -106,7 +106,7 @@ def test_texts_without_a_fingerprint_are_reported(run: Run, objects: Any) -> Non
     options = ("fingerprint", "-", "--min-features", 2)
     printed = run(*options, input=lines)
     assert [line.split("\t")[1] for line in printed.stdout.splitlines()] == ["k0", "k1", "k2", "k3"]
-    assert "-:5: no fingerprint: empty\n" in printed.stderr
+    assert "-:5: no fingerprint: it has no words that count\n" in printed.stderr
     assert "-:6: no fingerprint: too few features: 1 < 2\n" in printed.stderr
     assert "4 fingerprints of 6 documents" in printed.stderr
     listed = objects(run(*options, "--json", input=lines).stdout)
