@@ -189,6 +189,8 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(str, value))
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 

@@ -19,7 +19,7 @@ from simindex.cli.progress import Progress
 def check(index_path: str, as_json: bool, quiet: bool) -> None:
     """Verify every byte of INDEX.
 
-    Prints what is wrong, and exits with 3 if there is damage.
+    Prints what is wrong, and exits with 3 if there is damage. With --json the last line counts it.
     """
     started = time.perf_counter()
     with simindex.open(index_path, "r") as index:
@@ -32,7 +32,12 @@ def check(index_path: str, as_json: bool, quiet: bool) -> None:
         else:
             click.echo("\t".join(map(cell, (finding.severity, finding.path, finding.what))))
     damaged = sum(finding.severity == "error" for finding in findings)
-    if not quiet:
+    if as_json:
+        emit({
+            "errors": damaged, "notes": len(findings) - damaged, "rows": rows,
+            "seconds": round(time.perf_counter() - started, 3),
+        })
+    elif not quiet:
         verdict = f"{count(damaged, 'error')}" if damaged else "no damage"
         remedy = f"; `simindex repair {index_path}` shows what can be recovered" if damaged else ""
         seconds = duration(time.perf_counter() - started)
