@@ -17,6 +17,9 @@ _HALVES = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+MEASURING = "measuring this machine, which takes about ten seconds, or twice that if it is busy"
+
+
 def emit(record: dict[str, Any]) -> None:
     """One JSON object on one line of standard output."""
     click.echo(as_json_line(record))

@@ -8,7 +8,7 @@ import click
 
 from simindex.cli.app import program
 from simindex.cli.choices import distance, memory_option, output_options, verbose_option
-from simindex.cli.console import count, duration, emit, say
+from simindex.cli.console import MEASURING, count, duration, emit, say
 from simindex.cli.numbers import Count, Share
 from simindex.cli.recipes import default_recipe
 from simindex.planning.forecast import (
@@ -67,6 +67,8 @@ def plan(
     the search for the nearest takes with and without them.
     """
     h = default_recipe({"bits": bits}).h if h is None else h
+    if measured and not quiet:
+        say(MEASURING)
     machine = measure() if measured else Machine()
     found = forecast(
         rows, h=h, recall=recall, bits=bits, memory_bytes=memory, machine=machine
