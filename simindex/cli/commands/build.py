@@ -103,8 +103,8 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 @key_secret_option
 @click.option(
     "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
-    help="Use the recipe of another index, with its idf and radius, so that `query INDEX --index "
-    "OTHER` can compare both.",
+    help="Use the recipe of another index, with its word weights and radius, so that `query INDEX "
+    "--index OTHER` can compare both.",
 )
 @recipe_options
 @idf_options

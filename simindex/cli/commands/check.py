@@ -11,6 +11,7 @@ from simindex.cli.app import DAMAGED, program
 from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import cell, count, duration, emit, say
 from simindex.cli.progress import Progress
+from simindex.cli.wording import with_files
 
 
 @program.command()
@@ -30,7 +31,8 @@ def check(index_path: str, as_json: bool, quiet: bool) -> None:
         if as_json:
             emit({"severity": finding.severity, "path": finding.path, "what": finding.what})
         else:
-            click.echo("\t".join(map(cell, (finding.severity, finding.path, finding.what))))
+            what = with_files(finding.what)
+            click.echo("\t".join(map(cell, (finding.severity, finding.path, what))))
     damaged = sum(finding.severity == "error" for finding in findings)
     if as_json:
         emit({
