@@ -38,7 +38,7 @@ def met(intake: Intake) -> Iterator[str]:
         named = ", ".join(f"{number:,} {kind}" for kind, number in kinds[:SHOWN_KINDS])
         more = ", ..." if len(kinds) > SHOWN_KINDS else ""
         total = count(sum(intake.other_records.values()), "record")
-        yield f"skipped {total} of archives that are no pages or texts: {named}{more}"
+        yield f"skipped {total} of archives, without a page or text: {named}{more}"
     if intake.bad_records:
         yield f"skipped {count(intake.bad_records, 'bad record')}"
 

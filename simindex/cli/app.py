@@ -21,6 +21,7 @@ import click
 
 import simindex
 from simindex._kernels import _native
+from simindex.cli import mistyped
 from simindex.cli.console import as_json_line, shown
 from simindex.cli.wording import OPTIONS, told, worded
 from simindex.errors import CorruptFile, SimindexError
@@ -41,16 +42,6 @@ SYSTEM_FAILURE = 3
 
 AS_JSON = "simindex.cli.as_json"
 """Of the context: whether errors are objects, too."""
-
-MEANT = {
-    "help": "--help", "add": "build --append", "append": "build --append", "create": "build",
-    "index": "build", "search": "query", "find": "query", "lookup": "query", "info": "stats",
-    "status": "stats", "verify": "check", "remove": "delete", "rm": "delete", "union": "merge",
-    "duplicates": "dedup", "deduplicate": "dedup", "diff": "query --index",
-}
-"""What is typed in place of a command, by those who know another program."""
-
-MEANT_OPTIONS = {"--h": "--distance", "--radius": "--distance", "--keys": "--key"}
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -118,15 +109,19 @@ class Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        meant = MEANT.get(args[0])
-        if meant is not None and self.get_command(ctx, args[0]) is None:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {meant!r}?")
+        known = mistyped.COMMANDS.get(args[0])
+        if known is not None and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {known!r}?")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Before the command has read its options, for one may be wrong.
         ctx.meta[AS_JSON] = "--json" in args
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            error = mistyped.before_a_command(error, self.commands.values())
+            _fail_by_call(ctx, error)
 
     def invoke(self, ctx: click.Context) -> Any:
         with terminable():
@@ -137,13 +132,9 @@ class Program(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except click.ClickException as error:
-            if isinstance(error, click.NoSuchOption) and error.option_name in MEANT_OPTIONS:
-                name, meant = error.option_name, MEANT_OPTIONS[error.option_name]
-                sentence = f"No such option {name!r}. Did you mean {meant!r}?"
-                error = click.NoSuchOption(name, sentence, ctx=error.ctx)
-            if not ctx.meta.get(AS_JSON):
-                raise error from None
-            _fail(ctx, error.format_message(), error.exit_code, error=type(error).__name__)
+            _fail_by_call(
+                ctx, mistyped.meant(error) if isinstance(error, click.NoSuchOption) else error
+            )
         except SimindexError as error:
             _fail_by(ctx, error)
         except BrokenPipeError:
@@ -187,8 +178,21 @@ def _fail_by(ctx: click.Context, error: SimindexError) -> None:
     )
 
 
+def _fail_by_call(ctx: click.Context, error: click.ClickException) -> NoReturn:
+    """Ends a wrong call with click's own lines, or with an object."""
+    if not ctx.meta.get(AS_JSON):
+        raise error from None
+    _fail(ctx, error.format_message(), error.exit_code, error=type(error).__name__)
+
+
 def _plain(value: Any) -> Any:
     """A value of an error that JSON can hold."""
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(str, value))
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 

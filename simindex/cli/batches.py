@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from simindex.cli.chunks import joined
-from simindex.cli.console import megabytes
+from simindex.cli.numbers import as_size
 from simindex.errors import InvalidOption
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches
@@ -72,7 +72,7 @@ class Budget:
             raise self._too_little(error.data["expected"]) from None
         except MemoryError:
             raise InvalidOption(
-                f"--memory-limit {megabytes(self._limit)} does not hold the matches of one "
+                f"--memory-limit {as_size(self._limit)} does not hold the matches of one "
                 "question",
                 remedy="give more, or ask for the --first of each", option="memory_limit",
                 found=self._limit,
@@ -85,10 +85,10 @@ class Budget:
     def _too_little(self, call_bytes: int) -> InvalidOption:
         least = self._base + int(call_bytes / CALL_SHARE) + (1 << 20)
         return InvalidOption(
-            f"--memory-limit {megabytes(self._limit)} is too little, the process takes "
-            f"{megabytes(self._base)} before it has asked anything: the least that works is "
-            f"{least} bytes",
-            remedy="give at least that", option="memory_limit", found=self._limit, expected=least,
+            f"--memory-limit {as_size(self._limit)} is too little: the process takes "
+            f"{as_size(self._base)} before it looks anything up",
+            remedy=f"give at least {as_size(least)}", option="memory_limit",
+            found=self._limit, expected=least,
         )
 
 

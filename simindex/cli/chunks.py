@@ -33,6 +33,9 @@ documents are read ahead: one being read, one waiting, one worked on."""
 
 SHOWN_SKIPPED = 5
 
+EMPTY = "empty"
+"""The reason of `Skipped` for a text without a feature."""
+
 
 def chunks(
     documents: Iterable[Document], most: int = CHUNK_DOCUMENTS
@@ -122,6 +125,13 @@ class Buffer:
         return joined(self._batches)
 
 
+def why_none(text: str, reason: str) -> str:
+    """Why a text has no fingerprint: nothing at all is in it, or nothing that is a feature."""
+    if reason == EMPTY and text.strip():
+        return "it has no words that count"
+    return reason
+
+
 class SkippedReport:
     """Tells of documents without a fingerprint: the first few one by one, then their number."""
 
@@ -137,7 +147,7 @@ class SkippedReport:
                 where = document.path
                 if document.line is not None:
                     where += f":{document.line}"
-                say(f"{where}: no fingerprint: {skip.reason}")
+                say(f"{where}: no fingerprint: {why_none(document.text, skip.reason)}")
 
     def close(self) -> None:
         """Say how many more there were."""

@@ -17,6 +17,9 @@ _HALVES = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+MEASURING = "measuring this machine, which takes about ten seconds, or twice that if it is busy"
+
+
 def emit(record: dict[str, Any]) -> None:
     """One JSON object on one line of standard output."""
     click.echo(as_json_line(record))
@@ -76,7 +79,17 @@ def duration(seconds: float) -> str:
         return f"{seconds * 1e6:.0f} µs"
     if seconds < 1:
         return f"{seconds * 1e3:.1f} ms"
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    for unit, length_s, most in (("min", 60, 120), ("h", 3600, 48)):
+        if seconds < most * length_s:
+            return f"{_tenths(seconds / length_s)} {unit}"
+    return f"{_tenths(seconds / 86400)} days"
+
+
+def _tenths(number: float) -> str:
+    """`2.5`, `2`."""
+    return f"{number:,.1f}".removesuffix(".0")
 
 
 def audited(audit: Audit, *, verbose: bool = False) -> str:

@@ -33,6 +33,9 @@ MOST_HELD_BYTES = 256_000_000
 HOLDING_S = 5.0
 """After so long a stream that is held is told of: whoever waits for output learns why."""
 
+LEARNED = "word weights learned from"
+"""idf, in the words that the bar has, too."""
+
 _SAMPLE_SEED = 1  # another than that of ids, which are hashes of keys too
 
 
@@ -61,17 +64,17 @@ class Lesson:
         if not self.learned:
             return (
                 f"{count(self.documents, 'document')} {'is' if self.documents == 1 else 'are'} too "
-                f"few to learn idf from (it takes {self.least}): words and pairs of words count "
-                "instead"
+                f"few to learn word weights from (it takes {self.least}): rare and common words "
+                "count alike, and so do pairs of words"
             )
         if self.sample == 1 or self.ended:
-            return f"idf learned from {count(self.documents, 'document')}, all of {self.source}"
+            return f"{LEARNED} {count(self.documents, 'document')}, all of {self.source}"
         if self.sample is not None:
             return (
-                f"idf learned from {count(self.documents, 'document')}, a sample of "
-                f"{self.sample:g} of {self.source}"
+                f"{LEARNED} {count(self.documents, 'document')}, a sample of {self.sample:g} of "
+                f"{self.source}"
             )
-        first = f"idf learned from the first {count(self.documents, 'document')} of {self.source}"
+        first = f"{LEARNED} the first {count(self.documents, 'document')} of {self.source}"
         if self.held_bytes is None:
             return first
         return f"{first}: their {megabytes(self.held_bytes)} of text are the most that is held"
@@ -137,8 +140,8 @@ def learned_from_first(
             if monotonic() > told_at:
                 told_at = inf
                 say(
-                    f"holding the first {count(most, 'document')} to learn idf from them; with "
-                    "--weighting sublinear nothing is learned, and nothing is held"
+                    f"holding the first {count(most, 'document')} to learn word weights from "
+                    "them; with --weighting sublinear nothing is learned, and nothing is held"
                 )
             held.append(_slim(document, printed))
             held_bytes += held[-1].held_bytes

@@ -1,6 +1,6 @@
 """What a command waits for at its end: segments are merged until few are left, behind a bar.
 
-    merging segments ━━━━━━━━━━━╺━━━━━━━ 61% 7,300,000 of 12,000,000 rows, 2 s left
+    merging files ━━━━━━━━━━━╺━━━━━━━ 61% 7,300,000 of 12,000,000 rows, 2 s left
 
 Everything is committed by then, so Ctrl-C and SIGTERM only end the waiting: the command goes on as
 if the index were merged, and the index is complete in more files.
@@ -29,7 +29,7 @@ def merge_behind_a_bar(
     """
     if not index.options.min_merge:
         return
-    progress.then("merging segments", "row")
+    progress.then("merging files", "row")
     with held_back() as signals:
 
         def tell(done: int, total: int) -> None:

@@ -31,6 +31,10 @@ MOST_ID = (1 << 64) - 1
 MOST_BYTES = 1 << 60
 """More than any machine has."""
 
+UNITS = tuple((letter.upper(), 1024**power) for letter, power in reversed(_POWER.items()))
+LEAST_UNITS = 10
+"""A size of fewer is told in the next smaller unit, so that rounding adds a tenth at most."""
+
 
 class Count(_Whole):
     """How many, as a whole number: ``10000000``, ``10_000_000``, ``1e7`` or ``10M``."""
@@ -66,6 +70,16 @@ class Count(_Whole):
             f"{self._example}",
             ctx, param,
         )
+
+
+def as_size(size_bytes: int) -> str:
+    """The least size that people type and that holds so many bytes: ``1K``, ``80M``, ``1500M``."""
+    for letter, unit in UNITS:
+        if size_bytes and size_bytes % unit == 0:
+            return f"{size_bytes // unit}{letter}"
+        if size_bytes > LEAST_UNITS * unit:
+            return f"{-(-size_bytes // unit)}{letter}"
+    return str(size_bytes)
 
 
 class Share(_Number):

@@ -38,15 +38,15 @@ class Pruning:
         for name in inputs:
             if not Path(name).is_dir():
                 raise click.UsageError(
-                    f"--prune goes with folders, and {name} is none: what a folder no longer has "
-                    "can be told by its name alone"
+                    f"--prune goes with folders, and {name} is not a folder: it deletes the "
+                    "documents whose keys begin with the name of a folder that no longer has them"
                 )
         starts = [start_of_names(name, reading.options) for name in inputs]
         for name, start in zip(inputs, starts, strict=True):
             if not start:
                 raise click.UsageError(
-                    f"--prune goes with folders whose name keys begin with, and none begins with "
-                    f"{name}: run it from the folder above"
+                    f"--prune finds the documents of a folder by the name that their keys begin "
+                    f"with, and keys of {name} begin with no name: run it from the folder above"
                 )
         return cls(starts)
 

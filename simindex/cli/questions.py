@@ -17,7 +17,7 @@ import numpy as np
 import simindex
 from simindex.cli.batches import Questions
 from simindex.cli.choices import Reading
-from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
+from simindex.cli.chunks import SkippedReport, chunks, places_of_rows, why_none
 from simindex.cli.console import key_text, say
 from simindex.cli.recipes import required_recipe
 from simindex.errors import InvalidOption, RecipeMismatch
@@ -50,7 +50,7 @@ class Asking:
         if self.texts or (self.inputs and not self._of_rows):
             self._recipe = required_recipe(
                 self.index, self.name, "texts cannot be looked up in it",
-                "give fingerprints",
+                "give --fingerprint HEX, or a .hex or .npy file of fingerprints",
             )
         bits = self.index.options.bits
         for words in self.fingerprints:
@@ -71,7 +71,8 @@ class Asking:
         if self.texts:
             batch = self._recipe.batch(list(self.texts))
             for skip in batch.skipped:
-                say(f"text:{skip.position + 1}: no fingerprint: {skip.reason}")
+                why = why_none(self.texts[skip.position], skip.reason)
+                say(f"text:{skip.position + 1}: no fingerprint: {why}")
             places = places_of_rows(len(self.texts), batch.skipped)
             yield [f"text:{place + 1}" for place in places], batch
         if self._of_rows:

@@ -128,7 +128,7 @@ recipe_options = collected(
         help="How the random vector of a feature is drawn. Default: sign.",
     ),
     click.option(
-        "--seed", type=int,
+        "--seed", type=Count(most=(1 << 32) - 1, example="42 or 1k"),
         help="Number from which the random vectors are made. Fingerprints of different seeds "
         "cannot be compared.",
     ),
@@ -270,12 +270,13 @@ idf_options = collected(
     "learning", Learning,
     click.option(
         "--idf-sample", "sample", type=Share(), metavar="FRACTION",
-        help="Share of the documents to learn idf from, in a first pass. Default: 1, all of them.",
+        help="Share of the documents to learn word weights (idf) from, in a first pass. Default: "
+        "1, all of them.",
     ),
     click.option(
         "--idf-first", "first", type=Count(1), metavar="N",
-        help="Learn idf from the first N documents, and read the inputs once. Default: "
-        f"{FIRST_DOCUMENTS:,} for inputs that can be read only once.",
+        help="Learn word weights (idf) from the first N documents, and read the inputs once. "
+        f"Default: {FIRST_DOCUMENTS:,} for inputs that can be read only once.",
     ),
 )
 """From which documents idf is learned; the command gets a `Learning` as `learning`."""

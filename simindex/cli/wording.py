@@ -34,6 +34,13 @@ _CALLS = (
     ("or Index.clusters a memory_limit", "or more memory with --memory-limit"),
 )
 
+_ENGINE = (
+    (re.compile(r"rows (?:that waited|waiting)(?: in the catalog)? for (?:a segment|one)\b"),
+     "rows of the last commits"),
+    (re.compile(r"(?<![\w/.-])segment(s?)(?![\w/.-])"), r"file\1"),
+)
+"""Words of the engine in what is found in an index; names of files and folders stay."""
+
 
 def told(error: SimindexError) -> str:
     """What happened and what to do, in the words of the shell."""
@@ -51,6 +58,13 @@ def with_commands(sentence: str) -> str:
     """A sentence about modes of `open`, without them."""
     for said, typed in _CALLS:
         sentence = sentence.replace(said, typed)
+    return sentence
+
+
+def with_files(sentence: str) -> str:
+    """A sentence on what is in an index that speaks of its files, not of segments."""
+    for said, plain in _ENGINE:
+        sentence = said.sub(plain, sentence)
     return sentence
 
 

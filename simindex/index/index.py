@@ -457,7 +457,8 @@ class Index:
         threads : int, optional
             Default: `SIMINDEX_THREADS`, or one for each processor; one below 100,000 rows.
         progress : function (done, all), optional
-            Called from time to time with the number of rows read and of rows to read.
+            Called from time to time with the number of rows that are done and of all rows. The
+            call reads all rows up to h + 1 times; each reading counts as a part of them.
 
         Yields
         ------

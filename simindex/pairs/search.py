@@ -170,7 +170,7 @@ class PairSearch:
             yield Found.joined(held)
 
     def _pieces(self) -> Iterator[Found]:
-        done, total = 0, len(self._blocks) * len(self._stored)
+        done = 0
         planned = TileRanges(self._stored, self._room.rows, self._collapse)
         whole: Tile | None = None
         tile: Tile | None
@@ -193,7 +193,7 @@ class PairSearch:
                             yield from self._across(tile, self._tile(other), block)
                     done += one.rows
                     if self._progress is not None:
-                        self._progress(done, total)
+                        self._progress(done // len(self._blocks), len(self._stored))
 
     # -- tiles -------------------------------------------------------------------------------------
 

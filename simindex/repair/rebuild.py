@@ -91,7 +91,7 @@ def repair(
         # Before the lock: its file would be made, or written over, in a folder of somebody else.
         if not anything_of_an_index(directory):
             raise IndexNotFound(
-                f"there is no index at {path}, nor anything of one",
+                f"there is no index at {path}, and no file of one",
                 remedy="name the folder of the index", path=str(path),
             )
     with translated(directory, apply), _locked(directory, apply=apply):

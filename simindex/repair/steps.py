@@ -102,9 +102,11 @@ class Steps:
             for structure in self._unbuilt(file):
                 yield f"{structure} of {file.name} is rebuilt"
         waiting = sum(len(table) for table, _ in self.found.runs)
+        files = len(self.found.segments)
         yield (
-            f"a new catalog of {len(self.found.segments):,} segments, {waiting:,} rows waiting for "
-            f"one and {len(self.found.tombstones):,} deletions takes the old one's place"
+            f"a new catalog of {files:,} segment{'' if files == 1 else 's'}, {waiting:,} rows "
+            f"waiting for one and {len(self.found.tombstones):,} deletions takes the old one's "
+            "place"
         )
         yield f"what is replaced, or no part of the index, is moved into {KEPT_PREFIX}<n>"
 

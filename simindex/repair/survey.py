@@ -301,8 +301,8 @@ def _read_options(found: Inventory, records: CatalogRecords | None) -> None:
         break
     else:
         raise CorruptFile(
-            f"nothing at {found.path} says how rows were stored, because neither the catalog nor "
-            "a segment is readable",
+            f"{found.path} cannot be repaired: none of its files that say how rows are stored can "
+            "be read",
             remedy="build the index again, or restore files from a backup",
             path=str(found.path),
         )

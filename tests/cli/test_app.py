@@ -47,9 +47,8 @@ def test_ctrl_c_leaves_the_index_at_its_last_commit(
     options = simindex.IndexOptions(keys="str", recipe=simindex.Recipe())
     with simindex.open(tmp_path / "i.sim", "n", options=options):
         pass
-    process = spawn(
-        "build", "i.sim", "-", "--append", "--commit-every", commit_every, "--max-errors", 1
-    )
+    every = ("--commit-every", commit_every) if commit_every else ()
+    process = spawn("build", "i.sim", "-", "--append", *every, "--max-errors", 1)
     assert process.stdin is not None
     # Documents are read in tens: two are committed while what follows the bad record is awaited.
     process.stdin.write(b"".join(map(record, range(20))) + b"oops\n")

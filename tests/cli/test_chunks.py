@@ -109,3 +109,15 @@ def test_a_source_that_never_answers_is_not_waited_for() -> None:
     for thread in reading_threads():
         thread.join(30)
         assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "told"),
+    [
+        ("", "empty", "empty"), (" \n", "empty", "empty"),
+        ("!!!", "empty", "it has no words that count"),
+        ("one", "too few features: 1 < 2", "too few features: 1 < 2"),
+    ],
+)
+def test_a_text_of_signs_is_not_called_empty(text: str, reason: str, told: str) -> None:
+    assert chunks.why_none(text, reason) == told

@@ -38,7 +38,7 @@ def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("audit"))
     for words in ("recall ", " - ", "at h=6, asked 0.9, on ", "of 100, commit 2; by "):
         assert words in line
-    assert "asks up to 100 documents within 6 bits, at recall 0.9 and exactly" in result.stderr
+    assert "looking up 100 documents at most within 6 bits, at recall 0.9" in result.stderr
     told = run("stats", built, "-v").stdout
     assert line.split(maxsplit=1)[1] in told
     (stats,) = objects(run("stats", built, "--json").stdout)
@@ -54,8 +54,11 @@ def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -
 
 @pytest.mark.slow
 def test_tune_measures_no_recall_unasked(run: Run, built: str, objects: Any) -> None:
-    (found,) = objects(run("tune", built, "--json").stdout)
+    result = run("tune", built, "--json")
+    (found,) = objects(result.stdout)
     assert "audit" not in found
+    assert result.stderr.startswith("simindex: measuring this machine, which takes about ten sec")
+    assert run("tune", built, "-q").stderr == ""
     assert "audit" not in run("stats", built, "-v").stdout
 
 

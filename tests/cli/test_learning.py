@@ -67,7 +67,7 @@ def stored(write_jsonl: Callable[..., Path]) -> Path:
 @pytest.mark.parametrize("weighting", LEARNED)
 def test_files_are_learned_from_whole_by_default(run: Run, stored: Path, weighting: str) -> None:
     built = run("build", "i.sim", stored, "--weighting", weighting, "--ngram", 1)
-    assert "idf learned from 40 documents, all of the inputs\n" in built.stderr
+    assert "word weights learned from 40 documents, all of the inputs\n" in built.stderr
     assert recipe_of() == fitted(TEXTS, weighting)
     assert exported(run) == expected(fitted(TEXTS, weighting), TEXTS)
 
@@ -80,7 +80,7 @@ def test_a_sample_is_chosen_by_key(run: Run, stored: Path) -> None:
         if mmh3.hash64(record["id"], 1, signed=False)[0] / 2**64 < 0.4
     ]
     assert 5 < len(chosen) < 30
-    said = f"idf learned from {len(chosen)} documents, a sample of 0.4 of the inputs\n"
+    said = f"word weights learned from {len(chosen)} documents, a sample of 0.4 of the inputs\n"
     assert said in built.stderr
     assert recipe_of() == fitted(chosen)
     assert exported(run) == expected(fitted(chosen), TEXTS)
@@ -102,7 +102,7 @@ def test_samples_have_their_share_and_contain_smaller_ones() -> None:
 def test_a_stream_is_learned_from_its_first_documents(run: Run) -> None:
     """And these and all others are indexed, though it can be read only once."""
     built = run("build", "i.sim", "-", *TFIDF, "--idf-first", 7, input=LINES)
-    assert "idf learned from the first 7 documents of the stream\n" in built.stderr
+    assert "word weights learned from the first 7 documents of the stream\n" in built.stderr
     assert "40 documents (" in built.stderr
     assert recipe_of() == fitted(TEXTS[:7])
     assert exported(run) == expected(fitted(TEXTS[:7]), TEXTS)
@@ -113,7 +113,7 @@ def test_a_stream_is_learned_from_its_first_documents(run: Run) -> None:
 
 def test_a_short_stream_is_learned_from_whole(run: Run) -> None:
     built = run("build", "i.sim", "-", *TFIDF, input=LINES)
-    assert "idf learned from 40 documents, all of the stream\n" in built.stderr
+    assert "word weights learned from 40 documents, all of the stream\n" in built.stderr
     assert exported(run) == expected(fitted(TEXTS), TEXTS)
 
 
@@ -121,7 +121,7 @@ def test_a_short_stream_is_learned_from_whole(run: Run) -> None:
 def test_ten_thousand_documents_of_a_stream_are_learned_from_by_default(run: Run) -> None:
     lines = "".join(f'{{"text": "a b{n % 7} c{n}"}}\n' for n in range(10_003))
     built = run("build", "i.sim", "-", *TFIDF, input=lines)
-    assert "idf learned from the first 10,000 documents of the stream\n" in built.stderr
+    assert "word weights learned from the first 10,000 documents of the stream\n" in built.stderr
     assert recipe_of().idf.documents == 10_000
     assert "holds 10,003 rows" in built.stderr
 
@@ -132,7 +132,7 @@ def test_what_a_stream_holds_in_memory_is_bounded(
     monkeypatch.setattr(learning, "MOST_HELD_BYTES", 3000)
     lines = "".join(json.dumps({"id": f"k{n}", "text": f"w{n} " * 200}) + "\n" for n in range(9))
     built = run("build", "i.sim", "-", *TFIDF, "--idf-first", 8, input=lines)
-    said = "idf learned from the first 5 documents of the stream: their 4 kB of text are the most"
+    said = "learned from the first 5 documents of the stream: their 4 kB of text are the most"
     assert said in built.stderr
     assert recipe_of().idf.documents == 5
     assert len(exported(run)) == 9
@@ -150,7 +150,7 @@ def test_a_pipe_with_a_name_is_a_stream(run: Run, tmp_path: Path) -> None:
 
 def test_files_are_read_once_when_only_the_first_are_learned_from(run: Run, stored: Path) -> None:
     built = run("build", "i.sim", stored, *TFIDF, "--idf-first", 3)
-    assert "idf learned from the first 3 documents of the inputs\n" in built.stderr
+    assert "word weights learned from the first 3 documents of the inputs\n" in built.stderr
     assert exported(run) == expected(fitted(TEXTS[:3]), TEXTS)
 
 
@@ -244,6 +244,6 @@ def test_who_waits_for_a_held_stream_is_told_why(
 ) -> None:
     monkeypatch.setattr(learning, "HOLDING_S", 0)
     given = "".join(f'{{"text": "text {n}"}}\n' for n in range(3))
-    told = "holding the first 10,000 documents to learn idf from them; with --weighting sublinear"
+    told = "holding the first 10,000 documents to learn word weights from them; with --weighting"
     assert run("dedup", input=given).stderr.count(told) == 1
     assert "holding" not in run("dedup", "--weighting", "sublinear", input=given).stderr

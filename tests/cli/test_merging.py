@@ -123,5 +123,5 @@ def test_merging_is_shown_on_a_terminal(
     (tmp_path / "a.jsonl").write_text(lines(0, 40))
     code, shown = on_terminal("build", "i.sim", "a.jsonl", "--batch-rows", 8)
     assert code == 0
-    assert b"merging segments" in shown
+    assert b"merging files" in shown
     assert b"100%" in shown

@@ -60,6 +60,11 @@ MISTAKES = [
     ("build dangling.sim docs", 3, "dangling.sim is a symbolic link to nothing"),
     # Inputs
     ("build new.sim nothere", 4, "nothere: no such file or folder"),
+    ("build new.sim bad.hex", 4, "bad.hex:1: 'zz' is not a fingerprint", "new.sim was not created"),
+    ("build new.sim bad.jsonl --weighting tf", 4, "bad.jsonl:2: not JSON",
+     "new.sim was not created"),
+    ("build pages.sim docs/fox.txt --append --prune", 2, "docs/fox.txt is not a folder: it deletes "
+     "the documents whose keys begin with the name of a folder that no longer has them"),
     ("build new.sim docs/*.md", 4, "docs/*.md: no file or folder matches"),
     ("build new.sim @nolist", 4, "@nolist: cannot be opened: No such file"),
     ("build new.sim emptyfolder", 1, "the inputs hold no document: new.sim was not created"),
@@ -108,6 +113,8 @@ MISTAKES = [
     ("build new.sim docs --stop-words xx", 2, "not a language with stop words: give @FILE"),
     ("build new.sim docs --structures foo", 2, "--structures foo is not valid: give \"psm\""),
     ("build new.sim docs --batch-rows 0", 2, "--batch-rows 0 is not valid"),
+    ("build new.sim docs --commit-every 0", 2, "'0' is not a whole number of 1 or more"),
+    ("build new.sim docs --seed 5e9", 2, "'5e9' is not a whole number of 0 to 4,294,967,295"),
     ("build new.sim docs --key-secret docs/fox.txt", 2, "does not hold 32 hexadecimal digits"),
     ("compact pages.sim --structures ''", 2, "--structures \"\" is not valid"),
     # Indexes that are none, or of another kind
@@ -118,9 +125,10 @@ MISTAKES = [
     ("query torn.sim --text a", 3, "data.mdb is missing: `simindex repair`"),
     ("query cut.sim --text a", 3, "is damaged", "`simindex repair`"),
     ("check cut.sim", 3, "is damaged", "`simindex repair`"),
-    ("repair docs", 3, "there is no index at docs, nor anything of one"),
+    ("repair docs", 3, "there is no index at docs, and no file of one: name the folder"),
     ("query docs pages.sim", 2, "docs is not an index: the INDEX comes before the inputs"),
-    ("query numbers.sim --text 'a b c'", 2, "stores no recipe", "give fingerprints"),
+    ("query numbers.sim --text 'a b c'", 2, "stores no recipe",
+     "give --fingerprint HEX, or a .hex or .npy file of fingerprints"),
     ("query numbers.sim docs", 2, "stores no recipe"),
     ("query wide.sim --fingerprint 0123456789abcdef", 2,
      "--fingerprint has 64 bits, and those of wide.sim 128", "give 32 hexadecimal digits"),
@@ -143,13 +151,16 @@ MISTAKES = [
     ("query pages.sim --text 'a b c' --method bphs:G=4,g=1", 2, "needs permuted tables"),
     ("query pages.sim --text 'a b c' --threads 0", 2, "'0' is not a whole number of 1 or more"),
     ("query pages.sim --text 'a b c' --memory 64X", 2, "'64X' is not a size", "give one like 64G"),
-    ("query pages.sim --text 'a b c' --memory-limit 1M", 2, "is too little, the process takes"),
+    ("query pages.sim --text 'a b c' --memory-limit 1M", 2,
+     "--memory-limit 1M is too little: the process takes", "looks anything up: give at least"),
     ("query pages.sim --text 'a b c' --top 0", 2, "give a whole number from 1 on"),
     ("query pages.sim --text 'a b c' --top 5 -d 3", 2, "leave out --distance"),
     ("query pages.sim --text 'a b c' --max-error 2", 2, "give --top, too"),
     ("query pages.sim --fingerprint 123", 2, "'123' is not 16 hexadecimal digits"),
     ("explain pages.sim", 2, "give one --text or one --fingerprint"),
     ("explain pages.sim --text ''", 2, "--text has no fingerprint: empty"),
+    ("explain pages.sim --text '!!!'", 2, "--text has no fingerprint: it has no words that count"),
+    ("query pages.sim --text '!!!'", 1, "text:1: no fingerprint: it has no words that count"),
     ("pairs pages.sim -d 65", 2, "--distance 65 is not a valid distance"),
     ("pairs pages.sim --memory-limit 1", 2, "at least", "give at least that"),
     ("clusters pages.sim --mode star", 2, "No such option '--mode'"),
@@ -178,6 +189,8 @@ MISTAKES = [
     ("delete pages.sim --keys-from docs", 4, "docs: cannot be opened: Is a directory"),
     ("export pages.sim --format xml", 2, "'xml' is not one of"),
     ("demo --path emptyfolder", 4, "name another folder with --path"),
+    ("demo --path nofolder", 4, "nofolder: there is no such folder: name another folder with"),
+    ("demo --path file.sim", 4, "file.sim: is not a folder: name another folder with --path"),
 ]
 
 
@@ -194,7 +207,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "cut.jsonl.gz": gzip.compress(b'{"text": "one two three"}\n' * 1000)[:40],
         "list.json": b'[{"text": "a"}', "latin.txt": "caf\xe9 au lait".encode("latin-1"),
         "keyed.jsonl": b'{"key": "k", "fingerprint": "3c92d228661540d6"}\n',
-        "doc.pdf": b"%PDF-1.4\n...", "file.sim": b"hello",
+        "bad.hex": b"zz\n", "doc.pdf": b"%PDF-1.4\n...", "file.sim": b"hello",
     }
     (place / "docs").mkdir()
     (place / "rows").mkdir()

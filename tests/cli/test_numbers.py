@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.cli.numbers import MOST, MOST_BYTES, Count, Id, Share, Size
+from simindex.cli.numbers import MOST, MOST_BYTES, Count, Id, Share, Size, as_size
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,24 @@ def test_what_is_no_size_is_refused(typed: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a size"):
         Size().convert(typed, None, None)
     assert Size().convert(str(MOST_BYTES), None, None) == MOST_BYTES
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "told"),
+    [
+        (0, "0"), (80, "80"), (1000, "1000"), (1024, "1K"), (6 << 30, "6G"), (83_126_954, "80M"),
+        (1_300_000_000, "1240M"), (64 * 10**9, "60G"), (10 << 20, "10M"), ((10 << 20) + 1, "11M"),
+    ],
+)
+def test_sizes_are_told_as_they_are_typed(size_bytes: int, told: str) -> None:
+    assert as_size(size_bytes) == told
+
+
+@given(st.integers(0, MOST_BYTES))
+def test_a_told_size_holds_the_bytes(size_bytes: int) -> None:
+    """Somebody types it and gets no second refusal, nor much more than is needed."""
+    typed = Size().convert(as_size(size_bytes), None, None)
+    assert size_bytes <= typed <= 1.1 * size_bytes
 
 
 def test_shares_and_ids_are_numbers() -> None:

@@ -107,7 +107,7 @@ def test_an_index_that_is_new_has_nothing_to_prune(run: Run, folders: Path) -> N
     ("given", "reason"),
     [
         (["a", "--prune"], "--prune goes with --append"),
-        (["b/6.jsonl", "--append", "--prune"], "and b/6.jsonl is none"),
+        (["b/6.jsonl", "--append", "--prune"], "and b/6.jsonl is not a folder"),
         ([".", "--append", "--prune"], "run it from the folder above"),
     ],
 )

@@ -117,6 +117,8 @@ def test_indexes_that_cannot_be_compared_are_refused(
     said = run("query", "c.sim", "--index", "d.sim", code=2).stderr
     assert "d.sim has another recipe than c.sim (n-gram sizes 1 instead of 3)" in said
     assert "build d.sim again with --recipe c.sim" in said
+    told = json.loads(run("query", "c.sim", "--index", "d.sim", "--json", code=2).stderr)
+    assert told["differences"] == {"ngram": [1, 3]}
     for name, texts in ("g", "some text of five words"), ("h", "other words than those before"):
         run("build", f"{name}.sim", write_jsonl(f"{name}.jsonl", [{"id": "x", "text": texts}]),
             "--weighting", "tfidf")

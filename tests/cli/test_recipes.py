@@ -52,10 +52,10 @@ def test_idf_is_learned_from_enough_documents_only(run: Run, command: str, strea
         if number == LEAST_DOCUMENTS:
             assert (recipe.ngram, recipe.weighting) == (1, "balanced-tfidf")
             assert recipe.idf is not None and recipe.idf.documents == number
-            assert f"idf learned from {number} documents, all of" in told
+            assert f"word weights learned from {number} documents, all of" in told
         else:
             assert recipe == simindex.Recipe()
-            assert "too few to learn idf from (it takes 30)" in told
+            assert "too few to learn word weights from (it takes 30)" in told
 
 
 def test_few_documents_are_learned_from_if_that_is_asked(run: Run) -> None:

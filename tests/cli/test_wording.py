@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from simindex.cli.wording import told, with_options
+from simindex.cli.wording import told, with_files, with_options
 from simindex.errors import IndexLocked, IndexNotFound, InvalidOption
 
 
@@ -27,6 +27,23 @@ from simindex.errors import IndexLocked, IndexNotFound, InvalidOption
 )  # fmt: skip
 def test_arguments_become_options(said: str, typed: str) -> None:
     assert with_options(said) == typed
+
+
+@pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        ("7 rows that waited for a segment, by their keys",
+         "7 rows of the last commits, by their keys"),
+        ("a new catalog of 2 segments, 3 rows waiting for one and 0 deletions takes",
+         "a new catalog of 2 files, 3 rows of the last commits and 0 deletions takes"),
+        ("rows that waited in the catalog for a segment and deletions since each segment was",
+         "rows of the last commits and deletions since each file was"),
+        ("i.sim/segments/a-segment.rows is written as a new segment",
+         "i.sim/segments/a-segment.rows is written as a new file"),
+    ],
+)
+def test_what_is_in_an_index_is_told_of_files(said: str, plain: str) -> None:
+    assert with_files(said) == plain
 
 
 def test_the_remedy_is_told_in_these_words_too() -> None:

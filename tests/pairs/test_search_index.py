@@ -214,12 +214,14 @@ def test_too_little_memory_names_the_least_that_works(index_path: Path) -> None:
 
 
 def test_progress_ends_with_all_rows_looked_at(filled: tuple[simindex.Index, Any, Any]) -> None:
+    """Rows are read once for each block of the radius, and count once."""
     index = filled[0]
     told: list[tuple[int, int]] = []
     for _ in index.pairs(h=2, progress=lambda done, total: told.append((done, total))):
         pass
     assert told == sorted(told)
-    assert told[-1] == (3 * len(index), 3 * len(index))
+    assert {total for _, total in told} == {len(index)}
+    assert told[-1][0] == len(index)
 
 
 def test_a_closed_index_has_no_pairs(index_path: Path) -> None:

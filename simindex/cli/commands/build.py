@@ -49,9 +49,10 @@ from simindex.cli.recipes import (
     stored_recipe,
     told_in_full,
 )
-from simindex.errors import IndexExists, IndexNotFound, SimindexError
+from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError, StorageFailed
 from simindex.index.origin import keep_origin
 from simindex.inputs import require_inputs
+from simindex.storage.files.refusals import LAST_COMMIT
 from simindex.storage.location import checked_call
 from simindex.writing.creation import require_place
 from simindex.writing.ownership import exists, require_nothing_else
@@ -89,7 +90,7 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing index.")
 @click.option(
-    "--commit-every", type=Count(), default=0, metavar="N",
+    "--commit-every", type=Count(1), default=0, metavar="N",
     help="Commit after every N documents, so that an interrupted run keeps them. Default: one "
     "commit for the whole run, all or nothing.",
 )
@@ -103,8 +104,8 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 @key_secret_option
 @click.option(
     "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
-    help="Use the recipe of another index, with its idf and radius, so that `query INDEX --index "
-    "OTHER` can compare both.",
+    help="Use the recipe of another index, with its word weights and radius, so that `query INDEX "
+    "--index OTHER` can compare both.",
 )
 @recipe_options
 @idf_options
@@ -182,8 +183,7 @@ def build(
     else:
         if not (quiet or as_json):
             reading.say_names(inputs, path)
-        left = f"{path} {'is as it was' if exists(path) else 'was not created'}"
-        with told_in_full(left):
+        with told_in_full(_left(path)):
             if recipe_of is None:
                 prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
             else:
@@ -216,12 +216,11 @@ def build(
     except KeyboardInterrupt as error:
         raise Interrupted(f"interrupted: {run.abandon()}") from error
     except SimindexError as error:
-        if run.made is None and not append:
+        if run.made is None and not append and not isinstance(error, (InvalidInput, StorageFailed)):
             raise
         remark = run.abandon()
-        raise type(error)(
-            f"{error.what}; {remark}", remedy=error.remedy, **error.data
-        ) from error
+        remedy = error.remedy and error.remedy.removesuffix(LAST_COMMIT)
+        raise type(error)(f"{error.what}; {remark}", remedy=remedy, **error.data) from error
     run.report(as_json, quiet)
 
 
@@ -323,6 +322,8 @@ class _Run:
 
     def abandon(self) -> str:
         """Remove an index that this run made and committed nothing to; says what is left."""
+        if self.made is None and not self.append:
+            return _left(self.path)
         made = self.made if self.place == self.path and not self.committed else None
         if made is not None and made.removed():
             return f"{self.path} was not created"
@@ -384,6 +385,11 @@ class _Run:
             f"{duration(seconds)}, {done.documents / seconds:,.0f} a second; {self.path} holds "
             f"{count(self.rows, 'row')}; near-duplicates: within {self.h} of {self.bits} bits"
         )
+
+
+def _left(path: Path) -> str:
+    """What there is at a path where nothing was made."""
+    return f"{path} {'is as it was' if exists(path) else 'was not created'}"
 
 
 def _require_free(path: Path, overwrite: bool) -> None:

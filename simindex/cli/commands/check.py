@@ -11,6 +11,7 @@ from simindex.cli.app import DAMAGED, program
 from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import cell, count, duration, emit, say
 from simindex.cli.progress import Progress
+from simindex.cli.wording import with_files
 
 
 @program.command()
@@ -19,7 +20,7 @@ from simindex.cli.progress import Progress
 def check(index_path: str, as_json: bool, quiet: bool) -> None:
     """Verify every byte of INDEX.
 
-    Prints what is wrong, and exits with 3 if there is damage.
+    Prints what is wrong, and exits with 3 if there is damage. With --json the last line counts it.
     """
     started = time.perf_counter()
     with simindex.open(index_path, "r") as index:
@@ -30,9 +31,15 @@ def check(index_path: str, as_json: bool, quiet: bool) -> None:
         if as_json:
             emit({"severity": finding.severity, "path": finding.path, "what": finding.what})
         else:
-            click.echo("\t".join(map(cell, (finding.severity, finding.path, finding.what))))
+            what = with_files(finding.what)
+            click.echo("\t".join(map(cell, (finding.severity, finding.path, what))))
     damaged = sum(finding.severity == "error" for finding in findings)
-    if not quiet:
+    if as_json:
+        emit({
+            "errors": damaged, "notes": len(findings) - damaged, "rows": rows,
+            "seconds": round(time.perf_counter() - started, 3),
+        })
+    elif not quiet:
         verdict = f"{count(damaged, 'error')}" if damaged else "no damage"
         remedy = f"; `simindex repair {index_path}` shows what can be recovered" if damaged else ""
         seconds = duration(time.perf_counter() - started)

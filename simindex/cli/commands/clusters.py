@@ -121,10 +121,11 @@ def clusters(
         say(f"keep {found.documents - dropped:,} of {count(found.documents, 'document')}, "
             f"drop {dropped:,}")
     if not quiet:
-        largest = f", the largest of {found.largest:,}" if found.clusters else ""
+        of = f" of at most {count(found.largest, 'document')}" if found.clusters else ""
+        have = "has" if found.alone == 1 else "have"
         say(
-            f"{count(found.clusters, 'cluster')} within {h} among "
-            f"{count(found.documents, 'document')}{largest}; {found.alone:,} in none, in "
+            f"{count(found.clusters, 'cluster')}{of} within {h} bits; {found.alone:,} of "
+            f"{count(found.documents, 'document')} {have} no near-duplicate, in "
             f"{duration(time.perf_counter() - started)}"
         )
 

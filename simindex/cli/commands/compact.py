@@ -16,15 +16,16 @@ from simindex.records.reports import IndexStats
 
 @program.command()
 @index_argument
-@click.option("--full", is_flag=True, help="Merge all files into one.")
+@click.option("--full", is_flag=True, help="Merge all files into one, and remove all deleted rows.")
 @structures_option
 @output_options
 def compact(
     index_path: str, full: bool, structures: tuple[str, ...] | None, as_json: bool, quiet: bool
 ) -> None:
-    """Merge the files of INDEX and remove deleted rows.
+    """Merge the files of INDEX.
 
-    With --structures, also build or remove permuted tables and slice lists.
+    Deleted rows of the merged files are removed; --full removes all. With --structures, also build
+    or remove permuted tables and slice lists.
     """
     started = time.perf_counter()
     with simindex.open(index_path, "w") as index:
@@ -47,19 +48,29 @@ def compact(
             }
         )
     elif not quiet:
-        say(f"{_outcome(before, after)}, in {duration(seconds)}")
+        say(f"{outcome(before, after, index_path)}, in {duration(seconds)}")
 
 
-def _outcome(before: IndexStats, after: IndexStats) -> str:
+def outcome(before: IndexStats, after: IndexStats, path: str) -> str:
+    """What a compaction has changed, in the words of the shell."""
+    removed = before.dead_rows - after.dead_rows
     waited = before.pending_rows - after.pending_rows
-    size = megabytes(after.bytes_segments)
-    if not waited and (before.segments, before.bytes_segments) == (
-        after.segments, after.bytes_segments
-    ):
-        return f"nothing to merge: {count(after.segments, 'segment')}, {size}"
-    parts = [f"{count(waited, 'row')} that waited"] if waited else []
-    if before.segments:
-        parts.append(
-            f"{count(before.segments, 'segment')} of {megabytes(before.bytes_segments)}"
+    size = f"{count(after.segments, 'file')} of {megabytes(after.bytes_segments)}"
+    freed = f"; {count(removed, 'deleted row')} removed" if removed else ""
+    if waited or (before.segments, before.bytes_segments) != (after.segments, after.bytes_segments):
+        sources = []
+        if before.segments:
+            old = count(before.segments, "file")
+            sources.append(f"{old} of {megabytes(before.bytes_segments)}")
+        if waited:
+            sources.append("the rows of the last commits")
+        done = f"merged {' and '.join(sources)} into {size}{freed}"
+    else:
+        done = f"nothing to merge{freed}"
+    holds = f"{path} holds {count(after.rows, 'row')}"
+    if after.dead_rows:
+        holds += (
+            f", and {count(after.dead_rows, 'deleted row')} whose space `simindex compact {path} "
+            "--full` frees"
         )
-    return f"{' and '.join(parts)} became {count(after.segments, 'segment')} of {size}"
+    return f"{done}; {holds}"

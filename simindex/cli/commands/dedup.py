@@ -79,7 +79,7 @@ BUFFER_DOCUMENTS = 1 << 14
     default=BUFFER_DOCUMENTS, show_default=True,
     help="How many documents to collect before they are compared, printed and committed. At most "
     "64 MB of them. A stream that does not end needs --weighting sublinear, too: else its first "
-    "10,000 documents are held to learn idf from them.",
+    "10,000 documents are held to learn word weights from them.",
 )
 @click.option(
     "--mark", is_flag=True,

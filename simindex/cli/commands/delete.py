@@ -76,7 +76,7 @@ def delete(
             index.commit()
         rows = len(index)
         if deleted:
-            with Progress("merging segments", "row", quiet=quiet or as_json) as progress:
+            with Progress("merging files", "row", quiet=quiet or as_json) as progress:
                 merge_behind_a_bar(index, index_path, progress, quiet=quiet or as_json)
     if as_json:
         emit({"deleted": deleted, "deleted_rows": before - rows, "rows": rows})
@@ -87,7 +87,11 @@ def delete(
             f"{count(rows, 'row')}"
         )
         if named > deleted:  # less where one is named twice, far apart or in two ways
-            say(f"{named - deleted:,} of {named:,} names are of no document")
+            one = named - deleted == 1
+            say(
+                f"{named - deleted:,} of {named:,} names {'is' if one else 'are'} not in "
+                f"{index_path}"
+            )
     if not deleted:
         why = "no document has such an id or key" if named else "no id or key was given"
         nothing_to_do(

@@ -91,6 +91,11 @@ class _Library:
     @classmethod
     def read(cls, root: str, quiet: bool) -> _Library:
         """The functions of all modules below a folder, by their keys."""
+        if not Path(root).is_dir():
+            why = "is not a folder" if Path(root).exists() else "there is no such folder"
+            raise InvalidInput(
+                f"{root}: {why}", remedy="name another folder with --path", path=root
+            )
         started = time.perf_counter()
         functions: dict[str, Function] = {}
         with Progress("reading", "module", quiet=quiet) as progress:

@@ -20,6 +20,7 @@ from simindex.cli.choices import (
     output_options,
     verbose_option,
 )
+from simindex.cli.chunks import why_none
 from simindex.cli.commands.query import fingerprint_option, text_option, top_options
 from simindex.cli.console import compacted, count, duration, emit, say
 from simindex.cli.numbers import Share
@@ -140,7 +141,10 @@ def _question(
     )
     batch = recipe.batch(list(texts))
     for skip in batch.skipped:
-        raise InvalidOption(f"--text has no fingerprint: {skip.reason}", option="text")
+        why = why_none(texts[skip.position], skip.reason)
+        raise InvalidOption(
+            f"--text has no fingerprint: {why}", remedy="give a text with words", option="text"
+        )
     return batch
 
 

@@ -61,7 +61,7 @@ NO_TEXTS = "it cannot fingerprint texts", "name an index with a recipe, or leave
 @click.option("--text", "texts", multiple=True, help="A text to fingerprint.")
 @click.option(
     "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
-    help="Use the recipe of an index, with the idf that it learned.",
+    help="Use the recipe of an index, with the word weights (idf) that it learned.",
 )
 @click.option("--weights", is_flag=True, help="Also print the sum of weights behind each bit.")
 @click.option(

@@ -63,7 +63,7 @@ def pairs(
         rows = len(index)
     if not quiet:
         say(
-            f"{count(found, 'pair')} within {h} among {count(rows, 'row')}, in "
+            f"{count(found, 'pair')} within {h} bits among {count(rows, 'row')}, in "
             f"{duration(time.perf_counter() - started)}"
         )
 

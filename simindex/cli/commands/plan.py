@@ -8,7 +8,7 @@ import click
 
 from simindex.cli.app import program
 from simindex.cli.choices import distance, memory_option, output_options, verbose_option
-from simindex.cli.console import duration, emit, say
+from simindex.cli.console import MEASURING, count, duration, emit, say
 from simindex.cli.numbers import Count, Share
 from simindex.cli.recipes import default_recipe
 from simindex.planning.forecast import (
@@ -25,7 +25,7 @@ from simindex.planning.measurement import measure
 
 COLUMNS = ("method", "recall", "T", "t", "k", "bytes/row", "memory", "fits", "queries/s")
 
-USERS_COLUMNS = ("method", "recall", "on disk", "memory", "fits", "queries/s", "1M from disk")
+USERS_COLUMNS = ("searched", "recall", "on disk", "memory", "fits", "queries/s", "1M from disk")
 """Of them what a user of the shell knows; the last is how long a million queries take."""
 
 MILLION = 1_000_000
@@ -56,16 +56,19 @@ def plan(
 ) -> None:
     """Predict the size and speed of an index, for each structure. Needs no index.
 
-    Prints the size on disk and in memory, the queries a second on one thread, and how long a batch
-    of a million queries takes if the index is only on the disk. For a recall below 1 it assumes
-    that the index has learned from revisions of pages which bits flip.
+    Prints a line for each way to search: the sorted rows, permuted tables, or every row. It has the
+    size on disk and in memory, the queries a second on one thread, and how long a batch of a
+    million queries takes if the index is only on the disk. For a recall below 1 it assumes that the
+    index has learned from revisions of pages which bits flip.
 
-    --verbose adds tables (T), header bits (t), flips (k), and queries a second in batches of m
-    queries, from memory (m=) and from the disk (cold=). From 128 bits on it also adds the size of
-    slice lists, the structure issl, and how long the search for the nearest takes with and without
-    them.
+    --verbose names each structure as --structures takes it. It adds tables (T), header bits (t),
+    flips (k), and queries a second in batches of m queries, from memory (m=) and from the disk
+    (cold=). From 128 bits on it also adds the size of slice lists, the structure issl, and how long
+    the search for the nearest takes with and without them.
     """
     h = default_recipe({"bits": bits}).h if h is None else h
+    if measured and not quiet:
+        say(MEASURING)
     machine = measure() if measured else Machine()
     found = forecast(
         rows, h=h, recall=recall, bits=bits, memory_bytes=memory, machine=machine
@@ -81,10 +84,12 @@ def plan(
         if lists is not None:
             emit(asdict(lists))
         return
-    table = [USERS_COLUMNS, *map(_users_line, found)]
     if verbose:
         sizes = [f"{kind}={_short(m)}" for kind in ("m", "cold") for m in BATCHES]
         table = [(*COLUMNS, *sizes), *map(_line, found)]
+    else:
+        found = _fastest_of_each(found)
+        table = [USERS_COLUMNS, *map(_users_line, found)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for number, line in enumerate(table):
         cells = [line[0].ljust(widths[0])]
@@ -97,13 +102,29 @@ def plan(
         whose = "measured here" if machine.measured else "of another machine: --measure this one"
         say(
             f"within {h} of {bits} bits; * is the fastest that fits; on one thread, by the times "
-            f"{whose}"
+            f"{whose}{'' if verbose else '; --verbose shows the names for --structures'}"
         )
+
+
+WAYS = {"psm": "sorted rows", "scan": "every row"}
+"""What is searched, in the words of the shell; other methods search permuted tables."""
+
+
+def _way(one: Forecast) -> str:
+    return WAYS.get(one.method) or count(one.tables, "permuted table")
+
+
+def _fastest_of_each(found: list[Forecast]) -> list[Forecast]:
+    """One forecast for each way and recall: designs of as many tables have the same size."""
+    best: dict[tuple[str, float], Forecast] = {}
+    for one in sorted(found, key=lambda one: (one.chosen, one.queries_s)):
+        best[_way(one), one.recall] = one
+    return [one for one in found if best[_way(one), one.recall] is one]
 
 
 def _users_line(one: Forecast) -> tuple[str, ...]:
     return (
-        one.method, f"{one.recall:g}", _bytes(one.disk_bytes), _bytes(one.memory_bytes),
+        _way(one), f"{one.recall:g}", _bytes(one.disk_bytes), _bytes(one.memory_bytes),
         "yes" if one.fits else "no", _short(one.queries_s),
         duration(MILLION / one.cold_queries_s[MILLION]),
     )

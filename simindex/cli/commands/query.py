@@ -42,6 +42,7 @@ from simindex.cli.choices import (
 )
 from simindex.cli.commands.pairs import LINES_AT_ONCE
 from simindex.cli.console import as_json_line, cell, count, duration, key_text, say, spot_checked
+from simindex.cli.nearest import FEW, Unmatched
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
@@ -84,8 +85,8 @@ def _max_error(ctx: click.Context, parameter: click.Parameter, value: str | None
     if value is None or value == "auto":
         return value
     try:
-        return int(value)
-    except ValueError:
+        return Count().convert(value, parameter, ctx)
+    except click.BadParameter:
         raise click.BadParameter(
             f'{value!r} is not a number of bits: give one, or "auto"'
         ) from None
@@ -202,7 +203,7 @@ def query(
     exact = True
     hows: dict[str, None] = {}
     measured: list[SpotCheck] = []
-    few: list[Questions] = []
+    without = Unmatched(FEW if nearest is None and not (quiet or listed) else 0)
     with simindex.open(index_path, "r") as index:
         h = index.h if h is None else h
         asking = Asking(index, index_path, reading, intake, inputs, texts, fingerprints, others)
@@ -222,8 +223,6 @@ def query(
         with closing(answered), shown as progress:
             for names, batch, answers in answered:
                 asked += len(names)
-                if asked <= FEW:
-                    few.append((names, batch))
                 has = np.zeros(len(names), np.bool_)
                 for start, matches in answers:
                     searching += matches.stats.seconds
@@ -235,6 +234,7 @@ def query(
                     for lines in () if listed else _lines(names, start, matches, as_json):
                         click.echo(lines)
                 matched += int(np.count_nonzero(has))
+                without.add(names, batch, has)
                 if listed:
                     for line in _listed(names, has == (listed == "matched"), as_json):
                         click.echo(line)
@@ -248,9 +248,13 @@ def query(
                 )
         if not (exact or quiet):
             measured = index.stats().spot_checks
-        if nearest is None and not (quiet or found) and asked <= FEW:
-            for line in _nearest_of(index, few):
-                say(line)
+        for name, match in without.nearest(index):
+            if as_json:  # not among the matches, one of which each line of the output is
+                click.echo(_nearest_line(name, match), err=True)
+            else:
+                say(f"the nearest to {cell(name)} is {_named(match)}, at distance {match.distance}")
+        if (remark := without.remark(index)) is not None:
+            say(remark)
     asking.without.close()
     if not quiet:
         for line in met(intake):
@@ -304,25 +308,6 @@ def matched_queries(matches: Matches | TopMatches) -> Any:
     return np.flatnonzero(matches.found) if isinstance(matches, TopMatches) else matches.query
 
 
-FEW = 5
-"""For so many questions without a match, the nearest document is printed."""
-
-NEAREST_ROWS = 1 << 26
-"""In an index of at most so many rows, which are all compared for it."""
-
-
-def _nearest_of(index: simindex.Index, questions: list[Questions]) -> Iterator[str]:
-    """How near the nearest document is to each of some questions."""
-    if not 0 < len(index) <= NEAREST_ROWS:
-        return
-    for names, batch in questions:
-        for match in index.top(batch, k=1, method="scan"):
-            key = key_text(match.key)
-            named = cell(match.id if key is None else key)
-            question = cell(names[match.query])
-            yield f"the nearest to {question} is {named}, at distance {match.distance}"
-
-
 def _answers(
     questions: Iterator[Questions], ask: Ask, bits: int, limit: int | None
 ) -> Generator[tuple[list[str], Any, Iterator[Answer]]]:
@@ -374,4 +359,14 @@ def _line(name: str, match: Any, as_json: bool) -> str:
     if as_json:
         record = {"query": name, "id": match.id, "key": key, "distance": match.distance}
         return as_json_line(record)
-    return f"{cell(name)}\t{cell(match.id if key is None else key)}\t{match.distance}"
+    return f"{cell(name)}\t{_named(match)}\t{match.distance}"
+
+
+def _named(match: Match) -> str:
+    key = key_text(match.key)
+    return cell(match.id if key is None else key)
+
+
+def _nearest_line(name: str, match: Match) -> str:
+    found = {"id": match.id, "key": key_text(match.key), "distance": match.distance}
+    return as_json_line({"query": name, "nearest": found})

@@ -11,6 +11,7 @@ from simindex.cli.app import DAMAGED, program
 from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import cell, count, emit, say
 from simindex.cli.progress import Progress
+from simindex.cli.wording import with_files
 
 
 @program.command()
@@ -34,13 +35,14 @@ def repair(index_path: str, apply: bool, as_json: bool, quiet: bool) -> None:
         emit({**asdict(report), "needed": report.needed})
     else:
         for finding in report.findings:
-            click.echo("\t".join(map(cell, ("damage", finding.path, finding.what))))
+            click.echo("\t".join(map(cell, ("damage", finding.path, with_files(finding.what)))))
         for step in report.steps:
-            click.echo("\t".join(map(cell, ("done" if apply else "to do", index_path, step))))
+            done = "done" if apply else "to do"
+            click.echo("\t".join(map(cell, (done, index_path, with_files(step)))))
         for loss in report.losses:
-            click.echo("\t".join(map(cell, ("lost", index_path, loss))))
+            click.echo("\t".join(map(cell, ("lost", index_path, with_files(loss)))))
         for finding in report.remaining:
-            click.echo("\t".join(map(cell, ("left", finding.path, finding.what))))
+            click.echo("\t".join(map(cell, ("left", finding.path, with_files(finding.what)))))
     if not quiet:
         say(_verdict(report, index_path))
     if report.remaining or (report.needed and not apply):

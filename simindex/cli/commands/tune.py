@@ -14,7 +14,7 @@ import click
 import simindex
 from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import distance_option, index_argument, output_options, verbose_option
-from simindex.cli.console import audited, count, duration, emit, megabytes, say
+from simindex.cli.console import MEASURING, audited, count, duration, emit, megabytes, say
 from simindex.cli.numbers import Count, Share
 from simindex.planning.machine import CURVES, Curve, Machine
 from simindex.planning.question import check_options
@@ -60,13 +60,15 @@ def tune(
         h = index.h if h is None else h
         check_options(h=h, recall=recall, method="auto", bits=index.options.bits)
         check_sample(sample)
+        if not quiet:
+            say(MEASURING)
         learned = index.tune(h=h)
         machine = index.machine
         if audits:
             if not quiet:
                 say(
-                    f"asks up to {count(sample, 'document')} within {h} bits, at recall {recall:g} "
-                    "and exactly"
+                    f"looking up {count(sample, 'document')} at most within {h} bits, at recall "
+                    f"{recall:g} and exactly"
                 )
             audit = index.audit(h=h, recall=recall, sample=sample)
         with uninterrupted():

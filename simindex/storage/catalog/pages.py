@@ -76,7 +76,7 @@ between, which takes milliseconds, while a walk takes fractions of one."""
 PAUSE_S = 0.002
 """Longer than a meta page is half written for a reader."""
 
-REMEDY = "`simindex repair` makes a new catalog of the segment files"
+REMEDY = "`simindex repair` makes a new one of the other files"
 
 FAULTS = (
     "",

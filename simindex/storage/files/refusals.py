@@ -22,6 +22,9 @@ from simindex.errors import (
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
+LAST_COMMIT = "; the index has its last commit"
+"""The end of a remedy; a command that knows what is left of its run says that instead."""
+
 OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 """What the system says where a process, or all of them, have too many files open."""
 
@@ -59,7 +62,7 @@ def translated(path: Path, writable: bool) -> Iterator[None]:
                 f"{path.parent} is not a folder, so no index can be created in it",
                 remedy="make it first", path=str(path),
             ) from error
-        raise CorruptFile(f"{path} has no {error.filename}", path=str(path)) from error
+        raise CorruptFile(f"{error.filename} is missing", path=str(path)) from error
     except OSError as error:
         if writable and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             what, remedy = (
@@ -94,7 +97,7 @@ def no_space(path: Path | str) -> StorageFull:
     """The error where the disk has no room for a file."""
     return StorageFull(
         f"no space left while writing {path}",
-        remedy="free some space and repeat the call; the index has its last commit", path=str(path),
+        remedy=f"free some space and repeat the call{LAST_COMMIT}", path=str(path),
     )
 
 
@@ -102,7 +105,7 @@ def storage_failed(path: Path | str, reason: str, code: int | None = None) -> St
     """The error where a file cannot be read or written; without a `code` not by the system."""
     return StorageFailed(
         f"{path} cannot be read or written ({reason})",
-        remedy="check the disk and repeat the call; the index has its last commit",
+        remedy=f"check the disk and repeat the call{LAST_COMMIT}",
         path=str(path), errno=code,
     )
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import re
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -433,7 +434,7 @@ def test_records_of_archives_that_are_no_pages_are_told_of(run: Run, tmp_path: P
     records += [("request", 0, "", "GET /")] * 3
     (tmp_path / "a.warc").write_bytes(b"".join(archived(*record) for record in records))
     told = run("build", "i.sim", "a.warc").stderr
-    assert "skipped 4 records of archives that are no pages or texts: 3 request, 1 status 404" in (
+    assert "skipped 4 records of archives, without a page or text: 3 request, 1 status 404" in (
         told
     )
     assert "ids are those of the field 'WARC-Target-URI'" in told
@@ -462,8 +463,8 @@ def test_every_command_uses_the_radius_of_the_index(run: Run, spread: str, objec
         assert f"{h + 1} matches within {h} bits, " in found.stderr
         pairs = run("pairs", spread, *given)
         assert len(pairs.stdout.splitlines()) == sum(min(h, 13 - row) for row in range(14))
-        assert f" within {h} among 14 rows" in pairs.stderr
-        assert f" within {h} among" in run("clusters", spread, *given).stderr
+        assert f" within {h} bits among 14 rows" in pairs.stderr
+        assert f" within {h} bits;" in run("clusters", spread, *given).stderr
         explained = run("explain", spread, *nought, *given)
         assert f"documents within {h} bits\n" in explained.stdout
         (answer,) = objects(run("explain", spread, *nought, *given, "--json").stdout)
@@ -497,7 +498,7 @@ def test_an_index_without_a_recipe_has_the_radius_of_raw_fingerprints(run: Run) 
     for bits, h in ((64, 3), (256, 12)):
         with simindex.open("raw.sim", "n", options=simindex.IndexOptions(bits=bits)) as index:
             index.append(np.zeros((2, bits // 64), np.uint64))
-        assert f"1 pair within {h} among" in run("pairs", "raw.sim").stderr
+        assert f"1 pair within {h} bits among" in run("pairs", "raw.sim").stderr
         shutil.rmtree("raw.sim")
 
 
@@ -543,3 +544,24 @@ def test_matches_of_one_distance_are_in_the_order_of_their_keys(
             for line in lines
         ]
         assert keys == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite"]])
+def test_a_full_disk_is_told_with_what_is_left(
+    run: Run, spawn: Callable[..., Any], texts: list[str], options: list[str]
+) -> None:
+    """No index is said to have its last commit where there is none."""
+    if options:
+        run("build", "i.sim", "docs")
+    limit = (50_000, 50_000)  # bytes of a file, less than a catalog takes
+    full = spawn(
+        "build", "i.sim", "docs", *options,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+    )
+    _, told = full.communicate(timeout=60)
+    assert full.returncode == 3
+    assert b"no space left while writing" in told
+    assert (b"; i.sim was not created: free some" in told) is not bool(options)
+    assert (b"i.sim is as it was: free some space and repeat the call\n" in told) is bool(options)
+    assert b"last commit" not in told
+    assert Path("i.sim").exists() is bool(options)

@@ -22,5 +22,14 @@ def test_check_finds_damage(run: Run, keyed: str, objects: Any, tmp_path: Path) 
     assert file.name in path
     assert what
     assert "1 error in 10 rows" in damaged.stderr
-    (found,) = objects(run("check", keyed, "--json", code=3).stdout)
+    found, counts = objects(run("check", keyed, "--json", code=3).stdout)
     assert found["severity"] == "error"
+    assert (counts["errors"], counts["notes"], counts["rows"]) == (1, 0, 10)
+
+
+def test_a_sound_index_has_an_object_too(run: Run, keyed: str, objects: Any) -> None:
+    sound = run("check", keyed, "--json")
+    assert sound.stderr == ""
+    (counts,) = objects(sound.stdout)
+    assert counts.pop("seconds") >= 0
+    assert counts == {"errors": 0, "notes": 0, "rows": 10}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,36 @@ def test_compaction_leaves_one_segment_without_dead_rows(
     assert "in " in run("compact", "i.sim").stderr
     assert len(keys_of(run, objects, "i.sim")) == 9
     assert run("check", "i.sim").stdout == ""
+
+
+def test_what_was_done_is_told_of_files_and_live_rows(run: Run) -> None:
+    """Deleted rows are no rows that became a file, and are told of where they stay."""
+    options = simindex.IndexOptions(keys="str", batch_rows=8, min_merge=0)
+    with simindex.open("i.sim", "n", options=options) as index:
+        for first in range(0, 10, 2):
+            values = np.arange(first, first + 2, dtype=np.uint64)
+            index.append(values, keys=[f"k{value}" for value in values])
+            index.commit()
+        index.compact(full=True)
+        index.delete(keys=["k1"])
+    told = run("compact", "i.sim").stderr
+    assert "simindex: nothing to merge; i.sim holds 9 rows, and 1 deleted row whose space " in told
+    assert "`simindex compact i.sim --full` frees" in told
+    told = run("compact", "i.sim", "--full").stderr
+    assert re.search(
+        "simindex: merged 1 file of [0-9]+ kB into 1 file of [0-9]+ kB; 1 deleted row removed; "
+        "i.sim holds 9 rows, in ", told
+    )
+    assert "simindex: nothing to merge; i.sim holds 9 rows, in" in run("compact", "i.sim").stderr
+
+
+def test_rows_that_wait_are_told_as_those_of_the_last_commits(run: Run) -> None:
+    with simindex.open("i.sim", "n", options=simindex.IndexOptions(keys="str")) as index:
+        index.append(np.arange(9, dtype=np.uint64), keys=[f"k{value}" for value in range(9)])
+    run("delete", "i.sim", *(f"--key=k{value}" for value in range(6)))
+    told = run("compact", "i.sim", "--structures", "psm").stderr
+    assert "merged the rows of the last commits into 1 file of" in told
+    assert "6 deleted rows removed; i.sim holds 3 rows, in" in told
 
 
 def test_slice_lists_are_added_shown_and_dropped(
@@ -90,9 +121,3 @@ def test_structures_are_built_listed_and_dropped(
     run("build", "i.sim", path, "--append", "--structures", "psm", code=2)
     assert list(held()) == ["psm", "bphs:nested=4x4,r=1"]
     assert run("check", "i.sim").stdout == ""
-
-
-def test_compact_says_what_became_of_what(run: Any) -> None:
-    run("build", "i.sim", "-", input='{"text": "a b c"}\n', )
-    assert "1 row that waited became 1 segment of" in run("compact", "i.sim", "--full").stderr
-    assert "nothing to merge: 1 segment, " in run("compact", "i.sim").stderr

@@ -188,7 +188,7 @@ def test_a_stream_is_deduplicated_by_the_idf_of_its_first_documents(
     assert kept != kept_by_brute_force(texts, 7)
     assert kept != kept_by_brute_force(texts, 3, recipe)
     assert result.stdout.splitlines() == [lines[number] for number in kept]
-    assert f"idf learned from {said}\n" in result.stderr
+    assert f"word weights learned from {said}\n" in result.stderr
     summary = run("dedup", *IDF, *options, "--json", input="\n".join(lines)).stderr
     assert json.loads(summary)["idf"] == {"documents": learned, "first": learned}
 
@@ -215,7 +215,7 @@ def test_what_a_stream_holds_counts_whole_lines(
     lines = [json.dumps({"text": f"w{n}", "other": "x" * 2000}) for n in range(9)]
     result = run("dedup", *IDF, input="\n".join(lines))
     assert result.stdout.splitlines() == lines
-    assert "idf learned from the first 5 documents of the stream" in result.stderr
+    assert "word weights learned from the first 5 documents of the stream" in result.stderr
 
 
 POOL = [*corpus(14), ""]

@@ -19,7 +19,7 @@ def test_rows_are_deleted_by_key(run: Run, keyed: str, objects: Any, tmp_path: P
     result = run("delete", keyed, "--key", "k0", "--key", "k9", "--keys-from", "keys")
     assert result.stderr == (
         "simindex: deleted 5 documents; i.sim holds 5 rows\n"
-        "simindex: 1 of 6 names are of no document\n"
+        "simindex: 1 of 6 names is not in i.sim\n"
     )
     assert keys_of(run, objects, keyed) == ["k4", "k5", "k6", "k7", "k8"]
     (answer,) = objects(run("delete", keyed, "--keys-from", "-", "--json", input="k4\n").stdout)

@@ -33,7 +33,10 @@ def digits_of(recipe: simindex.Recipe, texts: list[str] = TEXTS) -> list[str]:
     [
         ((), {}),
         (("--bits", 4096, "--ngram", "1,2"), {"bits": 4096, "ngram": (1, 2)}),
-        (("--unit", "char", "--ngram", 5, "--seed", 7), {"unit": "char", "ngram": 5, "seed": 7}),
+        (
+            ("--unit", "char", "--ngram", 5, "--seed", "1k"),
+            {"unit": "char", "ngram": 5, "seed": 1000},
+        ),
         (("--projection", "gaussian"), {"projection": "gaussian"}),
         (("--projection", "ternary", "--ngram", 1), {"projection": "ternary", "ngram": 1}),
         (("--weighting", "binary", "--ngram", 1), {"weighting": "binary", "ngram": 1}),
@@ -70,7 +73,7 @@ def test_an_index_is_made_by_the_same_options(run: Run, objects: Any) -> None:
     assert {
         key: row for row, key in (line.split("\t") for line in printed.stdout.splitlines())
     } == stored
-    assert "idf learned from 4 documents, all of the stream" in printed.stderr
+    assert "word weights learned from 4 documents, all of the stream" in printed.stderr
     assert len(stored) == 3
     again = run("fingerprint", "-", "--recipe", "i.sim", input=LINES)
     assert again.stdout == printed.stdout
@@ -103,7 +106,7 @@ def test_texts_without_a_fingerprint_are_reported(run: Run, objects: Any) -> Non
     options = ("fingerprint", "-", "--min-features", 2)
     printed = run(*options, input=lines)
     assert [line.split("\t")[1] for line in printed.stdout.splitlines()] == ["k0", "k1", "k2", "k3"]
-    assert "-:5: no fingerprint: empty\n" in printed.stderr
+    assert "-:5: no fingerprint: it has no words that count\n" in printed.stderr
     assert "-:6: no fingerprint: too few features: 1 < 2\n" in printed.stderr
     assert "4 fingerprints of 6 documents" in printed.stderr
     listed = objects(run(*options, "--json", input=lines).stdout)
@@ -174,7 +177,7 @@ def test_chunks_and_threads_do_not_show(
         (("--text", "a", "--bits", 8192), "--bits 8192 is not valid: give a multiple of 64"),
         (("--text", "a", "--ngram", "1,9"), "--ngram 1,9 is not valid: give a number from 1 to 5"),
         (("--text", "a", "--ngram", "x"), "'x' is not a list of numbers"),
-        (("--text", "a", "--seed", -1), "--seed -1 is not valid: give from 0 to"),
+        (("--text", "a", "--seed", -1), "'-1' is not a whole number of 0 to 4,294,967,295"),
         (("--text", "a", "--min-features", 0), "--min-features 0 is not valid"),
         (("--text", "a", "--weighting", "given"), "'given' is not one of"),
         (("--text", "a", "--projection", "x"), "'x' is not one of"),

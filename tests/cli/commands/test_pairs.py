@@ -54,7 +54,7 @@ def test_pairs_are_a_line_each(run: Run, numbered: Path, h: int) -> None:
     lines = [tuple(map(int, line.split("\t"))) for line in result.stdout.splitlines()]
     assert lines == [(a + 10, b + 10, d) for a, b, d in near(h)]
     pairs = "1 pair" if h == 0 else f"{len(lines)} pairs"
-    assert f"{pairs} within {h} among 7 rows" in result.stderr
+    assert f"{pairs} within {h} bits among 7 rows" in result.stderr
 
 
 def test_pairs_have_keys_where_the_index_has(run: Run, keyed: Path) -> None:
@@ -93,7 +93,8 @@ def test_clusters_are_a_line_for_each_document(
         "10\t10\t10\t7\t0\n11\t10\t10\t7\t1\n12\t10\t10\t7\t2\n13\t10\t10\t7\t3\n"
         "14\t10\t10\t7\t0\n15\t10\t10\t7\t1\n16\t10\t10\t7\t1\n"
     )
-    assert "1 cluster within 1 among 7 documents, the largest of 7; 0 in none" in result.stderr
+    said = "1 cluster of at most 7 documents within 1 bits; 0 of 7 documents have no near-duplicate"
+    assert said in result.stderr
     stars = run("clusters", numbered, "-d", 1, "--star")
     assert stars.stdout == (
         "10\t10\t10\t5\t0\n11\t10\t10\t5\t1\n14\t10\t10\t5\t0\n15\t10\t10\t5\t1\n16\t10\t10\t5\t1\n"
@@ -107,7 +108,8 @@ def test_clusters_are_a_line_for_each_document(
 def test_singletons_can_be_left_out(run: Run, numbered: Path) -> None:
     result = run("clusters", numbered, "-d", 0, "--no-singletons")
     assert result.stdout == "10\t10\t10\t2\t0\n14\t10\t10\t2\t0\n"
-    assert "1 cluster within 0 among 7 documents, the largest of 2; 5 in none" in result.stderr
+    said = "1 cluster of at most 2 documents within 0 bits; 5 of 7 documents have no near-duplicate"
+    assert said in result.stderr
     assert len(run("clusters", numbered, "-d", 0).stdout.splitlines()) == 7
 
 
@@ -173,4 +175,4 @@ def test_a_terminal_sees_how_far_it_is(
 ) -> None:
     code, seen = on_terminal(command, numbered)
     assert code == 0
-    assert b"28 of 28 rows" in seen
+    assert b"7 of 7 rows" in seen

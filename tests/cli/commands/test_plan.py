@@ -24,8 +24,23 @@ def test_plan_tells_size_and_speed(run: Run) -> None:
     heading, *lines = run("plan", "--rows", "1e6").stdout.splitlines()
     for column in ("on disk", "memory", "fits", "queries/s", "1M from disk"):
         assert column in heading
-    (scan,) = [line.split() for line in lines if "scan" in line.split()]
-    assert scan[:5] == ["scan", "1", "15.3M", "7.63M", "yes"]
+    (scan,) = [line for line in lines if "every row" in line]
+    assert scan.split()[:6] == ["every", "row", "1", "15.3M", "7.63M", "yes"]
+
+
+def test_plan_names_the_ways_in_words(run: Run) -> None:
+    """The engine's names, which --structures takes, come with --verbose; no way has two lines."""
+    planned = run("plan", "--rows", "8e9", "--memory", "64GB")
+    lines = planned.stdout.splitlines()
+    ways = [line[2:].split("  ")[0] for line in lines]
+    assert ways == [
+        "searched", "sorted rows", "3 permuted tables", "4 permuted tables", "8 permuted tables",
+        "10 permuted tables", "16 permuted tables", "28 permuted tables", "every row",
+    ]
+    assert not any(name in planned.stdout for name in ("psm", "bphs", "scan"))
+    assert sum(line.startswith("*") for line in lines) == 1
+    assert "--verbose shows the names for --structures" in planned.stderr
+    assert "18.5 days" in lines[-1]
 
 
 def test_plan_prints_records(run: Run, objects: Any) -> None:
@@ -82,4 +97,4 @@ def test_sizes_are_binary_unless_they_end_in_b(run: Run, size: str, fits: bool) 
     planned = run("plan", "--rows", "1e6", "--memory", size, "-v", code=0 if fits else 2)
     scan = [line.split() for line in planned.stdout.splitlines() if "scan" in line.split()]
     assert [line[-11:-9] for line in scan] == ([["7.63M", "yes"]] if fits else [])
-    assert ("scan needs the least, 8,000,000 bytes" in planned.stderr) is not fits
+    assert ("comparing every row needs the least, 8,000,000 bytes" in planned.stderr) is not fits

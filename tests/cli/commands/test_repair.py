@@ -34,6 +34,9 @@ def test_what_would_be_done_is_told_and_then_done(run: Run, damaged: str) -> Non
     assert set(kinds) == {"damage", "to do", "lost"}
     assert "recipe" in told.stdout
     assert "10 rows can be recovered" in told.stderr
+    sentences = [line.split("\t")[2] for line in told.stdout.splitlines()]
+    assert not any("segment" in sentence for sentence in sentences)
+    assert "a new catalog of 1 file, 0 rows of the last commits and 0 deletions" in told.stdout
     assert "--apply" in told.stderr
     assert "repair i.sim" in run("stats", damaged, code=3).stderr.replace(str(Path.cwd()) + "/", "")
     done = run("repair", damaged, "--apply")
