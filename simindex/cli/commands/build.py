@@ -40,6 +40,7 @@ from simindex.cli.progress import Progress
 from simindex.cli.pruning import Pruning
 from simindex.cli.recipes import (
     Learning,
+    first_given,
     idf_options,
     prepare,
     prepared_with,
@@ -49,6 +50,7 @@ from simindex.cli.recipes import (
     told_in_full,
 )
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
+from simindex.index.first_texts import awaits_recipe
 from simindex.index.origin import keep_origin
 from simindex.inputs import require_inputs
 from simindex.storage.location import checked_call
@@ -64,6 +66,10 @@ EXISTING = {
 NO_TEXTS = (
     "texts cannot be added to it",
     "add fingerprints, such as rows.npy, or build another index of the texts",
+)
+
+OWN_OPTIONS = (
+    "{} is an index already, and --append uses its own recipe and options: drop the others"
 )
 
 NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave out --recipe"
@@ -147,11 +153,13 @@ def build(
     if append:
         checked_call(path, "c", None)
         append = exists(path)
-    if append and (recipe_given or learning.asked or options or recipe_of is not None):
-        raise click.UsageError(
-            f"{path} is an index already, and --append uses its own recipe and options: drop the "
-            "others"
-        )
+    of_recipe = recipe_given or learning.asked or recipe_of is not None
+    first = False
+    if append:
+        with simindex.open(path, "r") as index:
+            first = awaits_recipe(index)
+    if append and (options or (of_recipe and not first)):
+        raise click.UsageError(OWN_OPTIONS.format(path))
     if not append:
         _require_free(path, overwrite)
     require_inputs(inputs)
@@ -167,10 +175,12 @@ def build(
         bits = recipe_given.pop("bits", None)
         named = [] if recipe_of is None else ["recipe"]
         require_no_recipe([*named, *recipe_given, *learning.given])
+        if append and bits is not None:
+            raise click.UsageError(OWN_OPTIONS.format(path))
         if prune:
             raise click.UsageError("--prune goes with texts, and the inputs hold fingerprints")
         contents = Rows.of(inputs, reading, without, bits=bits, append=append)
-    elif append:
+    elif append and not first:
         with simindex.open(path, "r") as index:
             recipe = recipe_of_documents(index, path, *NO_TEXTS)
             reading = reading.named_for(index)
@@ -179,6 +189,11 @@ def build(
             reading.say_names(inputs, path)
         contents = Texts(prepared_with(recipe, inputs, reading, without))
     else:
+        if first:
+            with simindex.open(path, "r") as index:
+                recipe_given = first_given(index, path, recipe_given)
+                reading = reading.named_for(index)
+            pruning = Pruning.of(inputs, reading) if prune else None
         if not (quiet or as_json):
             reading.say_names(inputs, path)
         left = f"{path} {'is as it was' if exists(path) else 'was not created'}"
