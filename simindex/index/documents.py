@@ -66,7 +66,7 @@ def names_of(handle: Handle, name: Any) -> dict[str, list[Any] | None]:
 def _no_name(what: str, several: str, name: Any, expected: str) -> InvalidBatch:
     kind = type(name).__name__
     found = str(name) if isinstance(name, (int, np.integer)) else kind
-    remedy = f"give {what} alone"
+    remedy = f"give a {expected}"
     if isinstance(name, (Sequence, Set, np.ndarray)) and not isinstance(name, (str, bytes)):
         remedy = f"give one name; Index.contains({several}=...) takes several"
     return InvalidBatch(

@@ -140,7 +140,7 @@ class Matches:
             return self.take(np.arange(*place.indices(len(self)), dtype=np.int64))
         number = index(place)
         if not -len(self) <= number < len(self):
-            raise IndexError(f"no match {number}: there are {len(self):,} matches")
+            raise IndexError(f"no match {number}: the number of matches is {len(self)}")
         (match,) = self.take(np.array([number % len(self)], np.int64))
         return match
 
