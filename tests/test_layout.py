@@ -34,6 +34,7 @@ TESTED_BY = {
     "bits/permutation.py": "bits/test_design.py",
     "bits/splitmix.py": "storage/tables/test_permuted.py",
     "checks.py": "test_bad_input.py",
+    "cli/building.py": "cli/commands/test_build_and_query.py",
     "cli/choices.py": "cli/commands/test_build_and_query.py",
     "cli/commands/clusters.py": "cli/commands/test_pairs.py",
     "cli/dedup/outputs.py": "cli/commands/test_dedup.py",

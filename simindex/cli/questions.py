@@ -19,7 +19,7 @@ from simindex.cli.batches import Questions
 from simindex.cli.choices import Reading
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows, why_none
 from simindex.cli.console import key_text, say
-from simindex.cli.recipes import required_recipe
+from simindex.cli.recipes import recipe_of_questions
 from simindex.errors import InvalidOption, RecipeMismatch
 from simindex.inputs import Intake
 from simindex.simhash.contrast import LEARNED, contrast
@@ -48,7 +48,7 @@ class Asking:
         """Refuses what the index cannot answer, before anything is looked up."""
         self._of_rows = bool(self.inputs) and self.reading.holds_fingerprints(self.inputs)
         if self.texts or (self.inputs and not self._of_rows):
-            self._recipe = required_recipe(
+            self._recipe = recipe_of_questions(
                 self.index, self.name, "texts cannot be looked up in it",
                 "give --fingerprint HEX, or a .hex or .npy file of fingerprints",
             )

@@ -29,6 +29,7 @@ from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Extent
 from simindex.cli.wording import OPTIONS
 from simindex.errors import InvalidInput, InvalidOption
+from simindex.index.first_texts import recipe_of_texts
 from simindex.inputs import Document, Intake, rereadable
 from simindex.simhash.projection import PROJECTIONS
 from simindex.simhash.recipe_bytes import MOST_HEADER_BYTES
@@ -182,21 +183,47 @@ def asked_recipe(given: dict[str, Any]) -> Any:
 def stored_recipe(path: str | Path, so: str, remedy: str) -> Any:
     """The recipe of an index; InvalidOption, with what follows `so`, if it stores none."""
     with simindex.open(path, "r") as index:
-        return required_recipe(index, path, so, remedy)
+        return _stored(index.recipe, path, so, remedy)
 
 
-def required_recipe(index: simindex.Index, path: str | Path, so: str, remedy: str) -> Any:
-    """The same of an index that is open."""
-    if index.recipe is None:
+def _stored(recipe: Any, path: str | Path, so: str, remedy: str) -> Any:
+    if recipe is None:
         raise InvalidOption(f"{path} stores no recipe, so {so}", remedy=remedy, path=str(path))
-    return index.recipe
+    return recipe
+
+
+def recipe_of_questions(index: simindex.Index, path: str | Path, so: str, remedy: str) -> Any:
+    """The same of an index that is open. One without rows has the default recipe."""
+    return _stored(recipe_of_texts(index), path, so, remedy)
 
 
 def recipe_of_documents(
     index: simindex.Index, path: str | Path, so: str, remedy: str
 ) -> Any:
     """The same of an index that documents are added to, whose rows must have text keys."""
-    recipe = required_recipe(index, path, so, remedy)
+    recipe = _stored(index.recipe, path, so, remedy)
+    require_text_keys(index, path)
+    return recipe
+
+
+def first_given(
+    index: simindex.Index, path: str | Path, given: dict[str, Any]
+) -> dict[str, Any]:
+    """Options of the recipe that the first documents bring to an index: of its width."""
+    require_text_keys(index, path)
+    bits = index.options.bits
+    asked = given.get("bits", bits)
+    if asked != bits:
+        raise InvalidOption(
+            f"--bits {asked} does not fit {path}, whose fingerprints have {bits} bits",
+            remedy="leave --bits out, or build another index", option="bits", found=asked,
+            expected=bits,
+        )
+    return {**given, "bits": bits}
+
+
+def require_text_keys(index: simindex.Index, path: str | Path) -> None:
+    """Raises InvalidOption for an index whose rows cannot be named as documents are."""
     keys = index.options.keys
     if keys is False or keys == "bytes" or (keys is None and len(index)):
         raise InvalidOption(
@@ -205,7 +232,6 @@ def recipe_of_documents(
             remedy="name an index with text keys, such as `simindex build` makes",
             path=str(path), found=keys, expected="str",
         )
-    return recipe
 
 
 @contextmanager

@@ -261,14 +261,14 @@ class Changes:
         commit_s: float | None,
     ) -> _Asked | None:
         """The document with what is nearest in the last commit; None without a fingerprint."""
-        writer = self.handle.writing()
+        self.handle.writing()
         check_commit_s(commit_s)
         options, recipe = self._options, self.handle.recipe
         if recipe is None or options.keys is None:
             with self.handle.turns, self.handle.lock:
                 options, recipe = self._fitting(given, [key]), self.handle.recipe
-                if recipe is None and writer.committer.no_rows and isinstance(given, (str, bytes)):
-                    recipe = Recipe(bits=options.bits)
+                if isinstance(given, (str, bytes)):
+                    recipe = self.handle.recipe_of_texts()
         answerer, brought = self.handle.answerer, getattr(given, "recipe", None)
         # An index without rows may take this recipe from another thread before this call looks.
         h = self.handle.radius(h, recipe or brought)

@@ -5,11 +5,14 @@ A writer also sees what waits for its commit, as a dict sees what was put into i
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from simindex.arrays import Bools
+from simindex.checks import whole
+from simindex.errors import InvalidBatch
 from simindex.index.handle import Handle
 from simindex.records.batch import Batch
 from simindex.storage.tables.keys import KeyHeap
@@ -45,10 +48,31 @@ def document(handle: Handle, name: Any) -> Batch | None:
 
 
 def names_of(handle: Handle, name: Any) -> dict[str, list[Any] | None]:
-    """A name as the ids or keys of a call, whichever rows have."""
+    """A name as the ids or keys of a call, whichever rows have; InvalidBatch if it is no name."""
     handle.check_open()
-    is_key = isinstance(name, (str, bytes)) if handle.undecided else handle.options.keyed
-    return {"ids": None, "keys": [name]} if is_key else {"ids": [name], "keys": None}
+    kind = handle.options.keys
+    if isinstance(name, (str, bytes)) if handle.undecided else handle.options.keyed:
+        if not isinstance(name, (str, bytes)):
+            raise _no_name(
+                "a key", "keys", name, kind if isinstance(kind, str) else "str or bytes"
+            )
+        return {"ids": None, "keys": [name]}
+    number = whole(name)
+    if number is None or not 0 <= number < 1 << 64:
+        raise _no_name("an id", "ids", name, "whole number from 0 to 2**64 - 1")
+    return {"ids": [number], "keys": None}
+
+
+def _no_name(what: str, several: str, name: Any, expected: str) -> InvalidBatch:
+    kind = type(name).__name__
+    found = str(name) if isinstance(name, (int, np.integer)) else kind
+    remedy = f"give a {expected}"
+    if isinstance(name, (Sequence, Set, np.ndarray)) and not isinstance(name, (str, bytes)):
+        remedy = f"give one name; Index.contains({several}=...) takes several"
+    return InvalidBatch(
+        f"{what} of this index is a {expected}, not {found}", remedy=remedy, found=kind,
+        expected=expected,
+    )
 
 
 def _names(handle: Handle, ids: Any, keys: Any) -> Names:

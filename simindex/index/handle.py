@@ -271,16 +271,29 @@ class Handle:
         return self.view.options if self.writer is None else self.writer.committer.options
 
     @property
+    def no_rows(self) -> bool:
+        """Whether no row ever came into the index, nor waits for a commit."""
+        if self.writer is not None:
+            return self.writer.committer.no_rows
+        return self.view.current().head.appended == 0
+
+    @property
     def undecided(self) -> bool:
         """Whether the first row will say if rows have keys: no row came yet, nor an option."""
-        if self.writer is not None:
-            return self.writer.committer.may_take_keys
-        return self.options.keys is None and self.view.current().head.appended == 0
+        return self.options.keys is None and self.no_rows
 
     @property
     def recipe(self) -> Recipe | None:
         """Of the index, or of what waits for a commit."""
         return self.view.recipe if self.writer is None else self.writer.committer.recipe
+
+    def recipe_of_texts(self) -> Recipe | None:
+        """The recipe of texts that are given to it: without rows the default one, as long as there
+        is none. None if rows came without a recipe."""
+        recipe = self.recipe
+        if recipe is None and self.no_rows:
+            recipe = self.recipe or Recipe(bits=self.options.bits)  # another thread may be first
+        return recipe
 
     def radius(self, h: int | None, recipe: Recipe | None) -> int:
         """The radius of a call: h, or where that is None the recipe's, or that of raw rows."""

@@ -239,9 +239,11 @@ class Index:
 
         Parameters
         ----------
-        batch : str, sequence of str, Batch, or uint64 (m,) or (m, W)
+        batch : str, iterable of str, Batch, or uint64 (m,) or (m, W)
             Texts become fingerprints by the index's recipe; one without a fingerprint has no
-            matches. Plain fingerprints have no weights, so they are searched exactly.
+            matches. Several texts, and plain fingerprints, are a list, an array, an iterator, or a
+            column of pandas, polars or Arrow. Plain fingerprints have no weights, so they are
+            searched exactly.
         h : int, optional
             Bits in which a match may differ. Default: `Index.h`, as in every call that takes h.
         first : bool
@@ -285,7 +287,8 @@ class Index:
             `query_stream`. With `first`, if those of so many queries do not fit: ask fewer at a
             time.
         InvalidBatch
-            If the batch has another width, or is neither texts nor fingerprints.
+            If the batch has another width, is neither texts nor fingerprints, or has a null, or if
+            texts are given to an index whose rows came without a recipe.
         CorruptFile
             If a file or a record that the query needs is damaged.
 
@@ -375,8 +378,8 @@ class Index:
 
         Parameters
         ----------
-        batch : str, sequence of str, Batch, or uint64 (m,) or (m, W)
-            Texts become fingerprints by the index's recipe.
+        batch : str, iterable of str, Batch, or uint64 (m,) or (m, W)
+            As for `query`. Texts become fingerprints by the index's recipe.
         k : int
             At most the number of live rows.
         max_error : int or "auto"
@@ -630,10 +633,10 @@ class Index:
 
     def _asked(self, given: Any) -> Asked:
         """A question that fits the index as of the snapshot taken last."""
-        recipe = self._handle.recipe
-        question = asked(given, recipe=recipe, bits=self.options.bits)
-        if question.recipe is not None:
-            check_recipe(question.recipe, recipe)
+        handle = self._handle
+        question = asked(given, recipe=handle.recipe_of_texts, bits=handle.options.bits)
+        if isinstance(given, Batch):
+            check_recipe(given.recipe, handle.recipe)
         return question
 
     @typed
@@ -749,7 +752,8 @@ class Index:
         Parameters
         ----------
         batch : Batch, or uint64 (n,) or (n, W)
-            `ids`, `keys` and `weights` may accompany plain fingerprints.
+            `ids`, `keys` and `weights` may accompany plain fingerprints, each as `Batch` takes it.
+            `Recipe.batch` makes a Batch of texts.
 
         Returns
         -------

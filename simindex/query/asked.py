@@ -6,17 +6,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from simindex.arrays import F32, I64, U64
 from simindex.errors import InvalidBatch
+from simindex.records import columns
 from simindex.records.batch import Batch, as_fingerprints
 from simindex.records.matches import NO_NEIGHBOUR, Matches, TopMatches
 from simindex.simhash.recipe import Recipe
+
+_WORDS = np.dtype(np.uint64)
 
 
 class Asked(NamedTuple):
@@ -71,29 +75,38 @@ class Asked(NamedTuple):
         )
 
 
-def asked(given: Any, *, recipe: Recipe | None, bits: int) -> Asked:
-    """A text, a sequence of texts, a Batch, or fingerprints (m,) or (m, W), as rows.
+def asked(given: Any, *, recipe: Callable[[], Recipe | None], bits: int) -> Asked:
+    """A text, several texts, a Batch, or fingerprints (m,) or (m, W), as rows.
 
-    Raises InvalidBatch for texts where there is no recipe, and for another width.
+    Texts and numbers come in a list, an array, an iterator or a column of another library. `recipe`
+    is called for texts only. Raises InvalidBatch for texts where it gives none, and for another
+    width.
     """
-    if isinstance(given, np.ndarray):
+    if isinstance(given, np.ndarray) and given.dtype is _WORDS:  # other uint64 arrays are as right
         return Asked(as_fingerprints(given, bits=bits))
-    if isinstance(given, (str, bytes)):
-        given = [given]
-    if isinstance(given, (list, tuple)) and given and isinstance(given[0], (str, bytes)):
-        if recipe is None:
-            raise InvalidBatch(
-                "this index has no recipe that turns texts into fingerprints",
-                remedy="give fingerprints, or create the index with IndexOptions(recipe=...)",
-            )
-        batch, count = recipe.batch(given), len(given)
-        if not batch.skipped:
-            return Asked(batch.rows, batch.weights, recipe)
-        skipped = [one.position for one in batch.skipped]
-        places = np.delete(np.arange(count, dtype=np.int64), skipped)
-        return Asked(batch.rows, batch.weights, recipe, places, count)
-    if type(given) is not Batch:
-        return Asked(as_fingerprints(given, bits=bits))
-    if given.bits != bits:
-        as_fingerprints(given.rows, bits=bits)
-    return Asked(given.rows, given.weights, given.recipe)
+    if type(given) is Batch:
+        if given.bits != bits:
+            as_fingerprints(given.rows, bits=bits)
+        return Asked(given.rows, given.weights, given.recipe)
+    if isinstance(given, Iterator):
+        first = list(islice(given, 1))
+        text = columns.holds_text(first)
+        given = chain(first, given) if text else [*first, *given]
+    else:
+        given = [given] if isinstance(given, (str, bytes)) else given
+        text = columns.holds_text(given)
+    return _asked_texts(given, recipe()) if text else Asked(as_fingerprints(given, bits=bits))
+
+
+def _asked_texts(texts: Any, recipe: Recipe | None) -> Asked:
+    if recipe is None:
+        raise InvalidBatch(
+            "this index has no recipe that turns texts into fingerprints",
+            remedy="give fingerprints, or create the index with IndexOptions(recipe=...)",
+        )
+    batch = recipe.batch(texts)
+    if not batch.skipped:
+        return Asked(batch.rows, batch.weights, recipe)
+    skipped, count = [one.position for one in batch.skipped], len(batch) + len(batch.skipped)
+    places = np.delete(np.arange(count, dtype=np.int64), skipped)
+    return Asked(batch.rows, batch.weights, recipe, places, count)

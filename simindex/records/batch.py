@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from simindex.arrays import F32, I64, U64
 from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
-from simindex.records import arrow
+from simindex.records import arrow, columns
 
 MAX_KEY_BYTES = 65_535
 
@@ -36,39 +36,14 @@ class Skipped:
     """`"empty"` or `"too few features: 2 < 4"`."""
 
 
-TEXTS = "a recipe makes fingerprints of texts: give index.recipe.batch(texts, keys=keys)"
-
-
 def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
     """Fingerprints as uint64 (n, W), C-contiguous, without a copy where that is possible.
 
     `bits` is the width asked for, or None to take it from the array: (n,) is 64 bits, (n, W) is
     64 W. Raises InvalidBatch on another dtype, shape or width.
     """
-    if isinstance(values, np.uint64):  # one element of an array
-        values = np.array([values])
-    if not isinstance(values, np.ndarray):
-        if not isinstance(values, (list, tuple)) or not all(map(is_whole, values)):
-            listed = isinstance(values, (list, tuple)) and values
-            first = values[0] if listed else values
-            remedy = TEXTS if isinstance(first, (str, bytes)) else None
-            if isinstance(first, PathLike):
-                remedy = "a path is not read: give the text, path.read_text()"
-            raise InvalidBatch(
-                f"fingerprints must be a uint64 array, not {type(values).__name__}",
-                remedy=remedy, found=type(values).__name__,
-                expected="uint64 (n,) or (n, W)",
-            )
-        try:
-            values = np.array([int(value) for value in values], dtype=np.uint64)
-        except (OverflowError, ValueError) as error:
-            raise InvalidBatch("a fingerprint is not from 0 to 2**64 - 1") from error
-    if values.dtype != np.uint64:
-        raise InvalidBatch(
-            f"fingerprints are {values.dtype}, not uint64",
-            remedy=conversion(values.dtype, values.shape),
-            found=str(values.dtype), expected="uint64",
-        )
+    if not isinstance(values, np.ndarray) or values.dtype != np.uint64:
+        values = _as_words(values, bits)
     if values.ndim == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] == 0:
@@ -82,6 +57,56 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
             found=values.shape[1] * 64, expected=bits,
         )
     return _contiguous(values)
+
+
+def _as_words(values: Any, bits: int | None) -> NDArray[Any]:
+    """A uint64 array of what is none yet: numbers in a list, a column of another library."""
+    if isinstance(values, np.uint64):  # one element of an array
+        return np.array([values])
+    if columns.holds_text(values) or isinstance(values, (str, bytes)):
+        raise _no_array(values, " of texts" * (not isinstance(values, (str, bytes))), texts(bits))
+    if isinstance(values, (list, tuple)) and all(map(is_whole, values)):
+        try:
+            return np.array([int(value) for value in values], dtype=np.uint64)
+        except (OverflowError, ValueError) as error:
+            raise InvalidBatch("a fingerprint is not from 0 to 2**64 - 1") from error
+    column = columns.is_column(values)
+    if not column and not isinstance(values, np.ndarray):
+        first = values[0] if isinstance(values, (list, tuple)) else values
+        path = isinstance(first, PathLike)
+        raise _no_array(
+            values, "", "a path is not read: give the text, path.read_text()" if path else
+            "give an array, a list of numbers, or a batch of texts, recipe.batch(texts)"
+        )
+    array = columns.numbers(values) if column else values
+    if array.dtype != np.uint64:
+        if column:
+            columns.refuse_null(array)
+        remedy = "make it an array with numpy.asarray first, then " if column else ""
+        raise InvalidBatch(
+            f"fingerprints are {array.dtype}, not uint64",
+            remedy=remedy + conversion(array.dtype, array.shape),
+            found=str(array.dtype), expected="uint64",
+        )
+    return array
+
+
+def texts(bits: int | None) -> str:
+    """What to give instead of texts, in words that hold for any index of this width, and without.
+    """
+    width = "" if bits in (None, 64) else f"bits={bits}"
+    return (
+        "a recipe makes fingerprints of texts: give recipe.batch(texts, keys=keys), where recipe "
+        f"is index.recipe, or simindex.Recipe({width}) for an index without rows"
+    )
+
+
+def _no_array(values: Any, of: str, remedy: str | None) -> InvalidBatch:
+    kind = type(values).__name__
+    return InvalidBatch(
+        f"fingerprints must be a uint64 array, not {kind}{of}", remedy=remedy, found=kind,
+        expected="uint64 (n,) or (n, W)",
+    )
 
 
 def conversion(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
@@ -114,10 +139,11 @@ class Batch:
     Parameters
     ----------
     fingerprints : uint64 (n,) or (n, W)
-        Bit 63 of word 0 comes first.
+        Bit 63 of word 0 comes first. An array, a list of numbers, or a column of pandas, polars or
+        Arrow, as ids and keys may be; (n, W) also as a column of lists of W numbers.
     ids : integers (n,), optional
         Numbers from 0 to 2**64 - 1. They need not be unique.
-    keys : sequence of str, or of bytes, optional
+    keys : sequence or column of str, or of bytes, optional
         Names instead of ids, all of one type, at most 65,535 bytes each. A str is stored as UTF-8,
         so it may not contain a lone surrogate.
     weights : float32 (n, b), optional
@@ -132,7 +158,8 @@ class Batch:
     Raises
     ------
     InvalidBatch
-        If a dtype, shape, length or value is wrong. The error has the first such row.
+        If a dtype, shape, length or value is wrong, or a value is null. The error has the first
+        such row.
     """
 
     __slots__ = ("_rows", "features", "ids", "keys", "recipe", "skipped", "weights")
@@ -187,17 +214,17 @@ class Batch:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The columns `id` or `key`, `fingerprint`, `weights` and `features`, if given."""
-        columns: dict[str, arrow.Column] = {}
+        named: dict[str, arrow.Column] = {}
         if self.ids is not None:
-            columns["id"] = self.ids
+            named["id"] = self.ids
         if self.keys is not None:
-            columns["key"] = self.keys
-        columns["fingerprint"] = self.fingerprints
+            named["key"] = self.keys
+        named["fingerprint"] = self.fingerprints
         if self.weights is not None:
-            columns["weights"] = self.weights
+            named["weights"] = self.weights
         if self.features is not None:
-            columns["features"] = self.features
-        return arrow.stream(columns)
+            named["features"] = self.features
+        return arrow.stream(named)
 
     def take(self, rows: NDArray[np.intp]) -> Batch:
         """The batch of the given rows, in the given order."""
@@ -220,6 +247,8 @@ def as_ids(ids: Any, n: int | None) -> U64:
     ):  # numpy makes floats or objects of a list that spans more than int64 and uint64
         array = np.array([_as_id(row, int(value)) for row, value in enumerate(ids)], np.uint64)
     if array.dtype.kind not in "iu" and not (array.size == 0 and array.ndim == 1):
+        if columns.is_column(ids):
+            columns.refuse_null(array)
         raise InvalidBatch(
             f"ids must be whole numbers from 0 to 2**64 - 1, not {array.dtype}",
             remedy="give names as keys=", found=str(array.dtype), expected="uint64",
@@ -238,7 +267,7 @@ def as_ids(ids: Any, n: int | None) -> U64:
 def as_array(values: Any, name: str) -> NDArray[Any]:
     """What a caller gave as an array; InvalidBatch names it if it is none."""
     try:
-        return np.asarray(values)
+        return columns.numbers(values) if columns.is_column(values) else np.asarray(values)
     except ValueError as error:
         raise InvalidBatch(f"{name} are not an array: {error}") from error
 
@@ -260,7 +289,8 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
     try:
         if isinstance(keys, (str, bytes)) or not hasattr(keys, "__len__"):
             raise TypeError
-        listed = list(keys)
+        column = columns.is_column(keys)
+        listed = columns.listed(keys) if column else list(keys)
     except TypeError as error:
         raise InvalidBatch(
             f"keys must be a sequence of str or bytes, not {type(keys).__name__}",
@@ -274,6 +304,8 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
     for row, key in enumerate(listed):
         if type(key) is not kind:
             if not isinstance(key, kind):
+                if column:
+                    columns.refuse_null(listed[: row + 1])
                 raise InvalidBatch(
                     f"the key of row {row} is {type(key).__name__}, not {kind.__name__}: "
                     "keys are str or bytes, of one type",

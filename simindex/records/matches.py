@@ -138,8 +138,10 @@ class Matches:
         """The match at a place, or the matches of a slice. Raises IndexError beyond the end."""
         if isinstance(place, slice):
             return self.take(np.arange(*place.indices(len(self)), dtype=np.int64))
-        at = range(len(self))[index(place)]
-        (match,) = self.take(np.array([at], np.int64))
+        number = index(place)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"no match {number}: the number of matches is {len(self)}")
+        (match,) = self.take(np.array([number % len(self)], np.int64))
         return match
 
     def take(self, places: I64) -> Matches:
@@ -205,10 +207,11 @@ NearestKeys = Callable[[], list[list[str]] | list[list[bytes]]]
 class TopMatches:
     """The k nearest documents of each query, ordered by distance, then by id.
 
-    The columns `id` uint64 and `distance` uint16 both have shape (n, k). A document is all rows of
-    one id, and its distance is that of its nearest row. An empty place has the id 2**64 - 1, and
-    its distance is one more than the number of bits. Iteration gives a `Match` for each place that
-    is not empty. `nearest[0]` is the first of them.
+    The columns `query` int64, `id` uint64 and `distance` uint16 all have shape (n, k). A document
+    is all rows of one id, and its distance is that of its nearest row. An empty place has the id
+    2**64 - 1, and its distance is one more than the number of bits. Iteration gives a `Match` for
+    each place that is not empty. `nearest[0]` is the first of them, and `nearest[10:20]` are the
+    `Matches` of some, whose columns have shape (r,).
     """
 
     __slots__ = ("_fetch_keys", "bits", "distance", "id", "stats")
@@ -229,6 +232,12 @@ class TopMatches:
         return f"<TopMatches {queries} x {k} by {self.stats.method}, {self.stats.guarantee}>"
 
     @property
+    def query(self) -> I64:
+        """The number of each place's query, int64 (n, k), read-only."""
+        numbers: I64 = np.arange(len(self.id), dtype=np.int64)[:, None]
+        return np.broadcast_to(numbers, self.id.shape)
+
+    @property
     def found(self) -> I64:
         """How many documents each query has, int64 (n,)."""
         counts: I64 = (self.distance <= self.bits).sum(axis=1, dtype=np.int64)
@@ -237,15 +246,18 @@ class TopMatches:
     def __len__(self) -> int:
         return int(self.found.sum())
 
-    def __getitem__(self, number: int) -> Match:
-        """The match of this number, in the order of iteration. Raises IndexError beyond the end."""
-        ends = np.cumsum(self.found)
-        at = range(len(self))[index(number)]
-        query = int(np.searchsorted(ends, at, side="right"))
-        place = at - int(ends[query - 1] if query else 0)
-        keys = self.keys()
-        key = None if keys is None else keys[query][place]
-        return Match(query, int(self.id[query, place]), key, int(self.distance[query, place]))
+    @overload
+    def __getitem__(self, place: int) -> Match: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Matches: ...
+
+    def __getitem__(self, place: int | slice) -> Match | Matches:
+        """The match at a place in the order of iteration, or the matches of a slice.
+
+        Raises IndexError beyond the end.
+        """
+        return self._matches()[place]
 
     @property
     def has_keys(self) -> bool:
@@ -258,21 +270,24 @@ class TopMatches:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """As `Matches` has them: a row for each place that is not empty."""
-        at = self.distance <= self.bits
-        columns: dict[str, arrow.Column] = {
-            "query": np.repeat(np.arange(len(at), dtype=np.int64), self.found), "id": self.id[at],
-        }
-        keys = self.keys()
-        if keys is not None:
-            columns["key"] = [key for some in keys for key in some]
-        return arrow.stream(columns | {"distance": self.distance[at]})
+        return self._matches().__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[Match]:
-        keys = self.keys()
-        for query, count in enumerate(self.found.tolist()):
-            places = zip(
-                self.id[query, :count].tolist(), self.distance[query, :count].tolist(),
-                [None] * count if keys is None else keys[query], strict=True,
-            )
-            for row_id, distance, key in places:
-                yield Match(query, row_id, key, distance)
+        return iter(self._matches())
+
+    def _matches(self) -> Matches:
+        """All places that are not empty, as one."""
+        at, told = self.distance <= self.bits, self.stats
+        stats = QueryStats(
+            told.method, told.guarantee, told.exact, 0, 0, told.rows_compared, told.segments,
+            told.seconds,
+        )
+        return Matches(
+            self.query[at], self.id[at], self.distance[at], stats,
+            self._flat_keys if self.has_keys else None,
+        )
+
+    def _flat_keys(self, places: I64 | None) -> Any:
+        """Keys of the matches at some places, or of all."""
+        keys = [key for some in self.keys() or () for key in some]
+        return keys if places is None else [keys[place] for place in places.tolist()]

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex.errors import InvalidBatch
+from simindex.records.columns import is_null
 
 Unit = Literal["word", "char"]
 UNITS: tuple[Unit, ...] = ("word", "char")
@@ -137,12 +138,15 @@ def _arrow_columns(texts: Any) -> Iterator[Column] | None:
         import pyarrow
     except ImportError:
         return None  # it can be iterated over as well, only slower
-    if isinstance(texts, pyarrow.ChunkedArray):
-        chunks = texts.chunks
-    elif hasattr(texts, "__arrow_c_stream__"):
-        chunks = pyarrow.chunked_array(texts).chunks
-    else:
-        chunks = [pyarrow.array(texts)]
+    try:
+        if isinstance(texts, pyarrow.ChunkedArray):
+            chunks = texts.chunks
+        elif hasattr(texts, "__arrow_c_stream__"):
+            chunks = pyarrow.chunked_array(texts).chunks
+        else:
+            chunks = [pyarrow.array(texts)]
+    except pyarrow.ArrowException:
+        return None  # of objects that are not alike: the first that is no text is told
     return _columns(pyarrow, chunks)
 
 
@@ -152,6 +156,8 @@ def _columns(pyarrow: Any, chunks: list[Any]) -> Iterator[Column]:
         kind = chunk.type
         if pyarrow.types.is_dictionary(kind):
             kind = kind.value_type
+        if not len(chunk) and pyarrow.types.is_null(kind):  # of objects, of which there are none
+            continue
         if kind in (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()):
             stored = chunk.cast(pyarrow.large_string())
         elif kind in (pyarrow.binary(), pyarrow.large_binary(), pyarrow.binary_view()):
@@ -163,10 +169,7 @@ def _columns(pyarrow: Any, chunks: list[Any]) -> Iterator[Column]:
             )
         if stored.null_count:
             null = position + int(np.argmax(stored.is_null().to_numpy(zero_copy_only=False)))
-            raise InvalidBatch(
-                f"text {null} is null",
-                remedy='fill nulls with "", or remove these rows', position=null,
-            )
+            raise _null(null)
         _, offsets, data = stored.buffers()
         ends = np.frombuffer(offsets, dtype=np.int64) if offsets else np.zeros(1, dtype=np.int64)
         yield Column(
@@ -174,6 +177,13 @@ def _columns(pyarrow: Any, chunks: list[Any]) -> Iterator[Column]:
             np.ascontiguousarray(ends[stored.offset : stored.offset + len(stored) + 1]),
         )
         position += len(stored)
+
+
+def _null(position: int) -> InvalidBatch:
+    return InvalidBatch(
+        f"text {position} is null", remedy='fill nulls with "", or remove these rows',
+        position=position,
+    )
 
 
 def refuse_invalid(invalid: tuple[int, int], first: int) -> None:
@@ -190,6 +200,8 @@ def refuse_invalid(invalid: tuple[int, int], first: int) -> None:
 def refuse_untext(portion: list[Any], first: int) -> None:
     """Raises InvalidBatch for the first item that is neither str nor bytes."""
     for position, text in enumerate(portion, first):
+        if text is not None and is_null(text):
+            raise _null(position)
         if not isinstance(text, (str, bytes)):
             raise InvalidBatch(
                 f"text {position} is {type(text).__name__}, not str or bytes",

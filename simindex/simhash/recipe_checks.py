@@ -43,7 +43,9 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
     weighting, projection = options["weighting"], options["projection"]
     require(
         isinstance(weighting, str) and weighting in WEIGHTINGS,
-        "weighting", weighting, "one of " + ", ".join(WEIGHTINGS),
+        "weighting", weighting,
+        "one of " + ", ".join(name for name in WEIGHTINGS if name != "given")
+        + ', or "given" for weights of your own, which Recipe.batch_features takes',
     )
     require(
         isinstance(projection, str) and projection in PROJECTIONS,

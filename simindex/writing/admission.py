@@ -109,7 +109,9 @@ def kind_of_keys(given: Any, keys: Any) -> KeyKind | None:
     """What keys rows have, by the first: those of a batch, or the `keys` given with it."""
     if isinstance(given, Batch) and given.keys is not None:
         keys = given.keys
-    first = next(iter(keys), None) if isinstance(keys, Iterable) else None
+    first: Any = next(iter(keys), None) if isinstance(keys, Iterable) else None
+    if hasattr(first, "as_py"):
+        first = first.as_py()  # of an Arrow scalar
     if isinstance(first, str):
         return "str"
     return "bytes" if isinstance(first, bytes) else None

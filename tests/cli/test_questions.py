@@ -141,3 +141,14 @@ def test_questions_of_all_kinds_go_together(run: Run, write_jsonl: Any) -> None:
     given = ["--fingerprint", digits, "--text", "some text of five words", "--index", "c.sim", path]
     lines = run("query", "c.sim", *given).stdout.splitlines()
     assert lines == [f"{name}\tx\t0" for name in (digits, "text:1", "x", "x")]
+
+
+def test_nothing_is_near_a_text_in_an_index_without_rows(run: Run) -> None:
+    """Also without a recipe, which the first documents bring."""
+    simindex.open("i.sim", "n", options=simindex.IndexOptions(bits=128)).close()
+    Path("a.txt").write_text("some text")
+    for asked in (["--text", "some text"], ["a.txt"]):
+        result = run("query", "i.sim", *asked)
+        assert result.stdout == ""
+        assert "no match" in result.stderr
+    assert "compared    0 of 0 rows" in run("explain", "i.sim", "--text", "some text").stdout

@@ -92,6 +92,23 @@ def test_names_of_the_other_kind_are_refused(index_path: Path) -> None:
         assert "k" in index
 
 
+@pytest.mark.parametrize("keys", [True, False, None, "bytes"])
+def test_a_name_that_is_none_is_called_so(index_path: Path, keys: Any) -> None:
+    """Without the number of a row: one name was given."""
+    with simindex.open(index_path, "n", options=IndexOptions(keys=keys)) as index:
+        wrong: list[Any] = [["k1"], None, 1.5, -1, 2**64, True, ("k1",)]
+        wrong += ["k"] if keys is False else [] if keys is None else [5]
+        for name in wrong:
+            for call in (index.get, index.__contains__):
+                with pytest.raises(InvalidBatch) as caught:
+                    call(name)
+                assert "row 0" not in str(caught.value)
+                assert caught.value.remedy is not None
+        with pytest.raises(InvalidBatch, match="list") as caught:
+            index.get(["k1"])
+        assert "Index.contains" in str(caught.value.remedy)
+
+
 def test_a_batch_that_was_got_can_be_asked_and_appended(index_path: Path) -> None:
     with simindex.open(index_path, "n", options=IndexOptions(keys=True)) as index:
         index.append(ROWS[:3], keys=KEYS[:3])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import simindex
-from simindex.errors import InvalidBatch
+from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.matches import NO_NEIGHBOUR
 
 TEXTS = [f"text of number {number}, one of many that stand in here" for number in range(60)]
@@ -85,6 +86,57 @@ def test_texts_need_a_recipe(tmp_path: Path) -> None:
         for ask in (raw.query, raw.top, raw.explain):
             with pytest.raises(InvalidBatch, match="no recipe that turns texts into fingerprints"):
                 ask("a text")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [iter, np.array, lambda texts: np.array(texts, object), lambda texts: (one for one in texts)],
+)
+def test_texts_of_any_sequence_are_those_of_the_list(index: simindex.Index, kind: Any) -> None:
+    asked = [TEXTS[3], "", TEXTS[5]]
+    assert list(index.query(kind(asked))) == list(index.query(asked))
+    assert list(index.top(kind(asked), k=2)) == list(index.top(asked, k=2))
+    near = [part for parts in index.query_stream(kind(asked)) for part in parts]
+    assert near == list(index.query(asked))
+
+
+def test_an_iterator_of_others_is_their_list(index: simindex.Index) -> None:
+    words = RECIPE.batch(TEXTS[:2]).fingerprints.tolist()
+    assert list(index.query(iter(words), h=0)) == list(index.query(words, h=0))
+    assert len(index.query(iter([]))) == 0
+    with pytest.raises(InvalidBatch, match="text 1 is int"):
+        index.query(iter(["a b", 5]))
+
+
+@pytest.mark.parametrize("mode", ["c", "w", "r"])
+@pytest.mark.parametrize("bits", [64, 192])
+def test_an_index_without_rows_knows_nothing_near_a_text(
+    tmp_path: Path, mode: Any, bits: int
+) -> None:
+    """A process that ended before its first commit leaves it without a recipe."""
+    options = simindex.IndexOptions(bits=bits)
+    simindex.open(tmp_path / "i.sim", "n", options=options).close()
+    with simindex.open(tmp_path / "i.sim", mode) as index:
+        for asked in ("abc", ["abc", ""], ""):
+            assert list(index.query(asked)) == []
+        assert list(index.query_stream("abc").__next__()) == []
+        assert index.explain("abc").segments == ()
+        with pytest.raises(InvalidOption, match="k=10"):  # as in every index without rows
+            index.top("abc")
+        assert index.recipe is None
+        if mode != "r":
+            assert index.seen_or_add("abc def", key="x") is None
+            index.commit()
+            assert [match.key for match in index.query("abc def")] == ["x"]
+
+
+def test_an_index_whose_rows_have_no_recipe_takes_no_text_once_they_wait(tmp_path: Path) -> None:
+    with simindex.open(tmp_path / "i.sim", "c") as index:
+        index.append(np.arange(3, dtype=np.uint64))
+        with pytest.raises(InvalidBatch, match="no recipe"):
+            index.query("abc")
+        index.discard()
+        assert len(index.query("abc")) == 0
 
 
 def test_a_list_of_texts_and_others_is_refused(index: simindex.Index) -> None:

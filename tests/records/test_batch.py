@@ -5,13 +5,14 @@ What callers do wrong with a whole index is in tests/test_bad_input.py.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from simindex import Batch
-from simindex.errors import (
-    InvalidBatch,
-)
+import simindex
+from simindex import Batch, IndexOptions
+from simindex.errors import InvalidBatch
 
 
 def test_length_of_a_key_is_in_bytes() -> None:
@@ -41,3 +42,24 @@ def test_keys_of_numpy_are_plain_keys() -> None:
         assert keys == plain
         assert keys is not None
         assert {type(key) for key in keys} == {type(plain[0])}
+
+
+@pytest.mark.parametrize("bits", [64, 128])
+def test_the_remedy_for_texts_works_where_an_index_has_no_recipe_yet(
+    bits: int, tmp_path: Path
+) -> None:
+    options = IndexOptions(bits=bits)
+    with simindex.open(tmp_path / "i.sim", "c", options=options) as index:
+        for call in (
+            lambda: index.append(["a text"], keys=["x"]), lambda: index.ingest(["a text"]),
+            lambda: index.replace(["a text"]), lambda: index.append(np.array(["a text"])),
+        ):
+            with pytest.raises(InvalidBatch, match="texts") as caught:
+                call()
+            told = str(caught.value.remedy)
+            assert f"simindex.Recipe({'' if bits == 64 else 'bits=128'}) for an index" in told
+            assert "index.recipe" in told
+        recipe = index.recipe or simindex.Recipe(bits=bits)
+        index.append(recipe.batch(["a text"], keys=["x"]))
+        index.commit()
+        assert [match.key for match in index.query("a text")] == ["x"]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import simindex
-from simindex.records.matches import Match, Matches, QueryStats
+from simindex.records.matches import Match, Matches, QueryStats, TopMatches, TopStats
 
 STATS = QueryStats("scan", "exact", True, 0, 0, 0, 1, 0.0)
 NAMES = [f"k{number}" for number in range(9)]
@@ -44,7 +44,7 @@ def test_places_and_slices_are_those_of_the_list(
         if -len(expected) <= place < len(expected):
             assert sequence[place] == expected[place]
         else:
-            with pytest.raises(IndexError):
+            with pytest.raises(IndexError, match=f"no match {place}: .* is {len(expected)}"):
                 sequence[place]
 
 
@@ -85,3 +85,39 @@ def test_keys_of_slices_are_those_of_the_rows(tmp_path: Path, segments: int) -> 
         assert [match.key for match in joined] == listed
         assert joined[5:300:11].keys() == listed[5:300:11]
         assert joined[-1].key == listed[-1]
+
+
+def nearest(keyed: bool) -> TopMatches:
+    """Three queries of up to three places, of which the second has none."""
+    distance = np.array([[0, 3, 65], [65, 65, 65], [1, 2, 2]], np.uint16)
+    ids = np.arange(9, dtype=np.uint64).reshape(3, 3)
+    stats = TopStats("scan", "exact", True, 1.0, None, None, 4, 9, 1, 0.5)
+    keys = [["a", "b"], [], ["c", "d", "e"]]
+    return TopMatches(ids, distance, stats, 64, (lambda: keys) if keyed else None)
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+@given(some=st.slices(5), place=st.integers(-7, 7))
+def test_slices_of_the_nearest_are_matches(keyed: bool, some: slice, place: int) -> None:
+    found = nearest(keyed)
+    listed = list(found)
+    assert len(listed) == len(found) == 5
+    sliced = found[some]
+    assert isinstance(sliced, Matches)
+    assert list(sliced) == listed[some]
+    assert sliced.keys() == (list("abcde")[some] if keyed else None)
+    assert list(pickle.loads(pickle.dumps(sliced))) == listed[some]  # noqa: S301
+    assert (sliced.stats.guarantee, sliced.stats.rows_compared) == ("exact", 9)
+    if -5 <= place < 5:
+        assert found[place] == listed[place]
+    else:
+        with pytest.raises(IndexError, match=f"no match {place}: .* is 5"):
+            found[place]
+
+
+def test_the_nearest_have_a_column_of_queries() -> None:
+    found = nearest(False)
+    assert found.query.shape == found.id.shape
+    assert found.query.dtype == np.int64
+    there = found.distance <= found.bits
+    assert found.query[there].tolist() == [match.query for match in found]

@@ -540,3 +540,12 @@ def test_a_dict_of_texts_is_refused() -> None:
         with pytest.raises(InvalidBatch, match=r"keys would be .*: give its values, list\(texts"):
             call(texts)
     assert len(Recipe().batch(texts.values())) == 2
+
+
+def test_a_column_of_objects_that_are_not_alike_tells_the_first_that_is_no_text():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    for values, told in ((["a", 5], "text 1 is int"), ([1.5, "a"], "text 0 is float"),
+                         ([None, 5], "not text")):
+        with pytest.raises(InvalidBatch, match=told):
+            Recipe().batch(pandas.Series(values, dtype=object))
+    assert len(Recipe().batch(pandas.Series([], dtype=object))) == 0

@@ -35,3 +35,11 @@ def test_sizes_may_be_any_set_of_whole_numbers():
     several = [{1, 2, 3}, frozenset((3, 1, 2)), range(1, 4), [1, 2, 3], np.arange(1, 4).tolist()]
     assert {Recipe(ngram=sizes) for sizes in several} == {Recipe(ngram=(1, 2, 3))}
     assert Recipe(bits=np.int64(128), ngram=np.int64(2)) == Recipe(bits=128, ngram=2)
+
+
+def test_weights_of_the_caller_are_told_apart_from_those_of_texts():
+    with pytest.raises(InvalidOption) as caught:
+        Recipe(weighting="tf-idf")
+    told = str(caught.value.remedy)
+    assert 'balanced-tfidf, or "given" for weights of your own' in told
+    assert "batch_features" in told

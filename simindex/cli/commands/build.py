@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
-from itertools import chain
-from os.path import samestat
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,8 @@ import click
 
 import simindex
 from simindex.cli.agreement import require_agreement
-from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
+from simindex.cli.app import Interrupted, nothing_to_do, program
+from simindex.cli.building import NothingRead, Run, left_at
 from simindex.cli.choices import (
     NamedPath,
     Reading,
@@ -30,17 +28,16 @@ from simindex.cli.choices import (
     piped_input,
     structures_option,
 )
-from simindex.cli.chunks import read_ahead
-from simindex.cli.console import count, duration, emit, megabytes, say
+from simindex.cli.console import emit
 from simindex.cli.contents import Contents, Rows, Texts, require_no_recipe
-from simindex.cli.existing import CHOICES, Choice, Existing
-from simindex.cli.merging import merge_behind_a_bar
-from simindex.cli.new_index import NewIndex, clear_up, replacing
+from simindex.cli.existing import CHOICES, Choice
+from simindex.cli.new_index import clear_up, replacing
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
 from simindex.cli.pruning import Pruning
 from simindex.cli.recipes import (
     Learning,
+    first_given,
     idf_options,
     prepare,
     prepared_with,
@@ -50,18 +47,12 @@ from simindex.cli.recipes import (
     told_in_full,
 )
 from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError, StorageFailed
-from simindex.index.origin import keep_origin
+from simindex.index.first_texts import awaits_recipe
 from simindex.inputs import require_inputs
 from simindex.storage.files.refusals import LAST_COMMIT
 from simindex.storage.location import checked_call
 from simindex.writing.creation import require_place
 from simindex.writing.ownership import exists, require_nothing_else
-
-EXISTING = {
-    "replaced": "replaced {0} that {1} had",
-    "skipped": "skipped {0} that {1} had",
-}
-"""What is said of documents that an index had before."""
 
 NO_TEXTS = (
     "texts cannot be added to it",
@@ -149,11 +140,17 @@ def build(
     if append:
         checked_call(path, "c", None)
         append = exists(path)
+    first = False
     if append:
         like = None if recipe_of is None else stored_recipe(recipe_of, *NO_RECIPE)
         with simindex.open(path, "r") as index:
-            require_agreement(index, path, recipe_given, options, like=like)
-        recipe_given, options = {}, {}
+            first = awaits_recipe(index)
+            if first:
+                require_agreement(index, path, {}, options)
+            else:
+                require_agreement(index, path, recipe_given, options, like=like)
+                recipe_given = {}
+        options = {}
     else:
         _require_free(path, overwrite)
     require_inputs(inputs)
@@ -169,10 +166,13 @@ def build(
         bits = recipe_given.pop("bits", None)
         named = [] if recipe_of is None else ["recipe"]
         require_no_recipe([*named, *recipe_given, *learning.given])
+        if append and bits is not None:
+            with simindex.open(path, "r") as index:
+                require_agreement(index, path, {"bits": bits}, {})
         if prune:
             raise click.UsageError("--prune goes with texts, and the inputs hold fingerprints")
         contents = Rows.of(inputs, reading, without, bits=bits, append=append)
-    elif append:
+    elif append and not first:
         with simindex.open(path, "r") as index:
             recipe = recipe_of_documents(index, path, *NO_TEXTS)
             reading = reading.named_for(index)
@@ -181,9 +181,14 @@ def build(
             reading.say_names(inputs, path)
         contents = Texts(prepared_with(recipe, inputs, reading, without), added=True)
     else:
+        if first:
+            with simindex.open(path, "r") as index:
+                recipe_given = first_given(index, path, recipe_given)
+                reading = reading.named_for(index)
+            pruning = Pruning.of(inputs, reading) if prune else None
         if not (quiet or as_json):
             reading.say_names(inputs, path)
-        with told_in_full(_left(path)):
+        with told_in_full(left_at(path)):
             if recipe_of is None:
                 prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
             else:
@@ -191,7 +196,7 @@ def build(
                 recipe = recipe if h is None else replace(recipe, h=h)
                 prepared = prepared_with(recipe, inputs, reading, without)
         contents = Texts(prepared)
-    run = _Run(
+    run = Run(
         path, contents, append, overwrite, commit_every, started, on_existing or "replace",
         quiet or as_json, pruning,
     )
@@ -200,7 +205,7 @@ def build(
         shown = Progress("indexing", quiet=quiet, extent=contents.extent)
         with shown as run.progress, place as run.place:
             run.fill(options)
-    except _NothingRead as error:
+    except NothingRead as error:
         run.abandon()
         contents.without.close()
         contents.say()
@@ -222,174 +227,6 @@ def build(
         remedy = error.remedy and error.remedy.removesuffix(LAST_COMMIT)
         raise type(error)(f"{error.what}; {remark}", remedy=remedy, **error.data) from error
     run.report(as_json, quiet)
-
-
-class _NothingRead(Exception):
-    """The inputs hold no document, or none of the kind that it names."""
-
-
-@dataclass
-class _Run:
-    path: Path
-    contents: Contents[Any]
-    append: bool
-    overwrite: bool
-    commit_every: int
-    started: float
-    on_existing: Choice
-    quiet: bool
-    pruning: Pruning | None
-    progress: Progress = field(init=False)
-    """Of what was added to the index."""
-    place: Path = field(init=False)
-    """Where rows go: `path`, or next to it while an old index is there."""
-    made: NewIndex | None = None
-    inode: os.stat_result = field(init=False)
-    """Of the directory, once made."""
-    added: int = 0
-    """Rows handed to the index."""
-    committed: int = 0
-    rows: int = 0
-    h: int = field(init=False)
-    """The radius that the index stores."""
-    bits: int = field(init=False)
-    existing: Existing | None = None
-    """What of the index was there before; None of one that this run makes."""
-
-    def __post_init__(self) -> None:
-        self.place = self.path
-
-    def fill(self, options: dict[str, Any]) -> None:
-        contents = self.contents
-        most = min(contents.most, self.commit_every or contents.most)
-        with closing(read_ahead(contents.groups(most))) as read:
-            batches = ((group, contents.batch(group)) for group in read)
-            # Read before the index is created: if the first document cannot be, nothing is made.
-            first = next(batches, None)
-            if first is None:
-                raise _NothingRead
-            self._add(chain([first], batches), {**contents.options(first[0]), **options})
-
-    def _add(self, batches: Iterable[tuple[Any, Any]], options: dict[str, Any]) -> None:
-        with self._open(options) as index, self._looking() as before:
-            if self.contents.noun == "document":
-                keep_origin(index)
-            for group, batch in batches:
-                if before is not None:
-                    batch = self.contents.admitted(before, index, group, batch)
-                    if self.pruning is not None:
-                        self.pruning.note(before.names)
-                index.append(batch)
-                self.added += len(batch)
-                self.progress.advance(*self.contents.size(group))
-                fresh = self.progress.documents - self.committed
-                if self.commit_every and fresh >= self.commit_every:
-                    self._commit(index)
-            whole = not self.contents.intake.bad_records
-            if self.pruning is not None and before is not None and whole:
-                self.pruning.prune(index, before.before)
-            if not (self.append or self.committed or self.added):
-                raise _NothingRead("with a fingerprint")
-            self.progress.then("writing the index")
-            self._commit(index)
-            self.rows, self.h, self.bits = len(index), index.h, index.options.bits
-            merge_behind_a_bar(index, self.path, self.progress, quiet=self.quiet)
-
-    def _open(self, options: dict[str, Any]) -> Any:
-        if self.append:
-            return simindex.open(self.place, "w")
-        stored = simindex.IndexOptions(**options)
-        self.made = NewIndex.at(self.place, stored, overwrite=self.overwrite)
-        self.inode = self.place.stat()
-        return self.made.index
-
-    @contextmanager
-    def _looking(self) -> Iterator[Existing | None]:
-        """What the index had before this run."""
-        if not self.append:
-            yield None
-            return
-        self.existing = Existing(self.place, self.on_existing)
-        try:
-            yield self.existing
-        finally:
-            self.existing.close()
-
-    def _commit(self, index: Any) -> None:
-        with uninterrupted():
-            index.commit()
-            self.committed = self.progress.documents
-
-    def abandon(self) -> str:
-        """Remove an index that this run made and committed nothing to; says what is left."""
-        if self.made is None and not self.append:
-            return _left(self.path)
-        made = self.made if self.place == self.path and not self.committed else None
-        if made is not None and made.removed():
-            return f"{self.path} was not created"
-        if self.place != self.path and not self._took_the_place():
-            return f"{self.path} is as it was"
-        if self.committed:
-            added = count(self.committed, self.contents.noun)
-            return f"{added} of this run are committed in {self.path}"
-        if self.made is not None:
-            return f"nothing of this run is committed, {self.path} is empty"
-        return f"nothing of this run is committed, {self.path} is as it was"
-
-    def _took_the_place(self) -> bool:
-        """Whether what was built next to an old index is in its place."""
-        return (
-            self.made is not None and self.path.exists()
-            and samestat(self.inode, self.path.stat())
-        )
-
-    def _existing_counts(self) -> dict[str, int]:
-        found = self.existing
-        if found is None:
-            return {}
-        pruned = {} if self.pruning is None else {"pruned": self.pruning.pruned}
-        return {"replaced": found.replaced, "skipped": found.skipped, **pruned}
-
-    def report(self, as_json: bool, quiet: bool) -> None:
-        seconds = time.perf_counter() - self.started
-        done, contents = self.progress, self.contents
-        if as_json:
-            emit(
-                {
-                    f"{contents.noun}s": done.documents,
-                    "without_fingerprint": contents.without.number,
-                    "bad_records": contents.intake.bad_records,
-                    **({} if contents.short is None else {"short_texts": contents.short.number}),
-                    **contents.counts(),
-                    **self._existing_counts(),
-                    "characters" if contents.noun == "document" else "bytes": done.characters,
-                    "rows": self.rows,
-                    "h": self.h,
-                    "seconds": round(seconds, 3),
-                    **({} if contents.lesson is None else {"idf": contents.lesson.record()}),
-                }
-            )
-        contents.without.close()
-        if quiet or as_json:
-            return
-        contents.say()
-        if contents.short is not None:
-            contents.short.say(done.documents)
-        for what, number in self._existing_counts().items():
-            if number and what in EXISTING:
-                say(EXISTING[what].format(count(number, "document"), self.path))
-        if self.pruning is not None:
-            say(self.pruning.told(self.path, contents.intake.bad_records))
-        say(
-            f"{count(done.documents, contents.noun)} ({megabytes(done.characters)}) in "
-            f"{duration(seconds)}, {done.documents / seconds:,.0f} a second; {self.path} holds "
-            f"{count(self.rows, 'row')}; near-duplicates: within {self.h} of {self.bits} bits"
-        )
-
-
-def _left(path: Path) -> str:
-    """What there is at a path where nothing was made."""
-    return f"{path} {'is as it was' if exists(path) else 'was not created'}"
 
 
 def _require_free(path: Path, overwrite: bool) -> None:

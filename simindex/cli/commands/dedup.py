@@ -153,7 +153,7 @@ def dedup(
             place = lasting(Path(index_path), asked)
         opened.enter_context(place.index)
         rows_before = len(place.index)
-        h = place.index.h if h is None else h
+        h = place.prepared.recipe.h if h is None else h
         extent = place.prepared.extent
         shown = Progress("deduplicating", quiet=silent, extent=extent)
         with place.outcome_told(), shown as progress:

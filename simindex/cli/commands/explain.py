@@ -25,7 +25,7 @@ from simindex.cli.commands.query import fingerprint_option, text_option, top_opt
 from simindex.cli.console import compacted, count, duration, emit, say
 from simindex.cli.numbers import Share
 from simindex.cli.questions import as_row
-from simindex.cli.recipes import required_recipe
+from simindex.cli.recipes import recipe_of_questions
 from simindex.errors import InvalidOption
 from simindex.query.explanation import Explanation, TopExplanation
 
@@ -136,7 +136,7 @@ def _question(
 ) -> Any:
     if fingerprints:
         return as_row(fingerprints[0])
-    recipe = required_recipe(
+    recipe = recipe_of_questions(
         index, index.path, "a text cannot be looked up in it", "give --fingerprint"
     )
     batch = recipe.batch(list(texts))

@@ -14,6 +14,7 @@ import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options, verbose_option
 from simindex.cli.console import audited, compacted, count, emit, encodable, megabytes, shown
+from simindex.index.first_texts import awaits_recipe
 from simindex.records.reports import IndexStats, Skew
 
 
@@ -29,11 +30,14 @@ from simindex.records.reports import IndexStats, Skew
 def stats(index_path: str, skew: bool, verbose: bool, as_json: bool, quiet: bool) -> None:
     """Print what INDEX contains: rows, bytes, and how texts become fingerprints."""
     with simindex.open(index_path, "r") as index:
-        held = index.stats(skew=skew)
+        held, waits = index.stats(skew=skew), awaits_recipe(index)
+        undecided = waits and index.options.keys is None
     if as_json:
         emit(asdict(held))
         return
     table = _of_the_engine(held) if verbose else _of_users(held)
+    if waits:
+        table |= _of_first_rows(held, "recipe" if verbose else "fingerprint", undecided=undecided)
     for name, value in table.items():
         click.echo(f"{name:<11} {value}")
     if held.skew is not None:
@@ -64,6 +68,16 @@ def _of_users(held: IndexStats) -> dict[str, str]:
     if held.audit is not None:
         table["recall"] = audited(held.audit)
     return table
+
+
+def _of_first_rows(held: IndexStats, name: str, *, undecided: bool) -> dict[str, str]:
+    """What the first rows of an index are yet to decide; `name` is the row of the recipe."""
+    table = {
+        "rows": "none yet",
+        "distance": "not decided yet, unless you give --distance",
+        name: f"{held.bits} bits; no recipe yet: the first documents bring it",
+    }
+    return {**table, "keys": "not decided yet"} if undecided else table
 
 
 def _features(recipe: dict[str, Any] | None) -> str:

@@ -3,7 +3,8 @@
     no --index            created in a temporary folder, small segments
     --index, missing      created with the recipe asked for, once idf is learned; removed again by a
                           run that commits nothing to it
-    --index, there        its own recipe; options that would make another are refused
+    --index, there        its own recipe; options that would make another are refused. One without
+                          rows that has none yet takes the recipe asked for, as a new one does
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
     Learning,
     Prepared,
+    first_given,
     prepare,
     recipe_of_documents,
     told_in_full,
 )
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
+from simindex.index.first_texts import awaits_recipe
 from simindex.index.origin import keep_origin
 from simindex.inputs import Document
 
@@ -161,6 +164,10 @@ def lasting(path: Path, asked: Asked) -> Place:
         return Place(path, made.index, prepared, asked, lasting=True, made=made)
     with ExitStack() as opened:
         opened.callback(index.close)
+        if awaits_recipe(index):
+            place = _first(path, index, asked)
+            opened.pop_all()
+            return place
         require_agreement(index, path, asked.recipe, {})
         recipe = recipe_of_documents(index, path, *NO_TEXTS)
         reading = asked.reading.named_for(index)
@@ -176,6 +183,19 @@ def lasting(path: Path, asked: Asked) -> Place:
         recipe, documents, intake, extent, id_field=asked.reading.options.id_field
     )
     return Place(path, index, prepared, replace(asked, reading=reading), lasting=True)
+
+
+def _first(path: Path, index: simindex.Index, asked: Asked) -> Place:
+    """An index without rows, which the first documents give their recipe as they do a new one."""
+    asked = replace(
+        asked, recipe=first_given(index, path, asked.recipe), reading=asked.reading.named_for(index)
+    )
+    if not asked.silent:
+        asked.reading.say_names(asked.inputs, path)
+    with told_in_full(f"{path} is as it was"):
+        prepared = asked.prepared(Path(os.path.realpath(path)))
+    keep_origin(index)
+    return Place(path, index, prepared, asked, lasting=True)
 
 
 @contextmanager

@@ -32,6 +32,41 @@ def learned(run: Run) -> str:
     return "a.sim"
 
 
+def test_the_first_documents_bring_an_index_its_recipe(run: Run, learned: str) -> None:
+    """As they do for a new one; later runs use that."""
+    for name in ("i.sim", "j.sim", "k.sim"):
+        simindex.open(name, "n").close()
+    run("build", "new.sim", "a.jsonl")
+    run("build", "i.sim", "a.jsonl", "--append")
+    run("build", "j.sim", "a.jsonl", "--append", "--weighting", "tf", "-d", 9)
+    run("build", "k.sim", "b.jsonl", "--append", "--recipe", learned)
+    indexes = [simindex.open(name) for name in ("new.sim", "i.sim", "j.sim", "k.sim", learned)]
+    new, i, j, k, one = [(index.recipe, index.h) for index in indexes]
+    for index in indexes:
+        index.close()
+    assert i == new
+    assert j == (simindex.Recipe(weighting="tf", ngram=(1, 2)), 9)
+    assert k == one
+    said = run("build", "i.sim", "b.jsonl", "--append", "--weighting", "tf", code=2).stderr
+    assert "--append uses its own recipe" in said
+
+
+def test_what_the_first_documents_cannot_change_is_refused(run: Run, learned: str) -> None:
+    simindex.open("i.sim", "n").close()
+    simindex.open("ids.sim", "n", options=simindex.IndexOptions(keys=False)).close()
+    for asked, said in (
+        (("i.sim", "a.jsonl", "--bits", 128), "--bits 128 does not fit i.sim"),
+        (("i.sim", "a.jsonl", "--batch-rows", 8), "--append uses its own recipe and options"),
+        (("ids.sim", "a.jsonl"), "documents need text keys"),
+    ):
+        assert said in run("build", *asked, "--append", code=2).stderr
+    Path("f.hex").write_text("0000000000000001\n")
+    hexadecimal = ("build", "i.sim", "f.hex", "--append")
+    assert "--append uses" in run(*hexadecimal, "--bits", 64, code=2).stderr
+    run(*hexadecimal)
+    assert "stores no recipe" in run("build", "i.sim", "a.jsonl", "--append", code=2).stderr
+
+
 def test_an_index_takes_the_recipe_of_another(run: Run, learned: str) -> None:
     run("build", "own.sim", "b.jsonl")
     told = run("query", learned, "--index", "own.sim", code=2).stderr

@@ -90,7 +90,7 @@ def test_an_index_is_created_by_the_recipe_asked_for_and_then_keeps_it(run: Run)
     [
         ({"keys": False, "recipe": simindex.Recipe()}, "names its rows by ids"),
         ({"keys": "bytes", "recipe": simindex.Recipe()}, "names its rows by keys of bytes"),
-        ({"keys": "str"}, "stores no recipe"),
+        ({"keys": False}, "names its rows by ids"),
     ],
 )
 def test_an_index_that_cannot_hold_documents_is_refused(
@@ -100,6 +100,30 @@ def test_an_index_that_cannot_hold_documents_is_refused(
         pass
     assert said in run("dedup", "--index", "i.sim", input=record(1), code=2).stderr
     simindex.open("i.sim", "w").close()  # the lock was given back
+
+
+def test_an_index_of_fingerprints_is_refused(run: Run) -> None:
+    with simindex.open("i.sim", "n") as index:
+        index.append(np.arange(3, dtype=np.uint64), keys=["a", "b", "c"])
+    assert "stores no recipe" in run("dedup", "--index", "i.sim", input=record(1), code=2).stderr
+
+
+@pytest.mark.parametrize("keep", ["first", "longest"])
+@pytest.mark.parametrize("keys", [None, "str"])
+def test_an_index_without_rows_takes_the_recipe_of_the_run(
+    run: Run, keep: str, keys: Any
+) -> None:
+    """As a process leaves it that ended before its first commit."""
+    simindex.open("i.sim", "n", options=simindex.IndexOptions(keys=keys, bits=128)).close()
+    Path("a.jsonl").write_text("".join(record(number) for number in range(9)))
+    said = run("dedup", "a.jsonl", "--index", "i.sim", "--bits", 64, code=2).stderr
+    assert "--bits 64 does not fit i.sim, whose fingerprints have 128 bits: leave --bits" in said
+    given = ("--keep", keep, "--weighting", "tf", "-d", 4)
+    assert len(run("dedup", "a.jsonl", "--index", "i.sim", *given).stdout.splitlines()) == 9
+    with simindex.open("i.sim", "r") as index:
+        assert index.recipe == simindex.Recipe(bits=128, weighting="tf")
+        assert (index.h, len(index), index.options.keys) == (4, 9, "str")
+    assert run("dedup", "a.jsonl", "--index", "i.sim").stdout == ""
 
 
 def test_an_index_that_is_written_elsewhere_is_refused(run: Run) -> None:

@@ -87,3 +87,17 @@ def test_by_default_the_words_are_those_of_users(run: Run, keyed: str) -> None:
     assert "rows        10, one for each document" in run("stats", keyed).stdout
     run("delete", keyed, "--key", "k1")
     assert "segments" in run("stats", keyed, "--verbose").stdout
+
+
+def test_stats_of_an_index_without_rows_say_what_its_first_rows_decide(run: Run) -> None:
+    simindex.open("i.sim", "n").close()
+    told = run("stats", "i.sim").stdout
+    assert "rows        none yet\n" in told
+    assert "keys        not decided yet\n" in told
+    assert "fingerprint 64 bits; no recipe yet: the first documents bring it\n" in told
+    assert "recipe      64 bits; no recipe yet" in run("stats", "i.sim", "-v").stdout
+    simindex.open("k.sim", "n", options=simindex.IndexOptions(keys="str")).close()
+    assert "keys        texts\n" in run("stats", "k.sim").stdout
+    with simindex.open("i.sim", "w") as index:
+        index.append(np.arange(3, dtype=np.uint64))
+    assert "it was built from fingerprints" in run("stats", "i.sim").stdout
