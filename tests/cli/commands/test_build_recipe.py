@@ -48,7 +48,7 @@ def test_the_first_documents_bring_an_index_its_recipe(run: Run, learned: str) -
     assert j == (simindex.Recipe(weighting="tf", ngram=(1, 2)), 9)
     assert k == one
     said = run("build", "i.sim", "b.jsonl", "--append", "--weighting", "tf", code=2).stderr
-    assert "--append uses its own recipe" in said
+    assert "it has --weighting balanced-tfidf: leave out --weighting tf" in said
 
 
 def test_what_the_first_documents_cannot_change_is_refused(run: Run, learned: str) -> None:
@@ -56,7 +56,7 @@ def test_what_the_first_documents_cannot_change_is_refused(run: Run, learned: st
     simindex.open("ids.sim", "n", options=simindex.IndexOptions(keys=False)).close()
     for asked, said in (
         (("i.sim", "a.jsonl", "--bits", 128), "--bits 128 does not fit i.sim"),
-        (("i.sim", "a.jsonl", "--batch-rows", 8), "--append uses its own recipe and options"),
+        (("i.sim", "a.jsonl", "--batch-rows", 8), "it has --batch-rows 1048576: leave out --batch-rows 8"),
         (("ids.sim", "a.jsonl"), "documents need text keys"),
     ):
         assert said in run("build", *asked, "--append", code=2).stderr
